@@ -1,0 +1,51 @@
+# Every target sets up .venv by itself; python3.11 (or newer), its venv module, pip and make are enough.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+PROTOS := $(wildcard protos/veiltab/v1/*.proto)
+
+.PHONY: demo test test-all lint format proto proto-check bench lock clean
+
+.venv/ready: requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: .venv/ready ## a whole release on this machine
+	$(BIN)/veiltab demo
+
+test: .venv/ready ## everything that is quick
+	$(BIN)/python -m pytest -m "not long"
+
+test-all: .venv/ready ## the long tests too
+	$(BIN)/python -m pytest
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/buf lint
+
+format: .venv/ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+proto: .venv/ready ## generate the Python of the protocol
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -I protos \
+	  --python_out=protos --pyi_out=protos --grpc_python_out=protos --mypy_grpc_out=quiet:protos $(PROTOS)
+	cd protos/veiltab/v1 && rm -f access_pb2_grpc.py* release_pb2_grpc.py*
+
+proto-check: proto ## fails if the generated code is not that of the protocol
+	@git diff --exit-code -- protos && test -z "$$(git status --porcelain -- protos)"
+
+bench: .venv/ready ## measures, in ratios to plain numpy and pandas
+	$(BIN)/python -m benchmarks.kernels
+	$(BIN)/python -m benchmarks.release
+
+lock: .venv/ready ## refresh the pinned versions
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-header --no-annotate --extra dev pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,39 @@
+"""Options that the commands of a running party share: the study file, its identity, its state, its address."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from common.identity import Identity, Role, load_identity
+from common.study import Study, load_study
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+study_argument = click.argument("study_path", metavar="STUDY.toml", type=click.Path(path_type=Path))
+name_option = click.option("--name", required=True, help="This party's name in the study file.")
+identity_option = click.option(
+    "--identity",
+    "identity_folder",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Folder with ca.pem, NAME.pem and NAME.key, as `veiltab pki init` makes it.",
+)
+state_option = click.option(
+    "--state", "state_folder", required=True, type=click.Path(path_type=Path), help="Folder for this party's state."
+)
+listen_option = click.option(
+    "--listen", metavar="HOST:PORT", help="Where to listen; by default all addresses, at the study file's port."
+)
+
+
+def load_party(study_path: Path, identity_folder: Path, role: Role, name: str) -> tuple[Study, Identity]:
+    """Load a study and the identity of one of its parties."""
+    study = load_study(study_path)
+    return study, load_identity(identity_folder, role, name, study=study.id)
+
+
+def listen_address(listen: str | None, endpoint: str) -> str:
+    """Return where to listen: as told, or every address at the endpoint's port."""
+    return listen or f"[::]:{endpoint.rpartition(':')[2]}"

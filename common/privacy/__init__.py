@@ -1,0 +1,1 @@
+"""Privacy accounting: what a release reveals, to whom, as upper bounds."""

@@ -1,0 +1,1 @@
+"""gRPC over mutual TLS: channels, servers, authorisation and the error table."""

@@ -1,0 +1,227 @@
+"""Who may call: one interceptor between TLS and every handler.
+
+TLS has verified that the study's authority issued the caller's certificate. Each call is then admitted only if
+  1. its RPC declares roles by the method option (veiltab.v1.callers): one that declares none admits nobody;
+  2. the certificate names exactly one party, of this study, that the study file names, in one of those roles;
+  3. the certificate is within its lifetime now: a connection outlives its certificate;
+  4. it has a deadline, and its caller has not too many calls under way.
+All this happens before a byte of the request is read. A refusal or a veiltab error of a handler becomes a status with
+a detail; anything else that a handler raises becomes an incident number, and its text stays here.
+"""
+
+import inspect
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import grpc
+from google.protobuf.descriptor_pool import Default
+from google.protobuf.message import DecodeError
+
+from common.errors import DeniedError, InvalidInputError, UnavailableError, VeiltabError
+from common.identity import Clock, Party, PartyCertificate, Role, party_of_certificate, utc_now
+from common.rpc.status import abort, incident
+from veiltab.v1 import access_pb2
+
+HEALTH = "grpc.health.v1.Health"
+"""The one service that declares no roles and is open to every party of the study."""
+
+Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
+if TYPE_CHECKING:
+    Handler: TypeAlias = grpc.RpcMethodHandler[Any, Any]
+else:  # generic for the type checker only
+    Handler = grpc.RpcMethodHandler
+
+_log = logging.getLogger(__name__)
+_ROLES = {
+    access_pb2.ROLE_CURATOR: Role.CURATOR,
+    access_pb2.ROLE_SERVER: Role.SERVER,
+    access_pb2.ROLE_RESEARCHER: Role.RESEARCHER,
+    access_pb2.ROLE_NODE: Role.NODE,
+}
+_read_certificate = lru_cache(maxsize=1024)(party_of_certificate)
+
+
+@lru_cache(maxsize=1024)
+def declared_roles(method: str) -> frozenset[Role]:
+    """Return the roles that may call an RPC; none if it declares none or its descriptor is unknown.
+
+    Args:
+        method: full name as gRPC spells it, "/package.Service/Method".
+    """
+    service, _, name = method.removeprefix("/").partition("/")
+    if service == HEALTH:
+        return frozenset(Role)
+    try:
+        # The generated types name an extension by its descriptor, which the types of protobuf do not take.
+        options: Any = Default().FindServiceByName(service).methods_by_name[name].GetOptions()
+    except KeyError:
+        return frozenset()
+    return frozenset(_ROLES[number] for number in options.Extensions[access_pb2.callers] if number in _ROLES)
+
+
+def certificate_of(context: Context) -> PartyCertificate:
+    """Return what the certificate on a call's connection says; raises DeniedError if it names no party."""
+    pems = tuple(context.auth_context().get("x509_pem_cert", ()))
+    if len(pems) != 1:
+        raise DeniedError("the caller shows no certificate")
+    try:
+        return _read_certificate(pems[0])
+    except InvalidInputError as error:
+        raise DeniedError(error.problem) from None
+
+
+def caller(context: Context) -> Party:
+    """Return the party that makes a call, for handlers: the authorisation has admitted it."""
+    return certificate_of(context).party
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """The rule by which calls are admitted.
+
+    Args:
+        study: id of the study.
+        peers: the parties that may call at all, as the study file names them.
+        longest_call: most seconds until a call's deadline.
+        calls_each: most calls of one party at a time, so that none can keep the others out.
+        clock: source of the present.
+    """
+
+    study: str
+    peers: frozenset[Party]
+    longest_call: float = 3600.0
+    calls_each: int = 64
+    clock: Clock = utc_now
+
+    def check_caller(self, certificate: PartyCertificate, method: str) -> None:
+        """Raise DeniedError unless this certificate may call this RPC now."""
+        party, roles = certificate.party, declared_roles(method)
+        if not roles:
+            raise DeniedError("this RPC declares no callers, so nobody may call it")
+        if party.study != self.study:
+            raise DeniedError("the caller's certificate is of another study")
+        if party.role not in roles:
+            raise DeniedError(f"a {party.role.value} may not call this RPC")
+        if party not in self.peers:
+            raise DeniedError("the caller is not among the parties that may call here")
+        try:
+            certificate.check_lifetime(self.clock())
+        except InvalidInputError as error:
+            raise DeniedError(error.problem, remedy=error.remedy) from None
+
+    def check_deadline(self, seconds: float | None) -> None:
+        """Raise InvalidInputError unless the call has a deadline that is not too far away."""
+        if seconds is None or seconds > self.longest_call:
+            raise InvalidInputError(f"a call needs a deadline of at most {self.longest_call:.0f} s")
+
+
+class Gatekeeper(grpc.aio.ServerInterceptor):
+    """The interceptor that admits or refuses every call of a server by one rule.
+
+    gRPC sees each handler as one that streams requests: it would otherwise read the whole request, however slowly it
+    comes, before the caller is checked.
+    """
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+        self._calls: Counter[Party] = Counter()
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler | None:
+        """Return the guarded handler of an RPC; an unknown method stays gRPC's to refuse."""
+        handler = await continuation(handler_call_details)
+        return None if handler is None else self._guarded(handler_call_details.method, handler)
+
+    def _guarded(self, method: str, handler: Handler) -> Handler:
+        """Put the admission before a handler and the error table behind it."""
+        behaviour = _behaviour(handler)
+
+        async def respond(requests: AsyncIterator[Any], context: Context) -> object:
+            async with self._admitted(method, context):
+                request = requests if handler.request_streaming else await _only_request(context)
+                return _serialised(handler, await behaviour(request, context))
+
+        async def stream(requests: AsyncIterator[Any], context: Context) -> None:
+            async with self._admitted(method, context):
+                request = requests if handler.request_streaming else await _only_request(context)
+                if not inspect.isasyncgenfunction(behaviour):
+                    await behaviour(request, context)
+                    return
+                async with aclosing(behaviour(request, context)) as responses:
+                    async for response in responses:
+                        await context.write(response)
+
+        if handler.response_streaming:
+            return grpc.stream_stream_rpc_method_handler(
+                stream, handler.request_deserializer, handler.response_serializer
+            )
+        return grpc.stream_unary_rpc_method_handler(respond, handler.request_deserializer, None)
+
+    @asynccontextmanager
+    async def _admitted(self, method: str, context: Context) -> AsyncIterator[None]:
+        """Refuse the call, or let it run and translate what it raises."""
+        party: Party | None = None
+        try:
+            certificate = certificate_of(context)
+            party = certificate.party
+            self._admission.check_caller(certificate, method)
+            self._admission.check_deadline(context.time_remaining())
+            with self._counted(party):
+                yield
+        except grpc.aio.BaseError:
+            raise  # gRPC's own: aborted by the handler, or the connection is gone
+        except DecodeError:
+            await self._refuse(method, party, context, InvalidInputError("the request is no message of this RPC"))
+        except VeiltabError as error:
+            await self._refuse(method, party, context, error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, its text must not reach the caller
+            told, logged = incident(error)
+            # No traceback: it would show values.
+            _log.error("%s: %s", method, logged)
+            await abort(context, told)
+
+    @staticmethod
+    async def _refuse(method: str, party: Party | None, context: Context, error: VeiltabError) -> None:
+        """Log a refusal and end the call with it."""
+        _log.warning("%s refused to %s: %s: %s", method, party.uri if party else "?", error.reason, error.problem)
+        await abort(context, error)
+
+    @contextmanager
+    def _counted(self, party: Party) -> Iterator[None]:
+        """Count a call of a party while it runs, and refuse one too many."""
+        if self._calls[party] >= self._admission.calls_each:
+            raise UnavailableError(
+                f"the caller has {self._admission.calls_each} calls under way here already", remedy="Ask again later."
+            )
+        self._calls[party] += 1
+        try:
+            yield
+        finally:
+            self._calls[party] -= 1
+
+
+def _behaviour(handler: Handler) -> Callable[[Any, Any], Any]:
+    """Return the function of a handler, whichever of the four kinds it is."""
+    kinds = (handler.unary_unary, handler.unary_stream, handler.stream_unary, handler.stream_stream)
+    return next(kind for kind in kinds if kind is not None)
+
+
+async def _only_request(context: Context) -> object:
+    """Return the one request of a call that does not stream them."""
+    request = await context.read()
+    if request is grpc.aio.EOF:
+        raise InvalidInputError("the call carries no request")
+    return request
+
+
+def _serialised(handler: Handler, response: object) -> object:
+    """Serialise here, where a failure becomes an incident; gRPC would send its text to the caller."""
+    return response if handler.response_serializer is None else handler.response_serializer(response)

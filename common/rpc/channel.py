@@ -1,0 +1,98 @@
+"""A party's way to one peer: a channel that accepts this peer's certificate alone, and calls with bounded repeats."""
+
+import asyncio
+from itertools import count
+from secrets import SystemRandom
+from typing import TypeVar
+
+import grpc
+
+from common.errors import NotReadyError, UnavailableError
+from common.identity import Clock, Identity, Party, utc_now
+from common.rpc.server import MAX_MESSAGE
+from common.rpc.status import error_from_rpc
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+
+FIRST_PAUSE = 0.1
+"""Seconds: the first pause before a repeat is uniform on 0 to this; the bound doubles each time."""
+
+LONGEST_PAUSE = 5.0
+"""Seconds: the largest bound of a pause."""
+
+_jitter = SystemRandom()
+
+
+def connect(identity: Identity, peer: Party, endpoint: str, *, clock: Clock = utc_now) -> grpc.aio.Channel:
+    """Return a channel to one peer. It connects with the first call, and again by itself.
+
+    The server must show a certificate that the study's authority issued to exactly this peer: another party's, valid as
+    it may be, is refused whatever the endpoint. Call it within a running event loop, and close it.
+
+    Args:
+        identity: the party's own.
+        peer: whom to reach.
+        endpoint: "host:port".
+        clock: source of the present.
+
+    Raises:
+        InvalidInputError: own certificate is not valid now.
+    """
+    identity.check_lifetime(clock())
+    credentials = grpc.ssl_channel_credentials(identity.authority, identity.key, identity.certificate)
+    options = [
+        ("grpc.ssl_target_name_override", peer.dns_name),
+        ("grpc.enable_retries", 0),
+        # Connections go straight to the peer, whatever the environment's proxy is.
+        ("grpc.enable_http_proxy", 0),
+        ("grpc.max_receive_message_length", MAX_MESSAGE),
+        ("grpc.max_send_message_length", MAX_MESSAGE),
+        ("grpc.keepalive_time_ms", 30_000),
+        ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.keepalive_permit_without_calls", 0),
+        # gRPC waits up to two minutes by default before it connects again.
+        ("grpc.initial_reconnect_backoff_ms", 200),
+        ("grpc.min_reconnect_backoff_ms", 2_000),
+        ("grpc.max_reconnect_backoff_ms", 2_000),
+    ]
+    return grpc.aio.secure_channel(endpoint, credentials, options=options)
+
+
+async def call(
+    method: grpc.aio.UnaryUnaryMultiCallable[Request, Response],
+    request: Request,
+    *,
+    peer: Party,
+    within: float = 30.0,
+    attempt: float = 10.0,
+) -> Response:
+    """Call an RPC that may be repeated, until it answers, refuses for good, or the time is over.
+
+    No answer and "not ready" are worth a repeat; every other refusal is raised at once. Pauses have full jitter.
+
+    Args:
+        method: the stub's method.
+        request: its request.
+        peer: whom it reaches, for messages.
+        within: seconds for all attempts and pauses together.
+        attempt: seconds until the deadline of each attempt.
+
+    Returns:
+        The response.
+
+    Raises:
+        VeiltabError: as the peer refused, or UnavailableError or NotReadyError when the time is over.
+    """
+    now = asyncio.get_running_loop().time
+    end = now() + within
+    for trial in count():
+        try:
+            return await method(request, timeout=max(0.0, min(attempt, end - now())))
+        except grpc.aio.AioRpcError as error:
+            failure = error_from_rpc(error, str(peer))
+        pause = _jitter.uniform(0.0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(trial, 16)))
+        if not isinstance(failure, UnavailableError | NotReadyError) or now() + pause >= end:
+            raise failure
+        await asyncio.sleep(pause)
+    raise AssertionError  # count() does not end

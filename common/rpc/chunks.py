@@ -1,0 +1,140 @@
+"""Byte streams as chunks: each with its offset and its SHA-256, so that a stream resumes anywhere and hides no damage.
+
+A sender states the stream's total with every chunk, or once without a chunk when nothing is left to send.
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol
+
+import grpc
+
+from common.errors import IntegrityError, InvalidInputError, NotFoundError
+from common.rpc.status import error_from_rpc
+from veiltab.v1.release_pb2 import Chunk
+
+MAX_CHUNK = 1 << 20
+"""Most bytes of data that a chunk may carry."""
+
+CHUNK = MAX_CHUNK - 4096
+"""Bytes of data that a chunk is sent with: the message around it stays below 1 MiB too."""
+
+
+class ChunkMessage(Protocol):
+    """A response that carries a chunk of a stream and the stream's length."""
+
+    @property
+    def total(self) -> int:
+        """Length of the whole stream in bytes."""
+        ...
+
+    @property
+    def chunk(self) -> Chunk:
+        """The chunk; absent when nothing is left."""
+        ...
+
+    def HasField(self, field_name: str, /) -> bool:  # noqa: N802 - protobuf's name
+        """Say whether the chunk is there."""
+        ...
+
+
+def chunk_of(offset: int, data: bytes) -> Chunk:
+    """Return the chunk of 1 to MAX_CHUNK bytes that begins at byte `offset` of its stream."""
+    if offset < 0 or not 1 <= len(data) <= MAX_CHUNK:
+        raise InvalidInputError(f"a chunk has 1 to {MAX_CHUNK} bytes, not {len(data)}, at an offset from 0")
+    return Chunk(offset=offset, data=data, digest=sha256(data).digest())
+
+
+def data_of(chunk: Chunk) -> bytes:
+    """Return a chunk's bytes, or raise IntegrityError: it is empty, too long, or its digest is wrong."""
+    if not 1 <= len(chunk.data) <= MAX_CHUNK:
+        raise IntegrityError(f"a chunk has 1 to {MAX_CHUNK} bytes, not {len(chunk.data)}")
+    if sha256(chunk.data).digest() != chunk.digest:
+        raise IntegrityError("a chunk is not what its digest says", remedy="Send it again.")
+    return chunk.data
+
+
+def verify(chunk: Chunk, expected_offset: int) -> bytes:
+    """Return the bytes of the chunk that must come next.
+
+    Args:
+        chunk: what came.
+        expected_offset: bytes of the stream that are here already.
+
+    Raises:
+        IntegrityError: the chunk is damaged, or begins elsewhere.
+    """
+    data = data_of(chunk)
+    if chunk.offset != expected_offset:
+        raise IntegrityError(
+            f"a chunk begins at byte {chunk.offset}, not at {expected_offset}", remedy="Resume at the byte expected."
+        )
+    return data
+
+
+async def received(
+    responses: AsyncIterable[ChunkMessage], *, offset: int, peer: str, total: int | None = None
+) -> AsyncIterator[bytes]:
+    """Yield the bytes of a stream in order, each chunk verified, to its very end.
+
+    Args:
+        responses: what the peer streams, from byte `offset` on.
+        offset: bytes that are here already.
+        peer: who sends, for messages.
+        total: length of the stream in bytes if it is known beforehand; else what the peer says first counts.
+
+    Raises:
+        IntegrityError: a chunk is damaged, missing, repeated or out of order, the total changes or differs, or the
+            stream ends before it or runs past it. What was yielded before is sound.
+        VeiltabError: as the peer refused; UnavailableError if the connection broke: resume at the byte reached.
+    """
+    position = offset
+    try:
+        async for response in responses:
+            total = response.total if total is None else total
+            if response.total != total:
+                raise IntegrityError("a stream's length is not what it was", where=peer)
+            if not response.HasField("chunk"):
+                continue
+            data = verify(response.chunk, position)
+            position += len(data)
+            if position > total:
+                raise IntegrityError("a stream runs past its length", where=peer)
+            yield data
+    except grpc.aio.AioRpcError as error:
+        raise error_from_rpc(error, peer) from None
+    if position != total:
+        raise IntegrityError("a stream ended before its length was reached", where=peer, remedy="Resume it.")
+
+
+def chunks(data: bytes, offset: int = 0) -> Iterator[Chunk]:
+    """Yield the chunks of some bytes from byte `offset` on; raise InvalidInputError if it lies beyond them."""
+    _check_offset(offset, len(data))
+    for start in range(offset, len(data), CHUNK):
+        yield chunk_of(start, data[start : start + CHUNK])
+
+
+def file_chunks(path: Path, offset: int = 0) -> Iterator[Chunk]:
+    """Yield the chunks of a file from byte `offset` on.
+
+    Raises:
+        NotFoundError: there is no such file.
+        InvalidInputError: the offset lies beyond the end.
+    """
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        raise NotFoundError("a file to be sent is not there", where=path.name) from None
+    with file:
+        _check_offset(offset, path.stat().st_size)
+        file.seek(offset)
+        while data := file.read(CHUNK):
+            yield chunk_of(offset, data)
+            offset += len(data)
+
+
+def _check_offset(offset: int, total: int) -> None:
+    """Refuse to begin outside a stream."""
+    if not 0 <= offset <= total:
+        raise InvalidInputError(f"offset {offset} lies outside a stream of {total} bytes")

@@ -1,0 +1,33 @@
+"""Asking a party whether it serves."""
+
+from grpc_health.v1 import health_pb2
+
+from common.errors import UnavailableError
+from common.identity import Identity, Party
+from common.rpc.channel import call, connect
+
+
+async def wait_until_serving(identity: Identity, party: Party, endpoint: str, *, within: float) -> None:
+    """Return once a party serves.
+
+    Args:
+        identity: of who asks.
+        party: who is asked.
+        endpoint: "host:port".
+        within: seconds to wait.
+
+    Raises:
+        UnavailableError: it does not serve in time.
+    """
+    channel = connect(identity, party, endpoint)
+    try:
+        check = channel.unary_unary(
+            "/grpc.health.v1.Health/Check",
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
+        answer = await call(check, health_pb2.HealthCheckRequest(), peer=party, within=within, attempt=2.0)
+    finally:
+        await channel.close()
+    if answer.status != health_pb2.HealthCheckResponse.SERVING:
+        raise UnavailableError("is stopping", where=str(party))

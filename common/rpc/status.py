@@ -1,0 +1,159 @@
+"""The error table: a veiltab error becomes a gRPC status with a detail, and at the other end the same error again.
+
+The detail is a google.rpc.ErrorInfo of domain "veiltab". What a peer sends is shown to people, so it is cut to a
+length and stripped of control characters at the receiving end too.
+"""
+
+import secrets
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any
+
+import grpc
+from google.protobuf.message import DecodeError
+from google.rpc.error_details_pb2 import ErrorInfo  # type: ignore[import-untyped] # ships no types
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped] # as above
+
+from common.errors import (
+    BudgetExceededError,
+    ConflictError,
+    DeniedError,
+    FailedReleaseError,
+    IntegrityError,
+    InvalidInputError,
+    NotFoundError,
+    NotReadyError,
+    UnavailableError,
+    VeiltabError,
+    error_class,
+)
+
+DOMAIN = "veiltab"
+DETAILS_KEY = "grpc-status-details-bin"
+
+CODES: dict[type[VeiltabError], grpc.StatusCode] = {
+    InvalidInputError: grpc.StatusCode.INVALID_ARGUMENT,
+    NotFoundError: grpc.StatusCode.NOT_FOUND,
+    DeniedError: grpc.StatusCode.PERMISSION_DENIED,
+    BudgetExceededError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    UnavailableError: grpc.StatusCode.UNAVAILABLE,
+    NotReadyError: grpc.StatusCode.FAILED_PRECONDITION,
+    ConflictError: grpc.StatusCode.ALREADY_EXISTS,
+    IntegrityError: grpc.StatusCode.DATA_LOSS,
+    FailedReleaseError: grpc.StatusCode.ABORTED,
+    VeiltabError: grpc.StatusCode.INTERNAL,
+}
+"""The status of each kind of error. Several kinds may share one: the detail says which it is."""
+
+_MEANINGS: dict[grpc.StatusCode, tuple[type[VeiltabError], str, str]] = {
+    grpc.StatusCode.UNAVAILABLE: (
+        UnavailableError,
+        "no connection",
+        "Check that it runs, its endpoint in the study file, and that no certificate is expired or of another study.",
+    ),
+    grpc.StatusCode.DEADLINE_EXCEEDED: (UnavailableError, "no answer before the deadline", "Ask again later."),
+    grpc.StatusCode.RESOURCE_EXHAUSTED: (UnavailableError, "the peer is too busy", "Ask again later."),
+    grpc.StatusCode.CANCELLED: (UnavailableError, "the call was cancelled; the peer may be stopping", "Ask again."),
+    grpc.StatusCode.UNAUTHENTICATED: (DeniedError, "the peer refused this party", ""),
+    grpc.StatusCode.PERMISSION_DENIED: (DeniedError, "the peer refused this party", ""),
+    grpc.StatusCode.UNIMPLEMENTED: (
+        InvalidInputError,
+        "the peer does not know this call",
+        "Bring both parties to the same version.",
+    ),
+}
+"""What a status that comes from gRPC itself, without a detail, most likely means."""
+
+# All of a status, base64 included, must stay below gRPC's 8 KiB of metadata.
+_LENGTHS = {"problem": 1024, "where": 256, "remedy": 1024}
+_SUMMARY = 256
+
+
+def to_status(error: VeiltabError) -> Status:
+    """Return the google.rpc.Status of an error; texts are cut to a length.
+
+    Args:
+        error: what a handler or the authorisation refused with.
+
+    Returns:
+        The status, with one ErrorInfo: reason, domain "veiltab", metadata problem, where and remedy.
+    """
+    texts = {"problem": error.problem, "where": error.where, "remedy": error.remedy}
+    info = ErrorInfo(
+        reason=error.reason, domain=DOMAIN, metadata={key: _cut(text, _LENGTHS[key]) for key, text in texts.items()}
+    )
+    code = next(CODES[cls] for cls in type(error).__mro__ if cls in CODES)
+    status = Status(code=code.value[0], message=_cut(error.problem.encode("ascii", "replace").decode(), _SUMMARY))
+    status.details.add().Pack(info)
+    return status
+
+
+async def abort(context: grpc.aio.ServicerContext[Any, Any], error: VeiltabError) -> None:
+    """End an RPC with the status of an error; raises gRPC's AbortError."""
+    status = to_status(error)
+    code = next(code for code in grpc.StatusCode if code.value[0] == status.code)
+    await context.abort(code, status.message, ((DETAILS_KEY, status.SerializeToString()),))
+
+
+def incident(error: BaseException) -> tuple[VeiltabError, str]:
+    """Return what a caller is told of an unexpected exception, and what the local log keeps of it.
+
+    Both carry the same random number. Neither carries the exception's text, which may hold values: the log has its
+    type and its places in the code.
+    """
+    number = secrets.token_hex(4)
+    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in extract_tb(error.__traceback__)]
+    told = VeiltabError(
+        f"an unexpected error, incident {number}", remedy="The log of that party has more under this number."
+    )
+    return told, f"incident {number}: {type(error).__name__} at {' > '.join(places)}"
+
+
+def error_from_rpc(error: grpc.aio.AioRpcError, peer: str) -> VeiltabError:
+    """Return the veiltab error of a failed RPC.
+
+    Args:
+        error: what grpc.aio raised.
+        peer: the peer that was called, as in "curator alice", for the person who reads the error.
+
+    Returns:
+        The error that the peer raised, of the same class, with the peer before its `where`; or, if the status is gRPC's
+        own, what that most likely means.
+    """
+    info = _detail(error)
+    if info is None:
+        return _plain(error, peer)
+    text = {key: _cut(info.metadata.get(key, ""), length) for key, length in _LENGTHS.items()}
+    where = f"{peer}, {text['where']}" if text["where"] else peer
+    return error_class(info.reason)(text["problem"] or "a refusal without words", where=where, remedy=text["remedy"])
+
+
+def _detail(error: grpc.aio.AioRpcError) -> ErrorInfo | None:
+    """Return veiltab's detail of a status, or None if there is none that can be read."""
+    metadata = error.trailing_metadata()
+    raw = metadata.get(DETAILS_KEY) if metadata is not None else None
+    info = ErrorInfo()
+    try:
+        packed = Status.FromString(raw).details if isinstance(raw, bytes) else ()
+        if not any(detail.Unpack(info) for detail in packed):
+            return None
+    except DecodeError:
+        return None
+    return info if info.domain == DOMAIN else None
+
+
+def _plain(error: grpc.aio.AioRpcError, peer: str) -> VeiltabError:
+    """Return what a status without a detail most likely means; it comes from gRPC, not from a handler."""
+    code = error.code()
+    # gRPC has one code for a message that is too long and for a server that is too busy; only the text tells them.
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in (error.details() or ""):
+        return InvalidInputError("a message is longer than this protocol allows", where=peer)
+    unforeseen = (VeiltabError, f"the call failed with {code.name}", "")
+    cls, problem, remedy = _MEANINGS.get(code, unforeseen)
+    return cls(problem, where=peer, remedy=remedy)
+
+
+def _cut(text: str, length: int) -> str:
+    """Return at most `length` bytes of a text, on one line and without control characters."""
+    clean = "".join(character if character.isprintable() else " " for character in text[:length])
+    return clean.encode(errors="replace")[:length].decode(errors="ignore")

@@ -1,0 +1,276 @@
+"""The study file: who takes part, which attributes there are and how raw values become categories.
+
+Every party holds the same bytes; their SHA-256 is the version of the study, and parties whose digests differ do not
+work together. Everything in a study file is public among the parties: nothing in it may depend on data.
+"""
+
+import hashlib
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from common.coding import Coding, bin_labels
+from common.domain import Attribute, Domain
+from common.errors import InvalidInputError
+from common.fields import Fields
+from common.naming import check_attribute_name, check_name, check_one_of, check_title
+from common.parties import NORMALISE_STEPS, CuratorParty, Party, check_once
+
+__all__ = [
+    "MAX_CELLS",
+    "NORMALISE_STEPS",
+    "AttributeRule",
+    "CuratorParty",
+    "Party",
+    "Study",
+    "load_study",
+    "study_from_bytes",
+]
+
+MAX_CELLS = 2**22
+"""Largest number of cells that a study may allow a release."""
+
+_MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeRule:
+    """One attribute of the study: its alphabet, who owns it, and how the owner's column is coded."""
+
+    attribute: Attribute
+    owner: str
+    column: str
+    coding: Coding
+
+    def __post_init__(self) -> None:
+        check_attribute_name(self.attribute.name)
+        if not self.column or self.column != self.column.strip():
+            raise InvalidInputError("column names no column", remedy="Name the column as in the table's header.")
+        if self.attribute.size < 2:
+            raise InvalidInputError("an attribute needs at least two categories", remedy="Add the others.")
+
+    @property
+    def name(self) -> str:
+        """Name of the attribute."""
+        return self.attribute.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """A valid study.
+
+    Args:
+        id: the study's id; it stands in certificates.
+        title: for people.
+        digest: SHA-256 of the study file's bytes, in hexadecimal.
+        minimum_population: fewest common respondents of a release (rows).
+        maximum_cells: most cells of a release.
+        budget_epsilon: what one curator may spend, over all researchers and releases (nats).
+        sampling: how curators share a sample if a request does not say: "seed" or "indices".
+        pad: how columns are encrypted if a request does not say: "chacha20" or "otp".
+        server: the cloud server.
+        curators: two or more.
+        researchers: one or more.
+        attributes: in study order, which is the order of every release.
+
+    Raises:
+        InvalidInputError: if the parts contradict one another.
+    """
+
+    id: str
+    title: str
+    digest: str
+    minimum_population: int
+    maximum_cells: int
+    budget_epsilon: Decimal
+    sampling: str
+    pad: str
+    server: Party
+    curators: tuple[CuratorParty, ...]
+    researchers: tuple[Party, ...]
+    attributes: tuple[AttributeRule, ...]
+
+    def __post_init__(self) -> None:
+        check_name("id", self.id)
+        check_title(self.title)
+        check_one_of("sampling", self.sampling, ("seed", "indices"))
+        check_one_of("pad", self.pad, ("chacha20", "otp"))
+        _check_numbers(self)
+        _check_parties(self)
+        _check_attributes(self)
+
+    def curator(self, name: str) -> CuratorParty:
+        """Return a curator by name."""
+        for curator in self.curators:
+            if curator.name == name:
+                return curator
+        known = ", ".join(curator.name for curator in self.curators)
+        raise InvalidInputError(f"no curator {name!r}", where=f"study {self.id}", remedy=f"Curators: {known}.")
+
+    def attributes_of(self, owner: str) -> tuple[AttributeRule, ...]:
+        """Return the attributes that a curator owns, in study order."""
+        name = self.curator(owner).name
+        return tuple(rule for rule in self.attributes if rule.owner == name)
+
+    def domain(self, names: Iterable[str]) -> Domain:
+        """Return the domain of some attributes, always in study order; C order of its cells is thus agreed."""
+        wanted = tuple(names)
+        check_once("the release names attribute", wanted, "Name each attribute once.")
+        for name in wanted:
+            self.owner_of(name)
+        return Domain(attributes=tuple(rule.attribute for rule in self.attributes if rule.name in wanted))
+
+    def owner_of(self, name: str) -> str:
+        """Return the curator that owns an attribute."""
+        for rule in self.attributes:
+            if rule.name == name:
+                return rule.owner
+        known = ", ".join(rule.name for rule in self.attributes)
+        raise InvalidInputError(f"no attribute {name!r}", where=f"study {self.id}", remedy=f"Attributes: {known}.")
+
+
+def load_study(path: Path) -> Study:
+    """Read a study file.
+
+    Raises:
+        InvalidInputError: if it cannot be read or is no valid study; the message names the table, the key and the fix.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise InvalidInputError(
+            f"the study file cannot be read ({error.strerror})",
+            where=str(path),
+            remedy="Give the path of a study file.",
+        ) from None
+    return study_from_bytes(data, str(path))
+
+
+def study_from_bytes(data: bytes, where: str) -> Study:
+    """Return the study that a file's bytes describe; `where` names the file in messages."""
+    if len(data) > _MAX_BYTES:
+        raise InvalidInputError("the study file is larger than 1 MiB", where=where, remedy="Give a study file.")
+    try:
+        parsed = tomllib.loads(data.decode("utf-8"), parse_float=Decimal)
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        raise InvalidInputError(
+            f"not a TOML file in UTF-8 ({error})", where=where, remedy="Correct it there."
+        ) from None
+    return _study(Fields(parsed, where), hashlib.sha256(data).hexdigest())
+
+
+def _study(root: Fields, digest: str) -> Study:
+    """Read the whole file; `root` is its outermost table."""
+    head, budget, release = root.table("study"), root.table("budget"), root.table("release", required=False)
+    study = root.checked(
+        lambda: Study(
+            id=head.text("id"),
+            title=head.text("title"),
+            digest=digest,
+            minimum_population=head.integer("minimum_population", 100),
+            maximum_cells=head.integer("maximum_cells", 100_000),
+            budget_epsilon=budget.number("epsilon"),
+            sampling=release.text("sampling", "seed"),
+            pad=release.text("pad", "chacha20"),
+            server=_party(root.table("server")),
+            curators=tuple(_curator(fields) for fields in root.tables("curator")),
+            researchers=tuple(_party(fields) for fields in root.tables("researcher")),
+            attributes=tuple(_attribute(fields) for fields in root.tables("attribute")),
+        )
+    )
+    for fields in (head, budget, release, root):
+        fields.finish()
+    return study
+
+
+def _party(fields: Fields) -> Party:
+    """Read a [server] or [[researcher]] table."""
+    party = fields.checked(lambda: Party(name=fields.text("name"), endpoint=fields.text("endpoint")))
+    fields.finish()
+    return party
+
+
+def _curator(fields: Fields) -> CuratorParty:
+    """Read a [[curator]] table."""
+    curator = fields.checked(
+        lambda: CuratorParty(
+            name=fields.text("name"),
+            endpoint=fields.text("endpoint"),
+            id_columns=fields.texts("id_columns"),
+            normalise=fields.texts("normalise", NORMALISE_STEPS),
+        )
+    )
+    fields.finish()
+    return curator
+
+
+def _attribute(fields: Fields) -> AttributeRule:
+    """Read an [[attribute]] table."""
+    name = fields.text("name")
+    coding = fields.checked(lambda: _coding(fields))
+    rule = fields.checked(
+        lambda: AttributeRule(
+            attribute=Attribute(name=name, categories=coding.categories),
+            owner=fields.text("owner"),
+            column=fields.text("column", name),
+            coding=coding,
+        )
+    )
+    fields.finish()
+    return rule
+
+
+def _coding(fields: Fields) -> Coding:
+    """Read how raw values become categories; binned categories without names are named after their edges."""
+    bins, missing = fields.numbers("bins"), fields.text("missing", "drop")
+    kept = () if missing == "drop" else (missing,)
+    named = fields.texts("categories", (*bin_labels(bins), *kept) if bins else None)
+    if "drop" in named:
+        raise InvalidInputError('a category is named "drop"', remedy='"drop" is the rule that drops missing values.')
+    return Coding(
+        categories=named,
+        recode=fields.pairs("recode"),
+        bins=bins,
+        missing_values=fields.texts("missing_values", ("", "NA", "?")),
+        missing=kept[0] if kept else None,
+    )
+
+
+def _check_numbers(study: Study) -> None:
+    """Refuse limits and budgets that protect nobody or cannot be met."""
+    if not 1 <= study.minimum_population <= 10**12:
+        raise InvalidInputError("minimum_population is not at least 1", remedy="100 is a usual value.")
+    if not 2 <= study.maximum_cells <= MAX_CELLS:
+        raise InvalidInputError(f"maximum_cells is not between 2 and {MAX_CELLS}", remedy="100000 is a usual value.")
+    if not study.budget_epsilon.is_finite() or not 0 < study.budget_epsilon <= 1000:
+        raise InvalidInputError(
+            "the budget's epsilon is not above 0 and at most 1000", remedy="Give it in nats; a few nats are usual."
+        )
+
+
+def _check_parties(study: Study) -> None:
+    """Refuse too few parties, and names or endpoints used twice."""
+    if len(study.curators) < 2:
+        raise InvalidInputError("fewer than two curators", remedy="Add a [[curator]] table for each.")
+    if not study.researchers:
+        raise InvalidInputError("no researcher", remedy="Add a [[researcher]] table.")
+    parties = (study.server, *study.curators, *study.researchers)
+    check_once("parties are named", [party.name for party in parties], "Names are unique among all parties.")
+    check_once("parties listen at", [party.endpoint for party in parties], "Give each party its own endpoint.")
+
+
+def _check_attributes(study: Study) -> None:
+    """Refuse attributes named twice, owned by no curator, or none at all."""
+    if not study.attributes:
+        raise InvalidInputError("no attribute", remedy="Add an [[attribute]] table for each.")
+    check_once("attributes are named", [rule.name for rule in study.attributes], "Give each attribute its own name.")
+    curators = [curator.name for curator in study.curators]
+    for rule in study.attributes:
+        if rule.owner not in curators:
+            raise InvalidInputError(
+                f"attribute {rule.name} has the owner {rule.owner[:60]!r}, who is no curator",
+                remedy=f"Curators: {', '.join(curators)}.",
+            )

@@ -1,0 +1,1 @@
+"""Conversions between protocol messages and domain objects; what comes in is validated totally."""

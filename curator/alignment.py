@@ -1,0 +1,163 @@
+"""Aligning tables, once per table version: toss a key, exchange tokens, keep the common respondents."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from common.coin import derive
+from common.errors import FailedReleaseError, InvalidInputError, NotReadyError, UnavailableError, VeiltabError
+from common.files import written_whole
+from curator.coordination import Peers
+from curator.intersection import (
+    TOKEN_LENGTH,
+    AlignedTable,
+    Intersection,
+    Tokens,
+    alignment_id,
+    population_digest,
+    sorted_order,
+)
+from curator.ledger import Ledger
+from curator.store import CuratorStore
+from curator.table import Table
+from curator.tokens import tokens
+
+_log = logging.getLogger(__name__)
+_LOOK_AGAIN_SECONDS = 2.0
+_RETRY_SECONDS = 0.1
+_PIECE = 65_536 * TOKEN_LENGTH
+
+
+class Alignment:
+    """The alignment of one curator's table with the others', now and whenever a table changes.
+
+    Args:
+        name: the curator's own name.
+        folder: the curator's state folder.
+        store: the curator's database.
+        ledger: shown to the peers at each greeting.
+    """
+
+    def __init__(self, name: str, folder: Path, store: CuratorStore, ledger: Ledger) -> None:
+        self._name = name
+        self._folder = folder / "alignments"
+        self._store = store
+        self._ledger = ledger
+        self._current = ""
+        self._waiting: VeiltabError = NotReadyError("has not aligned its table yet", where=f"curator {name}")
+        self.table_version = ""
+
+    def result(self) -> tuple[int, str]:
+        """Return (common respondents n, digest of the alignment).
+
+        Raises:
+            VeiltabError: why there is none yet.
+        """
+        found = self._store.alignment(self._current)
+        if found is None:
+            raise self._waiting
+        return found
+
+    def table(self, digest: str) -> AlignedTable:
+        """Return the aligned table that a release was planned on.
+
+        Raises:
+            FailedReleaseError: a table changed since.
+        """
+        if self.result()[1] != digest:
+            raise FailedReleaseError("a curator's table changed since the release was planned", where="alignment")
+        return AlignedTable(self._folder / self._current)
+
+    def tokens_file(self, name: str) -> Path:
+        """Return where this curator's sorted tokens of an alignment lie, for its peers."""
+        return self._folder / name / "own-tokens.bin"
+
+    async def run(self, table: Table, peers: Peers) -> None:
+        """Align, and look again for changed tables, until cancelled."""
+        self.table_version = self._store.table_version(table.content_digest, secrets.token_hex(16))
+        while True:
+            pause = _LOOK_AGAIN_SECONDS
+            try:
+                versions = await peers.table_versions(self._ledger) | {self._name: self.table_version}
+                await self._align(alignment_id(versions), table, peers)
+            except (NotReadyError, UnavailableError) as error:
+                self._waiting = NotReadyError(error.problem, where=error.where, remedy=error.remedy)
+                pause = _RETRY_SECONDS
+            except VeiltabError as error:
+                if error.problem != self._waiting.problem:
+                    _log.error("alignment refused", extra={"reason": error.reason})
+                self._waiting = error
+            await asyncio.sleep(pause)
+
+    async def _align(self, name: str, table: Table, peers: Peers) -> None:
+        if name == self._current and self._store.alignment(name):
+            return
+        if self._store.alignment(name) is None:
+            key = await peers.toss(f"alignment/{name}")
+            own = self.tokens_file(name)
+            order_file = own.with_name("order.npy")
+            if not (own.exists() and order_file.exists()):
+                await asyncio.to_thread(_write_tokens, table, derive(key, "tokens"), own, order_file)
+            received = [await self._fetch(name, peer, peers) for peer in peers.parties]
+            population, digest = await asyncio.to_thread(
+                _intersect, table, own, received, derive(key, "population"), AlignedTable(self._folder / name)
+            )
+            self._store.set_alignment(name, population, digest)
+            for path in (*(path for _, path in received), order_file):
+                path.unlink()
+        self._current = name
+
+    async def _fetch(self, name: str, peer: str, peers: Peers) -> tuple[str, Path]:
+        path = self._folder / name / f"{peer}-tokens.bin"
+        with written_whole(path) as file:
+            async for data in peers.tokens(peer, name):
+                file.write(data)
+        if path.stat().st_size % TOKEN_LENGTH:
+            raise InvalidInputError("sent tokens that are cut short", where=f"curator {peer}")
+        return peer, path
+
+
+def _write_tokens(table: Table, key: bytes, own: Path, order_file: Path) -> None:
+    unsorted = tokens(table.ids, key)
+    order = sorted_order(unsorted)
+    with written_whole(order_file) as file:
+        np.save(file, order)
+    with written_whole(own) as file:
+        for start in range(0, len(order), 65_536):
+            file.write(unsorted[order[start : start + 65_536]].data)
+
+
+def _intersect(
+    table: Table, own: Path, received: list[tuple[str, Path]], key: bytes, aligned: AlignedTable
+) -> tuple[int, str]:
+    """Write the aligned table; return its rows and digest."""
+    mine = _tokens_of(own)
+    intersection = Intersection(mine)
+    for peer, path in received:
+        intersection.keep(peer, _pieces(path))
+    rows = intersection.rows
+    if not len(rows):
+        raise InvalidInputError(
+            "the curators have no respondent in common",
+            where="alignment",
+            remedy="Compare id columns and their normalisation in the study file with the tables.",
+        )
+    order = np.load(own.with_name("order.npy"), mmap_mode="r")[rows]
+    aligned.write(mine[rows], {name: column[order] for name, column in table.columns.items()})
+    return len(rows), population_digest(aligned.tokens(), key)
+
+
+def _tokens_of(path: Path) -> Tokens:
+    if path.stat().st_size == 0:
+        return np.empty((0, TOKEN_LENGTH), np.uint8)
+    return np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, TOKEN_LENGTH)
+
+
+def _pieces(path: Path) -> Iterator[Tokens]:
+    with path.open("rb") as file:
+        while data := file.read(_PIECE):
+            yield np.frombuffer(data, np.uint8).reshape(-1, TOKEN_LENGTH)

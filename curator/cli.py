@@ -1,0 +1,316 @@
+"""`veiltab curator`: check a table, serve it, decide about requests, see the ledger."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import click
+
+from common.cli import EXIT_CODES, emit, json_option
+from common.errors import InvalidInputError, NotFoundError
+from common.files import OwnedFolder
+from common.identity import Party, Role
+from common.logs import log_to_stderr
+from common.party_options import (
+    identity_option,
+    listen_address,
+    listen_option,
+    load_party,
+    name_option,
+    state_option,
+    study_argument,
+)
+from common.planning import plan_release
+from common.privacy.card import EpsilonCard, upward
+from common.release import ReleaseState
+from common.study import Study, load_study
+from curator.ledger import Ledger
+from curator.policy import Policy, load_policy
+from curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision, StoredRelease
+
+policy_option = click.option(
+    "--policy", "policy_path", type=click.Path(path_type=Path), help="Policy file; without one, a person decides."
+)
+
+
+@click.group(epilog=EXIT_CODES)
+def curator() -> None:
+    """Hold some columns, and decide who learns what of them."""
+
+
+@curator.command(epilog="Example: veiltab curator check study.toml --name alice --table alice.csv")
+@study_argument
+@name_option
+@click.option("--table", "table_path", required=True, type=click.Path(path_type=Path), help=".csv or .parquet file.")
+@json_option
+def check(study_path: Path, name: str, table_path: Path, as_json: bool) -> int:  # noqa: FBT001 - an option
+    """Read a table against the study and say what is in it; nothing is sent anywhere."""
+    from curator.inspection import inspect_table  # noqa: PLC0415 - --help stays light
+
+    inspection = inspect_table(table_path, load_study(study_path), name)
+    emit(as_json, inspection.as_dict(), inspection.as_text())
+    return 0 if inspection.ok else InvalidInputError.exit_code
+
+
+@curator.command(
+    epilog="Example: veiltab curator serve study.toml --name alice --identity pki/curator-alice --state state"
+    " --table alice.csv --policy policy.toml"
+)
+@study_argument
+@name_option
+@identity_option
+@state_option
+@click.option("--table", "table_path", required=True, type=click.Path(path_type=Path), help=".csv or .parquet file.")
+@policy_option
+@listen_option
+@click.option("--verbose", is_flag=True, help="Log every step, not only refusals.")
+def serve(  # noqa: PLR0913, PLR0917 - one argument an option
+    study_path: Path,
+    name: str,
+    identity_folder: Path,
+    state_folder: Path,
+    table_path: Path,
+    policy_path: Path | None,
+    listen: str | None,
+    verbose: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Load the table, align it with the other curators', and take part in releases."""
+    from common.rpc.party import run_party  # noqa: PLC0415 - --help stays light
+    from common.rpc.server import build_server  # noqa: PLC0415
+    from curator.node import CuratorNode  # noqa: PLC0415
+    from curator.service import CuratorPeerServicer, CuratorServicer  # noqa: PLC0415
+    from curator.table import load_table  # noqa: PLC0415
+    from veiltab.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server  # noqa: PLC0415
+    from veiltab.v1.curator_peer_pb2_grpc import add_CuratorPeerServiceServicer_to_server  # noqa: PLC0415
+
+    log_to_stderr(verbose=verbose)
+    study, identity = load_party(study_path, identity_folder, Role.CURATOR, name)
+    policy = _policy(policy_path, study, name)
+    folder = OwnedFolder(state_folder)
+    store = CuratorStore(folder.path / "curator.sqlite")
+    try:
+        node = CuratorNode(identity, study, folder.path, store, _ledger(store, study, policy), policy)
+        table = load_table(table_path, study, name)
+        callers = [Party(study=study.id, role=Role.CURATOR, name=c.name) for c in study.curators if c.name != name]
+        callers += [Party(study=study.id, role=Role.RESEARCHER, name=r.name) for r in study.researchers]
+
+        async def main() -> None:
+            services = [
+                partial(add_CuratorPeerServiceServicer_to_server, CuratorPeerServicer(node)),
+                partial(add_CuratorServiceServicer_to_server, CuratorServicer(node)),
+            ]
+            address = listen_address(listen, study.curator(name).endpoint)
+            await run_party(identity.party, build_server(identity, callers, services, address), node.run(table))
+
+        asyncio.run(main())
+    finally:
+        store.close()
+        folder.release()
+
+
+@curator.command(epilog="Example: veiltab curator requests study.toml --name alice --state state")
+@study_argument
+@name_option
+@state_option
+@policy_option
+@json_option
+def requests(
+    study_path: Path,
+    name: str,
+    state_folder: Path,
+    policy_path: Path | None,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """List the requests, with the epsilon card and what is left of the budget before anyone decides."""
+    with _open(study_path, name, state_folder, policy_path) as (study, store, ledger):
+        listed = [_described(stored, study, store, name) for stored in store.releases()]
+        data = {"budget": ledger.budget, "spent": ledger.spent, "remaining": ledger.remaining, "requests": listed}
+        emit(as_json, data, _requests_text(listed, ledger))
+
+
+@curator.command(epilog="Example: veiltab curator approve study.toml --name alice --state state --release 3f... ")
+@study_argument
+@name_option
+@state_option
+@policy_option
+@click.option("--release", "release_id", required=True, help="Id of the request.")
+@click.option("--attribute", "attributes", multiple=True, help="Only these attributes; by default all that are held.")
+@click.option("--expires-days", type=click.IntRange(min=1), help="Give the key out for so many days.")
+@json_option
+def approve(  # noqa: PLR0913, PLR0917 - one argument an option
+    study_path: Path,
+    name: str,
+    state_folder: Path,
+    policy_path: Path | None,
+    release_id: str,
+    attributes: tuple[str, ...],
+    expires_days: int | None,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Approve held attributes of a request; the running service goes on by itself."""
+    expires = None if expires_days is None else int(time.time()) + expires_days * 86_400
+    with _open(study_path, name, state_folder, policy_path) as (_, store, _):
+        decided = _decide(store, release_id, attributes, APPROVED, expires)
+    emit(as_json, {"release": release_id, "approved": decided}, f"Approved: {', '.join(decided)}")
+
+
+@curator.command(epilog="Example: veiltab curator deny study.toml --name alice --state state --release 3f... ")
+@study_argument
+@name_option
+@state_option
+@policy_option
+@click.option("--release", "release_id", required=True, help="Id of the request.")
+@click.option("--attribute", "attributes", multiple=True, help="Only these attributes; by default all that are held.")
+@json_option
+def deny(  # noqa: PLR0913, PLR0917 - one argument an option
+    study_path: Path,
+    name: str,
+    state_folder: Path,
+    policy_path: Path | None,
+    release_id: str,
+    attributes: tuple[str, ...],
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Deny held attributes of a request; nothing is charged for what is denied."""
+    with _open(study_path, name, state_folder, policy_path) as (_, store, _):
+        decided = _decide(store, release_id, attributes, DENIED, None)
+    emit(as_json, {"release": release_id, "denied": decided}, f"Denied: {', '.join(decided)}")
+
+
+@curator.command(epilog="Example: veiltab curator ledger study.toml --name alice --state state")
+@study_argument
+@name_option
+@state_option
+@policy_option
+@json_option
+def ledger(
+    study_path: Path,
+    name: str,
+    state_folder: Path,
+    policy_path: Path | None,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Show every charge, and check the ledger's chain."""
+    with _open(study_path, name, state_folder, policy_path) as (_, _, book):
+        entries = [{"number": e.number, "release": e.release_id, "epsilon": e.epsilon, **e.facts} for e in book.entries]
+        data = {"budget": book.budget, "spent": book.spent, "remaining": book.remaining, "entries": entries}
+        lines = [
+            f"{e.number:4}  epsilon {upward(e.epsilon)}  {e.facts['researcher']}  {e.release_id}" for e in book.entries
+        ]
+        lines.append(f"Spent {upward(book.spent)} of {book.budget}; {book.remaining:.6f} left. The chain is whole.")
+        emit(as_json, data, "\n".join(lines))
+
+
+@contextmanager
+def _open(
+    study_path: Path, name: str, state_folder: Path, policy_path: Path | None
+) -> Iterator[tuple[Study, CuratorStore, Ledger]]:
+    study = load_study(study_path)
+    study.curator(name)
+    path = state_folder / "curator.sqlite"
+    if not path.exists():
+        raise NotFoundError("no curator has run on this folder", where=str(state_folder))
+    store = CuratorStore(path)
+    try:
+        yield study, store, _ledger(store, study, _policy(policy_path, study, name))
+    finally:
+        store.close()
+
+
+def _policy(path: Path | None, study: Study, name: str) -> Policy:
+    own = [rule.name for rule in study.attributes_of(name)]
+    return load_policy(path, researchers=[r.name for r in study.researchers], attributes=own)
+
+
+def _ledger(store: CuratorStore, study: Study, policy: Policy) -> Ledger:
+    budget = study.budget_epsilon if policy.budget is None else min(policy.budget, study.budget_epsilon)
+    return Ledger(store.connection, budget)
+
+
+def _decide(
+    store: CuratorStore, release_id: str, attributes: tuple[str, ...], verdict: str, expires: int | None
+) -> list[str]:
+    stored = store.release(release_id)
+    held = [d.attribute for d in store.decisions(release_id) if d.verdict == HELD]
+    chosen = list(attributes) or held
+    if stored.state is not ReleaseState.REQUESTED or not chosen or not set(chosen) <= set(held):
+        raise InvalidInputError(
+            "these attributes are not held",
+            where=f"release {release_id}",
+            remedy=f"Held: {', '.join(held) or 'none'}. `veiltab curator requests` shows what waits.",
+        )
+    store.decide(
+        release_id,
+        tuple(Decision(attribute=name, verdict=verdict, expires=expires, decided_by="person") for name in chosen),
+    )
+    return chosen
+
+
+def _described(stored: StoredRelease, study: Study, store: CuratorStore, name: str) -> dict[str, object]:
+    request = stored.request
+    own = {rule.name for rule in study.attributes_of(name)}
+    decisions = {d.attribute: d.verdict for d in store.decisions(request.release_id)}
+    return {
+        "release": request.release_id,
+        "state": stored.state.value,
+        "researcher": request.researcher,
+        "attributes": list(request.attributes),
+        "own": {attribute: decisions.get(attribute, HELD) for attribute in request.attributes if attribute in own},
+        "epsilon": request.epsilon,
+        "purpose": request.purpose,
+        "deadline": datetime.fromtimestamp(request.deadline, UTC).isoformat(),
+        "waiting_for": stored.waiting_for,
+        "failure": stored.failure,
+        **_expected(stored, study, store),
+    }
+
+
+def _expected(stored: StoredRelease, study: Study, store: CuratorStore) -> dict[str, object]:
+    """Return the epsilon card and the expected error, from the spec or as far as the plan can be foreseen."""
+    if stored.spec is not None:
+        return {"card": [list(row) for row in stored.spec.card.rows()]}
+    population = store.latest_population()
+    if population is None:
+        return {"card": [], "note": "The tables are not aligned yet; the card needs the number of common respondents."}
+    plan = plan_release(
+        population=population,
+        cells=study.domain(stored.request.attributes).cells,
+        epsilon=stored.request.epsilon,
+        sample=stored.request.sample,
+    )
+    card = EpsilonCard(epsilon=plan.epsilon, local_epsilon=plan.local_epsilon)
+    return {"card": [list(row) for row in card.rows()], "sample": plan.sample, "root_mse": plan.root_mse()}
+
+
+def _requests_text(listed: list[dict[str, object]], ledger: Ledger) -> str:
+    lines = [f"Budget {ledger.budget}: spent {upward(ledger.spent)}, {ledger.remaining:.6f} left."]
+    for request in listed:
+        lines.append(
+            f"\n{request['release']}  {request['state']}  {request['researcher']} asks for"
+            f" {', '.join(map(str, _list(request['attributes'])))} at epsilon {request['epsilon']}"
+        )
+        lines.extend(
+            f"  {label}: {request[key]}"
+            for label, key in (
+                ("purpose", "purpose"),
+                ("decisions here", "own"),
+                ("until", "deadline"),
+                ("waits for", "waiting_for"),
+                ("failed", "failure"),
+                ("note", "note"),
+                ("expected root-mean-square error", "root_mse"),
+            )
+            if request.get(key)
+        )
+        lines.extend(f"  {who}: {faces}" for who, faces in _list(request["card"]))
+    if not listed:
+        lines.append("No requests.")
+    return "\n".join(lines)
+
+
+def _list(value: object) -> list[list[str]]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,137 @@
+"""One attribute's column of a curator's table: coded batch by batch, and what it held counted on the way."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from common.coding import UNKNOWN
+from common.domain import Symbols, symbol_dtype
+from common.study import AttributeRule
+
+FIRST = 5
+"""How many row numbers are named of the rows that share a problem."""
+
+_MOST_CACHED = 1 << 16
+_MOST_UNKNOWN = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownValue:
+    """A raw value that the study does not know; for the curator's own eyes only.
+
+    Args:
+        value: the raw value, cut after 200 characters.
+        rows: how many rows hold it.
+        first_rows: file row numbers of the first few.
+    """
+
+    value: str
+    rows: int
+    first_rows: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnReading:
+    """What one attribute's column holds, over all rows read: counts, missing (if dropped) and unknown rows add up.
+
+    Args:
+        rule: the attribute.
+        symbols: one a kept row.
+        counts: rows a category, missing values that became a category among them.
+        missing: rows with a missing value, whatever became of it.
+        unknown_rows: rows with an unknown value.
+        unknown_first: file row numbers of the first few of them.
+        unknown: the unknown values, at most a thousand different ones.
+    """
+
+    rule: AttributeRule
+    symbols: Symbols
+    counts: tuple[int, ...]
+    missing: int
+    unknown_rows: int
+    unknown_first: tuple[int, ...]
+    unknown: tuple[UnknownValue, ...]
+
+
+class ColumnReader:
+    """One attribute while its file is read."""
+
+    def __init__(self, rule: AttributeRule) -> None:
+        self.rule = rule
+        self._dtype = symbol_dtype(rule.attribute.size)
+        self._counts = np.zeros(rule.attribute.size, np.int64)
+        self._missing = 0
+        self._unknown_rows = 0
+        self._unknown_first: list[int] = []
+        self._unknown: dict[str, tuple[int, tuple[int, ...]]] = {}
+        self._kept: list[Symbols] = []
+        self._codes: dict[str | None, int] = {}
+
+    def codes(self, column: pa.DictionaryArray, first_row: int) -> NDArray[np.int32]:
+        """Return the codes of a batch and count them; a distinct value is looked up once a batch, not once a row.
+
+        Args:
+            column: dictionary-encoded raw values, null where absent.
+            first_row: file row number of its first value.
+        """
+        values: list[str | None] = [*column.dictionary.to_pylist(), None]
+        entries = column.indices.fill_null(len(values) - 1).to_numpy(zero_copy_only=False)
+        codes = np.array([self._code(value) for value in values], np.int32)
+        rows = np.bincount(entries, minlength=len(values))
+        known = codes >= 0
+        np.add.at(self._counts, codes[known], rows[known])
+        is_missing = self.rule.coding.is_missing
+        self._missing += sum(int(n) for v, n in zip(values, rows, strict=True) if n and is_missing(v))
+        self._note_unknown(values, entries, codes, first_row)
+        coded: NDArray[np.int32] = codes[entries]
+        return coded
+
+    def keep(self, codes: NDArray[np.int32]) -> None:
+        """Take the symbols of the rows that stay."""
+        symbols: Symbols = codes.astype(self._dtype)  # type: ignore[assignment]
+        self._kept.append(symbols)
+
+    def reading(self) -> ColumnReading:
+        """Return what was found."""
+        symbols: Symbols = np.concatenate([np.empty(0, self._dtype), *self._kept])
+        return ColumnReading(
+            rule=self.rule,
+            symbols=symbols,
+            counts=tuple(int(count) for count in self._counts),
+            missing=self._missing,
+            unknown_rows=self._unknown_rows,
+            unknown_first=tuple(self._unknown_first),
+            unknown=tuple(UnknownValue(value=v, rows=n, first_rows=r) for v, (n, r) in self._unknown.items()),
+        )
+
+    def _code(self, value: str | None) -> int:
+        """Return the code of a raw value, from a cache of bounded size."""
+        code = self._codes.get(value)
+        if code is None:
+            if len(self._codes) >= _MOST_CACHED:
+                self._codes.clear()
+            code = self._codes[value] = self.rule.coding.code(value)
+        return code
+
+    def _note_unknown(
+        self, values: list[str | None], entries: NDArray[np.int32], codes: NDArray[np.int32], first_row: int
+    ) -> None:
+        """Count the rows with unknown values, and note the first of them a value."""
+        where = np.flatnonzero((codes == UNKNOWN)[entries])
+        if not where.size:
+            return
+        self._unknown_rows += len(where)
+        self._unknown_first += [int(row) + first_row for row in where[: FIRST - len(self._unknown_first)]]
+        order = np.argsort(entries[where], kind="stable")
+        distinct, starts, counts = np.unique(entries[where][order], return_index=True, return_counts=True)
+        for entry, start, count in zip(distinct, starts, counts, strict=True):
+            rows = where[order[start : start + min(int(count), FIRST)]] + first_row
+            self._note_value(str(values[entry])[:200], int(count), [int(row) for row in rows])
+
+    def _note_value(self, value: str, count: int, rows: list[int]) -> None:
+        """Add rows to an unknown value, or note it while there is room."""
+        before, first = self._unknown.get(value, (0, ()))
+        if before or len(self._unknown) < _MOST_UNKNOWN:
+            self._unknown[value] = (before + count, (*first, *rows)[:FIRST])

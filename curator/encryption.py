@@ -1,0 +1,106 @@
+"""Encrypting a sampled column once: a fresh pad, spent durably before its first symbol, and the one ciphertext it made.
+
+A key is drawn by this curator alone; no other curator can derive it. If a crash leaves a key spent but no ciphertext
+recorded, nothing under it was sent: the key is dropped and a fresh one drawn. Once the ciphertext's digest is recorded,
+only those bytes are ever sent.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+
+import numpy as np
+
+from common.domain import Symbols, symbol_dtype
+from common.errors import IntegrityError
+from common.files import file_digest, written_whole
+from common.pads import PAD, encrypt
+from common.randomness import CipherStream, SystemSource
+from common.release import Pad
+from common.symbols import add, chunks, fill_uniform
+from curator.store import CuratorStore
+
+
+class ColumnEncryption:
+    """The encrypted columns of one release, in files of their own until the server has them."""
+
+    def __init__(self, store: CuratorStore, folder: Path, release_id: str) -> None:
+        self._store = store
+        self._folder = folder
+        self._release_id = release_id
+
+    def ciphertext(self, attribute: str) -> Path:
+        """Return where the ciphertext of a column is kept until it is sent."""
+        return self._folder / f"{attribute}.ciphertext"
+
+    def pad_file(self, attribute: str) -> Path:
+        """Return where the one-time pad of a column is kept until its grant ends."""
+        return self._folder / f"{attribute}.pad"
+
+    def encrypt(self, attribute: str, column: Symbols, size: int, pad: Pad) -> bytes:
+        """Encrypt a column, unless that was done, and return the SHA-256 of its ciphertext.
+
+        ciphertext = column + pad mod size
+
+        Args:
+            attribute: the column's name.
+            column: (m,) symbols 0..size-1 in sample order.
+            size: alphabet size K_a.
+            pad: where the pad comes from.
+
+        Raises:
+            IntegrityError: the pad is spent and its ciphertext is not here whole; it is never made again.
+
+        Source: Lin, Wang, Rane, Section III-A (one-time pad), with a stream cipher as the alternative.
+        """
+        done = self._store.pad(self._release_id, attribute)
+        if done is not None:
+            self._check(attribute, done[1])
+            return done[1]
+        if pad is Pad.OTP:
+            self._draw_one_time_pad(attribute, len(column), size)
+            key = file_digest(self.pad_file(attribute))
+        else:
+            key = os.urandom(32)
+        self._store.spend_key(self._release_id, attribute, key)
+        digest = self._write(attribute, column, size, None if pad is Pad.OTP else CipherStream(key))
+        self._store.set_pad_digest(self._release_id, attribute, digest)
+        return digest
+
+    def forget_ciphertext(self) -> None:
+        """Delete the ciphertexts: the server has them."""
+        for path in self._folder.glob("*.ciphertext"):
+            path.unlink()
+
+    def forget_pads(self) -> None:
+        """Delete the one-time pads: no grant is left."""
+        for path in self._folder.glob("*.pad"):
+            path.unlink()
+
+    def _check(self, attribute: str, digest: bytes) -> None:
+        path = self.ciphertext(attribute)
+        if not path.exists() or file_digest(path) != digest:
+            raise IntegrityError(
+                "the pad is spent and its ciphertext is gone or altered",
+                where=f"attribute {attribute}",
+                remedy="Ask for a new release; a pad is never used again.",
+            )
+
+    def _write(self, attribute: str, column: Symbols, size: int, source: CipherStream | None) -> bytes:
+        ciphertext: Symbols = np.empty(len(column), symbol_dtype(size))
+        if source is None:
+            drawn: Symbols = np.memmap(self.pad_file(attribute), dtype=symbol_dtype(size), mode="r")
+            add(column, drawn, size, ciphertext)
+        else:
+            encrypt(column, size, source, ciphertext)
+        with written_whole(self.ciphertext(attribute)) as file:
+            file.write(ciphertext.data)
+        return hashlib.sha256(ciphertext.data).digest()
+
+    def _draw_one_time_pad(self, attribute: str, rows: int, size: int) -> None:
+        source = SystemSource()
+        with written_whole(self.pad_file(attribute)) as file:
+            for number, part in enumerate(chunks(rows)):
+                symbols: Symbols = np.empty(part.stop - part.start, symbol_dtype(size))
+                fill_uniform(symbols, size, source, label=PAD, chunk=number)
+                file.write(symbols.data)

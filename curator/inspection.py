@@ -1,0 +1,180 @@
+"""The check report a curator makes of its own table before anyone else is involved.
+
+It quotes raw values that the study does not know, so it is for the curator's own terminal: never log or send it.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.study import Study
+from curator.column import ColumnReading, UnknownValue
+from curator.table import Reading, read_table
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeInspection:
+    """What one attribute's column holds, over all rows read.
+
+    Args:
+        name: the attribute.
+        column: the column of the table.
+        counts: category -> rows, in symbol order; missing values that become a category are among them.
+        missing: rows with a missing value.
+        missing_rule: "drop", or the category that missing values become.
+        unknown_rows: rows with a value that the study does not know.
+        unknown: those values, at most a thousand different ones.
+    """
+
+    name: str
+    column: str
+    counts: dict[str, int]
+    missing: int
+    missing_rule: str
+    unknown_rows: int
+    unknown: tuple[UnknownValue, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """The report on one table.
+
+    Args:
+        path: the table's file.
+        curator: whose table it is.
+        study: the study's id.
+        study_digest: the study's version.
+        rows: rows of the file, as far as it could be read.
+        respondents: rows that stay: a good id, and no attribute dropped or unknown.
+        dropped: rows that leave because an attribute is missing.
+        empty_ids: rows with an empty id.
+        repeated_ids: rows whose id an earlier row has too.
+        attributes: one report an attribute, in study order.
+        problems: what keeps the table from being loaded, gravest first.
+        notes: what does not, but deserves a look.
+    """
+
+    path: str
+    curator: str
+    study: str
+    study_digest: str
+    rows: int
+    respondents: int
+    dropped: int
+    empty_ids: int
+    repeated_ids: int
+    attributes: tuple[AttributeInspection, ...]
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the table can be loaded."""
+        return not self.problems
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the report as plain data for JSON."""
+        plain = {
+            name: getattr(self, name) for name in self.__slots__ if name not in {"attributes", "problems", "notes"}
+        }
+        return {
+            "ok": self.ok,
+            **plain,
+            "attributes": [_attribute_dict(attribute) for attribute in self.attributes],
+            "problems": list(self.problems),
+            "notes": list(self.notes),
+        }
+
+    def as_text(self) -> str:
+        """Return the report for people: plain lines, raw values quoted so that none can control the terminal."""
+        lines = [
+            f"{self.path}: {'ready' if self.ok else 'not ready'} for curator {self.curator} of study {self.study}",
+            f"  {self.rows:,} rows, {self.respondents:,} respondents, {self.dropped:,} dropped as missing",
+            f"  ids: {self.empty_ids:,} empty, {self.repeated_ids:,} repeated",
+        ]
+        for attribute in self.attributes:
+            lines += _attribute_lines(attribute)
+        lines += [f"  problem: {problem}" for problem in self.problems]
+        lines += [f"  note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+def inspect_table(path: Path, study: Study, curator_name: str) -> Inspection:
+    """Report on a curator's table; what is wrong with the file or its rows is in the report, not raised.
+
+    Raises:
+        InvalidInputError: if the study has no such curator.
+    """
+    reading = read_table(path, study, curator_name)
+    return Inspection(
+        path=str(path),
+        curator=curator_name,
+        study=study.id,
+        study_digest=study.digest,
+        rows=reading.rows_read,
+        respondents=len(reading.ids),
+        dropped=reading.rows_dropped,
+        empty_ids=reading.empty_ids,
+        repeated_ids=reading.repeated_ids,
+        attributes=tuple(_attribute(column) for column in reading.columns),
+        problems=tuple(str(error) for error in reading.errors),
+        notes=_notes(reading, study),
+    )
+
+
+def _attribute(column: ColumnReading) -> AttributeInspection:
+    """Name the counts of a column."""
+    rule = column.rule
+    return AttributeInspection(
+        name=rule.name,
+        column=rule.column,
+        counts=dict(zip(rule.attribute.categories, column.counts, strict=True)),
+        missing=column.missing,
+        missing_rule=rule.coding.missing or "drop",
+        unknown_rows=column.unknown_rows,
+        unknown=column.unknown,
+    )
+
+
+def _notes(reading: Reading, study: Study) -> tuple[str, ...]:
+    """Return what a curator may want to know of a table that could be loaded."""
+    notes = []
+    if len(reading.ids) < study.minimum_population:
+        notes.append(
+            f"{len(reading.ids)} respondents are fewer than the study's minimum_population of"
+            f" {study.minimum_population}: every release would be refused"
+        )
+    for column in reading.columns if reading.rows_read else ():
+        absent = [c for c, n in zip(column.rule.attribute.categories, column.counts, strict=True) if n == 0]
+        if absent:
+            notes.append(f"attribute {column.rule.name}: no row is {', '.join(absent[:_SHOWN])}")
+    return tuple(notes)
+
+
+def _attribute_dict(attribute: AttributeInspection) -> dict[str, object]:
+    """Return one attribute's report as plain data."""
+    return {
+        "name": attribute.name,
+        "column": attribute.column,
+        "counts": dict(attribute.counts),
+        "missing": attribute.missing,
+        "missing_rule": attribute.missing_rule,
+        "unknown_rows": attribute.unknown_rows,
+        "unknown": [{"value": u.value, "rows": u.rows, "first_rows": list(u.first_rows)} for u in attribute.unknown],
+    }
+
+
+def _attribute_lines(attribute: AttributeInspection) -> list[str]:
+    """Return one attribute's report as lines."""
+    lines = [f"  {attribute.name} (column {attribute.column})"]
+    lines += [f"    {count:>12,}  {category}" for category, count in attribute.counts.items()]
+    if attribute.missing:
+        rule = "dropped" if attribute.missing_rule == "drop" else f"counted as {attribute.missing_rule}"
+        lines.append(f"    {attribute.missing:>12,}  missing, {rule}")
+    for unknown in attribute.unknown[:_SHOWN]:
+        rows = ", ".join(str(row) for row in unknown.first_rows)
+        lines.append(f"    {unknown.rows:>12,}  unknown value {unknown.value!a}, first in rows {rows}")
+    if len(attribute.unknown) > _SHOWN:
+        lines.append(f"    {attribute.unknown_rows:>12,}  unknown in all")
+    return lines

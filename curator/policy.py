@@ -1,0 +1,118 @@
+"""Who may have which attribute at what epsilon: rules that approve, hold for a person, or deny.
+
+The policy file is a curator's own (TOML):
+
+    budget = 2.0                      # optional: less than the study's budget
+
+    [[rule]]                          # the first rule that matches an attribute decides
+    researcher = "rosa"               # or "*"
+    attributes = ["education"]        # or "*"
+    maximum_epsilon = 1.0             # optional: the rule matches up to here
+    decision = "approve"              # or "hold", or "deny"
+    expires_days = 30                 # optional: keys are given out for so long
+
+What no rule matches is held for a person.
+"""
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+from common.errors import InvalidInputError
+from common.privacy.rounding import parse_epsilon
+from common.release import ReleaseRequest
+from curator.store import APPROVED, DENIED, HELD, Decision
+
+_VERDICTS = {"approve": APPROVED, "hold": HELD, "deny": DENIED}
+_SECONDS_A_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule; `None` stands for any researcher, any attribute, any epsilon, no expiry."""
+
+    researcher: str | None
+    attributes: frozenset[str] | None
+    maximum_epsilon: Decimal | None
+    verdict: str
+    expires_days: int | None
+
+    def matches(self, researcher: str, attribute: str, epsilon: Decimal) -> bool:
+        """Whether this rule decides."""
+        return (
+            self.researcher in {None, researcher}
+            and (self.attributes is None or attribute in self.attributes)
+            and (self.maximum_epsilon is None or epsilon <= self.maximum_epsilon)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A curator's rules, first match first, and its own budget if it is below the study's."""
+
+    rules: tuple[Rule, ...] = field(default=())
+    budget: Decimal | None = None
+
+    def decide(self, request: ReleaseRequest, own: Iterable[str], now: int) -> tuple[Decision, ...]:
+        """Decide about each attribute of this curator's that a request names."""
+        return tuple(self._decide(request, name, now) for name in request.attributes if name in set(own))
+
+    def _decide(self, request: ReleaseRequest, attribute: str, now: int) -> Decision:
+        for rule in self.rules:
+            if rule.matches(request.researcher, attribute, request.epsilon):
+                expires = None if rule.expires_days is None else now + rule.expires_days * _SECONDS_A_DAY
+                return Decision(attribute=attribute, verdict=rule.verdict, expires=expires, decided_by="policy")
+        return Decision(attribute=attribute, verdict=HELD, expires=None, decided_by="policy")
+
+
+def load_policy(path: Path | None, *, researchers: Iterable[str], attributes: Iterable[str]) -> Policy:
+    """Read a policy file; without one, everything is held for a person.
+
+    Raises:
+        InvalidInputError: the file cannot be read, or names what the study does not know.
+    """
+    if path is None:
+        return Policy()
+    try:
+        plain = tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInputError("the policy file cannot be read as TOML", where=str(path)) from error
+    _only(plain, {"budget", "rule"}, str(path))
+    known = (frozenset(researchers), frozenset(attributes))
+    rules = tuple(
+        _rule(rule, f"{path}: rule {number}", *known) for number, rule in enumerate(plain.get("rule", []), start=1)
+    )
+    budget = plain.get("budget")
+    return Policy(rules=rules, budget=None if budget is None else parse_epsilon(str(budget), what=f"{path}: budget"))
+
+
+def _rule(plain: dict[str, object], where: str, researchers: frozenset[str], attributes: frozenset[str]) -> Rule:
+    _only(plain, {"researcher", "attributes", "maximum_epsilon", "decision", "expires_days"}, where)
+    researcher = plain.get("researcher", "*")
+    if not isinstance(researcher, str) or (researcher != "*" and researcher not in researchers):
+        raise InvalidInputError("researcher is not in the study", where=where)
+    wanted = plain.get("attributes", "*")
+    names = None if wanted == "*" else frozenset(wanted if isinstance(wanted, list) else [str(wanted)])
+    if names is not None and not names <= attributes:
+        raise InvalidInputError("attributes are not this curator's", where=where)
+    decision = plain.get("decision")
+    if decision not in _VERDICTS:
+        raise InvalidInputError('decision must be "approve", "hold" or "deny"', where=where)
+    days = plain.get("expires_days")
+    if days is not None and (not isinstance(days, int) or days < 1):
+        raise InvalidInputError("expires_days must be a whole number from 1", where=where)
+    ceiling = plain.get("maximum_epsilon")
+    return Rule(
+        researcher=None if researcher == "*" else researcher,
+        attributes=names,
+        maximum_epsilon=None if ceiling is None else parse_epsilon(str(ceiling), what=f"{where}: maximum_epsilon"),
+        verdict=_VERDICTS[str(decision)],
+        expires_days=days,
+    )
+
+
+def _only(plain: dict[str, object], known: set[str], where: str) -> None:
+    if unknown := sorted(set(plain) - known):
+        raise InvalidInputError(f"key {unknown[0]!r} is not known", where=where, remedy=f"Known: {sorted(known)}.")

@@ -1,0 +1,320 @@
+"""What a curator remembers: requests, decisions, coins, pads and peers. Durable before it is acted upon."""
+
+import hashlib
+import json
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.database import open_database, transaction
+from common.errors import ConflictError, NotFoundError
+from common.release import ReleaseRequest, ReleaseSpec, ReleaseState
+
+_MIGRATIONS = (
+    """
+    CREATE TABLE release (
+        id TEXT PRIMARY KEY, researcher TEXT NOT NULL, request TEXT NOT NULL, state TEXT NOT NULL,
+        waiting_for TEXT NOT NULL DEFAULT '', failure TEXT NOT NULL DEFAULT '', spec TEXT,
+        sample_check BLOB, seconds TEXT NOT NULL DEFAULT '{}', bytes_uploaded INTEGER NOT NULL DEFAULT 0,
+        created INTEGER NOT NULL);
+    CREATE TABLE decision (
+        release_id TEXT NOT NULL REFERENCES release(id), attribute TEXT NOT NULL, verdict TEXT NOT NULL,
+        expires INTEGER, decided_by TEXT NOT NULL, PRIMARY KEY (release_id, attribute));
+    CREATE TABLE coin (id TEXT PRIMARY KEY, share BLOB NOT NULL, value BLOB);
+    CREATE TABLE commitment (
+        coin_id TEXT NOT NULL, curator TEXT NOT NULL, commitment BLOB NOT NULL, PRIMARY KEY (coin_id, curator));
+    CREATE TABLE pad (
+        release_id TEXT NOT NULL, attribute TEXT NOT NULL, key BLOB NOT NULL, digest BLOB,
+        PRIMARY KEY (release_id, attribute));
+    CREATE TABLE spent_key (fingerprint BLOB PRIMARY KEY);
+    CREATE TABLE table_version (content_digest TEXT PRIMARY KEY, version TEXT NOT NULL);
+    CREATE TABLE alignment (id TEXT PRIMARY KEY, population INTEGER NOT NULL, digest TEXT NOT NULL);
+    CREATE TABLE witness (curator TEXT PRIMARY KEY, length INTEGER NOT NULL, head BLOB NOT NULL);
+    CREATE TABLE reservation (release_id TEXT PRIMARY KEY, entry TEXT NOT NULL, epsilon TEXT NOT NULL);
+    CREATE TABLE ledger (
+        number INTEGER PRIMARY KEY, release_id TEXT NOT NULL UNIQUE, entry TEXT NOT NULL, epsilon TEXT NOT NULL,
+        digest BLOB NOT NULL)
+    """,
+)
+
+APPROVED, HELD, DENIED = "approved", "held", "denied"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What this curator decided about one attribute of its own: approved, held or denied."""
+
+    attribute: str
+    verdict: str
+    expires: int | None
+    decided_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRelease:
+    """One release as this curator knows it."""
+
+    request: ReleaseRequest
+    state: ReleaseState
+    waiting_for: str
+    failure: str
+    spec: ReleaseSpec | None
+    sample_check: bytes
+    seconds: dict[str, float]
+    bytes_uploaded: int
+    created: int
+
+
+class CuratorStore:
+    """The curator's database; the ledger shares its connection and its transactions."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = open_database(path, _MIGRATIONS)
+
+    def close(self) -> None:
+        """Close the database."""
+        self.connection.close()
+
+    # Releases
+
+    def add(self, request: ReleaseRequest, now: int) -> StoredRelease:
+        """Record a request; the same one again changes nothing, another one under the same id is refused."""
+        with transaction(self.connection) as db:
+            row = db.execute("SELECT request FROM release WHERE id = ?", [request.release_id]).fetchone()
+            if row is None:
+                db.execute(
+                    "INSERT INTO release (id, researcher, request, state, created) VALUES (?, ?, ?, ?, ?)",
+                    [
+                        request.release_id,
+                        request.researcher,
+                        request.to_json(),
+                        ReleaseState.REQUESTED.value,
+                        now,
+                    ],
+                )
+            elif row["request"] != request.to_json():
+                raise ConflictError(
+                    "another request is recorded under this release id",
+                    where=f"release {request.release_id}",
+                    remedy="Ask again under a new id.",
+                )
+        return self.release(request.release_id)
+
+    def release(self, release_id: str) -> StoredRelease:
+        """Return one release."""
+        row = self.connection.execute("SELECT * FROM release WHERE id = ?", [release_id]).fetchone()
+        if row is None:
+            raise NotFoundError("no such release here", where=f"release {release_id[:32]}")
+        return _release_of(row)
+
+    def knows(self, release_id: str) -> bool:
+        """Whether a request is recorded under this id."""
+        return self.connection.execute("SELECT 1 FROM release WHERE id = ?", [release_id]).fetchone() is not None
+
+    def unfinished(self) -> tuple[str, ...]:
+        """Return the ids of releases that are not over, and of those whose seed is not forgotten yet."""
+        over = [s.value for s in ReleaseState if s.finished]
+        rows = self.connection.execute(
+            f"SELECT id FROM release WHERE state NOT IN ({', '.join('?' * len(over))})"  # noqa: S608
+            " OR EXISTS (SELECT 1 FROM coin WHERE coin.id = 'release/' || release.id AND coin.share <> x'')",
+            over,
+        )
+        return tuple(row["id"] for row in rows)
+
+    def releases(self) -> tuple[StoredRelease, ...]:
+        """Return all releases, oldest first."""
+        rows = self.connection.execute("SELECT * FROM release ORDER BY created, id").fetchall()
+        return tuple(_release_of(row) for row in rows)
+
+    def set_state(self, release_id: str, state: ReleaseState, failure: str = "") -> None:
+        """Move a release on; a release that ended never moves again."""
+        ended = [s.value for s in ReleaseState if s.unsuccessful]
+        self.connection.execute(
+            f"UPDATE release SET state = ?, failure = ?, waiting_for = '' WHERE id = ?"  # noqa: S608
+            f" AND state NOT IN ({', '.join('?' * len(ended))})",
+            [state.value, failure, release_id, *ended],
+        )
+
+    def set_waiting(self, release_id: str, waiting_for: str) -> None:
+        """Record what a release waits for, for people to read."""
+        self.connection.execute(
+            "UPDATE release SET waiting_for = ? WHERE id = ? AND waiting_for <> ?",
+            [waiting_for, release_id, waiting_for],
+        )
+
+    def set_spec(self, release_id: str, spec: ReleaseSpec) -> None:
+        """Record the planned spec."""
+        self.connection.execute("UPDATE release SET spec = ? WHERE id = ?", [spec.to_json(), release_id])
+
+    def set_sample_check(self, release_id: str, check: bytes) -> None:
+        """Record the keyed check of the sample."""
+        self.connection.execute("UPDATE release SET sample_check = ? WHERE id = ?", [check, release_id])
+
+    def add_seconds(self, release_id: str, step: str, seconds: float) -> None:
+        """Record how long a step took."""
+        self.connection.execute(
+            "UPDATE release SET seconds = json_set(seconds, '$.' || ?, ?) WHERE id = ?", [step, seconds, release_id]
+        )
+
+    def set_bytes_uploaded(self, release_id: str, count: int) -> None:
+        """Record how many bytes the server has of this curator's columns."""
+        self.connection.execute("UPDATE release SET bytes_uploaded = ? WHERE id = ?", [count, release_id])
+
+    # Decisions
+
+    def decide(self, release_id: str, decisions: tuple[Decision, ...]) -> None:
+        """Record decisions; one that is final stays."""
+        with transaction(self.connection) as db:
+            for d in decisions:
+                db.execute(
+                    "INSERT INTO decision VALUES (?, ?, ?, ?, ?) ON CONFLICT (release_id, attribute) DO UPDATE SET"
+                    " verdict = excluded.verdict, expires = excluded.expires, decided_by = excluded.decided_by"
+                    " WHERE decision.verdict = 'held'",
+                    [release_id, d.attribute, d.verdict, d.expires, d.decided_by],
+                )
+
+    def decisions(self, release_id: str) -> tuple[Decision, ...]:
+        """Return the decisions about a release."""
+        rows = self.connection.execute(
+            "SELECT attribute, verdict, expires, decided_by FROM decision WHERE release_id = ?", [release_id]
+        )
+        return tuple(Decision(**dict(row)) for row in rows)
+
+    # Coins
+
+    def own_share(self, coin_id: str, fresh: bytes) -> bytes:
+        """Return this curator's share of a coin: `fresh` the first time, the same ever after."""
+        self.connection.execute("INSERT INTO coin (id, share) VALUES (?, ?) ON CONFLICT DO NOTHING", [coin_id, fresh])
+        row = self.connection.execute("SELECT share FROM coin WHERE id = ?", [coin_id]).fetchone()
+        return bytes(row["share"])
+
+    def commit(self, coin_id: str, curator: str, commitment: bytes) -> None:
+        """Record a commitment; the first one counts, and another one is refused."""
+        with transaction(self.connection) as db:
+            db.execute("INSERT INTO commitment VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [coin_id, curator, commitment])
+            row = db.execute(
+                "SELECT commitment FROM commitment WHERE coin_id = ? AND curator = ?", [coin_id, curator]
+            ).fetchone()
+        if bytes(row["commitment"]) != commitment:
+            raise ConflictError("a curator changed its commitment", where=f"curator {curator}")
+
+    def commitments(self, coin_id: str) -> dict[str, bytes]:
+        """Return the commitments to a coin by curator."""
+        rows = self.connection.execute("SELECT curator, commitment FROM commitment WHERE coin_id = ?", [coin_id])
+        return {row["curator"]: bytes(row["commitment"]) for row in rows}
+
+    def coin_value(self, coin_id: str) -> bytes | None:
+        """Return a coin's value once it is tossed."""
+        row = self.connection.execute("SELECT value FROM coin WHERE id = ?", [coin_id]).fetchone()
+        return None if row is None or row["value"] is None else bytes(row["value"])
+
+    def set_coin_value(self, coin_id: str, value: bytes) -> None:
+        """Record a coin's value."""
+        self.connection.execute("UPDATE coin SET value = ? WHERE id = ?", [value, coin_id])
+
+    def forget_coin(self, coin_id: str) -> None:
+        """Erase a coin that nobody needs any more; its commitments stay, so that it is never tossed again."""
+        self.connection.execute("UPDATE coin SET share = x'', value = x'' WHERE id = ?", [coin_id])
+
+    # Pads
+
+    def pad(self, release_id: str, attribute: str) -> tuple[bytes, bytes] | None:
+        """Return (key, digest of the one ciphertext it made) of a column that is encrypted."""
+        row = self.connection.execute(
+            "SELECT key, digest FROM pad WHERE release_id = ? AND attribute = ?", [release_id, attribute]
+        ).fetchone()
+        return None if row is None or row["digest"] is None else (bytes(row["key"]), bytes(row["digest"]))
+
+    def ciphertext_digest(self, release_id: str, attribute: str) -> bytes:
+        """Return the digest of a column's one ciphertext.
+
+        Raises:
+            NotFoundError: the column was not encrypted.
+        """
+        found = self.pad(release_id, attribute)
+        if found is None:
+            raise NotFoundError("this column was not encrypted", where=f"attribute {attribute}")
+        return found[1]
+
+    def spend_key(self, release_id: str, attribute: str, key: bytes) -> None:
+        """Record a fresh key as spent, before it makes its first symbol; a key that was ever spent is refused.
+
+        A key recorded earlier for this column is dropped: no byte under it can have left, since a column is sent only
+        after `set_pad_digest`.
+        """
+        with transaction(self.connection) as db:
+            try:
+                db.execute("INSERT INTO spent_key VALUES (?)", [hashlib.sha256(key).digest()])
+            except sqlite3.IntegrityError:
+                raise ConflictError("a pad is used once; this one is spent", where=f"attribute {attribute}") from None
+            db.execute(
+                "INSERT INTO pad VALUES (?, ?, ?, NULL) ON CONFLICT (release_id, attribute)"
+                " DO UPDATE SET key = excluded.key WHERE pad.digest IS NULL",
+                [release_id, attribute, key],
+            )
+
+    def set_pad_digest(self, release_id: str, attribute: str, digest: bytes) -> None:
+        """Record the digest of the ciphertext that a key made; from here on only that ciphertext may be sent."""
+        self.connection.execute(
+            "UPDATE pad SET digest = ? WHERE release_id = ? AND attribute = ? AND digest IS NULL",
+            [digest, release_id, attribute],
+        )
+
+    def forget_keys(self, release_id: str) -> None:
+        """Erase the keys of a release; that they were spent stays recorded."""
+        self.connection.execute("UPDATE pad SET key = x'' WHERE release_id = ?", [release_id])
+
+    # Table, alignment and peers
+
+    def table_version(self, content_digest: str, fresh: str) -> str:
+        """Return the random name of a table content: `fresh` the first time, the same ever after."""
+        self.connection.execute(
+            "INSERT INTO table_version VALUES (?, ?) ON CONFLICT DO NOTHING", [content_digest, fresh]
+        )
+        row = self.connection.execute(
+            "SELECT version FROM table_version WHERE content_digest = ?", [content_digest]
+        ).fetchone()
+        return str(row["version"])
+
+    def alignment(self, alignment_id: str) -> tuple[int, str] | None:
+        """Return (common respondents, digest) of a finished alignment."""
+        row = self.connection.execute("SELECT * FROM alignment WHERE id = ?", [alignment_id]).fetchone()
+        return None if row is None else (row["population"], row["digest"])
+
+    def latest_population(self) -> int | None:
+        """Return the common respondents of the latest alignment."""
+        row = self.connection.execute("SELECT population FROM alignment ORDER BY rowid DESC LIMIT 1").fetchone()
+        return None if row is None else int(row["population"])
+
+    def set_alignment(self, alignment_id: str, population: int, digest: str) -> None:
+        """Record a finished alignment."""
+        self.connection.execute(
+            "INSERT INTO alignment VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [alignment_id, population, digest]
+        )
+
+    def witness(self, curator: str) -> tuple[int, bytes]:
+        """Return the longest ledger (entries, head) that a peer ever showed."""
+        row = self.connection.execute("SELECT length, head FROM witness WHERE curator = ?", [curator]).fetchone()
+        return (0, b"") if row is None else (row["length"], bytes(row["head"]))
+
+    def set_witness(self, curator: str, length: int, head: bytes) -> None:
+        """Remember a peer's ledger if it is longer than what is remembered."""
+        self.connection.execute(
+            "INSERT INTO witness VALUES (?, ?, ?) ON CONFLICT (curator) DO UPDATE SET"
+            " length = excluded.length, head = excluded.head WHERE excluded.length > witness.length",
+            [curator, length, head],
+        )
+
+
+def _release_of(row: sqlite3.Row) -> StoredRelease:
+    return StoredRelease(
+        request=ReleaseRequest.from_json(row["request"]),
+        state=ReleaseState(row["state"]),
+        waiting_for=row["waiting_for"],
+        failure=row["failure"],
+        spec=None if row["spec"] is None else ReleaseSpec.from_json(row["spec"]),
+        sample_check=row["sample_check"] or b"",
+        seconds=json.loads(row["seconds"]),
+        bytes_uploaded=row["bytes_uploaded"],
+        created=row["created"],
+    )

@@ -1,0 +1,206 @@
+"""A curator's own table: ids and symbols of its respondents, checked, coded and digested in one pass over the file."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from common.coding import DROP
+from common.domain import Symbols
+from common.errors import InvalidInputError
+from common.study import AttributeRule, CuratorParty, Study
+from curator.column import FIRST, ColumnReader, ColumnReading
+from curator.respondents import normalised_ids, repeated_rows, string_buffers
+from curator.table_file import FIRST_ROW, Batch, first_rows, read_batches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """The respondents of one curator that enter an alignment, in file order.
+
+    Args:
+        ids: normalised ids, a large_string ChunkedArray, all different.
+        columns: attribute -> its symbols, one a respondent, in the narrowest type.
+        rows_read: rows of the file.
+        rows_dropped: rows that left because an attribute is missing.
+        content_digest: SHA-256 over ids, symbols and their order, in hexadecimal; the same for the same content
+            whatever the file's format.
+    """
+
+    ids: pa.ChunkedArray
+    columns: Mapping[str, Symbols]
+    rows_read: int
+    rows_dropped: int
+    content_digest: str
+
+    @property
+    def rows(self) -> int:
+        """Number of respondents."""
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Everything one pass over a table's file found; a table if nothing is wrong with it.
+
+    Args:
+        ids: normalised ids of the kept rows.
+        columns: one a wanted attribute, in study order.
+        rows_read: rows of the file, as far as it could be read.
+        rows_dropped: rows that left because an attribute is missing.
+        empty_ids: rows with an empty id.
+        repeated_ids: rows whose id an earlier row has too.
+        errors: what stands between the file and a table, gravest first; none quotes a value or an id.
+    """
+
+    ids: pa.ChunkedArray
+    columns: tuple[ColumnReading, ...]
+    rows_read: int
+    rows_dropped: int
+    empty_ids: int
+    repeated_ids: int
+    errors: tuple[InvalidInputError, ...]
+
+
+def load_table(path: Path, study: Study, curator_name: str) -> Table:
+    """Load the table of a curator.
+
+    Args:
+        path: a .csv file with a header line, or a .parquet file.
+        study: says which columns are ids and attributes, and how they are coded.
+        curator_name: the curator whose table this is.
+
+    Raises:
+        InvalidInputError: for the gravest thing wrong with the file or its rows; it names counts and row numbers (the
+            header is row 1), never an id or a value.
+    """
+    reading = read_table(path, study, curator_name)
+    if reading.errors:
+        raise reading.errors[0]
+    columns = {column.rule.name: column.symbols for column in reading.columns}
+    return Table(
+        ids=reading.ids,
+        columns=columns,
+        rows_read=reading.rows_read,
+        rows_dropped=reading.rows_dropped,
+        content_digest=_content_digest(reading.ids, columns),
+    )
+
+
+def read_table(path: Path, study: Study, curator_name: str) -> Reading:
+    """Read a curator's table and gather everything that is wrong with it, instead of stopping at the first."""
+    curator, rules = study.curator(curator_name), study.attributes_of(curator_name)
+    rows = _Rows(curator, rules)
+    errors: list[InvalidInputError] = []
+    try:
+        for batch in read_batches(path, curator.id_columns, {rule.column for rule in rules}):
+            rows.take(batch)
+    except InvalidInputError as error:
+        errors.append(error)
+    return rows.reading(str(path), errors)
+
+
+class _Rows:
+    """A table while its file is read."""
+
+    def __init__(self, curator: CuratorParty, rules: Sequence[AttributeRule]) -> None:
+        self._curator = curator
+        self._columns = [ColumnReader(rule) for rule in rules]
+        self._read = self._dropped = self._empty = self._separated = 0
+        self._ids: list[pa.Array] = []
+        self._kept: list[pa.Array] = []
+
+    def take(self, batch: Batch) -> None:
+        """Code the rows of a batch, and note which of them stay."""
+        first_row = FIRST_ROW + self._read
+        ids = normalised_ids([batch.texts[name] for name in self._curator.id_columns], self._curator.normalise)
+        kept = ids.values.is_valid().to_numpy(zero_copy_only=False)
+        dropped = np.zeros(batch.rows, np.bool_)
+        codes = [column.codes(batch.coded[column.rule.column], first_row) for column in self._columns]
+        for code in codes:
+            kept &= code >= 0
+            dropped |= code == DROP
+        for column, code in zip(self._columns, codes, strict=True):
+            column.keep(code[kept])
+        self._read += batch.rows
+        self._dropped += int(dropped.sum())
+        self._empty += ids.empty
+        self._separated += ids.separated
+        self._ids.append(ids.values)
+        self._kept.append(pa.array(kept))
+
+    def reading(self, where: str, errors: Sequence[InvalidInputError]) -> Reading:
+        """Search for repeated ids among all rows read, then let go of the rows that do not stay."""
+        repeats = repeated_rows(pa.chunked_array(self._ids, pa.large_string()))
+        columns = tuple(column.reading() for column in self._columns)
+        for place, kept in enumerate(self._kept):
+            self._ids[place] = self._ids[place].filter(kept)
+        ids = pa.chunked_array(self._ids, pa.large_string())
+        found = [*errors, *self._id_errors(where, [int(row) + FIRST_ROW for row in repeats[:FIRST]], len(repeats))]
+        found += [_unknown_error(where, column) for column in columns if column.unknown_rows]
+        if not found and not len(ids):
+            found.append(_no_rows(where, self._read))
+        return Reading(
+            ids=ids,
+            columns=columns,
+            rows_read=self._read,
+            rows_dropped=self._dropped,
+            empty_ids=self._empty,
+            repeated_ids=len(repeats),
+            errors=tuple(found),
+        )
+
+    def _id_errors(self, where: str, rows: Sequence[int], repeated: int) -> list[InvalidInputError]:
+        """Say what is wrong with the ids, by counts and row numbers."""
+        names = ", ".join(self._curator.id_columns)
+        found = [
+            (
+                self._empty,
+                f"{self._empty} rows have an empty id ({names})",
+                "Give every respondent an id, or leave the row out.",
+            ),
+            (
+                self._separated,
+                f"{self._separated} rows have the control character U+001F in an id ({names})",
+                "Remove it.",
+            ),
+            (
+                repeated,
+                f"{repeated} rows repeat the id ({names}) of an earlier row, spelling apart{first_rows(rows)}",
+                "Keep one row a respondent.",
+            ),
+        ]
+        return [InvalidInputError(problem, where=where, remedy=remedy) for count, problem, remedy in found if count]
+
+
+def _unknown_error(where: str, column: ColumnReading) -> InvalidInputError:
+    """Say where a column holds values that the study does not know; numbers outside the bins are among them."""
+    kind = "numbers outside the bins, or no numbers" if column.rule.coding.bins else "values the study does not know"
+    return InvalidInputError(
+        f"column {column.rule.column!r} (attribute {column.rule.name}) holds {kind},"
+        f" in {column.unknown_rows} rows{first_rows(column.unknown_first)}",
+        where=where,
+        remedy="`veiltab curator check` shows them; correct the table, or the study file at every party.",
+    )
+
+
+def _no_rows(where: str, read: int) -> InvalidInputError:
+    """Say that nobody is left."""
+    problem = f"all {read} rows miss a value" if read else "the file has no rows"
+    return InvalidInputError(problem, where=where, remedy="Give a table with at least one complete row.")
+
+
+def _content_digest(ids: pa.ChunkedArray, columns: Mapping[str, Symbols]) -> str:
+    """Return a SHA-256 that does not depend on how the rows are cut into chunks."""
+    lengths, texts = hashlib.sha256(), hashlib.sha256()
+    for chunk in ids.chunks:
+        offsets, text = string_buffers(chunk)
+        lengths.update(np.diff(offsets).astype("<u4").data)
+        texts.update(text.data)
+    head = json.dumps(["veiltab table 1", len(ids), list(columns)], ensure_ascii=True).encode("ascii")
+    parts = [hashlib.sha256(head), lengths, texts, *(hashlib.sha256(symbols.data) for symbols in columns.values())]
+    return hashlib.sha256(b"".join(part.digest() for part in parts)).hexdigest()

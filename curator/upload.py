@@ -1,0 +1,82 @@
+"""Sending encrypted columns to the server, from wherever an earlier attempt stopped."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import grpc
+
+from common.errors import FailedReleaseError, IntegrityError
+from common.identity import Identity, Party, Role
+from common.release import ReleaseSpec, ReleaseState
+from common.rpc.channel import call, connect
+from common.rpc.chunks import file_chunks
+from common.rpc.status import error_from_rpc
+from common.study import Study
+from common.wire.release import spec_to_proto, state_from_proto
+from veiltab.v1 import ingest_pb2, ingest_pb2_grpc
+
+_STREAM_SECONDS = 1800.0
+
+
+class ServerLink:
+    """The server, as a curator reaches it.
+
+    Args:
+        identity: the curator's own.
+        study: names the server and its endpoint.
+    """
+
+    def __init__(self, identity: Identity, study: Study) -> None:
+        self._name = identity.party.name
+        self._party = Party(study=study.id, role=Role.SERVER, name=study.server.name)
+        self._channel = connect(identity, self._party, study.server.endpoint)
+        self._stub = ingest_pb2_grpc.IngestServiceStub(self._channel)
+
+    async def close(self) -> None:
+        """Close the channel."""
+        await self._channel.close()
+
+    async def upload(
+        self, spec: ReleaseSpec, columns: dict[str, tuple[Path, bytes]], sent: Callable[[int], None]
+    ) -> None:
+        """Announce a release and send this curator's columns.
+
+        Args:
+            spec: what is announced.
+            columns: file and SHA-256 of each column's ciphertext.
+            sent: told the bytes the server holds of all columns, after each.
+
+        Raises:
+            FailedReleaseError: the release ended at the server.
+            VeiltabError: as the server refused; UnavailableError may be tried again.
+        """
+        request = ingest_pb2.OpenReleaseRequest(spec=spec_to_proto(spec))
+        answer = await call(self._stub.OpenRelease, request, peer=self._party)
+        state = state_from_proto(answer.state)
+        if state.unsuccessful:
+            raise FailedReleaseError(
+                answer.failure or f"the release is {state.value}", where=f"server {self._party.name}"
+            )
+        if state is ReleaseState.UPLOADING:
+            for attribute, (path, digest) in columns.items():
+                await self._upload_column(spec, attribute, path, digest, answer.received[attribute])
+        sent(sum(column.byte_length(spec.sample) for column in spec.columns_of(self._name)))
+
+    async def _upload_column(self, spec: ReleaseSpec, attribute: str, path: Path, digest: bytes, offset: int) -> None:
+        header = ingest_pb2.UploadHeader(
+            release_id=spec.release_id, attribute=attribute, spec_digest=spec.digest(), column_digest=digest
+        )
+        try:
+            answer = await self._stub.UploadColumn(_messages(header, path, offset), timeout=_STREAM_SECONDS)
+        except grpc.aio.AioRpcError as error:
+            raise error_from_rpc(error, str(self._party)) from None
+        if not answer.complete:
+            raise IntegrityError("the server does not have the whole column", where=f"attribute {attribute}")
+
+
+async def _messages(
+    header: ingest_pb2.UploadHeader, path: Path, offset: int
+) -> AsyncIterator[ingest_pb2.UploadColumnRequest]:
+    yield ingest_pb2.UploadColumnRequest(header=header)
+    for chunk in file_chunks(path, offset):
+        yield ingest_pb2.UploadColumnRequest(chunk=chunk)

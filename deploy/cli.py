@@ -1,0 +1,60 @@
+"""The one command, `veiltab`; its groups load when they are used."""
+
+import importlib
+import sys
+
+import click
+
+from common.cli import EXIT_CODES, run
+
+_COMMANDS = {
+    "demo": ("deploy.local.cli", "demo", "Run a whole release on this machine: every party a process, real TLS."),
+    "plan": ("deploy.plan_cli", "plan", "What error an epsilon buys, and what sample size is best."),
+    "pki": ("deploy.pki_cli", "pki", "Make a study's certificates."),
+    "curator": ("curator.cli", "curator", "Check a table, serve it, decide about requests, see the ledger."),
+    "server": ("server.cli", "server", "Run the cloud server."),
+    "researcher": ("researcher.cli", "researcher", "Ask for a release, estimate, report."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module when the command is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names, in the order in which people meet them."""
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one command."""
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        module, name, _ = _COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(module), name)
+        if not isinstance(command, click.Command):
+            raise TypeError(cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, _, summary) in _COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, epilog=EXIT_CODES)
+@click.version_option(package_name="veiltab")
+def veiltab() -> None:
+    """Joint statistics of a table that nobody may hold whole.
+
+    Curators encrypt a secret sample of their columns, a server perturbs what it cannot read, and a researcher
+    estimates joint and marginal distributions with intervals.
+
+    Example: veiltab demo
+    """
+
+
+def main() -> None:
+    """Run the command line."""
+    sys.exit(run(veiltab))

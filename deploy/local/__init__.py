@@ -1,0 +1,1 @@
+"""All parties as processes on one machine."""

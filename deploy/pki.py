@@ -1,0 +1,177 @@
+"""The certificates of a study: one authority, and one certificate a party of the study file.
+
+DIR/ca.pem  DIR/ca.key              the authority; whoever holds ca.key can pose as any party
+DIR/<role>-<name>/ca.pem            these three make a party's directory, to be copied to its machine as it is
+DIR/<role>-<name>/<name>.pem
+DIR/<role>-<name>/<name>.key
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Protocol
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+
+from common.errors import ConflictError, InvalidInputError, NotFoundError
+from common.files import written_whole
+from common.identity import Clock, Party, Role, utc_now
+from deploy.authority import Authority, authority_name, common_name, key_pem, names_of, new_authority
+
+LIFETIME = timedelta(days=825)
+"""Default lifetime of a party's certificate."""
+
+AUTHORITY_LIFETIME = timedelta(days=3650)
+"""Shortest lifetime of an authority: it outlives the certificates that it renews."""
+
+BACKDATING = timedelta(minutes=5)
+"""A certificate is valid from this long before it is made: the parties' clocks differ a little."""
+
+
+class Member(Protocol):
+    """A party as a study file names it."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def endpoint(self) -> str:
+        """Where it listens, "host:port"."""
+        ...
+
+
+class Members(Protocol):
+    """What the certificates need to know of a study."""
+
+    @property
+    def id(self) -> str:
+        """The study's id."""
+        ...
+
+    @property
+    def server(self) -> Member:
+        """The cloud server."""
+        ...
+
+    @property
+    def curators(self) -> Sequence[Member]:
+        """All curators."""
+        ...
+
+    @property
+    def researchers(self) -> Sequence[Member]:
+        """All researchers."""
+        ...
+
+
+def parties_of(study: Members) -> dict[Party, str]:
+    """Return the parties of a study with their endpoints; the server first, then curators and researchers."""
+    roles: list[tuple[Role, Sequence[Member]]] = [
+        (Role.SERVER, [study.server]),
+        (Role.CURATOR, study.curators),
+        (Role.RESEARCHER, study.researchers),
+    ]
+    return {
+        Party(study=study.id, role=role, name=member.name): member.endpoint
+        for role, members in roles
+        for member in members
+    }
+
+
+def init_pki(study: Members, out: Path, *, lifetime: timedelta = LIFETIME, clock: Clock = utc_now) -> dict[Party, Path]:
+    """Make a study's authority and one certificate for each of its parties.
+
+    Args:
+        study: names the parties.
+        out: directory for all of it; made if it is not there.
+        lifetime: how long the parties' certificates are valid from now.
+        clock: source of the present.
+
+    Returns:
+        Each party's directory.
+
+    Raises:
+        ConflictError: `out` holds an authority already.
+        InvalidInputError: an endpoint cannot stand in a certificate.
+    """
+    if any((out / name).exists() for name in ("ca.pem", "ca.key")):
+        raise ConflictError(
+            "there is an authority here already, and a new one would invalidate all its certificates",
+            where=str(out),
+            remedy="Renew or add a party with `veiltab pki issue`, or name another directory.",
+        )
+    parties = parties_of(study)
+    for party, endpoint in parties.items():
+        names_of(party, endpoint)
+    now = clock()
+    authority = new_authority(study.id, since=now - BACKDATING, until=now + max(AUTHORITY_LIFETIME, lifetime))
+    out.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _write(out / "ca.key", key_pem(authority.key))
+    _write(out / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
+    return {party: issue_party(study, out, party, lifetime=lifetime, clock=clock) for party in parties}
+
+
+def issue_party(
+    study: Members, pki: Path, party: Party, *, lifetime: timedelta = LIFETIME, clock: Clock = utc_now
+) -> Path:
+    """Make or renew one party's certificate, with a fresh key, by the authority that is there.
+
+    Args:
+        study: names the party and its endpoint.
+        pki: directory of the authority.
+        party: whose certificate to make.
+        lifetime: how long it is valid from now; it ends with the authority at the latest.
+        clock: source of the present.
+
+    Returns:
+        The party's directory.
+
+    Raises:
+        NotFoundError: there is no authority.
+        InvalidInputError: the party is not in the study, or the authority is another study's or has expired.
+    """
+    known = parties_of(study)
+    if party not in known:
+        raise InvalidInputError(
+            f"the study has no {party}", where=f"study {study.id}", remedy=f"Known: {', '.join(map(str, known))}."
+        )
+    authority, now = _load_authority(pki, study.id), clock()
+    if now > authority.certificate.not_valid_after_utc:
+        raise InvalidInputError(
+            "the authority has expired", where=str(pki), remedy="Make a new one with `veiltab pki init`."
+        )
+    issued = authority.issue(str(party), names_of(party, known[party]), now - BACKDATING, now + lifetime)
+    folder = pki / f"{party.role.value}-{party.name}"
+    folder.mkdir(exist_ok=True, mode=0o700)
+    _write(folder / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
+    _write(folder / f"{party.name}.key", issued.key_pem)
+    _write(folder / f"{party.name}.pem", issued.certificate_pem)
+    return folder
+
+
+def _load_authority(pki: Path, study: str) -> Authority:
+    """Read an authority, and check that it is this study's."""
+    try:
+        certificate = x509.load_pem_x509_certificate((pki / "ca.pem").read_bytes())
+        key = load_pem_private_key((pki / "ca.key").read_bytes(), password=None)
+    except FileNotFoundError:
+        raise NotFoundError(
+            "there is no authority with its key", where=str(pki), remedy="`veiltab pki init` makes one."
+        ) from None
+    except (ValueError, TypeError):
+        raise InvalidInputError("ca.pem or ca.key cannot be read", where=str(pki)) from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+        raise InvalidInputError("ca.key is not the key of ca.pem", where=str(pki))
+    if certificate.subject != common_name(authority_name(study)):
+        raise InvalidInputError(f"this is not the authority of study {study}", where=str(pki))
+    return Authority(certificate=certificate, key=key)
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file whole, open to its owner alone."""
+    with written_whole(path) as file:
+        file.write(data)

@@ -1,0 +1,99 @@
+"""The commands that make, renew and show certificates."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import click
+
+from common.cli import emit, json_option
+from common.errors import InvalidInputError, NotFoundError
+from common.identity import Party, Role, party_of_certificate, utc_now
+from common.study import load_study
+from deploy.pki import LIFETIME, init_pki, issue_party
+
+_study = click.argument("study", type=click.Path(path_type=Path), metavar="STUDY.toml")
+_days = click.option(
+    "--days", type=click.IntRange(1, 3650), default=LIFETIME.days, show_default=True, help="Lifetime of certificates."
+)
+
+
+@click.group()
+def pki() -> None:
+    """Make and renew the certificates by which the parties of a study know one another.
+
+    Example: veiltab pki init study.toml --out pki
+    """
+
+
+@pki.command()
+@_study
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory to make.")
+@_days
+@json_option
+def init(study: Path, out: Path, days: int, as_json: bool) -> None:  # noqa: FBT001 - mirrors the option
+    """Make the authority of a study and a certificate for each party.
+
+    Each party's directory goes to its machine as it is. Keep ca.key apart from all of them: who holds it can pose as
+    any party.
+
+    Example: veiltab pki init study.toml --out pki --days 365
+    """
+    folders = init_pki(load_study(study), out, lifetime=timedelta(days=days))
+    lines = [f"{party}: {folder}" for party, folder in folders.items()]
+    emit(
+        as_json,
+        {"authority": out / "ca.pem", "parties": {party.uri: folder for party, folder in folders.items()}},
+        "\n".join(
+            [*lines, f"Authority: {out / 'ca.pem'}. Keep {out / 'ca.key'} where no party's machine can read it."]
+        ),
+    )
+
+
+@pki.command()
+@_study
+@click.option("--pki", "directory", type=click.Path(path_type=Path), required=True, help="Directory of the authority.")
+@click.option("--party", "who", required=True, metavar="ROLE/NAME", help="A party of the study file.")
+@_days
+@json_option
+def issue(study: Path, directory: Path, who: str, days: int, as_json: bool) -> None:  # noqa: FBT001 - as above
+    """Make or renew the certificate of one party, with a fresh key.
+
+    Example: veiltab pki issue study.toml --pki pki --party curator/alice
+    """
+    loaded = load_study(study)
+    party = _party(loaded.id, who)
+    folder = issue_party(loaded, directory, party, lifetime=timedelta(days=days))
+    emit(as_json, {"party": party.uri, "directory": folder}, f"{party}: {folder}. Restart it with the new certificate.")
+
+
+@pki.command()
+@click.argument("certificate", type=click.Path(path_type=Path), metavar="CERT.pem")
+@json_option
+def show(certificate: Path, as_json: bool) -> None:  # noqa: FBT001 - as above
+    """Show whose a certificate is, and its lifetime.
+
+    Example: veiltab pki show pki/curator-alice/alice.pem
+    """
+    try:
+        party, since, until = party_of_certificate(certificate.read_bytes())
+    except OSError as error:
+        raise NotFoundError(f"the certificate cannot be read ({error.strerror})", where=str(certificate)) from None
+    valid = since <= utc_now() <= until
+    data = {
+        "party": party.uri,
+        "not_before": since.isoformat(),
+        "not_after": until.isoformat(),
+        "valid_now": valid,
+    }
+    state = "valid" if valid else "NOT valid now"
+    emit(as_json, data, f"{party.uri}: {state}, from {since:%Y-%m-%d %H:%M:%S} to {until:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def _party(study: str, who: str) -> Party:
+    """Read role/name."""
+    role, _, name = who.partition("/")
+    if role not in {known.value for known in Role}:
+        raise InvalidInputError(
+            "a party is role/name", where="--party", remedy="Write it like curator/alice or server/cloud."
+        )
+    return Party(study=study, role=Role(role), name=name)

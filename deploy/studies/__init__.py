@@ -1,0 +1,1 @@
+"""Ready study files, and the tables that go with them."""

@@ -1,0 +1,92 @@
+from veiltab.v1 import access_pb2 as _access_pb2
+from veiltab.v1 import release_pb2 as _release_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class SubmitRequestRequest(_message.Message):
+    __slots__ = ("release_id", "study_digest", "attributes", "epsilon", "purpose", "deadline", "partial", "sampling", "pad", "sample")
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    PURPOSE_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    PARTIAL_FIELD_NUMBER: _ClassVar[int]
+    SAMPLING_FIELD_NUMBER: _ClassVar[int]
+    PAD_FIELD_NUMBER: _ClassVar[int]
+    SAMPLE_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    study_digest: str
+    attributes: _containers.RepeatedScalarFieldContainer[str]
+    epsilon: str
+    purpose: str
+    deadline: int
+    partial: bool
+    sampling: _release_pb2.SamplingMode
+    pad: _release_pb2.PadKind
+    sample: int
+    def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., purpose: _Optional[str] = ..., deadline: _Optional[int] = ..., partial: bool = ..., sampling: _Optional[_Union[_release_pb2.SamplingMode, str]] = ..., pad: _Optional[_Union[_release_pb2.PadKind, str]] = ..., sample: _Optional[int] = ...) -> None: ...
+
+class SubmitRequestResponse(_message.Message):
+    __slots__ = ("state",)
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    state: _release_pb2.ReleaseState
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ...) -> None: ...
+
+class GetRequestRequest(_message.Message):
+    __slots__ = ("release_id",)
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    def __init__(self, release_id: _Optional[str] = ...) -> None: ...
+
+class GetRequestResponse(_message.Message):
+    __slots__ = ("state", "waiting_for", "failure", "granted", "denied", "spec", "bytes_uploaded", "seconds")
+    class SecondsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FOR_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    GRANTED_FIELD_NUMBER: _ClassVar[int]
+    DENIED_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    BYTES_UPLOADED_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    state: _release_pb2.ReleaseState
+    waiting_for: str
+    failure: str
+    granted: _containers.RepeatedScalarFieldContainer[str]
+    denied: _containers.RepeatedScalarFieldContainer[str]
+    spec: _release_pb2.ReleaseSpec
+    bytes_uploaded: int
+    seconds: _containers.ScalarMap[str, float]
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., waiting_for: _Optional[str] = ..., failure: _Optional[str] = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., bytes_uploaded: _Optional[int] = ..., seconds: _Optional[_Mapping[str, float]] = ...) -> None: ...
+
+class FetchKeyRequest(_message.Message):
+    __slots__ = ("release_id", "attribute", "offset")
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    attribute: str
+    offset: int
+    def __init__(self, release_id: _Optional[str] = ..., attribute: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class FetchKeyResponse(_message.Message):
+    __slots__ = ("pad", "total", "chunk")
+    PAD_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    pad: _release_pb2.PadKind
+    total: int
+    chunk: _release_pb2.Chunk
+    def __init__(self, pad: _Optional[_Union[_release_pb2.PadKind, str]] = ..., total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...

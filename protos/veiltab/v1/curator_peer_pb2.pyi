@@ -1,0 +1,119 @@
+from veiltab.v1 import access_pb2 as _access_pb2
+from veiltab.v1 import release_pb2 as _release_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class HelloRequest(_message.Message):
+    __slots__ = ("study_digest", "ledger_length", "ledger_head")
+    STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_LENGTH_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_HEAD_FIELD_NUMBER: _ClassVar[int]
+    study_digest: str
+    ledger_length: int
+    ledger_head: bytes
+    def __init__(self, study_digest: _Optional[str] = ..., ledger_length: _Optional[int] = ..., ledger_head: _Optional[bytes] = ...) -> None: ...
+
+class HelloResponse(_message.Message):
+    __slots__ = ("study_digest", "table_version", "witnessed_length", "witnessed_head")
+    STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    TABLE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    WITNESSED_LENGTH_FIELD_NUMBER: _ClassVar[int]
+    WITNESSED_HEAD_FIELD_NUMBER: _ClassVar[int]
+    study_digest: str
+    table_version: str
+    witnessed_length: int
+    witnessed_head: bytes
+    def __init__(self, study_digest: _Optional[str] = ..., table_version: _Optional[str] = ..., witnessed_length: _Optional[int] = ..., witnessed_head: _Optional[bytes] = ...) -> None: ...
+
+class CommitRequest(_message.Message):
+    __slots__ = ("coin_id", "commitment")
+    COIN_ID_FIELD_NUMBER: _ClassVar[int]
+    COMMITMENT_FIELD_NUMBER: _ClassVar[int]
+    coin_id: str
+    commitment: bytes
+    def __init__(self, coin_id: _Optional[str] = ..., commitment: _Optional[bytes] = ...) -> None: ...
+
+class CommitResponse(_message.Message):
+    __slots__ = ("commitment",)
+    COMMITMENT_FIELD_NUMBER: _ClassVar[int]
+    commitment: bytes
+    def __init__(self, commitment: _Optional[bytes] = ...) -> None: ...
+
+class RevealRequest(_message.Message):
+    __slots__ = ("coin_id", "transcript")
+    COIN_ID_FIELD_NUMBER: _ClassVar[int]
+    TRANSCRIPT_FIELD_NUMBER: _ClassVar[int]
+    coin_id: str
+    transcript: bytes
+    def __init__(self, coin_id: _Optional[str] = ..., transcript: _Optional[bytes] = ...) -> None: ...
+
+class RevealResponse(_message.Message):
+    __slots__ = ("share",)
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    share: bytes
+    def __init__(self, share: _Optional[bytes] = ...) -> None: ...
+
+class FetchTokensRequest(_message.Message):
+    __slots__ = ("alignment_id", "offset")
+    ALIGNMENT_ID_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    alignment_id: str
+    offset: int
+    def __init__(self, alignment_id: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class FetchTokensResponse(_message.Message):
+    __slots__ = ("total", "chunk")
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    total: int
+    chunk: _release_pb2.Chunk
+    def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class FetchIndicesRequest(_message.Message):
+    __slots__ = ("release_id", "offset")
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    offset: int
+    def __init__(self, release_id: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class FetchIndicesResponse(_message.Message):
+    __slots__ = ("total", "chunk")
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    total: int
+    chunk: _release_pb2.Chunk
+    def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class GetProgressRequest(_message.Message):
+    __slots__ = ("release_id",)
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    def __init__(self, release_id: _Optional[str] = ...) -> None: ...
+
+class GetProgressResponse(_message.Message):
+    __slots__ = ("state", "decided", "granted", "denied", "spec_digest", "reserved", "charged", "sample_check", "failure")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_FIELD_NUMBER: _ClassVar[int]
+    GRANTED_FIELD_NUMBER: _ClassVar[int]
+    DENIED_FIELD_NUMBER: _ClassVar[int]
+    SPEC_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_FIELD_NUMBER: _ClassVar[int]
+    CHARGED_FIELD_NUMBER: _ClassVar[int]
+    SAMPLE_CHECK_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    state: _release_pb2.ReleaseState
+    decided: bool
+    granted: _containers.RepeatedScalarFieldContainer[str]
+    denied: _containers.RepeatedScalarFieldContainer[str]
+    spec_digest: bytes
+    reserved: bool
+    charged: bool
+    sample_check: bytes
+    failure: str
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., decided: bool = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec_digest: _Optional[bytes] = ..., reserved: bool = ..., charged: bool = ..., sample_check: _Optional[bytes] = ..., failure: _Optional[str] = ...) -> None: ...

@@ -1,0 +1,60 @@
+from veiltab.v1 import access_pb2 as _access_pb2
+from veiltab.v1 import release_pb2 as _release_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class OpenReleaseRequest(_message.Message):
+    __slots__ = ("spec",)
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    spec: _release_pb2.ReleaseSpec
+    def __init__(self, spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ...) -> None: ...
+
+class OpenReleaseResponse(_message.Message):
+    __slots__ = ("state", "received", "failure")
+    class ReceivedEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    RECEIVED_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    state: _release_pb2.ReleaseState
+    received: _containers.ScalarMap[str, int]
+    failure: str
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., received: _Optional[_Mapping[str, int]] = ..., failure: _Optional[str] = ...) -> None: ...
+
+class UploadHeader(_message.Message):
+    __slots__ = ("release_id", "attribute", "spec_digest", "column_digest")
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
+    SPEC_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    COLUMN_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    attribute: str
+    spec_digest: bytes
+    column_digest: bytes
+    def __init__(self, release_id: _Optional[str] = ..., attribute: _Optional[str] = ..., spec_digest: _Optional[bytes] = ..., column_digest: _Optional[bytes] = ...) -> None: ...
+
+class UploadColumnRequest(_message.Message):
+    __slots__ = ("header", "chunk")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    header: UploadHeader
+    chunk: _release_pb2.Chunk
+    def __init__(self, header: _Optional[_Union[UploadHeader, _Mapping]] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class UploadColumnResponse(_message.Message):
+    __slots__ = ("received", "complete")
+    RECEIVED_FIELD_NUMBER: _ClassVar[int]
+    COMPLETE_FIELD_NUMBER: _ClassVar[int]
+    received: int
+    complete: bool
+    def __init__(self, received: _Optional[int] = ..., complete: bool = ...) -> None: ...

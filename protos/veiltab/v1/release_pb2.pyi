@@ -1,0 +1,101 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class SamplingMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SAMPLING_MODE_UNSPECIFIED: _ClassVar[SamplingMode]
+    SAMPLING_MODE_SEED: _ClassVar[SamplingMode]
+    SAMPLING_MODE_INDICES: _ClassVar[SamplingMode]
+
+class PadKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PAD_KIND_UNSPECIFIED: _ClassVar[PadKind]
+    PAD_KIND_CHACHA20: _ClassVar[PadKind]
+    PAD_KIND_OTP: _ClassVar[PadKind]
+
+class ReleaseState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RELEASE_STATE_UNSPECIFIED: _ClassVar[ReleaseState]
+    RELEASE_STATE_REQUESTED: _ClassVar[ReleaseState]
+    RELEASE_STATE_APPROVED: _ClassVar[ReleaseState]
+    RELEASE_STATE_PLANNED: _ClassVar[ReleaseState]
+    RELEASE_STATE_CHARGED: _ClassVar[ReleaseState]
+    RELEASE_STATE_UPLOADING: _ClassVar[ReleaseState]
+    RELEASE_STATE_PERTURBING: _ClassVar[ReleaseState]
+    RELEASE_STATE_READY: _ClassVar[ReleaseState]
+    RELEASE_STATE_EXPIRED: _ClassVar[ReleaseState]
+    RELEASE_STATE_DENIED: _ClassVar[ReleaseState]
+    RELEASE_STATE_FAILED: _ClassVar[ReleaseState]
+SAMPLING_MODE_UNSPECIFIED: SamplingMode
+SAMPLING_MODE_SEED: SamplingMode
+SAMPLING_MODE_INDICES: SamplingMode
+PAD_KIND_UNSPECIFIED: PadKind
+PAD_KIND_CHACHA20: PadKind
+PAD_KIND_OTP: PadKind
+RELEASE_STATE_UNSPECIFIED: ReleaseState
+RELEASE_STATE_REQUESTED: ReleaseState
+RELEASE_STATE_APPROVED: ReleaseState
+RELEASE_STATE_PLANNED: ReleaseState
+RELEASE_STATE_CHARGED: ReleaseState
+RELEASE_STATE_UPLOADING: ReleaseState
+RELEASE_STATE_PERTURBING: ReleaseState
+RELEASE_STATE_READY: ReleaseState
+RELEASE_STATE_EXPIRED: ReleaseState
+RELEASE_STATE_DENIED: ReleaseState
+RELEASE_STATE_FAILED: ReleaseState
+
+class Column(_message.Message):
+    __slots__ = ("attribute", "owner", "size")
+    ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    attribute: str
+    owner: str
+    size: int
+    def __init__(self, attribute: _Optional[str] = ..., owner: _Optional[str] = ..., size: _Optional[int] = ...) -> None: ...
+
+class ReleaseSpec(_message.Message):
+    __slots__ = ("release_id", "study_digest", "researcher", "columns", "population", "sample", "replacement", "epsilon", "scheme", "sampling", "pad", "alignment", "deadline")
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    RESEARCHER_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    POPULATION_FIELD_NUMBER: _ClassVar[int]
+    SAMPLE_FIELD_NUMBER: _ClassVar[int]
+    REPLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    SCHEME_FIELD_NUMBER: _ClassVar[int]
+    SAMPLING_FIELD_NUMBER: _ClassVar[int]
+    PAD_FIELD_NUMBER: _ClassVar[int]
+    ALIGNMENT_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    study_digest: str
+    researcher: str
+    columns: _containers.RepeatedCompositeFieldContainer[Column]
+    population: int
+    sample: int
+    replacement: bytes
+    epsilon: str
+    scheme: str
+    sampling: SamplingMode
+    pad: PadKind
+    alignment: str
+    deadline: int
+    def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., population: _Optional[int] = ..., sample: _Optional[int] = ..., replacement: _Optional[bytes] = ..., epsilon: _Optional[str] = ..., scheme: _Optional[str] = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., alignment: _Optional[str] = ..., deadline: _Optional[int] = ...) -> None: ...
+
+class Chunk(_message.Message):
+    __slots__ = ("offset", "data", "digest")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    data: bytes
+    digest: bytes
+    def __init__(self, offset: _Optional[int] = ..., data: _Optional[bytes] = ..., digest: _Optional[bytes] = ...) -> None: ...

@@ -1,0 +1,147 @@
+from veiltab.v1 import access_pb2 as _access_pb2
+from veiltab.v1 import release_pb2 as _release_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class StartReleaseRequest(_message.Message):
+    __slots__ = ("attributes", "epsilon", "purpose", "lifetime_seconds", "partial", "sampling", "pad", "sample", "label")
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    PURPOSE_FIELD_NUMBER: _ClassVar[int]
+    LIFETIME_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    PARTIAL_FIELD_NUMBER: _ClassVar[int]
+    SAMPLING_FIELD_NUMBER: _ClassVar[int]
+    PAD_FIELD_NUMBER: _ClassVar[int]
+    SAMPLE_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    attributes: _containers.RepeatedScalarFieldContainer[str]
+    epsilon: str
+    purpose: str
+    lifetime_seconds: int
+    partial: bool
+    sampling: _release_pb2.SamplingMode
+    pad: _release_pb2.PadKind
+    sample: int
+    label: str
+    def __init__(self, attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., purpose: _Optional[str] = ..., lifetime_seconds: _Optional[int] = ..., partial: bool = ..., sampling: _Optional[_Union[_release_pb2.SamplingMode, str]] = ..., pad: _Optional[_Union[_release_pb2.PadKind, str]] = ..., sample: _Optional[int] = ..., label: _Optional[str] = ...) -> None: ...
+
+class StartReleaseResponse(_message.Message):
+    __slots__ = ("release_id", "continued")
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    CONTINUED_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    continued: bool
+    def __init__(self, release_id: _Optional[str] = ..., continued: bool = ...) -> None: ...
+
+class ListReleasesRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListReleasesResponse(_message.Message):
+    __slots__ = ("releases",)
+    RELEASES_FIELD_NUMBER: _ClassVar[int]
+    releases: _containers.RepeatedCompositeFieldContainer[ReleaseSummary]
+    def __init__(self, releases: _Optional[_Iterable[_Union[ReleaseSummary, _Mapping]]] = ...) -> None: ...
+
+class ReleaseSummary(_message.Message):
+    __slots__ = ("release_id", "label", "state", "attributes", "epsilon", "created")
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    CREATED_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    label: str
+    state: _release_pb2.ReleaseState
+    attributes: _containers.RepeatedScalarFieldContainer[str]
+    epsilon: str
+    created: int
+    def __init__(self, release_id: _Optional[str] = ..., label: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., created: _Optional[int] = ...) -> None: ...
+
+class GetResultRequest(_message.Message):
+    __slots__ = ("release",)
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    release: str
+    def __init__(self, release: _Optional[str] = ...) -> None: ...
+
+class PartyStatus(_message.Message):
+    __slots__ = ("party", "state", "waiting_for")
+    PARTY_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FOR_FIELD_NUMBER: _ClassVar[int]
+    party: str
+    state: _release_pb2.ReleaseState
+    waiting_for: str
+    def __init__(self, party: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., waiting_for: _Optional[str] = ...) -> None: ...
+
+class GetResultResponse(_message.Message):
+    __slots__ = ("summary", "parties", "failure", "spec", "granted", "seconds", "bytes")
+    class SecondsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    class BytesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    PARTIES_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    GRANTED_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    summary: ReleaseSummary
+    parties: _containers.RepeatedCompositeFieldContainer[PartyStatus]
+    failure: str
+    spec: _release_pb2.ReleaseSpec
+    granted: _containers.RepeatedScalarFieldContainer[str]
+    seconds: _containers.ScalarMap[str, float]
+    bytes: _containers.ScalarMap[str, int]
+    def __init__(self, summary: _Optional[_Union[ReleaseSummary, _Mapping]] = ..., parties: _Optional[_Iterable[_Union[PartyStatus, _Mapping]]] = ..., failure: _Optional[str] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., granted: _Optional[_Iterable[str]] = ..., seconds: _Optional[_Mapping[str, float]] = ..., bytes: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class FetchHistogramRequest(_message.Message):
+    __slots__ = ("release_id", "offset")
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    offset: int
+    def __init__(self, release_id: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class FetchHistogramResponse(_message.Message):
+    __slots__ = ("total", "chunk")
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    total: int
+    chunk: _release_pb2.Chunk
+    def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class FetchRowsRequest(_message.Message):
+    __slots__ = ("release_id", "attribute", "offset")
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    attribute: str
+    offset: int
+    def __init__(self, release_id: _Optional[str] = ..., attribute: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class FetchRowsResponse(_message.Message):
+    __slots__ = ("total", "chunk")
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    total: int
+    chunk: _release_pb2.Chunk
+    def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...

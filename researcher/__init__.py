@@ -1,0 +1,1 @@
+"""A researcher: asks, fetches, decrypts, estimates, reports."""

@@ -1,0 +1,321 @@
+"""`veiltab researcher`: run the service, ask for a release, see how it stands, estimate, report."""
+
+import asyncio
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from common.cli import EXIT_CODES, emit, json_option, note
+from common.files import OwnedFolder
+from common.identity import Role
+from common.logs import log_to_stderr
+from common.party_options import (
+    identity_option,
+    listen_address,
+    listen_option,
+    load_party,
+    name_option,
+    state_option,
+    study_argument,
+)
+from common.release import Pad, Sampling
+
+if TYPE_CHECKING:
+    from researcher.client import Client, Release, Status
+    from researcher.estimation import Estimate
+
+release_option = click.option("--release", "release_name", required=True, help="Id or label of the release.")
+confidence_option = click.option(
+    "--confidence", default=0.95, show_default=True, type=click.FloatRange(0, 1, min_open=True, max_open=True)
+)
+attributes_option = click.option(
+    "--attributes", help="Only these attributes, separated by commas: the marginal over the others."
+)
+
+
+@click.group(epilog=EXIT_CODES)
+def researcher() -> None:
+    """Ask for releases and read their results."""
+
+
+@researcher.command(
+    epilog="Example: veiltab researcher serve study.toml --name rosa --identity pki/researcher-rosa --state state"
+)
+@study_argument
+@name_option
+@identity_option
+@state_option
+@listen_option
+@click.option("--verbose", is_flag=True, help="Log every step, not only refusals.")
+def serve(  # noqa: PLR0913, PLR0917 - one argument an option
+    study_path: Path,
+    name: str,
+    identity_folder: Path,
+    state_folder: Path,
+    listen: str | None,
+    verbose: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Carry requests to the curators, fetch and decrypt releases, keep results."""
+    from common.rpc.party import run_party  # noqa: PLC0415 - --help stays light
+    from common.rpc.server import build_server  # noqa: PLC0415
+    from researcher.node import ResearcherNode  # noqa: PLC0415
+    from researcher.service import ResearcherServicer  # noqa: PLC0415
+    from researcher.store import ResearcherStore  # noqa: PLC0415
+    from veiltab.v1.researcher_pb2_grpc import add_ResearcherServiceServicer_to_server  # noqa: PLC0415
+
+    log_to_stderr(verbose=verbose)
+    study, identity = load_party(study_path, identity_folder, Role.RESEARCHER, name)
+    endpoint = next(r.endpoint for r in study.researchers if r.name == name)
+    folder = OwnedFolder(state_folder)
+    store = ResearcherStore(folder.path)
+    node = ResearcherNode(identity, study, store)
+
+    async def main() -> None:
+        services = [partial(add_ResearcherServiceServicer_to_server, ResearcherServicer(node))]
+        running = build_server(identity, [identity.party], services, listen_address(listen, endpoint))
+        await run_party(identity.party, running, node.run())
+
+    try:
+        asyncio.run(main())
+    finally:
+        store.close()
+        folder.release()
+
+
+@researcher.command(
+    epilog="Example: veiltab researcher request study.toml --name rosa --identity pki/researcher-rosa"
+    " --attributes education,salary --epsilon 1 --purpose 'wage gap' --wait"
+)
+@study_argument
+@name_option
+@identity_option
+@click.option("--attributes", required=True, help="Attributes to ask for, separated by commas.")
+@click.option("--epsilon", required=True, help="Pure epsilon in nats.")
+@click.option("--purpose", default="", help="Why, for the persons who decide.")
+@click.option("--label", default="", help="Your own name for the release; the same label is the same release.")
+@click.option("--partial", is_flag=True, help="Go on with what is granted when some attributes are denied.")
+@click.option("--sampling", type=click.Choice([s.value for s in Sampling]), help="By default as the study says.")
+@click.option("--pad", type=click.Choice([p.value for p in Pad]), help="By default as the study says.")
+@click.option("--sample", type=click.IntRange(min=1), help="Rows to sample; by default the planner's choice.")
+@click.option("--lifetime-hours", default=24.0, show_default=True, help="Until an unfinished release is abandoned.")
+@click.option("--wait", is_flag=True, help="Wait until the release is ready.")
+@click.option("--timeout", default=600.0, show_default=True, help="Seconds to wait; the release goes on after them.")
+@json_option
+def request(  # noqa: PLR0913, PLR0917 - one argument an option
+    study_path: Path,
+    name: str,
+    identity_folder: Path,
+    attributes: str,
+    epsilon: str,
+    purpose: str,
+    label: str,
+    partial: bool,  # noqa: FBT001 - an option
+    sampling: str | None,
+    pad: str | None,
+    sample: int | None,
+    lifetime_hours: float,
+    wait: bool,  # noqa: FBT001 - an option
+    timeout: float,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Ask the curators for a release; the same command again continues the unfinished one."""
+    with _client(study_path, identity_folder, name) as client:
+        release = client.request(
+            _split(attributes),
+            epsilon=epsilon,
+            purpose=purpose,
+            label=label,
+            partial=partial,
+            sampling=None if sampling is None else Sampling(sampling),
+            pad=None if pad is None else Pad(pad),
+            sample=sample,
+            lifetime_seconds=round(lifetime_hours * 3600),
+        )
+        note(f"release {release.id}" + (" (continued)" if release.continued else ""))
+        status = release.wait(timeout, _Watcher()) if wait else release.status()
+    emit(as_json, _status_dict(status) | {"continued": release.continued}, _status_text(status))
+
+
+@researcher.command(
+    epilog="Example: veiltab researcher status study.toml --name rosa --identity pki/researcher-rosa --release wages"
+)
+@study_argument
+@name_option
+@identity_option
+@click.option("--release", "release_name", help="Id or label of one release; by default all are listed.")
+@json_option
+def status(
+    study_path: Path,
+    name: str,
+    identity_folder: Path,
+    release_name: str | None,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Say how releases stand, and whom they wait for."""
+    with _client(study_path, identity_folder, name) as client:
+        found = [client.status(release_name)] if release_name else client.releases()
+    if release_name:
+        emit(as_json, _status_dict(found[0]), _status_text(found[0]))
+    else:
+        text = "\n".join(_status_text(one) for one in found) or "No releases yet."
+        emit(as_json, {"releases": [_status_dict(one) for one in found]}, text)
+
+
+@researcher.command(
+    epilog="Example: veiltab researcher estimate study.toml --name rosa --identity pki/researcher-rosa"
+    " --release wages --attributes education,salary --out wages.csv"
+)
+@study_argument
+@name_option
+@identity_option
+@release_option
+@attributes_option
+@confidence_option
+@click.option("--out", type=click.Path(path_type=Path), help="Also write the table here (.csv, .parquet or .json).")
+@json_option
+def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
+    study_path: Path,
+    name: str,
+    identity_folder: Path,
+    release_name: str,
+    attributes: str | None,
+    confidence: float,
+    out: Path | None,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Estimate the joint distribution, or a marginal, with standard errors and intervals."""
+    from researcher.table import to_frame, to_records, write  # noqa: PLC0415 - pandas is slow to load
+
+    with _client(study_path, identity_folder, name) as client:
+        release = client.release(release_name)
+        found = _estimate(release, attributes, confidence)
+        known = release.status()
+    frame = to_frame(found)
+    if out is not None:
+        write(frame, out)
+    data = {
+        "release": _status_dict(known)["release"],
+        "attributes": list(found.domain.names),
+        "confidence": confidence,
+        "cells": to_records(found),
+        "root_mse": found.root_mse,
+        "out": out,
+    }
+    emit(as_json, data, f"{frame.to_string(index=False)}\n\nExpected root-mean-square error: {found.root_mse:.5f}")
+
+
+@researcher.command(
+    epilog="Example: veiltab researcher report study.toml --name rosa --identity pki/researcher-rosa"
+    " --release wages --out wages.html"
+)
+@study_argument
+@name_option
+@identity_option
+@release_option
+@confidence_option
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="HTML file to write.")
+@json_option
+def report(  # noqa: PLR0913, PLR0917 - one argument an option
+    study_path: Path,
+    name: str,
+    identity_folder: Path,
+    release_name: str,
+    confidence: float,
+    out: Path,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Write one self-contained HTML page with pictures, the epsilon card and every number."""
+    from researcher.presentation import report_page  # noqa: PLC0415 - matplotlib is slow to load
+
+    with _client(study_path, identity_folder, name) as client:
+        release = client.release(release_name)
+        page = report_page(client.study, release.status(), release.estimate(confidence))
+    out.write_text(page, "utf-8")
+    emit(as_json, {"release": release.id, "report": out}, f"Report: {out}")
+
+
+def _client(study_path: Path, identity_folder: Path, name: str) -> "Client":
+    from researcher.client import Client  # noqa: PLC0415 - --help stays light
+
+    return Client(study_path, identity=identity_folder, name=name)
+
+
+def _split(attributes: str) -> list[str]:
+    return [name.strip() for name in attributes.split(",")]
+
+
+def _estimate(release: "Release", attributes: str | None, confidence: float) -> "Estimate":
+    found = release.estimate(confidence)
+    return found.marginal(_split(attributes)) if attributes else found
+
+
+class _Watcher:
+    """Says on stderr what a release is doing, whenever that changes."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def __call__(self, status: "Status") -> None:
+        line = status.state.value + (f"; {status.waiting_for}" if status.waiting_for else "")
+        if line != self._last:
+            note(f"{datetime.now(UTC):%H:%M:%S}  {line}")
+            self._last = line
+
+
+def _status_dict(status: "Status") -> dict[str, object]:
+    spec = status.spec
+    return {
+        "release": {
+            "id": status.release_id,
+            "label": status.label,
+            "state": status.state.value,
+            "attributes": list(status.attributes),
+            "epsilon": status.epsilon,
+            **(
+                {}
+                if spec is None
+                else {
+                    "n": spec.population,
+                    "m": spec.sample,
+                    "cells": spec.cells,
+                    "gamma": spec.mechanism.gamma,
+                    "replacement_probability": spec.replacement / 2**64,
+                    "guaranteed_epsilon": spec.guaranteed_epsilon,
+                    "scheme": spec.scheme,
+                    "sampling": spec.sampling.value,
+                    "pad": spec.pad.value,
+                    "card": [list(row) for row in spec.card.rows()],
+                }
+            ),
+        },
+        "granted": list(status.granted),
+        "failure": status.failure,
+        "parties": {
+            party: {"state": state.value, "waiting_for": reason} for party, (state, reason) in status.parties.items()
+        },
+        "seconds": status.seconds,
+        "bytes": status.bytes,
+    }
+
+
+def _status_text(status: "Status") -> str:
+    lines = [
+        (        f"{status.release_id}  {status.label or '-'}  {status.state.value}"
+        f"  {', '.join(status.attributes)} at epsilon {status.epsilon}"
+    ]
+    if status.failure:
+        lines.append(f"  {status.failure}")
+    lines.extend(
+        f"  {party}: {state.value}{', waits: ' + reason if reason else ''}"
+        for party, (state, reason) in sorted(status.parties.items())
+    )
+    if status.spec is not None:
+        spec = status.spec
+        lines.append(
+            f"  n = {spec.population}, m = {spec.sample}, K = {spec.cells}, gamma = {float(spec.mechanism.gamma):.4f}"
+        )
+        lines.extend(f"  {who}: {faces}" for who, faces in spec.card.rows())
+    return "\n".join(lines)

@@ -1,0 +1,289 @@
+"""A researcher's releases from Python: notebooks, scripts, and the command line.
+
+client = Client("study.toml", identity="pki/researcher-rosa", name="rosa")
+release = client.request(["education", "salary"], epsilon="1.0", purpose="wage gap")
+release.wait()
+release.estimate().marginal(["salary"])
+release.frame()
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import grpc
+import numpy as np
+
+from common.domain import symbol_dtype
+from common.errors import DeniedError, FailedReleaseError, UnavailableError
+from common.identity import Party, Role
+from common.party_options import load_party
+from common.release import Pad, ReleaseSpec, ReleaseState, Sampling
+from common.rpc.channel import call, connect
+from common.rpc.chunks import ChunkMessage, received
+from common.wire.release import pad_to_proto, sampling_to_proto, spec_from_proto, state_from_proto
+from researcher.estimation import Estimate
+from researcher.uncertainty import Design
+from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+T = TypeVar("T")
+_STREAM_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """How a release stands.
+
+    Args:
+        release_id: the release.
+        label: the researcher's own name for it; may be empty.
+        state: where it stands for the researcher.
+        attributes: what was asked for.
+        epsilon: what was asked for, as text.
+        failure: why it ended without a result; empty otherwise.
+        parties: role and name -> (its state, what it waits for).
+        spec: the public description, once it is ready.
+        granted: attributes whose keys were given.
+        seconds: step -> seconds.
+        bytes: link -> bytes.
+    """
+
+    release_id: str
+    label: str
+    state: ReleaseState
+    attributes: tuple[str, ...]
+    epsilon: str
+    failure: str
+    parties: dict[str, tuple[ReleaseState, str]]
+    spec: ReleaseSpec | None
+    granted: tuple[str, ...]
+    seconds: dict[str, float]
+    bytes: dict[str, int]
+
+    @property
+    def waiting_for(self) -> str:
+        """What the release waits for, party by party, as text."""
+        return "; ".join(f"{party}: {reason}" for party, (_, reason) in sorted(self.parties.items()) if reason)
+
+
+class Client:
+    """A connection to the researcher's own service.
+
+    Args:
+        study: path of the study file.
+        identity: folder of the researcher's certificate and key.
+        name: the researcher's name in the study.
+        timeout: seconds that the service may take to answer.
+    """
+
+    def __init__(self, study: str | Path, *, identity: str | Path, name: str, timeout: float = 10.0) -> None:
+        self.study, own = load_party(Path(study), Path(identity), Role.RESEARCHER, name)
+        endpoint = next((r.endpoint for r in self.study.researchers if r.name == name), "")
+        self._party = Party(study=self.study.id, role=Role.RESEARCHER, name=name)
+        self._timeout = timeout
+        # A loop of its own: a notebook's is busy running the notebook.
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+        async def open_channel() -> grpc.aio.Channel:
+            return connect(own, self._party, endpoint)
+
+        self._channel = self._wait(open_channel())
+        self._stub = researcher_pb2_grpc.ResearcherServiceStub(self._channel)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._wait(self._channel.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def __enter__(self) -> Self:
+        """Return the client."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the client."""
+        self.close()
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def request(  # noqa: PLR0913 - one argument a choice
+        self,
+        attributes: Sequence[str],
+        *,
+        epsilon: str,
+        purpose: str = "",
+        label: str = "",
+        partial: bool = False,
+        sampling: Sampling | None = None,
+        pad: Pad | None = None,
+        sample: int | None = None,
+        lifetime_seconds: int = 86_400,
+    ) -> "Release":
+        """Ask the curators for a release, or continue the unfinished one that asks for the same.
+
+        Args:
+            attributes: names from the study.
+            epsilon: pure epsilon in nats, as text: "0.5" is exact, 0.5 is not.
+            purpose: for the persons who decide.
+            label: your own name for the release; the same label is the same release.
+            partial: go on with what is granted when some attributes are denied.
+            sampling: how the curators come to the same sample; the study's default if not given.
+            pad: where the pads come from; the study's default if not given.
+            sample: rows to sample; the planner's choice if not given.
+            lifetime_seconds: until an unfinished release is abandoned.
+
+        Raises:
+            VeiltabError: the request is not valid, or the service does not answer.
+        """
+        message = researcher_pb2.StartReleaseRequest(
+            attributes=attributes,
+            epsilon=epsilon,
+            purpose=purpose,
+            lifetime_seconds=lifetime_seconds,
+            partial=partial,
+            sampling=sampling_to_proto(sampling or Sampling(self.study.sampling)),
+            pad=pad_to_proto(pad or Pad(self.study.pad)),
+            sample=sample or 0,
+            label=label,
+        )
+        answer = self._wait(call(self._stub.StartRelease, message, peer=self._party, within=self._timeout))
+        return Release(self, answer.release_id, continued=answer.continued)
+
+    def release(self, name: str) -> "Release":
+        """Return a release by id or label."""
+        return Release(self, self.status(name).release_id, continued=True)
+
+    def releases(self) -> tuple[Status, ...]:
+        """Return all releases, oldest first, without their details."""
+        message = researcher_pb2.ListReleasesRequest()
+        answer = self._wait(call(self._stub.ListReleases, message, peer=self._party, within=self._timeout))
+        return tuple(_status_of(researcher_pb2.GetResultResponse(summary=s)) for s in answer.releases)
+
+    def status(self, name: str) -> Status:
+        """Return how a release stands, by id or label."""
+        message = researcher_pb2.GetResultRequest(release=name)
+        return _status_of(self._wait(call(self._stub.GetResult, message, peer=self._party, within=self._timeout)))
+
+    def histogram(self, release_id: str) -> bytes:
+        """Return the counts of the noisy rows as they travel."""
+        request = researcher_pb2.FetchHistogramRequest(release_id=release_id)
+        return self._collect(lambda: self._stub.FetchHistogram(request, timeout=_STREAM_SECONDS))
+
+    def rows(self, release_id: str, attribute: str) -> bytes:
+        """Return the noisy symbols of an attribute as they travel."""
+        request = researcher_pb2.FetchRowsRequest(release_id=release_id, attribute=attribute)
+        return self._collect(lambda: self._stub.FetchRows(request, timeout=_STREAM_SECONDS))
+
+    def _collect(self, responses: Callable[[], AsyncIterable[ChunkMessage]]) -> bytes:
+        async def collect() -> bytes:
+            return b"".join([data async for data in received(responses(), offset=0, peer=str(self._party))])
+
+        return self._wait(collect())
+
+
+class Release:
+    """One release of a client's."""
+
+    def __init__(self, client: Client, release_id: str, *, continued: bool) -> None:
+        self.id = release_id
+        self.continued = continued
+        self._client = client
+
+    def status(self) -> Status:
+        """Return how the release stands."""
+        return self._client.status(self.id)
+
+    def wait(self, timeout: float = 600.0, watch: Callable[[Status], None] | None = None) -> Status:
+        """Wait until the release is ready.
+
+        Args:
+            timeout: seconds to wait; the release itself goes on after them.
+            watch: shown every status on the way.
+
+        Raises:
+            DeniedError: a curator said no.
+            FailedReleaseError: it ended without a result.
+            UnavailableError: it is not ready in time; says who is waited for.
+        """
+        end = time.monotonic() + timeout
+        while True:
+            status = self.status()
+            if watch is not None:
+                watch(status)
+            if status.state is ReleaseState.READY:
+                return status
+            if status.state.unsuccessful:
+                kind = DeniedError if status.state is ReleaseState.DENIED else FailedReleaseError
+                raise kind(status.failure, where=f"release {self.id}")
+            if time.monotonic() >= end:
+                raise UnavailableError(
+                    f"not ready after {timeout:g} s; {status.waiting_for or 'every party is at work'}",
+                    where=f"release {self.id}",
+                    remedy="The release goes on; run the same command again to keep waiting for it.",
+                )
+            time.sleep(0.1)
+
+    def estimate(self, confidence: float = 0.95) -> Estimate:
+        """Return the estimated joint distribution of the granted attributes.
+
+        Raises:
+            NotReadyError, FailedReleaseError: there is no result.
+        """
+        data = self._client.histogram(self.id)
+        status = self.status()
+        if status.spec is None:
+            raise FailedReleaseError(status.failure or "there is no result", where=f"release {self.id}")
+        domain = self._client.study.domain(status.granted)
+        spec = status.spec
+        design = Design(population=spec.population, sample=spec.sample, mechanism=spec.mechanism.marginal(domain.cells))
+        counts = np.frombuffer(data, "<i8").astype(np.int64)
+        return Estimate(domain=domain, design=design, counts=counts, confidence=confidence)
+
+    def frame(self, confidence: float = 0.95) -> "pd.DataFrame":
+        """Return the estimates as a DataFrame, one row a cell."""
+        from researcher.table import to_frame  # noqa: PLC0415 - pandas is slow to load
+
+        return to_frame(self.estimate(confidence))
+
+    def rows(self) -> "pd.DataFrame":
+        """Return the decrypted noisy rows as a DataFrame, one column an attribute.
+
+        Every row is a sampled respondent's with the retention probability, else uniform noise; estimates must invert
+        that, as `estimate` does.
+        """
+        import pandas as pd  # noqa: PLC0415 - slow to load
+
+        columns = {}
+        for attribute in self._client.study.domain(self.status().granted).attributes:
+            symbols = np.frombuffer(self._client.rows(self.id, attribute.name), symbol_dtype(attribute.size))
+            kind = pd.CategoricalDtype(list(attribute.categories), ordered=True)
+            columns[attribute.name] = pd.Categorical.from_codes(symbols.astype(np.int32), dtype=kind)
+        return pd.DataFrame(columns)
+
+
+def _status_of(answer: researcher_pb2.GetResultResponse) -> Status:
+    summary = answer.summary
+    return Status(
+        release_id=summary.release_id,
+        label=summary.label,
+        state=state_from_proto(summary.state),
+        attributes=tuple(summary.attributes),
+        epsilon=summary.epsilon,
+        failure=answer.failure,
+        parties={p.party: (state_from_proto(p.state), p.waiting_for) for p in answer.parties},
+        spec=spec_from_proto(answer.spec) if answer.HasField("spec") else None,
+        granted=tuple(answer.granted),
+        seconds=dict(answer.seconds),
+        bytes=dict(answer.bytes),
+    )

@@ -1,0 +1,234 @@
+"""The pictures of a report, as inline SVG: estimates with intervals, a heat map of two attributes, marginals.
+
+Every mark differs in shape as well as in colour, so that a black-and-white print says the same. Text stays text in the
+SVG; mathematical markup in names is off, so a category may be called anything.
+"""
+
+import re
+import warnings
+from collections.abc import Callable
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from researcher.estimation import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CELLS_SHOWN = 60
+"""Cells in the picture of estimates; of a larger table the largest estimates are shown."""
+
+CATEGORIES_SHOWN = 30
+"""Categories of one attribute in a picture; of more the largest are shown."""
+
+LABEL_LENGTH = 60
+"""Characters of a cell's label; when it would be longer, its longest categories are cut first."""
+
+_SHARE = "share of all respondents, %"
+_INK, _ACCENT, _SOFT = "#16324f", "#c2571a", "#d7dde4"
+_STYLE: Any = {
+    "svg.hashsalt": "veiltab",
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#8a949e",
+    "axes.axisbelow": True,
+}
+
+
+def largest(values: NDArray[np.float64], limit: int) -> NDArray[np.intp]:
+    """Return the positions of the `limit` largest values, in their original order."""
+    return np.sort(np.argsort(-values, kind="stable")[:limit])
+
+
+def shorten(text: str, length: int) -> str:
+    """Return `text`, cut to `length` characters with an ellipsis if it is longer."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def cell_label(estimate: Estimate, cell: int) -> str:
+    """Return the categories of a cell, joined by middle dots."""
+    categories = estimate.domain.categories_of(cell)
+    room = LABEL_LENGTH - 3 * (len(categories) - 1)
+    share = max(map(len, categories))
+    while share > 6 and sum(min(len(category), share) for category in categories) > room:
+        share -= 1
+    return " · ".join(shorten(category, share) for category in categories)
+
+
+def estimates_picture(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> str:
+    """Draw the estimates with their intervals, the projected values and, where known, the truth.
+
+    Args:
+        estimate: the estimated table; above CELLS_SHOWN cells the largest are drawn.
+        truth: true fractions, shape (K,), float64, or None.
+
+    Returns:
+        An <svg> element, the same bytes for the same numbers.
+    """
+    shown = largest(estimate.raw, CELLS_SHOWN)
+    labels = [cell_label(estimate, int(cell)) for cell in shown]
+    return _draw(
+        (9.6, 1.1 + 0.27 * len(shown)),
+        lambda axes: _intervals(axes, estimate, shown, labels, truth),
+        "c",
+    )
+
+
+def marginals_picture(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> str:
+    """Draw the marginal of every attribute, one panel each.
+
+    Args:
+        estimate: the estimated joint table.
+        truth: true fractions of the joint table, shape (K,), float64, or None.
+
+    Returns:
+        An <svg> element, the same bytes for the same numbers.
+    """
+    marginals = [estimate.marginal([name]) for name in estimate.domain.names]
+    heights = [min(one.domain.cells, CATEGORIES_SHOWN) + 1.6 for one in marginals]
+
+    def panels(figure: "Figure") -> None:
+        grid = figure.subplots(len(marginals), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+        for axis, (axes, one) in enumerate(zip(grid[:, 0], marginals, strict=True)):
+            shown = largest(one.raw, CATEGORIES_SHOWN)
+            labels = [cell_label(one, int(cell)) for cell in shown]
+            _intervals(axes, one, shown, labels, _marginal_truth(estimate, truth, axis), legend=axis == 0)
+            axes.set_xlabel(_SHARE if axis == len(marginals) - 1 else "")
+            axes.set_title(shorten(one.domain.names[0], 60), loc="left", fontsize=11, fontweight="bold", color=_INK)
+
+    return _draw_figure((9.6, 0.5 + 0.3 * sum(heights)), panels, "m")
+
+
+def heat_map(pair: Estimate) -> str:
+    """Draw the joint table of two attributes: darker is more, with the share of all respondents in each field.
+
+    Args:
+        pair: an estimate of exactly two attributes; above CATEGORIES_SHOWN categories the largest are drawn.
+
+    Returns:
+        An <svg> element, the same bytes for the same numbers.
+    """
+    table = pair.raw.reshape(pair.domain.shape)
+    rows, columns = (largest(table.sum(axis=axis), CATEGORIES_SHOWN) for axis in (1, 0))
+    part = table[np.ix_(rows, columns)]
+    longest = max(len(shorten(pair.domain.attributes[1].categories[int(c)], 24)) for c in columns)
+    upright = longest * len(columns) > 70
+    width, height = min(9.6, 3.2 + 0.95 * len(columns)), 1.3 + 0.42 * len(rows) + (0.075 * longest if upright else 0.0)
+    return _draw((width, height), lambda axes: _fields(axes, pair, part, rows, columns, upright=upright), "h")
+
+
+def _intervals(  # noqa: PLR0913  one call draws one panel
+    axes: "Axes",
+    estimate: Estimate,
+    shown: NDArray[np.intp],
+    labels: list[str],
+    truth: NDArray[np.float64] | None,
+    *,
+    legend: bool = True,
+) -> None:
+    """Draw cells as rows: the interval as a bar with a dot, the projected value and the truth as open marks."""
+    at = np.arange(len(shown))
+    raw, low, high = (100 * part[shown] for part in (estimate.raw, estimate.low, estimate.high))
+    axes.axvline(0, color="#8a949e", linewidth=0.9, zorder=1)
+    bars = axes.errorbar(
+        raw, at, xerr=(raw - low, high - raw), fmt="o", color=_INK, ms=4.6, capsize=3, elinewidth=1.7, zorder=3,
+        label=f"raw estimate with {100 * estimate.confidence:g}% interval",
+    )  # fmt: skip
+    projected = 100 * estimate.projected[shown]
+    marks = axes.plot(projected, at, "D", mfc="white", mec=_ACCENT, mew=1.3, ms=7.5, zorder=2, label="projected")
+    if truth is not None:
+        marks += axes.plot(100 * truth[shown], at, "|", color="black", ms=15, mew=2.0, zorder=4, label="truth")
+    axes.set_yticks(at, labels)
+    axes.set_ylim(len(shown) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="both", color=_SOFT, linewidth=0.6)
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel(_SHARE)
+    if legend:
+        _legend(axes, [bars, *marks])
+
+
+def _legend(axes: "Axes", marks: list[Any]) -> None:
+    """Put the legend above the panel, right-aligned, where no mark can be."""
+    axes.legend(
+        handles=marks, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False, fontsize=10,
+        borderaxespad=0.3, handletextpad=0.4, columnspacing=1.4,
+    )  # fmt: skip
+
+
+def _fields(  # noqa: PLR0913  one call draws one map
+    axes: "Axes",
+    pair: Estimate,
+    part: NDArray[np.float64],
+    rows: NDArray[np.intp],
+    columns: NDArray[np.intp],
+    *,
+    upright: bool,
+) -> None:
+    """Draw the fields of a heat map, with their numbers where there is room."""
+    first, second = pair.domain.attributes
+    top = max(float(part.max()), 1e-9)
+    axes.pcolormesh(np.clip(part, 0.0, None), cmap="Blues", vmin=0.0, vmax=top * 1.15, edgecolors="white", linewidth=2)
+    axes.set_xticks(np.arange(len(columns)) + 0.5, [shorten(second.categories[int(c)], 24) for c in columns])
+    axes.set_yticks(np.arange(len(rows)) + 0.5, [shorten(first.categories[int(r)], 34) for r in rows])
+    axes.set_ylim(len(rows), 0)
+    axes.tick_params(length=0, labelrotation=0)
+    if upright:
+        axes.tick_params(axis="x", labelrotation=90)
+    axes.set_xlabel(shorten(second.name, 60), fontweight="bold")
+    axes.set_ylabel(shorten(first.name, 40), fontweight="bold")
+    axes.spines[:].set_visible(False)
+    if len(columns) <= 12:
+        for (row, column), share in np.ndenumerate(part):
+            ink = "white" if share > 0.7 * top else "black"
+            axes.text(column + 0.5, row + 0.5, f"{100 * share:.1f}%", ha="center", va="center", color=ink, fontsize=10)
+
+
+def _marginal_truth(estimate: Estimate, truth: NDArray[np.float64] | None, axis: int) -> NDArray[np.float64] | None:
+    if truth is None:
+        return None
+    others = tuple(other for other in range(len(estimate.domain.shape)) if other != axis)
+    summed: NDArray[np.float64] = truth.reshape(estimate.domain.shape).sum(axis=others)
+    return summed
+
+
+def _draw(size: tuple[float, float], paint: Callable[[Any], None], prefix: str) -> str:
+    """Return the SVG of one panel."""
+    return _draw_figure(size, lambda figure: paint(figure.subplots()), prefix)
+
+
+def _draw_figure(size: tuple[float, float], paint: Callable[[Any], None], prefix: str) -> str:
+    """Return the SVG of a figure; without pyplot, so that no window system and no global figure list is touched."""
+    import matplotlib as mpl  # noqa: PLC0415  only a report pays for it
+    from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        # The reader's browser has fonts for scripts that matplotlib's own font, used for measuring only, lacks.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasSVG(figure)
+        paint(figure)
+        text = StringIO()
+        figure.savefig(text, format="svg", transparent=True)
+    return _inline(text.getvalue(), prefix)
+
+
+def _inline(svg: str, prefix: str) -> str:
+    """Return an <svg> element that can stand beside others in a page: no prologue, no metadata, ids of its own."""
+    svg = svg[svg.index("<svg") :].rstrip()
+    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    return re.sub(r"<[^>]*>", lambda tag: _own_ids(tag.group(), prefix), svg)
+
+
+def _own_ids(tag: str, prefix: str) -> str:
+    """Return a tag whose ids and references carry the prefix; names of categories stand between tags."""
+    return re.sub(r'(\bid="|\bhref="#|url\(#)', rf"\g<1>{prefix}-", tag)

@@ -1,0 +1,286 @@
+"""The result of a release as one HTML page that needs nothing else: no script, no font, no picture from elsewhere."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import combinations
+from math import floor, log10
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import InvalidInputError
+from researcher.estimation import Estimate
+from researcher.independence import IndependenceTest, independence
+from researcher.pictures import CELLS_SHOWN, estimates_picture, heat_map, largest, marginals_picture
+
+CELLS_LISTED = 1000
+"""Rows of the table of cells; of a larger release the largest estimates are listed."""
+
+MINUS = "\N{MINUS SIGN}"
+TIMES = " \N{MULTIPLICATION SIGN} "
+
+_CSS = """
+:root { color-scheme: light; }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 66rem; padding: 2.2rem 1.4rem 4rem; background: #fff; color: #1b2430;
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
+h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .3rem; }
+h2 { font-size: 1.25rem; margin: 2.6rem 0 .7rem; padding-bottom: .25rem; border-bottom: 2px solid #16324f; }
+p { margin: .6rem 0; } .lead { color: #47525e; font-size: 1.05rem; margin-top: 0; }
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); gap: .9rem 1.6rem; margin: 0; }
+dt { font-size: .82rem; color: #56616d; } dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .34rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid #d9dfe5; }
+thead th { border-bottom: 2px solid #8a949e; font-size: .82rem; vertical-align: bottom; }
+.n { text-align: right; white-space: nowrap; }
+figure { margin: .8rem 0; } svg { display: block; max-width: 100%; height: auto; }
+figcaption, .note { font-size: .88rem; color: #47525e; }
+.read { border-left: 4px solid #16324f; padding: .1rem 0 .1rem 1rem; }
+@page { margin: 15mm; }
+@media print { body { max-width: none; padding: 0; font-size: 10pt; } table { font-size: 8pt; }
+  th, td { padding: .2rem .35rem; } thead th { font-size: 7.5pt; } h2 { break-after: avoid; }
+  tr, figure, dl > div { break-inside: avoid; } thead { display: table-header-group; } .scroll { overflow: visible; } }
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportInput:
+    """All that a report says; texts are plain and are escaped when the page is made.
+
+    Args:
+        title: headline of the page.
+        release_id: the release, as every party names it.
+        estimate: the estimated joint table.
+        owners: (attribute, curator who holds it), in any order.
+        epsilon: what was asked for, as text.
+        scheme: how rows were sampled, as text.
+        pad: how columns were encrypted, as text.
+        dates: (what happened, when), as text.
+        card: (adversary, what that adversary faces), the epsilon card.
+        truth: true fractions, shape (K,), float64, where they are known (a demonstration), or None.
+        pair: the two attributes of the heat map; None takes the pair with the strongest association.
+        level: false-alarm probability of each independence test.
+    """
+
+    title: str
+    release_id: str
+    estimate: Estimate
+    owners: tuple[tuple[str, str], ...]
+    epsilon: str
+    scheme: str
+    pad: str
+    dates: tuple[tuple[str, str], ...] = ()
+    card: tuple[tuple[str, str], ...]
+    truth: NDArray[np.float64] | None = None
+    pair: tuple[str, str] | None = None
+    level: float = 0.05
+
+    def __post_init__(self) -> None:
+        names = set(self.estimate.domain.names)
+        if not {attribute for attribute, _ in self.owners} >= names:
+            raise InvalidInputError("an attribute of the report has no owner")
+        if self.truth is not None and self.truth.shape != self.estimate.counts.shape:
+            raise InvalidInputError("the true table and the estimate do not have the same cells")
+        if self.pair is not None and (len(set(self.pair)) != 2 or not set(self.pair) <= names):
+            raise InvalidInputError("a heat map needs two different attributes of the release")
+
+
+def render(report: ReportInput) -> str:
+    """Return the page; the same bytes for the same input.
+
+    Args:
+        report: what to say.
+
+    Returns:
+        A complete HTML document, to be written as UTF-8.
+    """
+    tests = _pair_tests(report)
+    sections = [
+        ("What was released", _facts(report)),
+        ("Who faces which epsilon", _table(("adversary", "faces"), report.card)),
+        ("How to read this", _how_to_read(report)),
+        ("Estimates", _estimates(report)),
+        ("One attribute at a time", _marginals(report)),
+        *_dependence(report, tests),
+        ("All cells", _cells(report)),
+    ]
+    body = "\n".join(f"<section>\n<h2>{heading}</h2>\n{content}\n</section>" for heading, content in sections)
+    names = ", ".join(report.estimate.domain.names)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(report.title)}</title>\n'
+        f"<style>{_CSS}</style>\n</head>\n<body>\n<h1>{escape(report.title)}</h1>\n"
+        f'<p class="lead">Joint distribution of {escape(names)}, estimated from '
+        f"{report.estimate.design.sample:,} perturbed rows out of {report.estimate.design.population:,}.</p>\n"
+        f"{body}\n</body>\n</html>\n"
+    )
+
+
+def _facts(report: ReportInput) -> str:
+    design, domain = report.estimate.design, report.estimate.domain
+    mechanism = design.mechanism
+    facts = [
+        ("release", report.release_id),
+        ("respondents n", f"{design.population:,}"),
+        ("sampled rows m", f"{design.sample:,} ({100 * design.sample / design.population:.3g}% of n)"),
+        ("cells K", f"{domain.cells:,} = {TIMES.join(map(str, domain.shape))}"),
+        ("gamma' (exact, of what ran)", f"{float(mechanism.gamma):,.6g}"),
+        ("replacement probability", f"{float(1 - mechanism.retention):.6g}"),
+        ("epsilon", report.epsilon),
+        ("sampling", report.scheme),
+        ("encryption", report.pad),
+        *report.dates,
+    ]
+    owners = dict(report.owners)
+    attributes = [(a.name, owners[a.name], str(a.size), _listed(a.categories)) for a in domain.attributes]
+    items = "\n".join(f"<div><dt>{escape(term)}</dt><dd>{escape(text)}</dd></div>" for term, text in facts)
+    headings = ("attribute", "held by", "categories", "which")
+    return f"<dl>\n{items}\n</dl>\n<p></p>\n{_table(headings, attributes, numeric={2})}"
+
+
+def _how_to_read(report: ReportInput) -> str:
+    estimate = report.estimate
+    percent = f"{100 * estimate.confidence:g}%"
+    total = _share(np.array([estimate.root_mse]), 2)[0]
+    return (
+        f'<div class="read"><p>The server replaced some rows by random ones before anybody could read them. The '
+        f"<strong>raw estimate</strong> takes the average effect of that out again. It is <strong>unbiased</strong>: "
+        f"too high as often as too low, sums of cells are unbiased too, and a small share may come out negative. Use "
+        f"it for sums, differences and tests.</p>\n"
+        f"<p>The <strong>projected</strong> value belongs to the nearest table without negative shares. It is "
+        f"<strong>biased</strong>, small cells in particular, but never farther from the truth over all cells "
+        f"together. Use it where a proper distribution is needed. Standard errors and intervals are those of the raw "
+        f"estimate.</p>\n"
+        f"<p>An interval holds the true share of its own cell in about {percent} of all releases like this one; over "
+        f"many cells some intervals miss. It covers both the sampling of rows and the noise. The expected distance of "
+        f"the raw table from the true one (root of the summed squared errors) is about {total}.</p></div>"
+    )
+
+
+def _estimates(report: ReportInput) -> str:
+    cells = report.estimate.domain.cells
+    scope = f"The {CELLS_SHOWN} largest of {cells:,} cells. " if cells > CELLS_SHOWN else ""
+    marks = "Dot and bar: raw estimate and its interval. Open diamond: projected."
+    truth = "" if report.truth is None else " Long upright stroke: truth."
+    caption = f"{scope}{marks}{truth}"
+    return _figure(estimates_picture(report.estimate, report.truth), caption)
+
+
+def _marginals(report: ReportInput) -> str:
+    rows: list[Sequence[str]] = []
+    for name in report.estimate.domain.names:
+        one = report.estimate.marginal([name])
+        shown = largest(one.raw, CELLS_LISTED)
+        numbers = _numbers(one, shown, None)
+        rows += [(name, one.domain.categories_of(int(c))[0], *row) for c, row in zip(shown, numbers, strict=True)]
+    headings = ("attribute", "category", "estimate", "se", "interval", "projected", "people, about")
+    picture = _figure(marginals_picture(report.estimate, report.truth), "Marks as above.")
+    return picture + _table(headings, rows, numeric=set(range(2, 7)))
+
+
+def _dependence(
+    report: ReportInput, tests: list[tuple[tuple[str, str], IndependenceTest | str]]
+) -> list[tuple[str, str]]:
+    """Return the heat map and the tests; nothing if there is one attribute only."""
+    if not tests:
+        return []
+    done = [test for _, test in tests if isinstance(test, IndependenceTest)]
+    strongest = max(done, key=lambda test: (test.association, test.statistic), default=None)
+    pair = report.pair or ((strongest.left[0], strongest.right[0]) if strongest else tests[0][0])
+    chosen = "" if report.pair or strongest is None else " It is the pair with the strongest estimated association."
+    caption = f"Raw estimate of the share of all respondents; darker is more.{chosen}"
+    figure = _figure(heat_map(report.estimate.marginal(pair)), caption)
+    headings = ("pair", "statistic", "df", "p-value", "association", "verdict")
+    note = (
+        f'<p class="note">Wald chi-square tests with the covariance of noise and sampling. Each has a false-alarm '
+        f"probability of about {report.level:g} of its own. Association is Cramér's V less what noise adds: 0 is none, "
+        f"1 is complete.</p>"
+    )
+    rows = [_test_row(names, test) for names, test in tests]
+    return [
+        (f"{escape(pair[0])} and {escape(pair[1])}", figure),
+        ("Which attributes depend on each other", _table(headings, rows, numeric={1, 2, 3, 4}) + note),
+    ]
+
+
+def _pair_tests(report: ReportInput) -> list[tuple[tuple[str, str], IndependenceTest | str]]:
+    """Test every pair; where that is impossible keep the reason."""
+    outcomes: list[tuple[tuple[str, str], IndependenceTest | str]] = []
+    for left, right in combinations(report.estimate.domain.names, 2):
+        try:
+            outcomes.append(((left, right), independence(report.estimate, [left], [right], level=report.level)))
+        except InvalidInputError as error:
+            outcomes.append(((left, right), str(error)))
+    return outcomes
+
+
+def _test_row(names: tuple[str, str], test: IndependenceTest | str) -> tuple[str, ...]:
+    pair = TIMES.join(names)
+    if isinstance(test, str):
+        return (pair, "-", "-", "-", "-", test)
+    p_value = "< 0.0001" if test.p_value < 1e-4 else f"{test.p_value:.4f}"
+    verdict = "dependent" if test.dependent else "no dependence shown"
+    if test.approximate:
+        verdict += " (rough: few rows)"
+    return (pair, f"{test.statistic:,.1f}", str(test.degrees), p_value, f"{test.association:.2f}", verdict)
+
+
+def _cells(report: ReportInput) -> str:
+    estimate = report.estimate
+    shown = largest(estimate.raw, CELLS_LISTED)
+    rows = [
+        (*estimate.domain.categories_of(int(cell)), *row)
+        for cell, row in zip(shown, _numbers(estimate, shown, report.truth), strict=True)
+    ]
+    truth = () if report.truth is None else ("truth",)
+    headings = (*estimate.domain.names, "estimate", "se", "interval", "projected", "people, about", *truth)
+    first = len(estimate.domain.names)
+    note = f'<p class="note">The {CELLS_LISTED:,} largest of {estimate.domain.cells:,} cells.</p>'
+    listed = _table(headings, rows, numeric=set(range(first, len(headings))))
+    return (note if len(shown) < estimate.domain.cells else "") + listed
+
+
+def _numbers(estimate: Estimate, shown: NDArray[np.intp], truth: NDArray[np.float64] | None) -> list[tuple[str, ...]]:
+    """Return estimate, se, interval, projected, people and, where known, truth of the cells shown, as text."""
+    typical = 100 * float(np.median(estimate.se))
+    digits = min(max(1 - floor(log10(typical)), 1), 8) if typical > 0 else 2
+    low, high = _share(estimate.low[shown], digits), _share(estimate.high[shown], digits)
+    columns = [
+        _share(estimate.raw[shown], digits),
+        _share(estimate.se[shown], digits),
+        [f"{a} to {b}" for a, b in zip(low, high, strict=True)],
+        _share(estimate.projected[shown], digits),
+        [f"{people:,.0f}".replace("-", MINUS) for people in np.rint(estimate.rows(estimate.raw[shown])) + 0.0],
+    ]
+    if truth is not None:
+        columns.append(_share(truth[shown], digits))
+    return list(zip(*columns, strict=True))
+
+
+def _share(fractions: NDArray[np.float64], digits: int) -> list[str]:
+    """Return fractions as percentages with a typographic minus and no negative zero."""
+    return [f"{round(100 * float(f), digits) + 0.0:.{digits}f}%".replace("-", MINUS) for f in fractions]
+
+
+def _listed(categories: Sequence[str], limit: int = 12) -> str:
+    more = f", … ({len(categories) - limit} more)" if len(categories) > limit else ""
+    return ", ".join(categories[:limit]) + more
+
+
+def _figure(svg: str, caption: str) -> str:
+    text = escape(caption)
+    return f'<figure>\n<div role="img" aria-label="{text}">\n{svg}\n</div>\n<figcaption>{text}</figcaption>\n</figure>'
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], numeric: set[int] | None = None) -> str:
+    """Return an HTML table of escaped texts; columns in `numeric` are set to the right."""
+    right = [' class="n"' if column in (numeric or set()) else "" for column in range(len(headings))]
+    head = "".join(f"<th{side}>{escape(text)}</th>" for side, text in zip(right, headings, strict=True))
+    lines = (
+        "<tr>" + "".join(f"<td{side}>{escape(text)}</td>" for side, text in zip(right, row, strict=True)) + "</tr>"
+        for row in rows
+    )
+    body = "\n".join(lines)
+    return f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>'

@@ -1,0 +1,119 @@
+"""The researcher's own RPCs, for its command line and notebooks."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from common.errors import InvalidInputError, NotReadyError
+from common.privacy.rounding import parse_epsilon
+from common.release import ReleaseRequest, ReleaseState
+from common.rpc.authorisation import Context
+from common.rpc.chunks import file_chunks
+from common.wire.release import pad_from_proto, sampling_from_proto, spec_to_proto, state_to_proto
+from researcher.node import ResearcherNode
+from researcher.store import StoredRelease
+from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
+from veiltab.v1.release_pb2 import Chunk
+
+
+class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
+    """Answers the researcher it belongs to."""
+
+    def __init__(self, node: ResearcherNode) -> None:
+        self._node = node
+
+    async def StartRelease(
+        self, request: researcher_pb2.StartReleaseRequest, context: Context
+    ) -> researcher_pb2.StartReleaseResponse:
+        del context
+        now = int(time.time())
+        if not 0 < request.lifetime_seconds <= 365 * 86_400:
+            raise InvalidInputError("a release lives at least a second and at most 365 days", where="lifetime")
+        domain = self._node.study.domain(request.attributes)
+        wanted = ReleaseRequest(
+            release_id=secrets.token_hex(16),
+            researcher=self._node.name,
+            attributes=domain.names,
+            epsilon=parse_epsilon(request.epsilon),
+            purpose=request.purpose,
+            deadline=now + request.lifetime_seconds,
+            partial=request.partial,
+            sampling=sampling_from_proto(request.sampling),
+            pad=pad_from_proto(request.pad),
+            sample=request.sample or None,
+        )
+        stored, continued = self._node.store.start(wanted, request.label, now)
+        return researcher_pb2.StartReleaseResponse(release_id=stored.request.release_id, continued=continued)
+
+    async def ListReleases(
+        self, request: researcher_pb2.ListReleasesRequest, context: Context
+    ) -> researcher_pb2.ListReleasesResponse:
+        del request, context
+        return researcher_pb2.ListReleasesResponse(releases=[_summary(s) for s in self._node.store.releases()])
+
+    async def GetResult(
+        self, request: researcher_pb2.GetResultRequest, context: Context
+    ) -> researcher_pb2.GetResultResponse:
+        del context
+        stored = self._node.store.release(request.release)
+        statuses = self._node.statuses.get(stored.request.release_id, {})
+        return researcher_pb2.GetResultResponse(
+            summary=_summary(stored),
+            parties=[
+                researcher_pb2.PartyStatus(party=party, state=state_to_proto(state), waiting_for=waiting)
+                for party, (state, waiting) in statuses.items()
+            ],
+            failure=stored.failure,
+            spec=None if stored.spec is None else spec_to_proto(stored.spec),
+            granted=stored.granted,
+            seconds=stored.seconds,
+            bytes=stored.bytes,
+        )
+
+    async def FetchHistogram(
+        self, request: researcher_pb2.FetchHistogramRequest, context: Context
+    ) -> AsyncIterator[researcher_pb2.FetchHistogramResponse]:
+        del context
+        self._ready(request.release_id)
+        async for total, chunk in _streamed(self._node.store.histogram(request.release_id), request.offset):
+            yield researcher_pb2.FetchHistogramResponse(total=total, chunk=chunk)
+
+    async def FetchRows(
+        self, request: researcher_pb2.FetchRowsRequest, context: Context
+    ) -> AsyncIterator[researcher_pb2.FetchRowsResponse]:
+        del context
+        stored = self._ready(request.release_id)
+        if request.attribute not in stored.granted:
+            raise InvalidInputError("this attribute was not granted", where=f"attribute {request.attribute}")
+        async for total, chunk in _streamed(
+            self._node.store.rows(request.release_id, request.attribute), request.offset
+        ):
+            yield researcher_pb2.FetchRowsResponse(total=total, chunk=chunk)
+
+    def _ready(self, release_id: str) -> StoredRelease:
+        stored = self._node.store.release(release_id)
+        if stored.state is not ReleaseState.READY:
+            raise NotReadyError(f"the release is {stored.state.value}", where=f"release {release_id}")
+        return stored
+
+
+async def _streamed(path: Path, offset: int) -> AsyncIterator[tuple[int, Chunk | None]]:
+    total = path.stat().st_size
+    if offset == total:
+        yield total, None
+    for chunk in file_chunks(path, offset):
+        yield total, chunk
+        await asyncio.sleep(0)
+
+
+def _summary(stored: StoredRelease) -> researcher_pb2.ReleaseSummary:
+    return researcher_pb2.ReleaseSummary(
+        release_id=stored.request.release_id,
+        label=stored.label,
+        state=state_to_proto(stored.state),
+        attributes=stored.request.attributes,
+        epsilon=str(stored.request.epsilon),
+        created=stored.created,
+    )

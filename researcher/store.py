@@ -1,0 +1,151 @@
+"""What a researcher's service keeps: its releases in SQLite, fetched columns and results as files beside it."""
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.database import open_database, transaction
+from common.errors import ConflictError, NotFoundError
+from common.release import ReleaseRequest, ReleaseSpec, ReleaseState
+
+_MIGRATIONS = (
+    """
+    CREATE TABLE release (
+        id TEXT PRIMARY KEY, label TEXT NOT NULL, asked TEXT NOT NULL, request TEXT NOT NULL, state TEXT NOT NULL,
+        failure TEXT NOT NULL DEFAULT '', spec TEXT, granted TEXT NOT NULL DEFAULT '[]',
+        seconds TEXT NOT NULL DEFAULT '{}', bytes TEXT NOT NULL DEFAULT '{}', created INTEGER NOT NULL);
+    CREATE UNIQUE INDEX release_label ON release (label) WHERE label <> ''
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRelease:
+    """One release as the researcher's service knows it."""
+
+    request: ReleaseRequest
+    label: str
+    state: ReleaseState
+    failure: str
+    spec: ReleaseSpec | None
+    granted: tuple[str, ...]
+    seconds: dict[str, float]
+    bytes: dict[str, int]
+    created: int
+
+
+class ResearcherStore:
+    """The researcher's database and folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.connection = open_database(folder / "researcher.sqlite", _MIGRATIONS)
+
+    def close(self) -> None:
+        """Close the database."""
+        self.connection.close()
+
+    def start(self, request: ReleaseRequest, label: str, now: int) -> tuple[StoredRelease, bool]:
+        """Record a request, or find the one to continue; return it and whether it was there.
+
+        With a label, the release of that label is continued; without, an unfinished one that asks for the same.
+
+        Raises:
+            ConflictError: the label names a release that asks for something else.
+        """
+        asked = request.asked()
+        over = [s.value for s in ReleaseState if s.finished]
+        with transaction(self.connection) as db:
+            if label:
+                row = db.execute("SELECT id, asked FROM release WHERE label = ?", [label]).fetchone()
+            else:
+                row = db.execute(
+                    "SELECT id, asked FROM release WHERE label = '' AND asked = ?"  # noqa: S608
+                    f" AND state NOT IN ({', '.join('?' * len(over))}) ORDER BY created DESC",
+                    [asked, *over],
+                ).fetchone()
+            if row is None:
+                db.execute(
+                    "INSERT INTO release (id, label, asked, request, state, created) VALUES (?, ?, ?, ?, ?, ?)",
+                    [request.release_id, label, asked, request.to_json(), ReleaseState.REQUESTED.value, now],
+                )
+                return self.release(request.release_id), False
+        if row["asked"] != asked:
+            raise ConflictError(
+                "a release of this label asks for something else", where=f"label {label}", remedy="Use another label."
+            )
+        return self.release(row["id"]), True
+
+    def release(self, name: str) -> StoredRelease:
+        """Return a release by id or label."""
+        row = self.connection.execute(
+            "SELECT * FROM release WHERE id = ? OR (label = ? AND label <> '')", [name, name]
+        ).fetchone()
+        if row is None:
+            raise NotFoundError(
+                "no such release", where="release", remedy="`veiltab researcher status` lists the releases there are."
+            )
+        return _release_of(row)
+
+    def releases(self) -> tuple[StoredRelease, ...]:
+        """Return all releases, oldest first."""
+        rows = self.connection.execute("SELECT * FROM release ORDER BY created, id").fetchall()
+        return tuple(_release_of(row) for row in rows)
+
+    def finish(self, release_id: str, state: ReleaseState, failure: str = "") -> None:
+        """Record how a release ended."""
+        self.connection.execute(
+            "UPDATE release SET state = ?, failure = ? WHERE id = ?", [state.value, failure, release_id]
+        )
+
+    def set_state(self, release_id: str, state: ReleaseState) -> None:
+        """Record how far a release is."""
+        self.connection.execute(
+            "UPDATE release SET state = ? WHERE id = ? AND state <> ?", [state.value, release_id, state.value]
+        )
+
+    def set_spec(self, release_id: str, spec: ReleaseSpec) -> None:
+        """Record the spec that the server published."""
+        self.connection.execute("UPDATE release SET spec = ? WHERE id = ?", [spec.to_json(), release_id])
+
+    def set_granted(self, release_id: str, granted: tuple[str, ...]) -> None:
+        """Record the attributes whose keys were given, in order of the histogram."""
+        self.connection.execute("UPDATE release SET granted = ? WHERE id = ?", [json.dumps(granted), release_id])
+
+    def set_measure(self, release_id: str, seconds: dict[str, float], byte_counts: dict[str, int]) -> None:
+        """Record how long the steps took and what went over each link; later figures join earlier ones."""
+        self.connection.execute(
+            "UPDATE release SET seconds = json_patch(seconds, ?), bytes = json_patch(bytes, ?) WHERE id = ?",
+            [json.dumps(seconds), json.dumps(byte_counts), release_id],
+        )
+
+    def noisy_column(self, release_id: str, attribute: str) -> Path:
+        """Return where a perturbed column lies, still encrypted."""
+        return self._folder / "releases" / release_id / f"{attribute}.noisy"
+
+    def one_time_pad(self, release_id: str, attribute: str) -> Path:
+        """Return where the one-time pad of a column lies while it is used."""
+        return self._folder / "releases" / release_id / f"{attribute}.pad"
+
+    def rows(self, release_id: str, attribute: str) -> Path:
+        """Return where the decrypted noisy symbols of an attribute lie."""
+        return self._folder / "releases" / release_id / f"{attribute}.rows"
+
+    def histogram(self, release_id: str) -> Path:
+        """Return where the counts of the noisy rows lie."""
+        return self._folder / "releases" / release_id / "histogram.bin"
+
+
+def _release_of(row: sqlite3.Row) -> StoredRelease:
+    return StoredRelease(
+        request=ReleaseRequest.from_json(row["request"]),
+        label=row["label"],
+        state=ReleaseState(row["state"]),
+        failure=row["failure"],
+        spec=None if row["spec"] is None else ReleaseSpec.from_json(row["spec"]),
+        granted=tuple(json.loads(row["granted"])),
+        seconds=json.loads(row["seconds"]),
+        bytes=json.loads(row["bytes"]),
+        created=row["created"],
+    )

@@ -1,0 +1,125 @@
+"""An estimate as a table of cells: DataFrame, CSV, Parquet, JSON, and plain records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import InvalidInputError
+from researcher.estimation import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIXES = (".csv", ".parquet", ".json")
+"""Kinds of file that `write` knows."""
+
+
+def statistics(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> dict[str, NDArray[Any]]:
+    """Return the numeric columns of a result, in the order in which they are shown.
+
+    Args:
+        estimate: the estimated table.
+        truth: true fractions, shape (K,), float64, where they are known (a demonstration, a simulation).
+
+    Returns:
+        count (noisy rows, before inversion), estimate, se, low, high, projected (probabilities), [truth],
+        estimate_rows, se_rows, low_rows, high_rows (rows of the whole table); each of shape (K,).
+
+    Raises:
+        InvalidInputError: not one true fraction a cell.
+    """
+    columns: dict[str, NDArray[Any]] = {
+        "count": estimate.counts,
+        "estimate": estimate.raw,
+        "se": estimate.se,
+        "low": estimate.low,
+        "high": estimate.high,
+        "projected": estimate.projected,
+    }
+    scaled = {f"{name}_rows": estimate.rows(columns[name]) for name in ("estimate", "se", "low", "high")}
+    if truth is not None:
+        if truth.shape != estimate.counts.shape:
+            raise InvalidInputError("the true table and the estimate do not have the same cells")
+        columns["truth"] = truth
+    return columns | scaled
+
+
+def to_frame(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> pd.DataFrame:
+    """Return one row a cell: the category of each attribute, then the columns of `statistics`.
+
+    An attribute is an ordered Categorical whose categories are those of the study file. An attribute that is named like
+    a statistic gets underscores after its name.
+
+    Args:
+        estimate: the estimated table.
+        truth: true fractions, shape (K,), float64, or None.
+
+    Returns:
+        K rows in C order.
+    """
+    import pandas as pd  # noqa: PLC0415  not every command pays for it
+
+    numbers = statistics(estimate, truth)
+    symbols = np.unravel_index(np.arange(estimate.domain.cells), estimate.domain.shape)
+    columns: dict[str, Any] = {}
+    for attribute, codes in zip(estimate.domain.attributes, symbols, strict=True):
+        name = attribute.name
+        while name in numbers or (name != attribute.name and name in estimate.domain.names):
+            name += "_"
+        columns[name] = pd.Categorical.from_codes(codes, categories=pd.Index(attribute.categories), ordered=True)
+    return pd.DataFrame(columns | numbers)
+
+
+def to_records(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> list[dict[str, Any]]:
+    """Return one plain dictionary a cell, ready for JSON.
+
+    Args:
+        estimate: the estimated table.
+        truth: true fractions, shape (K,), float64, or None.
+
+    Returns:
+        [{"cell": {attribute: category}, "count", "estimate", "se", "low", "high", "projected", ["truth"], ...}]
+    """
+    numbers = statistics(estimate, truth)
+    lists = {name: column.tolist() for name, column in numbers.items()}
+    names = estimate.domain.names
+    return [
+        {"cell": dict(zip(names, estimate.domain.categories_of(cell), strict=True))}
+        | {name: column[cell] for name, column in lists.items()}
+        for cell in range(estimate.domain.cells)
+    ]
+
+
+def write(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table to a file of the kind that its suffix names.
+
+    Args:
+        frame: what `to_frame` returned.
+        path: ends in .csv, .parquet or .json (an array of one object a row); an existing file is replaced.
+
+    Raises:
+        InvalidInputError: another suffix, or a place that cannot be written.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InvalidInputError(
+            f"a result cannot be written as {suffix or 'a file without suffix'}",
+            where=str(path),
+            remedy=f"End the name in one of {', '.join(SUFFIXES)}.",
+        )
+    try:
+        if suffix == ".csv":
+            frame.to_csv(path, index=False, lineterminator="\n")
+        elif suffix == ".parquet":
+            frame.to_parquet(path, index=False)
+        else:
+            path.write_text(json.dumps(frame.to_dict(orient="records"), ensure_ascii=False), encoding="utf-8")
+    except OSError as error:
+        raise InvalidInputError(
+            f"the result cannot be written: {error.strerror}", where=str(path), remedy="Choose another place."
+        ) from error

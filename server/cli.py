@@ -1,0 +1,77 @@
+"""`veiltab server`: run the cloud server."""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+
+import click
+
+from common.cli import EXIT_CODES
+from common.files import OwnedFolder
+from common.identity import Party, Role
+from common.logs import log_to_stderr
+from common.party_options import (
+    identity_option,
+    listen_address,
+    listen_option,
+    load_party,
+    name_option,
+    state_option,
+    study_argument,
+)
+
+
+@click.group(epilog=EXIT_CODES)
+def server() -> None:
+    """Run the cloud server: it perturbs what it cannot read."""
+
+
+@server.command(
+    epilog="Example: veiltab server serve study.toml --name cloud --identity pki/server-cloud --state state"
+)
+@study_argument
+@name_option
+@identity_option
+@state_option
+@listen_option
+@click.option("--retention-days", default=30, show_default=True, help="How long a published release can be fetched.")
+@click.option("--verbose", is_flag=True, help="Log every step, not only refusals.")
+def serve(  # noqa: PLR0913, PLR0917 - one argument an option
+    study_path: Path,
+    name: str,
+    identity_folder: Path,
+    state_folder: Path,
+    listen: str | None,
+    retention_days: int,
+    verbose: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Take encrypted columns, perturb complete releases once, serve them to their researchers."""
+    from common.rpc.party import run_party  # noqa: PLC0415 - --help stays light
+    from common.rpc.server import build_server  # noqa: PLC0415
+    from server.node import ServerNode  # noqa: PLC0415
+    from server.service import IngestServicer, ReleaseServicer  # noqa: PLC0415
+    from server.store import ServerStore  # noqa: PLC0415
+    from veiltab.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server  # noqa: PLC0415
+    from veiltab.v1.server_release_pb2_grpc import add_ReleaseServiceServicer_to_server  # noqa: PLC0415
+
+    log_to_stderr(verbose=verbose)
+    study, identity = load_party(study_path, identity_folder, Role.SERVER, name)
+    folder = OwnedFolder(state_folder)
+    store = ServerStore(folder.path)
+    node = ServerNode(study, store, retention_days=retention_days)
+    callers = [Party(study=study.id, role=Role.CURATOR, name=c.name) for c in study.curators]
+    callers += [Party(study=study.id, role=Role.RESEARCHER, name=r.name) for r in study.researchers]
+
+    async def main() -> None:
+        services = [
+            partial(add_IngestServiceServicer_to_server, IngestServicer(node)),
+            partial(add_ReleaseServiceServicer_to_server, ReleaseServicer(node)),
+        ]
+        running = build_server(identity, callers, services, listen_address(listen, study.server.endpoint))
+        await run_party(identity.party, running, node.run())
+
+    try:
+        asyncio.run(main())
+    finally:
+        store.close()
+        folder.release()

@@ -1,0 +1,82 @@
+"""Perturbing a complete release: ciphertext columns in, noisy ciphertext columns out, once.
+
+The output is written to a folder of its own, synced and renamed whole; only then is the release marked published, and
+only then is the ciphertext deleted. A run that is cut short is begun anew under a fresh key: nothing of it was served.
+"""
+
+import os
+import shutil
+import time
+
+import numpy as np
+
+from common.domain import Symbols, symbol_dtype
+from common.errors import IntegrityError
+from common.files import sync_folder
+from common.mechanism import perturb_chunk
+from common.randomness import CipherStream
+from common.release import ReleaseSpec
+from common.symbols import check_symbols, chunks
+from server.store import ServerStore
+
+
+def perturb_release(store: ServerStore, spec: ReleaseSpec) -> None:
+    """Perturb, publish and delete the ciphertext of a release whose columns are all complete.
+
+    Raises:
+        IntegrityError: a column is not what it was checked to be; or the release was published before.
+
+    Source: Lin, Wang, Rane, Section III-A and Lemma 3.1: PRAM on ciphertext is PRAM on the data.
+    """
+    began = time.monotonic()
+    published = store.published_folder(spec.release_id)
+    # What an earlier run left was never served: the release is not marked published.
+    shutil.rmtree(published, ignore_errors=True)
+    working = published.with_name("perturbing")
+    shutil.rmtree(working, ignore_errors=True)
+    working.mkdir(parents=True)
+    _write_columns(store, spec, working)
+    sync_folder(working)
+    working.rename(published)
+    sync_folder(published.parent)
+    store.publish(spec.release_id, time.monotonic() - began)
+    store.delete_ciphertext(spec.release_id)
+
+
+def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[str]) -> None:
+    sources = [_column(store, spec, column.attribute) for column in spec.columns]
+    sizes = [column.size for column in spec.columns]
+    stream = CipherStream(os.urandom(32))
+    files = [open(os.path.join(working, column.attribute), "xb") for column in spec.columns]  # noqa: PTH118, PTH123, SIM115
+    try:
+        for number, rows in enumerate(chunks(spec.sample)):
+            inputs = [source[rows] for source in sources]
+            outputs = [np.empty_like(part) for part in inputs]
+            perturb_chunk(inputs, sizes, spec.mechanism, stream, outputs, chunk=number)
+            for file, part in zip(files, outputs, strict=True):
+                file.write(part.data)
+        for file in files:
+            file.flush()
+            os.fsync(file.fileno())
+    finally:
+        for file in files:
+            file.close()
+
+
+def _column(store: ServerStore, spec: ReleaseSpec, attribute: str) -> Symbols:
+    column = spec.column(attribute)
+    path = store.ciphertext_folder(spec.release_id) / attribute
+    if path.stat().st_size != column.byte_length(spec.sample):
+        raise IntegrityError("a complete column has another length than its release", where=f"attribute {attribute}")
+    return np.memmap(path, dtype=symbol_dtype(column.size), mode="r")
+
+
+def check_column(store: ServerStore, spec: ReleaseSpec, attribute: str) -> None:
+    """Refuse a column with a symbol outside its alphabet.
+
+    Raises:
+        IntegrityError: says how many symbols are outside, never which.
+    """
+    source = _column(store, spec, attribute)
+    for rows in chunks(spec.sample):
+        check_symbols(source[rows], spec.column(attribute).size)

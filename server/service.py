@@ -1,0 +1,79 @@
+"""The server's RPCs: each decodes, calls the node once, and encodes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from common.errors import InvalidInputError
+from common.release import ReleaseState
+from common.rpc.authorisation import Context, caller
+from common.rpc.chunks import data_of, file_chunks
+from common.wire.release import spec_from_proto, spec_to_proto, state_to_proto
+from server.node import ServerNode
+from veiltab.v1 import ingest_pb2, ingest_pb2_grpc, server_release_pb2, server_release_pb2_grpc
+
+
+class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
+    """Takes encrypted columns from curators."""
+
+    def __init__(self, node: ServerNode) -> None:
+        self._node = node
+
+    async def OpenRelease(
+        self, request: ingest_pb2.OpenReleaseRequest, context: Context
+    ) -> ingest_pb2.OpenReleaseResponse:
+        session, received = self._node.open_release(spec_from_proto(request.spec), caller(context).name)
+        return ingest_pb2.OpenReleaseResponse(
+            state=state_to_proto(session.state), received=received, failure=session.failure
+        )
+
+    async def UploadColumn(
+        self, request_iterator: AsyncIterator[ingest_pb2.UploadColumnRequest], context: Context
+    ) -> ingest_pb2.UploadColumnResponse:
+        first = await anext(aiter(request_iterator), None)
+        if first is None or not first.HasField("header"):
+            raise InvalidInputError("an upload begins with its header", where="UploadColumn")
+        header = first.header
+        received, complete = await self._node.upload(
+            caller(context).name,
+            header.release_id,
+            header.attribute,
+            (header.spec_digest, header.column_digest),
+            _pieces(request_iterator),
+        )
+        return ingest_pb2.UploadColumnResponse(received=received, complete=complete)
+
+
+async def _pieces(requests: AsyncIterator[ingest_pb2.UploadColumnRequest]) -> AsyncIterator[tuple[int, bytes]]:
+    async for request in requests:
+        if not request.HasField("chunk"):
+            raise InvalidInputError("after its header an upload consists of chunks", where="UploadColumn")
+        yield request.chunk.offset, data_of(request.chunk)
+
+
+class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
+    """Serves perturbed columns to the researcher they are for."""
+
+    def __init__(self, node: ServerNode) -> None:
+        self._node = node
+
+    async def GetRelease(
+        self, request: server_release_pb2.GetReleaseRequest, context: Context
+    ) -> server_release_pb2.GetReleaseResponse:
+        session, seconds = self._node.release_of(request.release_id, caller(context).name)
+        return server_release_pb2.GetReleaseResponse(
+            state=state_to_proto(session.state),
+            spec=spec_to_proto(session.spec),
+            waiting_for=session.waiting_for if session.state is ReleaseState.UPLOADING else (),
+            failure=session.failure,
+            perturbation_seconds=seconds,
+        )
+
+    async def FetchColumn(
+        self, request: server_release_pb2.FetchColumnRequest, context: Context
+    ) -> AsyncIterator[server_release_pb2.FetchColumnResponse]:
+        path, total = self._node.published_column(request.release_id, request.attribute, caller(context).name)
+        if request.offset == total:
+            yield server_release_pb2.FetchColumnResponse(total=total)
+        for chunk in file_chunks(path, request.offset):
+            yield server_release_pb2.FetchColumnResponse(total=total, chunk=chunk)
+            await asyncio.sleep(0)

@@ -1,0 +1,93 @@
+"""One release at the server, as a pure state machine: which columns may come, when it is complete, what may leave.
+
+Invariants: the spec is fixed by the first announcement; a column comes from its owner only; perturbation begins once,
+when every column is complete; nothing unperturbed is ever served; a release that ended never moves again.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from common.errors import ConflictError, DeniedError, FailedReleaseError, IntegrityError, NotReadyError
+from common.release import Column, ReleaseSpec, ReleaseState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """The state of one release; every step returns a new one or raises.
+
+    Args:
+        spec: the release's public description.
+        state: uploading, perturbing, ready, expired or failed.
+        complete: attributes whose column is here whole.
+        failure: why it failed; empty otherwise.
+    """
+
+    spec: ReleaseSpec
+    state: ReleaseState = ReleaseState.UPLOADING
+    complete: frozenset[str] = field(default=frozenset())
+    failure: str = ""
+
+    def check_same(self, spec: ReleaseSpec) -> None:
+        """Refuse another spec under the same release id."""
+        if spec.digest() != self.spec.digest():
+            raise ConflictError(
+                "another spec is announced under this release id",
+                where=f"release {self.spec.release_id}",
+                remedy="The curators do not agree; the release cannot go on.",
+            )
+
+    def column_of(self, attribute: str, curator: str) -> Column:
+        """Return a column that a curator may upload.
+
+        Raises:
+            DeniedError: the column is another curator's.
+        """
+        column = self.spec.column(attribute)
+        if column.owner != curator:
+            raise DeniedError("this column is another curator's", where=f"attribute {attribute}")
+        return column
+
+    def check_open(self) -> None:
+        """Refuse bytes for a release that no longer takes any."""
+        if self.state.unsuccessful:
+            raise FailedReleaseError(
+                self.failure or f"the release is {self.state.value}", where=f"release {self.spec.release_id}"
+            )
+        if self.state is not ReleaseState.UPLOADING:
+            raise ConflictError("the release takes no more data", where=f"release {self.spec.release_id}")
+
+    def with_complete(self, attribute: str) -> "Session":
+        """Return the session with one more complete column; perturbation begins with the last."""
+        self.check_open()
+        complete = self.complete | {attribute}
+        done = complete == {column.attribute for column in self.spec.columns}
+        return replace(self, complete=complete, state=ReleaseState.PERTURBING if done else self.state)
+
+    def published(self) -> "Session":
+        """Return the session as published; only one that is being perturbed can be."""
+        if self.state is not ReleaseState.PERTURBING:
+            raise IntegrityError("a release is published once", where=f"release {self.spec.release_id}")
+        return replace(self, state=ReleaseState.READY)
+
+    def ended(self, state: ReleaseState, failure: str) -> "Session":
+        """Return the session as expired or failed."""
+        return replace(self, state=state, failure=failure)
+
+    def check_readable(self, researcher: str) -> None:
+        """Refuse to serve what is not published, or to anyone but the researcher it is for.
+
+        Raises:
+            DeniedError, FailedReleaseError, NotReadyError
+        """
+        if researcher != self.spec.researcher:
+            raise DeniedError("this release is for another researcher", where=f"release {self.spec.release_id}")
+        if self.state.unsuccessful:
+            raise FailedReleaseError(
+                self.failure or f"the release is {self.state.value}", where=f"release {self.spec.release_id}"
+            )
+        if self.state is not ReleaseState.READY:
+            raise NotReadyError("the release is not published yet", where=f"release {self.spec.release_id}")
+
+    @property
+    def waiting_for(self) -> tuple[str, ...]:
+        """Attributes whose column is not complete."""
+        return tuple(c.attribute for c in self.spec.columns if c.attribute not in self.complete)

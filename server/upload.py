@@ -1,0 +1,71 @@
+"""Receiving one encrypted column: resumable, idempotent, and whole only when its digest says so."""
+
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+from common.errors import ConflictError, IntegrityError, InvalidInputError
+from common.files import file_digest
+
+
+class ColumnUpload:
+    """One column's file while its chunks arrive.
+
+    Args:
+        path: where the column grows.
+        length: bytes of the whole column.
+    """
+
+    def __init__(self, path: Path, length: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._length = length
+        self._file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+
+    @property
+    def received(self) -> int:
+        """Bytes held."""
+        return os.fstat(self._file.fileno()).st_size
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Take a verified chunk; bytes already held must be the same ones.
+
+        Raises:
+            InvalidInputError: a gap before the chunk, or bytes past the end of the column.
+            ConflictError: other bytes are held at this place.
+        """
+        held = self.received
+        if offset > held:
+            raise InvalidInputError(f"a chunk at byte {offset} leaves a gap after byte {held}", where="column upload")
+        if offset + len(data) > self._length:
+            raise InvalidInputError(f"the column has {self._length} bytes, and more came", where="column upload")
+        known = data[: held - offset]
+        self._file.seek(offset)
+        if self._file.read(len(known)) != known:
+            raise ConflictError("other bytes are held at this place of the column", where="column upload")
+        self._file.seek(held)
+        self._file.write(data[len(known) :])
+        self._file.flush()
+
+    def finish(self, digest: bytes) -> bool:
+        """Make what came durable; say whether the column is whole.
+
+        Raises:
+            IntegrityError: it has its length but not its digest; it is deleted, and may be sent again from its start.
+        """
+        os.fsync(self._file.fileno())
+        if self.received < self._length:
+            return False
+        if file_digest(self._path) != digest:
+            self._path.unlink()
+            raise IntegrityError("the column does not have its digest", where="column upload", remedy="Send it again.")
+        return True
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def received_bytes(path: Path) -> int:
+    """Return how many bytes of a column are held."""
+    return path.stat().st_size if path.exists() else 0

@@ -1,0 +1,562 @@
+import asyncio
+import importlib
+import logging
+import pkgutil
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import grpc
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from google.protobuf import descriptor_pb2, descriptor_pool, empty_pb2
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message_factory import GetMessageClass
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
+
+import veiltab.v1
+from common.errors import ConflictError, DeniedError, InvalidInputError, UnavailableError, VeiltabError
+from common.identity import Identity, Party, Role
+from common.rpc.authorisation import Context, Handler, caller, declared_roles
+from common.rpc.channel import connect
+from common.rpc.server import Limits, Registration, build_server
+from common.rpc.status import error_from_rpc
+from deploy.authority import Authority, names_of, new_authority
+from veiltab.v1 import access_pb2, curator_pb2, ingest_pb2
+
+Identities = Callable[[Party], Identity]
+GET = "/veiltab.v1.CuratorService/GetRequest"
+BOB = Party(study="survey", role=Role.CURATOR, name="bob")
+RITA = Party(study="survey", role=Role.RESEARCHER, name="rita")
+PEERS = [Party(study="survey", role=role, name="known") for role in Role]
+CALLERS = {
+    "CuratorService": Role.RESEARCHER,
+    "CuratorPeerService": Role.CURATOR,
+    "IngestService": Role.CURATOR,
+    "ReleaseService": Role.RESEARCHER,
+    "ResearcherService": Role.RESEARCHER,
+}
+"""Who may call each service, from the design and not from the descriptors."""
+
+
+def all_methods() -> list[MethodDescriptor]:
+    modules = [name for _, name, _ in pkgutil.iter_modules(veiltab.v1.__path__) if name.endswith("_pb2")]
+    files = [importlib.import_module(f"veiltab.v1.{name}").DESCRIPTOR for name in modules]
+    return [method for file in files for service in file.services_by_name.values() for method in service.methods]
+
+
+METHODS = all_methods()
+
+
+def path_of(method: MethodDescriptor) -> str:
+    return f"/{method.containing_service.full_name}/{method.name}"
+
+
+def handler_of(method: MethodDescriptor) -> Handler:
+    """A handler of the right kind that answers with empty messages."""
+    request, response = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+    kinds = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
+    if method.client_streaming:
+        kinds = grpc.stream_unary_rpc_method_handler, grpc.stream_stream_rpc_method_handler
+
+    async def one(_request: object, _context: object) -> object:
+        return response()
+
+    async def many(_request: object, _context: object) -> AsyncIterator[object]:
+        yield response()
+        yield response()
+
+    behaviour = many if method.server_streaming else one
+    return kinds[method.server_streaming](behaviour, request.FromString, response.SerializeToString)
+
+
+def registered(path: str, handler: Handler) -> Registration:
+    _, service, name = path.split("/")
+    return lambda server: server.add_generic_rpc_handlers(
+        [grpc.method_handlers_generic_handler(service, {name: handler})]
+    )
+
+
+def answering(behaviour: Callable[[Any, Any], Any], path: str = GET) -> list[Registration]:
+    return [
+        registered(
+            path,
+            grpc.unary_unary_rpc_method_handler(
+                behaviour, curator_pb2.GetRequestRequest.FromString, curator_pb2.GetRequestResponse.SerializeToString
+            ),
+        )
+    ]
+
+
+async def who(_request: object, context: Context) -> curator_pb2.GetRequestResponse:
+    return curator_pb2.GetRequestResponse(waiting_for=caller(context).uri)
+
+
+async def ask(channel: grpc.aio.Channel, path: str = GET, seconds: float | None = 5.0) -> str:
+    """Call a method as gRPC itself would, and return the response's text; raises VeiltabError."""
+    method = channel.unary_unary(
+        path, curator_pb2.GetRequestRequest.SerializeToString, curator_pb2.GetRequestResponse.FromString
+    )
+    try:
+        return (await method(curator_pb2.GetRequestRequest(), timeout=seconds)).waiting_for
+    except grpc.aio.AioRpcError as error:
+        raise error_from_rpc(error, "curator bob") from None
+
+
+async def outcome(method: MethodDescriptor, channel: grpc.aio.Channel) -> grpc.StatusCode:
+    """Call any kind of method and return how it ended."""
+    request = GetMessageClass(method.input_type)()
+    call: Any
+    if method.client_streaming:
+        call = raw(channel).stream_unary(path_of(method))(iter([request.SerializeToString()]), timeout=5.0)
+    elif method.server_streaming:
+        call = raw(channel).unary_stream(path_of(method))(request.SerializeToString(), timeout=5.0)
+        async for _ in _quiet(call):
+            pass
+    else:
+        call = raw(channel).unary_unary(path_of(method))(request.SerializeToString(), timeout=5.0)
+    code: grpc.StatusCode = await call.code()
+    return code
+
+
+def raw(channel: grpc.aio.Channel) -> Any:  # noqa: ANN401 - what is sent and received are bytes, which gRPC's types lack
+    return channel
+
+
+async def _quiet(call: AsyncIterator[object]) -> AsyncIterator[object]:
+    try:
+        async for item in call:
+            yield item
+    except grpc.aio.AioRpcError:
+        return
+
+
+def test_declared_roles_are_those_of_the_design() -> None:
+    assert {method.containing_service.name for method in METHODS} == set(CALLERS)
+    for method in METHODS:
+        assert declared_roles(path_of(method)) == {CALLERS[method.containing_service.name]}
+
+
+def test_every_role_on_every_rpc(identity_of: Identities) -> None:
+    async def scenario() -> None:
+        services = [registered(path_of(method), handler_of(method)) for method in METHODS]
+        async with build_server(identity_of(BOB), PEERS, services, "localhost:0") as server:
+            for peer in PEERS:
+                async with connect(identity_of(peer), BOB, f"localhost:{server.port}") as channel:
+                    for method in METHODS:
+                        allowed = peer.role is CALLERS[method.containing_service.name]
+                        code = await outcome(method, channel)
+                        expected = grpc.StatusCode.OK if allowed else grpc.StatusCode.PERMISSION_DENIED
+                        assert code is expected, (peer.uri, path_of(method))
+
+    asyncio.run(scenario())
+
+
+def test_health_is_open_to_every_role_and_says_serving(identity_of: Identities) -> None:
+    async def scenario() -> None:
+        async with build_server(identity_of(BOB), PEERS, [], "localhost:0") as server:
+            for peer in PEERS:
+                async with connect(identity_of(peer), BOB, f"localhost:{server.port}") as channel:
+                    health: Any = HealthStub(channel)
+                    answer = await health.Check(HealthCheckRequest(), timeout=5.0)
+                    assert answer.status == HealthCheckResponse.SERVING
+                    watch = health.Watch(HealthCheckRequest(), timeout=5.0)
+                    assert (await watch.read()).status == HealthCheckResponse.SERVING
+                    watch.cancel()
+
+    asyncio.run(scenario())
+
+
+def test_health_is_closed_to_a_stranger(identity_of: Identities) -> None:
+    async def scenario() -> None:
+        async with (
+            build_server(identity_of(BOB), PEERS, [], "localhost:0") as server,
+            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+        ):
+            health: Any = HealthStub(channel)
+            with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                await health.Check(HealthCheckRequest(), timeout=5.0)
+            assert refusal.value.code() is grpc.StatusCode.PERMISSION_DENIED
+
+    asyncio.run(scenario())
+
+
+def test_the_handler_learns_its_caller(identity_of: Identities) -> None:
+    async def scenario() -> None:
+        async with (
+            build_server(identity_of(BOB), [RITA], answering(who), "localhost:0") as server,
+            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+        ):
+            assert await ask(channel) == RITA.uri
+
+    asyncio.run(scenario())
+
+
+class Connection:
+    """A context that knows nothing but the certificates shown on its connection."""
+
+    def __init__(self, *pems: bytes) -> None:
+        self._pems = pems
+
+    def auth_context(self) -> dict[str, tuple[bytes, ...]]:
+        return {"x509_pem_cert": self._pems} if self._pems else {}
+
+
+def test_a_connection_shows_exactly_one_certificate(identity_of: Identities) -> None:
+    pem = identity_of(RITA).certificate
+    shown: list[Any] = [Connection(), Connection(pem, identity_of(BOB).certificate)]
+    for connection in shown:
+        with pytest.raises(DeniedError, match="shows no certificate"):
+            caller(connection)
+    alone: Any = Connection(pem)
+    assert caller(alone) == RITA
+
+
+def undeclared_service() -> str:
+    """Make a service whose first RPC names no callers and whose second names role 0 only."""
+    file = descriptor_pb2.FileDescriptorProto(name="undeclared.proto", package="undeclared", syntax="proto3")
+    file.dependency.append("google/protobuf/empty.proto")
+    service = file.service.add(name="Open")
+    for name in ("Silent", "Unspecified"):
+        service.method.add(name=name, input_type=".google.protobuf.Empty", output_type=".google.protobuf.Empty")
+    options: Any = service.method[1].options
+    options.Extensions[access_pb2.callers].append(access_pb2.ROLE_UNSPECIFIED)
+    assert empty_pb2.DESCRIPTOR is not None
+    descriptor_pool.Default().Add(file)
+    return "/undeclared.Open"
+
+
+def test_an_rpc_without_declared_callers_is_refused_to_everyone(identity_of: Identities) -> None:
+    service = undeclared_service()
+    paths = [f"{service}/Silent", f"{service}/Unspecified", "/no.descriptor.Service/Call"]
+
+    async def scenario() -> None:
+        services = [registration for path in paths for registration in answering(who, path)]
+        async with build_server(identity_of(BOB), PEERS, services, "localhost:0") as server:
+            for peer in PEERS:
+                async with connect(identity_of(peer), BOB, f"localhost:{server.port}") as channel:
+                    for path in paths:
+                        with pytest.raises(DeniedError, match="declares no callers"):
+                            await ask(channel, path)
+                    with pytest.raises(InvalidInputError, match="does not know this call"):
+                        await ask(channel, "/veiltab.v1.CuratorService/Nonsense")
+
+    asyncio.run(scenario())
+
+
+OTHER_STUDY = Party(study="another", role=Role.RESEARCHER, name="rita")
+MALLORY = Party(study="survey", role=Role.RESEARCHER, name="mallory")
+SERVER = Party(study="survey", role=Role.SERVER, name="cloud")
+
+
+def uri(text: str) -> x509.GeneralName:
+    return x509.UniformResourceIdentifier(text)
+
+
+CERTIFIED_BUT_REFUSED: dict[str, tuple[list[x509.GeneralName], str]] = {
+    "another study": ([uri(OTHER_STUDY.uri)], "of another study"),
+    "another role": ([uri(SERVER.uri)], "a server may not call"),
+    "a name the study lacks": ([uri(MALLORY.uri)], "not among the parties"),
+    "two parties": ([uri(RITA.uri), uri(MALLORY.uri)], "carries 2 URIs"),
+    "twice the party": ([uri(RITA.uri), uri(RITA.uri)], "carries 2 URIs"),
+    "a second URI": ([uri(RITA.uri), uri("https://example.org")], "carries 2 URIs"),
+    "no URI": ([x509.DNSName(RITA.dns_name)], "carries 0 URIs"),
+    "no names": ([], "carries 0 URIs"),
+    "another scheme": ([uri("https://survey/researcher/rita")], "does not read"),
+    "a capital": ([uri("veiltab://survey/researcher/Rita")], "not a name"),
+    "a port": ([uri("veiltab://survey:1/researcher/rita")], "not a name"),
+    "a longer path": ([uri(RITA.uri + "/x")], "does not read"),
+    "a query": ([uri(RITA.uri + "?x")], "not a name"),
+    "an unknown role": ([uri("veiltab://survey/root/rita")], "does not read"),
+}
+
+
+def channel_with(server_authority: Authority, port: int, key: bytes | None, chain: bytes | None) -> grpc.aio.Channel:
+    """A channel that shows whatever it is given, without the checks of `connect`."""
+    root = server_authority.certificate.public_bytes(Encoding.PEM)
+    options = [("grpc.ssl_target_name_override", BOB.dns_name)]
+    return grpc.aio.secure_channel(f"localhost:{port}", grpc.ssl_channel_credentials(root, key, chain), options=options)
+
+
+@pytest.mark.parametrize("case", CERTIFIED_BUT_REFUSED)
+def test_a_certificate_of_the_authority_is_not_enough(case: str, authority: Authority, identity_of: Identities) -> None:
+    names, told = CERTIFIED_BUT_REFUSED[case]
+    now = datetime.now(UTC)
+    issued = authority.issue("case", names, now - timedelta(1), now + timedelta(1))
+
+    async def scenario() -> None:
+        async with (
+            build_server(identity_of(BOB), [RITA, SERVER, OTHER_STUDY], answering(who), "localhost:0") as server,
+            channel_with(authority, server.port, issued.key_pem, issued.certificate_pem) as channel,
+        ):
+            with pytest.raises(DeniedError, match=told):
+                await ask(channel)
+
+    asyncio.run(scenario())
+
+
+def issued_by(authority: Authority, since: int, until: int) -> tuple[bytes, bytes]:
+    now = datetime.now(UTC)
+    names = names_of(RITA, "localhost:1")
+    issued = authority.issue("case", names, now + timedelta(days=since), now + timedelta(days=until))
+    return issued.key_pem, issued.certificate_pem
+
+
+def test_tls_refuses_what_the_authority_does_not_vouch_for_now(authority: Authority, identity_of: Identities) -> None:
+    now = datetime.now(UTC)
+    rogue = new_authority("survey", since=now - timedelta(1), until=now + timedelta(1))
+    shown: dict[str, tuple[bytes | None, bytes | None]] = {
+        "good": issued_by(authority, -1, 1),
+        "rogue authority": issued_by(rogue, -1, 1),
+        "expired": issued_by(authority, -2, -1),
+        "not yet valid": issued_by(authority, 1, 2),
+        "no certificate": (None, None),
+    }
+
+    async def scenario() -> None:
+        async with build_server(identity_of(BOB), [RITA], answering(who), "localhost:0") as server:
+            for case, (key, chain) in shown.items():
+                async with channel_with(authority, server.port, key, chain) as channel:
+                    if case == "good":
+                        assert await ask(channel) == RITA.uri
+                        continue
+                    with pytest.raises(UnavailableError, match="no connection"):
+                        await ask(channel)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("minutes", "told"), [(25 * 60, "expired"), (-1, "valid only from")])
+def test_an_open_connection_does_not_outlive_its_certificate(minutes: int, told: str, identity_of: Identities) -> None:
+    identity = identity_of(RITA)
+    now = identity.stated.not_before + timedelta(seconds=1)
+
+    async def scenario() -> None:
+        nonlocal now
+        async with (
+            build_server(identity_of(BOB), [RITA], answering(who), "localhost:0", clock=lambda: now) as server,
+            connect(identity, BOB, f"localhost:{server.port}") as channel,
+        ):
+            assert await ask(channel) == RITA.uri
+            now += timedelta(minutes=minutes)
+            with pytest.raises(DeniedError, match=told):
+                await ask(channel)
+
+    asyncio.run(scenario())
+
+
+def test_a_certificate_of_two_seconds_is_refused_after_them(authority: Authority, identity_of: Identities) -> None:
+    now = datetime.now(UTC)
+    issued = authority.issue("short", names_of(RITA, "localhost:1"), now - timedelta(1), now + timedelta(seconds=2))
+
+    async def scenario() -> list[bool]:
+        answered = []
+        async with (
+            build_server(identity_of(BOB), [RITA], answering(who), "localhost:0") as server,
+            channel_with(authority, server.port, issued.key_pem, issued.certificate_pem) as channel,
+        ):
+            while datetime.now(UTC) < now + timedelta(seconds=3.5):
+                late = datetime.now(UTC) > issued.certificate.not_valid_after_utc
+                try:
+                    await ask(channel)
+                    answered.append(late)
+                except DeniedError:
+                    assert datetime.now(UTC) > issued.certificate.not_valid_after_utc
+                    await asyncio.sleep(0.05)
+                await asyncio.sleep(0.01)
+        return answered
+
+    answered = asyncio.run(scenario())
+    assert answered.count(False) > 5
+    assert answered.count(True) == 0
+
+
+@pytest.mark.parametrize("seconds", [None, 3700.0, 10.0**8])
+def test_a_call_needs_a_deadline_that_is_near(seconds: float | None, identity_of: Identities) -> None:
+    async def scenario() -> None:
+        async with (
+            build_server(identity_of(BOB), [RITA], answering(who), "localhost:0") as server,
+            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+        ):
+            with pytest.raises(InvalidInputError, match="deadline of at most 3600 s"):
+                await ask(channel, seconds=seconds)
+            assert await ask(channel, seconds=3500.0) == RITA.uri
+
+    asyncio.run(scenario())
+
+
+async def never(_request: object, _context: object) -> None:
+    await asyncio.Event().wait()
+
+
+def test_one_party_cannot_take_all_calls(identity_of: Identities) -> None:
+    steve = Party(study="survey", role=Role.RESEARCHER, name="steve")
+
+    async def scenario() -> None:
+        services = [*answering(never), *answering(who, "/veiltab.v1.ReleaseService/GetRelease")]
+        limits = Limits(calls_each=3)
+        async with (
+            build_server(identity_of(BOB), [RITA, steve], services, "localhost:0", limits=limits) as server,
+            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as greedy,
+            connect(identity_of(steve), BOB, f"localhost:{server.port}") as modest,
+        ):
+            waiting = [asyncio.ensure_future(ask(greedy)) for _ in range(3)]
+            await asyncio.sleep(0.3)
+            with pytest.raises(UnavailableError, match="3 calls under way"):
+                await ask(greedy)
+            assert await ask(modest, "/veiltab.v1.ReleaseService/GetRelease") == steve.uri
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+            await asyncio.sleep(0.3)
+            assert await ask(greedy, "/veiltab.v1.ReleaseService/GetRelease") == RITA.uri
+
+    asyncio.run(scenario())
+
+
+def test_a_caller_is_refused_before_its_request_is_read(identity_of: Identities) -> None:
+    async def silence() -> AsyncIterator[bytes]:
+        await asyncio.Event().wait()
+        yield b""
+
+    async def scenario() -> None:
+        async with (
+            build_server(identity_of(BOB), PEERS, answering(who), "localhost:0") as server,
+            connect(identity_of(PEERS[0]), BOB, f"localhost:{server.port}") as channel,
+        ):
+            call = raw(channel).stream_unary(GET)(silence(), timeout=5.0)
+            assert await asyncio.wait_for(call.code(), 2.0) is grpc.StatusCode.PERMISSION_DENIED
+
+    asyncio.run(scenario())
+
+
+VALUE = "respondent 4711"
+
+
+async def crash(_request: object, _context: object) -> None:
+    raise ValueError(VALUE)
+
+
+async def wrong_type(_request: object, _context: object) -> str:
+    return VALUE
+
+
+async def conflict(_request: object, _context: object) -> None:
+    raise ConflictError("another spec is recorded", where="release r", remedy="Use another id.")
+
+
+async def garbled(channel: grpc.aio.Channel) -> None:
+    await raw(channel).unary_unary(GET)(b"\xff\xff\xff", timeout=5.0)
+
+
+async def requestless(channel: grpc.aio.Channel) -> None:
+    await raw(channel).stream_unary(GET)(iter([]), timeout=5.0)
+
+
+def failure_of(
+    identity_of: Identities,
+    behaviour: Callable[[Any, Any], Any],
+    attempt: Callable[[grpc.aio.Channel], Any] = ask,
+) -> VeiltabError:
+    async def scenario() -> VeiltabError:
+        async with (
+            build_server(identity_of(BOB), [RITA], answering(behaviour), "localhost:0") as server,
+            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+        ):
+            try:
+                await attempt(channel)
+            except VeiltabError as error:
+                return error
+            except grpc.aio.AioRpcError as error:
+                return error_from_rpc(error, "curator bob")
+            raise AssertionError
+
+    return asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("behaviour", [crash, wrong_type])
+def test_an_unexpected_error_tells_and_logs_no_value(
+    behaviour: Callable[[Any, Any], Any], identity_of: Identities, caplog: pytest.LogCaptureFixture
+) -> None:
+    error = failure_of(identity_of, behaviour)
+    assert type(error) is VeiltabError
+    assert VALUE not in str(error)
+    number = error.problem.rpartition(" ")[2]
+    assert f"incident {number}: " in caplog.text
+    assert ".py:" in caplog.text
+    assert VALUE not in caplog.text
+
+
+def test_a_handlers_refusal_arrives_as_it_was_raised(identity_of: Identities) -> None:
+    error = failure_of(identity_of, conflict)
+    assert isinstance(error, ConflictError)
+    assert str(error) == "curator bob, release r: another spec is recorded. Use another id."
+
+
+@pytest.mark.parametrize("attempt", [garbled, requestless])
+def test_a_request_that_is_none_is_refused(attempt: Callable[[grpc.aio.Channel], Any], identity_of: Identities) -> None:
+    assert isinstance(failure_of(identity_of, who, attempt), InvalidInputError)
+
+
+def test_a_refusal_is_logged_with_rpc_reason_and_caller(
+    identity_of: Identities, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with (
+            build_server(identity_of(BOB), PEERS, answering(who), "localhost:0") as server,
+            connect(identity_of(PEERS[0]), BOB, f"localhost:{server.port}") as channel,
+        ):
+            with pytest.raises(DeniedError):
+                await ask(channel)
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(scenario())
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("common")] == [
+        f"{GET} refused to {PEERS[0].uri}: DENIED: a curator may not call this RPC"
+    ]
+
+
+async def two_then_conflict(_request: object, _context: object) -> AsyncIterator[curator_pb2.FetchKeyResponse]:
+    yield curator_pb2.FetchKeyResponse(total=1)
+    yield curator_pb2.FetchKeyResponse(total=2)
+    raise ConflictError("no more")
+
+
+async def count(requests: AsyncIterator[object], _context: object) -> ingest_pb2.UploadColumnResponse:
+    return ingest_pb2.UploadColumnResponse(received=len([request async for request in requests]))
+
+
+def test_streams_carry_their_messages_and_their_refusal(identity_of: Identities) -> None:
+    fetch, upload = "/veiltab.v1.CuratorService/FetchKey", "/veiltab.v1.IngestService/UploadColumn"
+    services = [
+        registered(
+            fetch,
+            grpc.unary_stream_rpc_method_handler(
+                two_then_conflict,
+                curator_pb2.FetchKeyRequest.FromString,
+                curator_pb2.FetchKeyResponse.SerializeToString,
+            ),
+        ),
+        registered(
+            upload,
+            grpc.stream_unary_rpc_method_handler(
+                count, ingest_pb2.UploadColumnRequest.FromString, ingest_pb2.UploadColumnResponse.SerializeToString
+            ),
+        ),
+    ]
+
+    async def scenario() -> None:
+        async with build_server(identity_of(BOB), PEERS, services, "localhost:0") as server:
+            async with connect(identity_of(PEERS[2]), BOB, f"localhost:{server.port}") as channel:
+                call = raw(channel).unary_stream(fetch, None, curator_pb2.FetchKeyResponse.FromString)(b"", timeout=5.0)
+                assert [(await call.read()).total, (await call.read()).total] == [1, 2]
+                with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                    await call.read()
+                assert isinstance(error_from_rpc(refusal.value, "bob"), ConflictError)
+            async with connect(identity_of(PEERS[0]), BOB, f"localhost:{server.port}") as channel:
+                upload_call = raw(channel).stream_unary(upload, None, ingest_pb2.UploadColumnResponse.FromString)
+                assert (await upload_call(iter([b"", b"", b""]), timeout=5.0)).received == 3
+
+    asyncio.run(scenario())

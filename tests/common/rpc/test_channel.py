@@ -1,0 +1,219 @@
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import grpc
+import pytest
+
+from common.errors import ConflictError, InvalidInputError, NotReadyError, UnavailableError, VeiltabError
+from common.identity import Identity, Party, Role
+from common.rpc import channel as channel_module
+from common.rpc.channel import call, connect
+from common.rpc.server import MAX_MESSAGE, Registration, build_server
+from veiltab.v1.curator_pb2 import GetRequestRequest as Request
+from veiltab.v1.curator_pb2 import GetRequestResponse as Response
+
+Identities = Callable[[Party], Identity]
+ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
+BOB = Party(study="survey", role=Role.CURATOR, name="bob")
+RITA = Party(study="survey", role=Role.RESEARCHER, name="rita")
+PATH = "/veiltab.v1.CuratorService/GetRequest"
+
+
+def method(channel: grpc.aio.Channel) -> grpc.aio.UnaryUnaryMultiCallable[Request, Response]:
+    return channel.unary_unary(PATH, Request.SerializeToString, Response.FromString)
+
+
+def answering(behaviour: Callable[[Request, Any], Any]) -> list[Registration]:
+    handler = grpc.unary_unary_rpc_method_handler(behaviour, Request.FromString, Response.SerializeToString)
+    service = grpc.method_handlers_generic_handler("veiltab.v1.CuratorService", {"GetRequest": handler})
+    return [lambda server: server.add_generic_rpc_handlers([service])]
+
+
+async def echo(request: Request, _context: object) -> Response:
+    return Response(waiting_for=request.release_id)
+
+
+def outcome(
+    identity_of: Identities,
+    behaviour: Callable[[Request, Any], Any],
+    *,
+    request: Request | None = None,
+    within: float = 3.0,
+    attempt: float = 1.0,
+) -> Response | VeiltabError:
+    async def scenario() -> Response | VeiltabError:
+        async with (
+            build_server(identity_of(BOB), [RITA], answering(behaviour), "localhost:0") as server,
+            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+        ):
+            try:
+                return await call(method(channel), request or Request(), peer=BOB, within=within, attempt=attempt)
+            except VeiltabError as error:
+                return error
+
+    return asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "other", [ALICE, replace(BOB, role=Role.RESEARCHER), replace(BOB, name="bobby"), replace(BOB, study="other")]
+)
+def test_another_partys_server_is_not_spoken_to(other: Party, identity_of: Identities) -> None:
+    async def scenario() -> None:
+        async with build_server(
+            identity_of(other), [replace(RITA, study=other.study)], answering(echo), "localhost:0"
+        ) as server:
+            endpoint = f"localhost:{server.port}"
+            async with connect(identity_of(RITA), BOB, endpoint) as channel:
+                with pytest.raises(UnavailableError, match="curator bob"):
+                    await call(method(channel), Request(), peer=BOB, within=0.5)
+            async with connect(identity_of(replace(RITA, study=other.study)), other, endpoint) as channel:
+                assert (await call(method(channel), Request(release_id="r"), peer=other)).waiting_for == "r"
+
+    asyncio.run(scenario())
+
+
+def test_a_server_of_another_authority_is_not_spoken_to(identity_of: Identities, rogue: Identities) -> None:
+    async def scenario() -> None:
+        async with (
+            build_server(rogue(BOB), [RITA], answering(echo), "localhost:0") as server,
+            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+        ):
+            with pytest.raises(UnavailableError, match="another study"):
+                await call(method(channel), Request(), peer=BOB, within=0.5)
+
+    asyncio.run(scenario())
+
+
+def test_an_expired_identity_does_not_connect(identity_of: Identities) -> None:
+    identity = identity_of(RITA)
+    late = identity.stated.not_after + timedelta(seconds=1)
+    with pytest.raises(InvalidInputError, match="expired on"):
+        connect(identity, BOB, "localhost:1", clock=lambda: late)
+    with pytest.raises(InvalidInputError, match="expired on"):
+        build_server(identity, [BOB], [], "localhost:0", clock=lambda: late)
+
+
+def test_what_is_not_ready_is_asked_again(identity_of: Identities) -> None:
+    asked = 0
+
+    async def third_time(_request: Request, _context: object) -> Response:
+        nonlocal asked
+        asked += 1
+        if asked < 3:
+            raise NotReadyError("not yet")
+        return Response(waiting_for="done")
+
+    answer = outcome(identity_of, third_time)
+    assert isinstance(answer, Response)
+    assert (answer.waiting_for, asked) == ("done", 3)
+
+
+def test_a_silent_attempt_is_given_up_and_repeated(identity_of: Identities) -> None:
+    asked = 0
+
+    async def second_time(_request: Request, _context: object) -> Response:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            await asyncio.Event().wait()
+        return Response(waiting_for="done")
+
+    answer = outcome(identity_of, second_time, attempt=0.3)
+    assert isinstance(answer, Response)
+    assert asked == 2
+
+
+def test_repeats_end_with_the_time(identity_of: Identities) -> None:
+    async def never_ready(_request: Request, _context: object) -> Response:
+        raise NotReadyError("not yet")
+
+    async def timed() -> float:
+        return asyncio.get_running_loop().time()
+
+    start = asyncio.run(timed())
+    assert isinstance(outcome(identity_of, never_ready, within=0.7), NotReadyError)
+    assert asyncio.run(timed()) - start < 2.0
+
+
+def test_a_refusal_for_good_is_raised_at_once(identity_of: Identities) -> None:
+    asked = 0
+
+    async def conflict(_request: Request, _context: object) -> Response:
+        nonlocal asked
+        asked += 1
+        raise ConflictError("taken")
+
+    assert isinstance(outcome(identity_of, conflict), ConflictError)
+    assert asked == 1
+
+
+def test_grpc_itself_repeats_nothing(identity_of: Identities) -> None:
+    asked = 0
+
+    async def unavailable(_request: Request, context: grpc.aio.ServicerContext[Request, Response]) -> None:
+        nonlocal asked
+        asked += 1
+        await context.abort(grpc.StatusCode.UNAVAILABLE)
+
+    async def scenario() -> None:
+        async with (
+            build_server(identity_of(BOB), [RITA], answering(unavailable), "localhost:0") as server,
+            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+        ):
+            with pytest.raises(grpc.aio.AioRpcError):
+                await method(channel)(Request(), timeout=2.0)
+
+    asyncio.run(scenario())
+    assert asked == 1
+
+
+def test_a_peer_that_starts_late_is_reached(identity_of: Identities) -> None:
+    async def scenario() -> None:
+        first = build_server(identity_of(BOB), [RITA], answering(echo), "localhost:0")
+        await first.start()
+        endpoint = f"localhost:{first.port}"
+        async with connect(identity_of(RITA), BOB, endpoint) as channel:
+            await call(method(channel), Request(), peer=BOB)
+            await first.stop()
+            waiting = asyncio.ensure_future(call(method(channel), Request(release_id="r"), peer=BOB, within=8.0))
+            await asyncio.sleep(0.5)
+            assert not waiting.done()
+            async with build_server(identity_of(BOB), [RITA], answering(echo), endpoint):
+                assert (await waiting).waiting_for == "r"
+
+    asyncio.run(scenario())
+
+
+def test_pauses_have_full_jitter_under_a_doubling_bound(
+    identity_of: Identities, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bounds: list[float] = []
+
+    class Jitter:
+        def uniform(self, low: float, high: float) -> float:
+            assert low == 0.0
+            bounds.append(high)
+            return 0.0
+
+    async def never_ready(_request: Request, _context: object) -> Response:
+        if len(bounds) > 8:
+            raise ConflictError("enough")
+        raise NotReadyError("not yet")
+
+    monkeypatch.setattr(channel_module, "_jitter", Jitter())
+    assert isinstance(outcome(identity_of, never_ready), ConflictError)
+    assert bounds[:8] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+
+
+def test_a_message_just_too_long_is_refused_at_either_end(identity_of: Identities) -> None:
+    async def long_answer(_request: Request, _context: object) -> Response:
+        return Response(waiting_for="x" * MAX_MESSAGE)
+
+    fits = outcome(identity_of, echo, request=Request(release_id="x" * (1 << 20)))
+    assert isinstance(fits, Response)
+    sent = outcome(identity_of, echo, request=Request(release_id="x" * MAX_MESSAGE))
+    assert isinstance(sent, InvalidInputError)
+    assert isinstance(outcome(identity_of, long_answer), VeiltabError)

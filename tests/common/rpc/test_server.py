@@ -1,0 +1,229 @@
+import asyncio
+import os
+import resource
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from time import perf_counter
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
+
+from common.errors import InvalidInputError
+from common.identity import Identity, Party, Role
+from common.rpc.authorisation import Handler
+from common.rpc.channel import connect
+from common.rpc.server import MAX_MESSAGE, Limits, PartyServer, Registration, build_server, serve
+
+Identities = Callable[[Party], Identity]
+BOB = Party(study="survey", role=Role.CURATOR, name="bob")
+RITA = Party(study="survey", role=Role.RESEARCHER, name="rita")
+OK, TOO_LONG = grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED
+PATH = "/veiltab.v1.CuratorService/GetRequest"
+
+
+async def health(channel: grpc.aio.Channel) -> int:
+    stub: Any = HealthStub(channel)
+    status: int = (await stub.Check(HealthCheckRequest(), timeout=5.0)).status
+    return status
+
+
+def raw(channel: grpc.aio.Channel) -> Any:  # noqa: ANN401 - what is sent are bytes, which gRPC's types lack
+    return channel
+
+
+def answering(behaviour: Callable[[Any, Any], Any]) -> list[Registration]:
+    handler: Handler = grpc.unary_unary_rpc_method_handler(behaviour)
+    service = grpc.method_handlers_generic_handler("veiltab.v1.CuratorService", {"GetRequest": handler})
+    return [lambda server: server.add_generic_rpc_handlers([service])]
+
+
+def test_a_taken_port_is_named(identity_of: Identities) -> None:
+    async def scenario() -> None:
+        async with build_server(identity_of(BOB), [RITA], [], "localhost:0") as first:
+            with pytest.raises(InvalidInputError, match="another process may have the port") as refusal:
+                build_server(identity_of(BOB), [RITA], [], f"localhost:{first.port}")
+            assert refusal.value.where == f"localhost:{first.port}"
+
+    asyncio.run(scenario())
+
+
+def test_plain_text_and_a_missing_client_certificate_get_nowhere(identity_of: Identities) -> None:
+    async def scenario() -> None:
+        async with build_server(identity_of(BOB), [RITA], [], "localhost:0") as server:
+            async with grpc.aio.insecure_channel(f"localhost:{server.port}") as channel:
+                with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                    await health(channel)
+            assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("length", "expected"), [(1 << 20, OK), (MAX_MESSAGE, OK), (MAX_MESSAGE + 1, TOO_LONG)])
+def test_the_server_refuses_a_message_that_a_client_should_not_send(
+    length: int,
+    expected: grpc.StatusCode,
+    identity_of: Identities,
+) -> None:
+    async def echo(request: bytes, _context: object) -> bytes:
+        return request[:1]
+
+    identity = identity_of(RITA)
+    credentials = grpc.ssl_channel_credentials(identity.authority, identity.key, identity.certificate)
+    options = [("grpc.ssl_target_name_override", BOB.dns_name), ("grpc.max_send_message_length", -1)]
+
+    async def scenario() -> None:
+        async with (
+            build_server(identity_of(BOB), [RITA], answering(echo), "localhost:0") as server,
+            grpc.aio.secure_channel(f"localhost:{server.port}", credentials, options=options) as channel,
+        ):
+            call = raw(channel).unary_unary(PATH)(bytes(length), timeout=5.0)
+            assert await call.code() is expected
+            assert await health(channel) == HealthCheckResponse.SERVING
+
+    asyncio.run(scenario())
+
+
+def test_calls_past_the_deadline_are_ended_by_the_server(identity_of: Identities) -> None:
+    ended = asyncio.Event()
+
+    async def endless(_request: bytes, _context: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def scenario() -> None:
+        async with (
+            build_server(identity_of(BOB), [RITA], answering(endless), "localhost:0") as server,
+            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+        ):
+            call = raw(channel).unary_unary(PATH)(b"", timeout=0.2)
+            assert await call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            await asyncio.wait_for(ended.wait(), 2.0)
+
+    asyncio.run(scenario())
+
+
+def test_too_many_calls_are_shed_and_then_served_again(identity_of: Identities) -> None:
+    release = asyncio.Event()
+
+    async def wait(_request: bytes, _context: object) -> bytes:
+        await release.wait()
+        return b""
+
+    async def scenario() -> None:
+        async with (
+            build_server(identity_of(BOB), [RITA], answering(wait), "localhost:0", limits=Limits(calls=2)) as server,
+            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel,
+        ):
+            calls = [raw(channel).unary_unary(PATH)(b"", timeout=5.0) for _ in range(2)]
+            await asyncio.sleep(0.3)
+            with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                await health(channel)
+            assert refusal.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            release.set()
+            await asyncio.gather(*calls)
+            await asyncio.sleep(0.1)
+            assert await health(channel) == HealthCheckResponse.SERVING
+
+    asyncio.run(scenario())
+
+
+def test_stop_lets_a_call_under_way_finish(identity_of: Identities) -> None:
+    started = asyncio.Event()
+
+    async def slow(_request: bytes, _context: object) -> bytes:
+        started.set()
+        await asyncio.sleep(0.4)
+        return b"done"
+
+    async def scenario() -> None:
+        server = build_server(identity_of(BOB), [RITA], answering(slow), "localhost:0")
+        await server.start()
+        async with connect(identity_of(RITA), BOB, f"localhost:{server.port}") as channel:
+            call = raw(channel).unary_unary(PATH)(b"", timeout=5.0)
+            await started.wait()
+            await server.stop()
+            assert await call == b"done"
+            with pytest.raises(grpc.aio.AioRpcError):
+                await health(channel)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_the_server_in_order(number: signal.Signals, identity_of: Identities) -> None:
+    async def scenario() -> None:
+        port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        server = build_server(identity_of(BOB), [RITA], [], "localhost:0")
+        serving = asyncio.ensure_future(serve(server, ready=port.set_result))
+        await port
+        async with connect(identity_of(RITA), BOB, f"localhost:{port.result()}") as channel:
+            assert await health(channel) == HealthCheckResponse.SERVING
+        os.kill(os.getpid(), number)
+        await asyncio.wait_for(serving, 5.0)
+        assert _refused(port.result())
+
+    asyncio.run(scenario())
+
+
+def _refused(port: int) -> bool:
+    with closing(socket.socket()) as probe:
+        return probe.connect_ex(("localhost", port)) != 0
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 4096 if hard == resource.RLIM_INFINITY else min(4096, hard)
+    if wanted < 1500:
+        pytest.skip("this machine allows too few open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("many_files")
+def test_500_half_open_connections_keep_nobody_waiting(identity_of: Identities) -> None:
+    async def half_open(server: PartyServer) -> list[socket.socket]:
+        loop, sockets = asyncio.get_running_loop(), []
+        for index in range(500):
+            client = socket.socket()
+            client.setblocking(False)  # noqa: FBT003 - the standard library's signature
+            await loop.sock_connect(client, ("127.0.0.1", server.port))
+            if index % 2:  # the first bytes of a TLS record, and no more
+                await loop.sock_sendall(client, b"\x16\x03\x01")
+            sockets.append(client)
+        return sockets
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        limits = Limits(handshake=2.0)
+        async with build_server(identity_of(BOB), [RITA], [], "127.0.0.1:0", limits=limits) as server:
+            sockets = await half_open(server)
+            for _ in range(5):
+                begun = perf_counter()
+                async with connect(identity_of(RITA), BOB, f"127.0.0.1:{server.port}") as channel:
+                    assert await health(channel) == HealthCheckResponse.SERVING
+                assert perf_counter() - begun < 1.0
+            # The server gives each up when its handshake takes too long.
+            for client in sockets:
+                with closing(client):
+                    assert await asyncio.wait_for(_ended(loop, client), 6.0)
+
+    asyncio.run(scenario())
+
+
+async def _ended(loop: asyncio.AbstractEventLoop, client: socket.socket) -> bool:
+    try:
+        while await loop.sock_recv(client, 4096):
+            pass
+    except ConnectionResetError:
+        pass
+    return True

@@ -1,0 +1,134 @@
+import asyncio
+
+import grpc
+import pytest
+from google.rpc.error_details_pb2 import ErrorInfo  # type: ignore[import-untyped]
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError, VeiltabError, error_class
+from common.rpc.status import CODES, DETAILS_KEY, DOMAIN, abort, error_from_rpc, incident, to_status
+
+KINDS: list[type[VeiltabError]] = [VeiltabError, *VeiltabError.__subclasses__()]
+
+
+def rpc_error(status: Status | bytes, code: grpc.StatusCode = grpc.StatusCode.INTERNAL) -> grpc.aio.AioRpcError:
+    raw = status if isinstance(status, bytes) else status.SerializeToString()
+    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata((DETAILS_KEY, raw)), "details")
+
+
+def plain(code: grpc.StatusCode, details: str = "") -> grpc.aio.AioRpcError:
+    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details)
+
+
+def test_the_table_has_every_kind_of_error_and_reasons_differ() -> None:
+    assert set(CODES) == set(KINDS)
+    assert len({kind.reason for kind in KINDS}) == len(KINDS)
+
+
+def test_abort_sends_code_message_and_detail_over_a_call() -> None:
+    async def refuse(_request: object, context: grpc.aio.ServicerContext[bytes, bytes]) -> None:
+        await abort(context, NotFoundError("no such release", where="release"))
+
+    async def scenario() -> grpc.aio.AioRpcError:
+        server = grpc.aio.server()
+        handler = grpc.method_handlers_generic_handler("s", {"m": grpc.unary_unary_rpc_method_handler(refuse)})
+        server.add_generic_rpc_handlers([handler])
+        port = server.add_insecure_port("localhost:0")
+        await server.start()
+        async with grpc.aio.insecure_channel(f"localhost:{port}") as channel:
+            try:
+                await channel.unary_unary("/s/m")(b"", timeout=5.0)  # type: ignore[arg-type] # bytes, without a type
+            except grpc.aio.AioRpcError as error:
+                return error
+            finally:
+                await server.stop(0)
+        raise AssertionError
+
+    error = asyncio.run(scenario())
+    assert error.code() is grpc.StatusCode.NOT_FOUND
+    assert error.details() == "no such release"
+    assert str(error_from_rpc(error, "server cloud")) == "server cloud, release: no such release"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_arrives_as_the_same_kind(kind: type[VeiltabError]) -> None:
+    sent = kind("the problem ü", where="the place", remedy="The step.")
+    status = to_status(sent)
+    assert status.code == CODES[kind].value[0]
+    back = error_from_rpc(rpc_error(status), "curator bob")
+    assert type(back) is kind
+    assert (back.problem, back.where, back.remedy) == ("the problem ü", "curator bob, the place", "The step.")
+
+
+def test_a_subclass_arrives_as_the_kind_it_is_of() -> None:
+    class PickyError(InvalidInputError):
+        pass
+
+    assert type(error_from_rpc(rpc_error(to_status(PickyError("x"))), "bob")) is InvalidInputError
+    assert error_class("INVALID_INPUT") is InvalidInputError
+
+
+@given(st.text(max_size=3000), st.text(max_size=3000), st.text(max_size=3000))
+def test_a_status_stays_small_and_on_one_line(problem: str, where: str, remedy: str) -> None:
+    status = to_status(VeiltabError(problem, where=where, remedy=remedy))
+    assert len(status.SerializeToString()) * 4 / 3 < 6000
+    back = error_from_rpc(rpc_error(status), "bob")
+    assert all(text.isprintable() for text in (back.problem, back.where, back.remedy, status.message))
+
+
+def test_a_peers_text_cannot_steer_the_terminal() -> None:
+    status = Status(code=13)
+    info = ErrorInfo(reason="DENIED", domain=DOMAIN, metadata={"problem": "\x1b[2Jx\r\ny" + "z" * 9999, "extra": "e"})
+    status.details.add().Pack(info)
+    back = error_from_rpc(rpc_error(status), "bob")
+    assert type(back) is DeniedError
+    assert back.problem.isprintable()
+    assert len(back.problem) <= 1024
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_in_the_detail_give_an_error_and_not_a_crash(raw: bytes) -> None:
+    assert isinstance(error_from_rpc(rpc_error(raw), "bob"), VeiltabError)
+
+
+def test_a_detail_of_another_domain_is_not_ours() -> None:
+    status = Status(code=13)
+    status.details.add().Pack(ErrorInfo(reason="DENIED", domain="elsewhere", metadata={"problem": "x"}))
+    assert type(error_from_rpc(rpc_error(status), "bob")) is VeiltabError
+
+
+def test_a_status_of_grpc_itself_says_what_it_likely_means() -> None:
+    expected = {
+        grpc.StatusCode.UNAVAILABLE: (UnavailableError, "endpoint"),
+        grpc.StatusCode.DEADLINE_EXCEEDED: (UnavailableError, "deadline"),
+        grpc.StatusCode.RESOURCE_EXHAUSTED: (UnavailableError, "busy"),
+        grpc.StatusCode.PERMISSION_DENIED: (DeniedError, "refused"),
+        grpc.StatusCode.UNAUTHENTICATED: (DeniedError, "refused"),
+        grpc.StatusCode.UNIMPLEMENTED: (InvalidInputError, "same version"),
+        grpc.StatusCode.UNKNOWN: (VeiltabError, "UNKNOWN"),
+    }
+    for code, (kind, word) in expected.items():
+        error = error_from_rpc(plain(code, "ipv4:10.0.0.1:5 internal text"), "curator bob")
+        assert type(error) is kind
+        assert error.where == "curator bob"
+        assert word in str(error)
+        assert "10.0.0.1" not in str(error)
+    too_long = plain(grpc.StatusCode.RESOURCE_EXHAUSTED, "Received message larger than max (5 vs. 4)")
+    assert type(error_from_rpc(too_long, "bob")) is InvalidInputError
+
+
+def test_incidents_have_numbers_of_their_own_and_hide_the_text() -> None:
+    def fail() -> None:
+        raise KeyError("respondent 4711")
+
+    numbers = set()
+    for _ in range(5):
+        with pytest.raises(KeyError) as caught:
+            fail()
+        told, logged = incident(caught.value)
+        assert "4711" not in str(told) + logged
+        assert "KeyError at test_status.py:" in logged
+        numbers.add(told.problem)
+    assert len(numbers) == 5

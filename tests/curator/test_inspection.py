@@ -1,0 +1,125 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from common.errors import InvalidInputError
+from common.study import Study, study_from_bytes
+from curator.inspection import inspect_table
+from curator.table import load_table
+
+STUDY = """
+[study]
+id = "s"
+title = "S"
+minimum_population = 3
+[budget]
+epsilon = 1
+[server]
+name = "cloud"
+endpoint = "localhost:7400"
+[[curator]]
+name = "alice"
+endpoint = "localhost:7401"
+id_columns = ["id"]
+[[curator]]
+name = "bob"
+endpoint = "localhost:7402"
+id_columns = ["id"]
+[[researcher]]
+name = "rosa"
+endpoint = "localhost:7410"
+[[attribute]]
+name = "colour"
+owner = "alice"
+categories = ["red", "green"]
+[[attribute]]
+name = "size"
+owner = "alice"
+categories = ["s", "l", "none"]
+missing = "none"
+"""
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return study_from_bytes(STUDY.encode(), "s.toml")
+
+
+def write(folder: Path, *rows: str) -> Path:
+    path = folder / "t.csv"
+    path.write_text("\n".join(["id,colour,size", *rows, ""]), "utf-8")
+    return path
+
+
+def test_a_good_table_is_counted(tmp_path: Path, study: Study) -> None:
+    path = write(tmp_path, "a,red,s", "b, green,?", "c,red,none", "d,NA,l", "e,green,s")
+    report = inspect_table(path, study, "alice")
+    colour, size = report.attributes
+    assert report.ok
+    assert (report.rows, report.respondents, report.dropped) == (5, 4, 1)
+    assert (colour.counts, colour.missing, colour.missing_rule) == ({"red": 2, "green": 2}, 1, "drop")
+    assert (size.counts, size.missing, size.missing_rule) == ({"s": 2, "l": 1, "none": 2}, 1, "none")
+    assert report.notes == ()
+    assert load_table(path, study, "alice").rows == report.respondents
+
+
+def test_everything_wrong_is_in_one_report(tmp_path: Path, study: Study) -> None:
+    rows = ["a,red,s", "A ,pink,s", ",red,xl", "b,pink,xxl", "c,\x1b[2J,s", "d,NA,s", "e,red"]
+    report = inspect_table(write(tmp_path, *rows), study, "alice")
+    colour, size = report.attributes
+    assert not report.ok
+    assert [problem.split(": ", 1)[1].split(" ")[0] for problem in report.problems] == [
+        "1",
+        "1",
+        "1",
+        "column",
+        "column",
+    ]
+    assert (report.rows, report.respondents, report.dropped, report.empty_ids, report.repeated_ids) == (6, 1, 1, 1, 1)
+    assert [(u.value, u.rows, u.first_rows) for u in colour.unknown] == [("pink", 2, (3, 5)), ("\x1b[2J", 1, (6,))]
+    assert [(u.value, u.rows, u.first_rows) for u in size.unknown] == [("xl", 1, (4,)), ("xxl", 1, (5,))]
+    assert (colour.unknown_rows, size.unknown_rows) == (3, 2)
+    for attribute in report.attributes:
+        dropped = attribute.missing if attribute.missing_rule == "drop" else 0
+        assert sum(attribute.counts.values()) + dropped + attribute.unknown_rows == report.rows
+    assert any("minimum_population" in note for note in report.notes)
+    assert any("no row is green" in note for note in report.notes)
+    with pytest.raises(InvalidInputError) as caught:
+        load_table(tmp_path / "t.csv", study, "alice")
+    assert str(caught.value) == report.problems[0]
+
+
+def test_text_shows_unknown_values_without_their_power_over_the_terminal(tmp_path: Path, study: Study) -> None:
+    text = inspect_table(write(tmp_path, "a,\x1b[2J\u202e,s", "b,red,s"), study, "alice").as_text()
+    assert r"'\x1b[2J\u202e', first in rows 2" in text
+    assert text.isascii()
+    assert "not ready" in text
+    assert "\x1b" not in text
+
+
+def test_json_holds_the_whole_report(tmp_path: Path, study: Study) -> None:
+    report = inspect_table(write(tmp_path, "a,pink,s", "b,red,?"), study, "alice")
+    plain = json.loads(json.dumps(report.as_dict()))
+    assert (plain["ok"], plain["rows"], plain["study_digest"]) == (False, 2, study.digest)
+    assert plain["attributes"][0]["unknown"] == [{"value": "pink", "rows": 1, "first_rows": [2]}]
+    assert plain["attributes"][1]["counts"] == {"s": 1, "l": 0, "none": 1}
+    assert plain["problems"] == list(report.problems)
+
+
+def test_a_wrong_column_does_not_flood_the_report(tmp_path: Path, study: Study) -> None:
+    rows = [f"p{i},{'x' * 300}{i},s" for i in range(30)] + [f"q{i},v{i},s" for i in range(2000)]
+    report = inspect_table(write(tmp_path, *rows), study, "alice")
+    colour = report.attributes[0]
+    assert (colour.unknown_rows, len(colour.unknown)) == (2030, 1000)
+    assert max(len(unknown.value) for unknown in colour.unknown) == 200
+    assert len(report.as_text().splitlines()) < 60
+    assert "2,030  unknown in all" in report.as_text()
+
+
+def test_a_file_that_cannot_be_read_is_a_report_and_an_unknown_curator_is_not(tmp_path: Path, study: Study) -> None:
+    report = inspect_table(tmp_path / "none.csv", study, "alice")
+    assert (report.ok, report.rows) == (False, 0)
+    assert "cannot be read" in report.problems[0]
+    with pytest.raises(InvalidInputError, match="no curator"):
+        inspect_table(tmp_path / "none.csv", study, "zoe")

@@ -1,0 +1,336 @@
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from common.coding import DROP, UNKNOWN
+from common.errors import InvalidInputError
+from common.study import Study, study_from_bytes
+from curator import column, respondents, table_file
+from curator.respondents import normalised_ids, repeated_rows
+from curator.table import Table, load_table, read_table
+
+STUDY = """
+[study]
+id = "s"
+title = "S"
+[budget]
+epsilon = 1
+[server]
+name = "cloud"
+endpoint = "localhost:7400"
+[[curator]]
+name = "alice"
+endpoint = "localhost:7401"
+id_columns = ["id"]
+[[curator]]
+name = "bob"
+endpoint = "localhost:7402"
+id_columns = ["first", "last"]
+[[curator]]
+name = "carol"
+endpoint = "localhost:7403"
+id_columns = ["id"]
+normalise = []
+[[researcher]]
+name = "rosa"
+endpoint = "localhost:7410"
+[[attribute]]
+name = "colour"
+owner = "alice"
+column = "Colour"
+categories = ["red", "green", "other"]
+recode = { r = "red", blue = "other" }
+[[attribute]]
+name = "age"
+owner = "alice"
+bins = [0, 18, 65]
+missing_values = ["", "-"]
+missing = "unknown"
+[[attribute]]
+name = "sex"
+owner = "bob"
+column = "last"
+categories = ["f", "m"]
+"""
+SECRETS = ("Zebra", "kay-9")
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return study_from_bytes(STUDY.encode(), "s.toml")
+
+
+def write(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def symbols(table: Table) -> dict[str, list[int]]:
+    return {name: values.tolist() for name, values in table.columns.items()}
+
+
+def test_a_table_is_coded_in_file_order(tmp_path: Path, study: Study) -> None:
+    path = write(tmp_path, 'other, id ,Colour,age\nx, A1 , r,17\n"y,z",a2,"green",-\n,a3,NA,3\n\n,a4,blue,65\n')
+    table = load_table(path, study, "alice")
+    assert table.ids.to_pylist() == ["a1", "a2", "a4"]
+    assert symbols(table) == {"colour": [0, 1, 2], "age": [0, 2, 1]}
+    assert (table.rows, table.rows_read, table.rows_dropped) == (3, 4, 1)
+    assert [str(values.dtype) for values in table.columns.values()] == ["uint8", "uint8"]
+    assert table.ids.type == pa.large_string()
+
+
+def test_large_alphabets_take_two_bytes(tmp_path: Path) -> None:
+    names = ", ".join(f'"c{i}"' for i in range(300))
+    text = STUDY.replace('["red", "green", "other"]', f"[{names}]").replace(
+        'recode = { r = "red", blue = "other" }', ""
+    )
+    path = write(tmp_path, "id,Colour,age\na,c299,1\nb,c256,1\n")
+    table = load_table(path, study_from_bytes(text.encode(), "s"), "alice")
+    assert table.columns["colour"].tolist() == [299, 256]
+    assert table.columns["colour"].dtype == np.dtype("<u2")
+
+
+def test_a_curator_without_attributes_has_ids_alone(tmp_path: Path, study: Study) -> None:
+    table = load_table(write(tmp_path, "id\n b\nB\n"), study, "carol")
+    assert (table.ids.to_pylist(), dict(table.columns)) == ([" b", "B"], {})
+
+
+def test_composite_ids_and_an_id_column_that_is_an_attribute_too(tmp_path: Path, study: Study) -> None:
+    table = load_table(write(tmp_path, "first,last\nab,f\na,m\n"), study, "bob")
+    assert table.ids.to_pylist() == ["ab\x1ff", "a\x1fm"]
+    assert symbols(table) == {"sex": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "the file is empty"),
+        ("id,Colour,age\n", "the file has no rows"),
+        ("id,Colour,age", "the file has no rows"),
+        ("\n\n", "the file has no rows"),
+        ("id,Colour,age\na,NA,3\nb,?,3\n", "all 2 rows miss a value"),
+        ("id,colour,age\na,red,3\n", "column 'Colour' is not in the header"),
+        ("id;Colour;age\na;red;3\n", "column 'Colour' is not in the header"),
+        ("id,Colour,age,age \na,red,3,4\n", "column 'age' is 2 times in the header"),
+        ("id,Colour,age\na,red,3\nZebra,red\nb,red,3,kay-9\n", "2 rows have more or fewer values.*first in rows 3, 4"),
+        (b"id,Colour,age\na,red,3\nb,Zebra\xff,3\n", "not UTF-8 text"),
+        (b"id,Colour,age\na,red,3\nZebra\xff,red,3\n", "not UTF-8 text"),
+        (b"id\xff,Colour,age\na,red,3\n", "not UTF-8 text"),
+        ("id,Colour,age\na,red,3\n".encode("utf-16"), "not UTF-8 text"),
+        (b'id,Colour,age\nZebra,"' + b"x" * (3 << 20) + b"\n", "longer than 1 MiB"),
+        ("id,Colour,age\na,Zebra,3\nb,red,3\nc,kay-9,3\n", "'Colour'.*in 2 rows, first in rows 2, 4"),
+        ("id,Colour,age\na,red,Zebra\nb,red,66\n", "'age'.*outside the bins.*in 2 rows, first in rows 2, 3"),
+        ("id,Colour,age\n,red,3\nb,red,3\n  ,NA,3\n", r"2 rows have an empty id \(id\)"),
+        ("id,Colour,age\nZebra,red,3\nb,red,3\n zebra,NA,3\nZEBRA,red,3\n", "2 rows repeat the id.*first in rows 4, 5"),
+        ("id,Colour,age\nZeb\x1fra,red,3\n", r"1 rows have the control character U\+001F"),
+    ],
+)
+def test_a_malformed_table_is_refused_without_quoting_it(
+    tmp_path: Path, study: Study, content: str | bytes, problem: str
+) -> None:
+    path = write(tmp_path, content)
+    with pytest.raises(InvalidInputError, match=problem) as caught:
+        load_table(path, study, "alice")
+    assert caught.value.where == str(path)
+    assert caught.value.remedy
+    assert not any(secret.lower() in str(caught.value).lower() for secret in SECRETS)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_the_ids_of_several_columns_are_not_confused(tmp_path: Path, study: Study) -> None:
+    with pytest.raises(InvalidInputError, match=r"1 rows have an empty id \(first, last\)"):
+        load_table(write(tmp_path, "first,last\na,m\n,m\n"), study, "bob")
+    parts = [pa.array(["a", "ab", "x\x1f"]), pa.array(["bc", "c", "y"])]
+    ids = normalised_ids(parts, ())
+    assert ids.values.to_pylist() == ["a\x1fbc", "ab\x1fc", None]
+    assert (ids.empty, ids.separated) == (0, 1)
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t", "t.csv.gz"])
+def test_other_kinds_of_file_are_refused(tmp_path: Path, study: Study, name: str) -> None:
+    with pytest.raises(InvalidInputError, match="unsupported file type"):
+        load_table(write(tmp_path, "id\n", name), study, "alice")
+
+
+def test_a_directory_and_an_absent_file_are_refused(tmp_path: Path, study: Study) -> None:
+    folder = tmp_path / "t.csv"
+    folder.mkdir()
+    with pytest.raises(InvalidInputError, match="this is a directory"):
+        load_table(folder, study, "alice")
+    with pytest.raises(InvalidInputError, match="No such file"):
+        load_table(tmp_path / "none.parquet", study, "alice")
+    with pytest.raises(InvalidInputError, match="no curator 'zoe'"):
+        load_table(tmp_path / "none.parquet", study, "zoe")
+
+
+def test_parquet_and_csv_of_one_table_have_one_digest(tmp_path: Path, study: Study) -> None:
+    text = write(tmp_path, "id,Colour,age\n1,red,17\n2,blue,18\n3,,20\n4, r,-\n")
+    columns = {"id": pa.array([1, 2, 3, 4]), "Colour": pa.array(["red", "blue", None, "r "]).dictionary_encode()}
+    for number, age in enumerate(([17.0, 18.0, 20.0, None], [17, 18, 20, None], ["17", "18.0", "20", "-"])):
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(
+            pa.table({**columns, "age": pa.array(age), "unused": pa.array([[1]] * 4)}), path, row_group_size=3
+        )
+        table = load_table(path, study, "alice")
+        assert symbols(table) == {"colour": [0, 2, 0], "age": [0, 1, 2]}
+        assert table.content_digest == load_table(text, study, "alice").content_digest
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ({"id": ["a"], "Colour": ["red"]}, "column 'age' is not in the header"),
+        ({"id": [1.5], "Colour": ["red"], "age": [1]}, "column 'id' has the type double"),
+        ({"id": ["a"], "Colour": [["red"]], "age": [1]}, "column 'Colour' has the type list"),
+        ({"id": ["a"], "Colour": [b"red"], "age": [1]}, "column 'Colour' has the type binary"),
+        ({"id": ["a", None], "Colour": ["red"] * 2, "age": [1] * 2}, "1 rows have an empty id"),
+        ({"id": ["a"], "Colour": ["red"], "age": [float("nan")]}, "in 1 rows, first in rows 2"),
+        ({"id": pa.array([], pa.string()), "Colour": [], "age": []}, "the file has no rows|has the type"),
+    ],
+)
+def test_a_malformed_parquet_table_is_refused(
+    tmp_path: Path, study: Study, columns: dict[str, list[object]], problem: str
+) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table(columns), path)
+    with pytest.raises(InvalidInputError, match=problem):
+        load_table(path, study, "alice")
+
+
+def test_bytes_that_are_no_parquet_are_refused(tmp_path: Path, study: Study) -> None:
+    good = tmp_path / "good.parquet"
+    pq.write_table(pa.table({"id": ["Zebra"] * 9, "Colour": ["red"] * 9, "age": [1] * 9}), good)
+    data = good.read_bytes()
+    for content in (b"x", b"PAR1" * 3, data[:-20], data[: len(data) // 2]):
+        with pytest.raises(InvalidInputError, match="not a readable Parquet file"):
+            load_table(write(tmp_path, content, "bad.parquet"), study, "alice")
+
+
+def test_the_digest_depends_on_content_and_order_alone(tmp_path: Path, study: Study) -> None:
+    tables = {
+        "base": ["a,red,1", "bc,green,20", "d,blue,20"],
+        "same": [" A,r,2", "BC ,green,64", "x,NA,3", "d,blue,20"],
+        "order": ["bc,green,20", "a,red,1", "d,blue,20"],
+        "symbol": ["a,red,1", "bc,green,20", "d,red,20"],
+        "id": ["a,red,1", "bc,green,20", "e,blue,20"],
+        "border": ["ab,red,1", "c,green,20", "d,blue,20"],
+    }
+    digests = {}
+    for name, rows in tables.items():
+        path = write(tmp_path, "\n".join(["id,Colour,age", *rows, ""]), f"{name}.csv")
+        digests[name] = load_table(path, study, "alice").content_digest
+    assert digests.pop("same") == digests["base"]
+    assert len(set(digests.values())) == 5
+
+
+def test_quoted_line_ends_are_part_of_a_value_wherever_blocks_end(tmp_path: Path, study: Study) -> None:
+    path = write(tmp_path, "id,note,Colour,age\n" + "".join(f'{i},"a\nb, c",red,1\n' for i in range(200_000)))
+    assert load_table(path, study, "alice").rows == 200_000
+
+
+def test_batches_do_not_show(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    colours = ["red", "green", "blue", " r", "NA"]
+    rows = [f"Id{i * 7919 % 100_000},{colours[i * 31 % 5]},{i % 66}" for i in range(5000)]
+    path = write(tmp_path, "\n".join(["id,Colour,age", *rows, ""]))
+    whole = load_table(path, study, "alice")
+    monkeypatch.setattr(table_file, "_BLOCK_BYTES", 300)
+    monkeypatch.setattr(column, "_MOST_CACHED", 3)
+    cut = load_table(path, study, "alice")
+    assert cut.ids.num_chunks > 100 > whole.ids.num_chunks
+    assert cut.content_digest == whole.content_digest
+    assert symbols(cut) == symbols(whole)
+    path.write_text("\n".join(["id,Colour,age", *rows, rows[0], "x,Zebra,1", "y,Zebra,1", ""]), "utf-8")
+    errors = [error.problem for error in read_table(path, study, "alice").errors]
+    assert errors[0].endswith("first in rows 5002")
+    assert errors[1].endswith("in 2 rows, first in rows 5003, 5004")
+
+
+RAW = st.sampled_from(["red", " red", "r", "green ", "blue", "NA", "", "?", "pink", "re,d", 'g"n', "a\nb"])
+AGE = st.sampled_from(["NA", "0", "17.99", "18", "65", "65.1", "-1", "-", "", "x", "1e1"])
+ID = st.text(st.sampled_from('aAbB \t\u00e9\u00c9e\u0301\u0130\u03a3,"'), max_size=4)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.tuples(ID, RAW, AGE), max_size=12))
+def test_reading_agrees_with_the_csv_module_row_by_row(
+    rows: list[tuple[str, str, str]], tmp_path_factory: pytest.TempPathFactory, study: Study
+) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL)
+    writer.writerows([("id", "Colour", "age"), *rows])
+    path = write(tmp_path_factory.getbasetemp(), text.getvalue(), "random.csv")
+    reading = read_table(path, study, "alice")
+
+    rules = study.attributes_of("alice")
+    kept: list[tuple[str, list[int]]] = []
+    ids, dropped, unknown, empty, repeated = set[str](), 0, [0, 0], 0, 0
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            codes = [rule.coding.code(row[rule.column]) for rule in rules]
+            key = pc.utf8_normalize(pc.utf8_lower(row["id"].strip()), "NFC").as_py()
+            dropped += DROP in codes
+            unknown = [n + (code == UNKNOWN) for n, code in zip(unknown, codes, strict=True)]
+            empty += not key
+            repeated += key != "" and key in ids
+            ids.add(key)
+            if key and min(codes) >= 0:
+                kept.append((key, codes))
+    assert reading.rows_read == len(rows)
+    assert (reading.rows_dropped, reading.empty_ids, reading.repeated_ids) == (dropped, empty, repeated)
+    assert [found.unknown_rows for found in reading.columns] == unknown
+    assert reading.ids.to_pylist() == [key for key, _ in kept]
+    assert [found.symbols.tolist() for found in reading.columns] == [[codes[i] for _, codes in kept] for i in (0, 1)]
+    assert bool(reading.errors) == (bool(empty or repeated or any(unknown)) or not kept)
+
+
+@given(
+    chunks=st.lists(st.lists(st.none() | st.text(st.sampled_from("ab\u00e9"), max_size=3), max_size=8), max_size=5),
+)
+def test_repeated_rows_are_those_seen_before(chunks: list[list[str | None]]) -> None:
+    seen, expected = set[str](), []
+    for position, key in enumerate(key for chunk in chunks for key in chunk):
+        if key is not None:
+            if key in seen:
+                expected.append(position)
+            seen.add(key)
+    ids = pa.chunked_array([pa.array(chunk, pa.large_string()) for chunk in chunks], pa.large_string())
+    assert repeated_rows(ids).tolist() == expected
+
+
+def test_fingerprints_that_meet_by_chance_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    def same(_: object, ids: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+        return np.zeros(len(ids), np.uint64)
+
+    monkeypatch.setattr(respondents._Weights, "fingerprints", same)
+    assert repeated_rows(pa.chunked_array([pa.array(["a", "b", None, "b", "a"], pa.large_string())])).tolist() == [3, 4]
+
+
+def test_fingerprints_depend_on_the_place_and_the_length_of_an_id() -> None:
+    ids = pa.array(["ab", "ba", "a", "aa", "", "ab\0", "ab"], pa.large_string())
+    prints = respondents._Weights().fingerprints(ids).tolist()
+    assert prints[0] == prints[6]
+    assert len(set(prints)) == 6
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ((), [" \u00c9a\u00a0", "E\u0301A"]),
+        (("strip",), ["\u00c9a", "E\u0301A"]),
+        (("casefold",), [" \u00e9a\u00a0", "e\u0301a"]),
+        (("nfc",), [" \u00c9a\u00a0", "\u00c9A"]),
+        (("nfc", "casefold", "strip"), ["\u00e9a", "\u00e9a"]),
+    ],
+)
+def test_each_step_of_normalisation(steps: tuple[str, ...], expected: list[str]) -> None:
+    assert normalised_ids([pa.array([" \u00c9a\u00a0", "E\u0301A"])], steps).values.to_pylist() == expected

@@ -1,0 +1,293 @@
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
+from common.identity import Party, Role, load_identity
+from deploy.authority import names_of
+from deploy.pki import init_pki, issue_party, parties_of
+from deploy.pki_cli import pki
+
+NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
+ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
+
+
+@dataclass(frozen=True)
+class Member:
+    name: str
+    endpoint: str
+
+
+@dataclass(frozen=True)
+class Study:
+    id: str = "survey"
+    server: Member = Member("cloud", "cloud.example.org:7000")
+    curators: tuple[Member, ...] = (Member("alice", "alice.example.org:7001"), Member("bob", "192.0.2.7:7002"))
+    researchers: tuple[Member, ...] = (Member("rita", "[2001:db8::7]:7003"),)
+
+
+def make(out: Path, study: Study | None = None, lifetime: timedelta = timedelta(days=30)) -> dict[Party, Path]:
+    return init_pki(study or Study(), out, lifetime=lifetime, clock=lambda: NOW)
+
+
+def certificate(path: Path) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(path.read_bytes())
+
+
+def test_every_party_gets_a_directory_that_loads(tmp_path: Path) -> None:
+    folders = make(tmp_path / "pki")
+    assert {party.uri: folder.name for party, folder in folders.items()} == {
+        "veiltab://survey/server/cloud": "server-cloud",
+        "veiltab://survey/curator/alice": "curator-alice",
+        "veiltab://survey/curator/bob": "curator-bob",
+        "veiltab://survey/researcher/rita": "researcher-rita",
+    }
+    for party, folder in folders.items():
+        assert sorted(path.name for path in folder.iterdir()) == sorted(
+            ["ca.pem", f"{party.name}.pem", f"{party.name}.key"]
+        )
+        moved = folder.rename(tmp_path / f"moved-{party.name}")
+        assert load_identity(moved, party.role, party.name, study="survey", clock=lambda: NOW).party == party
+
+
+def test_keys_are_their_owners_alone(tmp_path: Path) -> None:
+    make(tmp_path / "pki")
+    keys = list((tmp_path / "pki").rglob("*.key"))
+    assert len(keys) == 5
+    assert len({key.read_bytes() for key in keys}) == 5
+    for path in [*keys, *(key.parent for key in keys)]:
+        assert path.stat().st_mode & 0o077 == 0
+    assert not list((tmp_path / "pki").rglob("*.tmp"))
+
+
+def test_a_certificate_says_what_it_should(tmp_path: Path) -> None:
+    folder = make(tmp_path / "pki")[ALICE]
+    ca, leaf = certificate(folder / "ca.pem"), certificate(folder / "alice.pem")
+    extensions = leaf.extensions
+    usage = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert set(usage) == {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH}
+    assert not extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    key_usage = extensions.get_extension_for_class(x509.KeyUsage).value
+    assert (key_usage.digital_signature, key_usage.key_cert_sign) == (True, False)
+    own = ca.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.digest
+    assert extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value.key_identifier == own
+    names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.UniformResourceIdentifier) == ["veiltab://survey/curator/alice"]
+    dns = ["alice.curator.survey.veiltab", "localhost", "alice.example.org"]
+    assert names.get_values_for_type(x509.DNSName) == dns
+    constraints = ca.extensions.get_extension_for_class(x509.BasicConstraints)
+    assert (constraints.value.ca, constraints.value.path_length, constraints.critical) == (True, 0, True)
+    for one in (ca, leaf):
+        key = one.public_key()
+        assert isinstance(key, ec.EllipticCurvePublicKey)
+        assert key.curve.name == "secp256r1"
+    leaf.verify_directly_issued_by(ca)
+    assert leaf.not_valid_before_utc == NOW - timedelta(minutes=5)
+    assert leaf.not_valid_after_utc == NOW + timedelta(days=30)
+    assert ca.not_valid_after_utc == NOW + timedelta(days=3650)
+
+
+def test_serial_numbers_differ(tmp_path: Path) -> None:
+    make(tmp_path / "pki")
+    paths = [
+        *(tmp_path / "pki").glob("*/[!c]*.pem"),
+        tmp_path / "pki" / "ca.pem",
+        tmp_path / "pki/server-cloud/cloud.pem",
+    ]
+    assert len({certificate(path).serial_number for path in paths}) == len(paths) == 5
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "expected"), [("192.0.2.7:1", "192.0.2.7"), ("[2001:db8::7]:1", "2001:db8::7"), ("[::1]:1", "::1")]
+)
+def test_an_address_is_an_address(endpoint: str, expected: str) -> None:
+    assert names_of(ALICE, endpoint)[-1] == x509.IPAddress(ip_address(expected))
+
+
+def test_localhost_stands_once() -> None:
+    assert names_of(ALICE, "localhost:1").count(x509.DNSName("localhost")) == 1
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["cloud.server.survey.veiltab", "CLOUD.SERVER.SURVEY.VEILTAB", "x.veiltab.", "veiltab", "*.example.org", "*", ""],
+)
+def test_no_endpoint_makes_a_certificate_another_partys(host: str, tmp_path: Path) -> None:
+    study = Study(researchers=(Member("rita", f"{host}:7003"),))
+    with pytest.raises(InvalidInputError, match="researcher rita"):
+        make(tmp_path / "pki", study)
+    assert not (tmp_path / "pki").exists()
+
+
+@pytest.mark.parametrize("left", ["ca.pem", "ca.key"])
+def test_an_authority_is_never_overwritten(left: str, tmp_path: Path) -> None:
+    make(tmp_path)
+    kept = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(ConflictError, match="pki issue"):
+        make(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == kept
+    for path in kept:
+        if path.name != left:
+            path.unlink()
+    with pytest.raises(ConflictError):
+        make(tmp_path)
+
+
+def test_renewal_gives_a_fresh_key_and_leaves_the_others(tmp_path: Path) -> None:
+    folders = make(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    later = NOW + timedelta(days=29)
+    assert issue_party(Study(), tmp_path, ALICE, lifetime=timedelta(days=1), clock=lambda: later) == folders[ALICE]
+    after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert {path.name for path in before if before[path] != after[path]} == {"alice.key", "alice.pem"}
+    identity = load_identity(folders[ALICE], Role.CURATOR, "alice", clock=lambda: later)
+    assert identity.stated.not_after == later + timedelta(days=1)
+
+
+def test_a_party_that_joins_is_added(tmp_path: Path) -> None:
+    make(tmp_path)
+    study = Study(researchers=(*Study().researchers, Member("ruth", "ruth.example.org:1")))
+    ruth = Party(study="survey", role=Role.RESEARCHER, name="ruth")
+    folder = issue_party(study, tmp_path, ruth, clock=lambda: NOW)
+    assert load_identity(folder, ruth.role, ruth.name, clock=lambda: NOW).party == ruth
+
+
+def test_a_certificate_ends_with_its_authority(tmp_path: Path) -> None:
+    make(tmp_path)
+    late = NOW + timedelta(days=3649)
+    folder = issue_party(Study(), tmp_path, ALICE, clock=lambda: late)
+    assert certificate(folder / "alice.pem").not_valid_after_utc == NOW + timedelta(days=3650)
+    with pytest.raises(InvalidInputError, match="authority has expired"):
+        issue_party(Study(), tmp_path, ALICE, clock=lambda: late + timedelta(days=2))
+
+
+def test_a_lifetime_may_be_seconds(tmp_path: Path) -> None:
+    folder = make(tmp_path, lifetime=timedelta(seconds=2))[ALICE]
+    assert certificate(folder / "alice.pem").not_valid_after_utc == NOW + timedelta(seconds=2)
+
+
+def swapped(out: Path) -> None:
+    (out / "ca.key").write_bytes((out / "curator-bob" / "bob.key").read_bytes())
+
+
+BROKEN: dict[str, tuple[Callable[[Path], object], type[VeiltabError]]] = {
+    "no key": (lambda out: (out / "ca.key").unlink(), NotFoundError),
+    "no certificate": (lambda out: (out / "ca.pem").unlink(), NotFoundError),
+    "another key": (swapped, InvalidInputError),
+    "nonsense": (lambda out: (out / "ca.key").write_bytes(b"x"), InvalidInputError),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_an_authority_that_is_none_issues_nothing(case: str, tmp_path: Path) -> None:
+    make(tmp_path)
+    damage, kind = BROKEN[case]
+    damage(tmp_path)
+    with pytest.raises(kind):
+        issue_party(Study(), tmp_path, ALICE, clock=lambda: NOW)
+
+
+def test_nobody_outside_the_study_gets_a_certificate(tmp_path: Path) -> None:
+    make(tmp_path)
+    for party in (
+        Party(study="survey", role=Role.RESEARCHER, name="mallory"),
+        Party(study="survey", role=Role.RESEARCHER, name="alice"),
+        Party(study="survey", role=Role.NODE, name="alice"),
+        Party(study="other", role=Role.CURATOR, name="alice"),
+    ):
+        with pytest.raises(InvalidInputError, match="the study has no"):
+            issue_party(Study(), tmp_path, party, clock=lambda: NOW)
+    other = Study(id="other")
+    with pytest.raises(InvalidInputError, match="not the authority of study other"):
+        issue_party(other, tmp_path, next(iter(parties_of(other))), clock=lambda: NOW)
+
+
+STUDY_FILE = """
+[study]
+id = "survey"
+title = "A survey"
+[budget]
+epsilon = 4
+[server]
+name = "cloud"
+endpoint = "localhost:7000"
+[[curator]]
+name = "alice"
+endpoint = "localhost:7001"
+id_columns = ["id"]
+[[curator]]
+name = "bob"
+endpoint = "localhost:7002"
+id_columns = ["id"]
+[[researcher]]
+name = "rita"
+endpoint = "localhost:7003"
+[[attribute]]
+name = "smokes"
+owner = "alice"
+categories = ["no", "yes"]
+"""
+
+
+@pytest.fixture
+def study_file(tmp_path: Path) -> Path:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY_FILE)
+    return path
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(pki, [str(argument) for argument in arguments], catch_exceptions=True)
+    if result.exception is not None:
+        raise result.exception
+    return result.stdout
+
+
+def test_the_commands_print_one_json_object(study_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "pki"
+    made = json.loads(run("init", study_file, "--out", out, "--days", 2, "--json"))
+    assert made["parties"]["veiltab://survey/curator/alice"] == str(out / "curator-alice")
+    shown = json.loads(run("show", out / "curator-alice" / "alice.pem", "--json"))
+    assert (shown["party"], shown["valid_now"]) == ("veiltab://survey/curator/alice", True)
+    left = datetime.fromisoformat(shown["not_after"]) - datetime.now(UTC)
+    assert timedelta(days=1.9) < left <= timedelta(days=2)
+    renewed = json.loads(run("issue", study_file, "--pki", out, "--party", "curator/alice", "--json"))
+    assert renewed == {"party": "veiltab://survey/curator/alice", "directory": str(out / "curator-alice")}
+
+
+def test_the_commands_speak_to_people(study_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "pki"
+    assert f"curator alice: {out / 'curator-alice'}" in run("init", study_file, "--out", out)
+    assert "PRIVATE" not in run("issue", study_file, "--pki", out, "--party", "researcher/rita")
+    assert "veiltab://survey/server/cloud: valid, from" in run("show", out / "server-cloud" / "cloud.pem")
+
+
+@pytest.mark.parametrize("who", ["alice", "curator", "curator/", "root/alice", "curator/mallory", "curator/a/b"])
+def test_a_party_that_is_none_is_refused(who: str, study_file: Path, tmp_path: Path) -> None:
+    run("init", study_file, "--out", tmp_path / "pki")
+    with pytest.raises(InvalidInputError):
+        run("issue", study_file, "--pki", tmp_path / "pki", "--party", who)
+
+
+def test_show_refuses_what_is_no_party_certificate(study_file: Path, tmp_path: Path) -> None:
+    run("init", study_file, "--out", tmp_path / "pki")
+    with pytest.raises(NotFoundError):
+        run("show", tmp_path / "nothing.pem")
+    with pytest.raises(InvalidInputError):
+        run("show", tmp_path / "pki" / "ca.pem")
+    with pytest.raises(InvalidInputError):
+        run("show", tmp_path / "pki" / "ca.key")
+
+
+@pytest.mark.parametrize("command", ["init", "issue", "show"])
+def test_every_command_has_help_with_an_example(command: str) -> None:
+    assert "Example: veiltab pki" in run(command, "--help")

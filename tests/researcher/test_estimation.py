@@ -1,0 +1,145 @@
+"""An estimate is consistent with itself: marginals, sums, projections, and refusals of what cannot be one."""
+
+from dataclasses import replace
+from itertools import permutations
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from common.domain import Attribute, Domain
+from common.errors import IntegrityError, InvalidInputError
+from common.mechanism import GammaDiagonal
+from researcher.estimation import Design, Estimate
+from researcher.uncertainty import total_variance
+
+DOMAIN = Domain(
+    attributes=(
+        Attribute(name="a", categories=("a0", "a1")),
+        Attribute(name="b", categories=("b0", "b1", "b2")),
+        Attribute(name="c", categories=("c0", "c1", "c2", "c3")),
+    )
+)
+
+
+def make_estimate(seed: int = 0, n: int = 5000, m: int = 800, replacement: int = 2**62) -> Estimate:
+    rng = np.random.default_rng(seed)
+    counts = rng.multinomial(m, rng.dirichlet(np.ones(24)))
+    mechanism = GammaDiagonal(cells=24, replacement=replacement)
+    return Estimate(domain=DOMAIN, design=Design(population=n, sample=m, mechanism=mechanism), counts=counts)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([names for k in (1, 2, 3) for names in permutations("abc", k)]))
+def test_marginal_is_the_sum_of_the_joint_in_the_order_asked(seed: int, names: tuple[str, ...]) -> None:
+    joint = make_estimate(seed)
+    others = "".join(sorted(set("abc") - set(names)))
+    expected = np.einsum(f"abc->{''.join(names)}", joint.raw.reshape(2, 3, 4))
+    part = joint.marginal(names)
+    assert part.domain.names == names
+    assert part.design.mechanism.replacement == joint.design.mechanism.replacement
+    np.testing.assert_allclose(part.raw, expected.reshape(-1), atol=1e-12)
+    assert part.counts.sum() == joint.counts.sum()
+    assert len(others) + len(names) == 3
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_variance_of_a_marginal_follows_from_the_joint(seed: int) -> None:
+    joint = make_estimate(seed)
+    truth = np.random.default_rng(seed).dirichlet(np.ones(24))
+    # the same formula at the same table, through the larger and through the smaller mechanism
+    from researcher.uncertainty import covariance, variances  # noqa: PLC0415  only this test looks inside
+
+    summing = np.kron(np.eye(2), np.ones((1, 12)))
+    through_joint = np.diagonal(summing @ covariance(truth, joint.design) @ summing.T)
+    np.testing.assert_allclose(variances(summing @ truth, joint.design.marginal(2)), through_joint, rtol=1e-9)
+
+
+def test_fractions_sum_to_one_and_rows_to_the_population() -> None:
+    estimate = make_estimate()
+    assert estimate.raw.sum() == pytest.approx(1)
+    assert estimate.projected.sum() == pytest.approx(1)
+    assert estimate.rows(estimate.raw).sum() == pytest.approx(5000)
+    assert (estimate.projected >= 0).all()
+
+
+def test_errors_belong_together() -> None:
+    estimate = make_estimate()
+    np.testing.assert_allclose(np.sqrt(np.diagonal(estimate.covariance())), estimate.se)
+    np.testing.assert_allclose(estimate.contrast_covariance(np.eye(24)), estimate.covariance(), atol=1e-18)
+    assert (estimate.low < estimate.raw).all()
+    assert (estimate.raw < estimate.high).all()
+    wider = replace(estimate, confidence=0.99)
+    assert (wider.low < estimate.low).all()
+    assert (wider.high > estimate.high).all()
+
+
+def test_expected_error_uses_an_unbiased_sum_of_squares() -> None:
+    # 4,000 tables from one truth: the mean of the plug-in, before it is kept in range, is the truth (z at alpha 1e-3)
+    truth_rows = np.arange(24) * 20
+    n, m = int(truth_rows.sum()), 2000
+    mechanism = GammaDiagonal(cells=24, replacement=2**62)
+    design = Design(population=n, sample=m, mechanism=mechanism)
+    rng = np.random.default_rng(3)
+    sampled = rng.multivariate_hypergeometric(truth_rows, m, size=4000, method="marginals")
+    kept = rng.binomial(sampled, 0.75)
+    counts = kept + rng.multinomial(m - kept.sum(axis=1), np.full(24, 1 / 24))
+    values = np.array([Estimate(domain=DOMAIN, design=design, counts=row)._sum_of_squares for row in counts])
+    truth = float(((truth_rows / n) ** 2).sum())
+    assert abs(values.mean() - truth) / (values.std() / sqrt(4000)) < 3.29
+    assert make_estimate().root_mse == pytest.approx(
+        sqrt(total_variance(make_estimate()._sum_of_squares, make_estimate().design))
+    )
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (7, 1), (800, 800)])
+def test_extreme_designs_work(n: int, m: int) -> None:
+    estimate = make_estimate(n=n, m=m)
+    for values in (estimate.raw, estimate.projected, estimate.se, estimate.low, estimate.high):
+        assert np.isfinite(values).all()
+    assert estimate.root_mse > 0
+
+
+def test_counts_are_copied_and_cannot_be_changed() -> None:
+    counts = np.full(24, 10)
+    design = Design(population=240, sample=240, mechanism=GammaDiagonal(cells=24, replacement=2**62))
+    estimate = Estimate(domain=DOMAIN, design=design, counts=counts)
+    counts[0] = 99
+    assert estimate.counts[0] == 10
+    with pytest.raises(ValueError, match="read-only"):
+        estimate.counts[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "error"),
+    [
+        (np.full(24, 11), IntegrityError),
+        (np.array([250, -10] + [0] * 22), IntegrityError),
+        (np.full(12, 20), InvalidInputError),
+        (np.full((2, 12), 10), InvalidInputError),
+        (np.full(24, 10.0), InvalidInputError),
+    ],
+)
+def test_counts_that_are_not_the_release_are_refused(counts: NDArray[np.int64], error: type[Exception]) -> None:
+    design = Design(population=240, sample=240, mechanism=GammaDiagonal(cells=24, replacement=2**62))
+    with pytest.raises(error):
+        Estimate(domain=DOMAIN, design=design, counts=counts)
+
+
+def test_mechanism_of_another_table_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="a mechanism over 24 cells"):
+        replace(make_estimate(), design=make_estimate().design.marginal(12))
+
+
+@pytest.mark.parametrize("names", [[], ["a", "a"], ["z"]])
+def test_impossible_marginals_are_refused(names: list[str]) -> None:
+    with pytest.raises(InvalidInputError):
+        make_estimate().marginal(names)
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, float("nan")])
+def test_impossible_confidence_is_refused(confidence: float) -> None:
+    with pytest.raises(InvalidInputError, match="confidence"):
+        replace(make_estimate(), confidence=confidence)

@@ -1,0 +1,174 @@
+"""The test of independence keeps its level, has power, and is Pearson's where there is no noise."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binomtest, chi2_contingency, kstest
+
+from common.domain import Attribute, Domain
+from common.errors import InvalidInputError
+from common.mechanism import GammaDiagonal
+from researcher.estimation import Design, Estimate
+from researcher.independence import _null_variances, independence, null_covariance
+from researcher.uncertainty import covariance
+
+INDEPENDENT = np.outer([5, 3, 2], [4, 3, 2, 1]) * 200
+
+
+def make_domain(*sizes: int) -> Domain:
+    return Domain(
+        attributes=tuple(
+            Attribute(name=f"x{i}", categories=tuple(f"c{j}" for j in range(size))) for i, size in enumerate(sizes)
+        )
+    )
+
+
+def simulate(
+    table: NDArray[np.int64], m: int, replacement: int, rng: np.random.Generator, sizes: tuple[int, ...]
+) -> Estimate:
+    mechanism = GammaDiagonal(cells=table.size, replacement=replacement)
+    sampled = rng.multivariate_hypergeometric(table.reshape(-1), m, method="marginals")
+    kept = rng.binomial(sampled, float(mechanism.retention))
+    counts = kept + rng.multinomial(m - kept.sum(), np.full(table.size, 1 / table.size))
+    design = Design(population=int(table.sum()), sample=m, mechanism=mechanism)
+    return Estimate(domain=make_domain(*sizes), design=design, counts=counts)
+
+
+@pytest.mark.parametrize(("m", "replacement"), [(2000, 2**63), (20_000, 2**63), (20_000, 2**59)])
+def test_level_is_kept_under_independence(m: int, replacement: int) -> None:
+    rng = np.random.default_rng(11)
+    p_values = [
+        independence(simulate(INDEPENDENT, m, replacement, rng, (3, 4)), ["x0"], ["x1"]).p_value for _ in range(1500)
+    ]
+    rejected = sum(p < 0.05 for p in p_values)
+    assert binomtest(rejected, 1500, 0.05).pvalue > 1e-3
+    assert kstest(p_values, "uniform").pvalue > 1e-3
+
+
+def test_groups_keep_the_level_too() -> None:
+    rng = np.random.default_rng(12)
+    tests = [
+        independence(simulate(INDEPENDENT, 5000, 2**62, rng, (3, 2, 2)), ["x0"], ["x1", "x2"]) for _ in range(1000)
+    ]
+    assert {test.degrees for test in tests} == {6}
+    assert binomtest(sum(test.dependent for test in tests), 1000, 0.05).pvalue > 1e-3
+
+
+def test_dependence_is_found() -> None:
+    rng = np.random.default_rng(13)
+    table = INDEPENDENT + np.array([[600, -600, 0, 0], [-600, 600, 0, 0], [0, 0, 0, 0]])
+    found = [independence(simulate(table, 5000, 2**63, rng, (3, 4)), ["x0"], ["x1"]).dependent for _ in range(200)]
+    assert sum(found) >= 190
+
+
+def test_association_estimates_cramers_v() -> None:
+    rng = np.random.default_rng(14)
+    table = np.array([[6000, 2000], [2000, 6000]])  # V = 1/2
+    values = [independence(simulate(table, 8000, 2**62, rng, (2, 2)), ["x0"], ["x1"]).association for _ in range(400)]
+    assert np.mean(values) == pytest.approx(0.5, abs=0.005)
+    nothing = [
+        independence(simulate(INDEPENDENT, 2000, 2**63, rng, (3, 4)), ["x0"], ["x1"]).association for _ in range(400)
+    ]
+    assert np.median(nothing) < 0.05
+
+
+def test_without_noise_it_is_pearsons_test() -> None:
+    counts = np.array([[30, 14, 25], [41, 50, 22]])
+    design = Design(population=10**12, sample=int(counts.sum()), mechanism=GammaDiagonal(cells=6, replacement=1))
+    estimate = Estimate(domain=make_domain(2, 3), design=design, counts=counts.reshape(-1))
+    pearson = chi2_contingency(counts, correction=False)
+    ours = independence(estimate, ["x0"], ["x1"])
+    assert ours.statistic == pytest.approx(pearson.statistic, rel=1e-8)
+    assert ours.p_value == pytest.approx(pearson.pvalue, rel=1e-8)
+    assert ours.degrees == pearson.dof
+
+
+def test_sampling_most_of_the_population_makes_it_sharper() -> None:
+    counts = np.array([[30, 14, 25], [41, 50, 22]])
+    m = int(counts.sum())
+    mechanism = GammaDiagonal(cells=6, replacement=1)
+    statistics = [
+        independence(
+            Estimate(
+                domain=make_domain(2, 3),
+                design=Design(population=n, sample=m, mechanism=mechanism),
+                counts=counts.reshape(-1),
+            ),
+            ["x0"],
+            ["x1"],
+        ).statistic
+        for n in (10**12, 2 * m)
+    ]
+    assert statistics[1] / statistics[0] == pytest.approx((2 * m - 1) / m, rel=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 4), (5, 2)])
+def test_kronecker_form_is_the_dense_delta_method(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(15)
+    p, q = rng.dirichlet(np.ones(shape[0])), rng.dirichlet(np.ones(shape[1]))
+    mechanism = GammaDiagonal(cells=p.size * q.size, replacement=2**63)
+    design = Design(population=900, sample=400, mechanism=mechanism)
+    # d_ab = T_ab - T_a. T_.b differentiated entry by entry
+    jacobian = np.zeros((p.size, q.size, p.size, q.size))
+    for a, b, c, d in np.ndindex(jacobian.shape):
+        jacobian[a, b, c, d] = (a == c) * (b == d) - (a == c) * q[b] - (b == d) * p[a]
+    full = jacobian.reshape(p.size * q.size, -1)
+    dense = full @ covariance(np.outer(p, q).reshape(-1), design) @ full.T
+    kept = np.arange(dense.shape[0]).reshape(shape)[:-1, :-1].reshape(-1)
+    np.testing.assert_allclose(null_covariance(p, q, design), dense[np.ix_(kept, kept)], atol=1e-15)
+    np.testing.assert_allclose(_null_variances(p, q, design).reshape(-1), np.diagonal(dense), atol=1e-15)
+
+
+def test_order_of_the_attributes_does_not_matter() -> None:
+    estimate = simulate(INDEPENDENT, 5000, 2**63, np.random.default_rng(16), (3, 2, 2))
+    one = independence(estimate, ["x1"], ["x0"])
+    other = independence(estimate, ["x0"], ["x1"])
+    assert one.statistic == pytest.approx(other.statistic, rel=1e-9)
+    assert one.association == pytest.approx(other.association, abs=1e-9)
+
+
+def test_small_samples_are_named_as_such() -> None:
+    rng = np.random.default_rng(17)
+    few = independence(simulate(INDEPENDENT, 40, 2**62, rng, (3, 4)), ["x0"], ["x1"])
+    assert few.approximate
+    assert "Rough" in few.verdict
+    many = independence(simulate(INDEPENDENT, 20_000, 2**62, rng, (3, 4)), ["x0"], ["x1"])
+    assert not many.approximate
+    assert "Rough" not in many.verdict
+
+
+def test_verdict_says_what_was_found() -> None:
+    rng = np.random.default_rng(18)
+    table = np.array([[6000, 2000], [2000, 6000]])
+    assert "x0 against x1: dependent" in independence(simulate(table, 8000, 2**62, rng, (2, 2)), ["x0"], ["x1"]).verdict
+    calm = independence(simulate(INDEPENDENT, 9000, 2**62, rng, (3, 4)), ["x0"], ["x1"], level=1e-6)
+    assert "does not prove independence" in calm.verdict
+
+
+def test_impossible_tests_are_refused() -> None:
+    rng = np.random.default_rng(19)
+    estimate = simulate(INDEPENDENT, 5000, 2**62, rng, (3, 2, 2))
+    for left, right in ((["x0"], ["x0"]), (["x0", "x1"], ["x1"]), (["x0"], []), (["x0"], ["nobody"])):
+        with pytest.raises(InvalidInputError):
+            independence(estimate, left, right)
+    with pytest.raises(InvalidInputError, match="level"):
+        independence(estimate, ["x0"], ["x1"], level=5.0)
+    with pytest.raises(InvalidInputError, match="degrees of freedom"):
+        independence(simulate(INDEPENDENT, 5000, 2**62, rng, (12, 1)), ["x0"], ["x1"])
+
+
+@pytest.mark.parametrize("empty", [0, 1, 2])
+def test_category_that_nobody_has_is_refused_wherever_it_stands(empty: int) -> None:
+    counts = np.insert([[40, 60], [50, 50]], empty, 0, axis=1).reshape(-1)
+    design = Design(population=10**9, sample=200, mechanism=GammaDiagonal(cells=6, replacement=1))
+    estimate = Estimate(domain=make_domain(2, 3), design=design, counts=counts)
+    with pytest.raises(InvalidInputError, match="no spread"):
+        independence(estimate, ["x0"], ["x1"])
+
+
+def test_order_of_the_categories_does_not_matter() -> None:
+    estimate = simulate(INDEPENDENT, 5000, 2**63, np.random.default_rng(20), (3, 4))
+    shuffled = estimate.counts.reshape(3, 4)[np.ix_([2, 0, 1], [3, 1, 0, 2])].reshape(-1)
+    other = Estimate(domain=estimate.domain, design=estimate.design, counts=shuffled)
+    expected = independence(estimate, ["x0"], ["x1"]).statistic
+    assert independence(other, ["x0"], ["x1"]).statistic == pytest.approx(expected, rel=1e-9)

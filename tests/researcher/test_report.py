@@ -1,0 +1,218 @@
+"""The page stands alone, says which number is biased, and shows text as text whatever a category is called."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from common.domain import Attribute, Domain
+from common.errors import InvalidInputError
+from common.mechanism import GammaDiagonal
+from researcher.estimation import Design, Estimate
+from researcher.pictures import LABEL_LENGTH, cell_label, largest
+from researcher.report import ReportInput, render
+
+HOSTILE = ("<script>alert(1)</script>", "</style><b>", 'x" onload="y', "--><!--", "$\\frac{$", "日本 & co", 'id="c-x"')
+VOID = {"meta", "br", "hr", "img", "link"}
+
+
+def make_report(sizes: tuple[int, ...] = (3, 2, 2), *, hostile: bool = False) -> ReportInput:
+    rng = np.random.default_rng(5)
+    attributes = tuple(
+        Attribute(
+            name=f"attribute <u>{i}" if hostile else f"attribute {i}",
+            categories=tuple((HOSTILE[j] if hostile else f"value {j}") for j in range(size)),
+        )
+        for i, size in enumerate(sizes)
+    )
+    domain = Domain(attributes=attributes)
+    mechanism = GammaDiagonal(cells=domain.cells, replacement=2**62)
+    truth = rng.dirichlet(np.ones(domain.cells))
+    counts = rng.multinomial(2000, 0.75 * truth + 0.25 / domain.cells)
+    return ReportInput(
+        title="A <title> & more",
+        release_id="r-42 <u>",
+        estimate=Estimate(
+            domain=domain, design=Design(population=9000, sample=2000, mechanism=mechanism), counts=counts
+        ),
+        owners=tuple((a.name, "alice & sons") for a in attributes),
+        epsilon="1 (pure)",
+        scheme="without replacement",
+        pad="one-time pad",
+        dates=(("requested", "2026-01-02"),),
+        card=(("researcher", "<1, 0>"), ("server alone", "nothing")),
+        truth=truth,
+    )
+
+
+class Page(HTMLParser):
+    """Reads a page; keeps its text, its tags with attributes, and every tag that closes none."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.comments = 0
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def handle_comment(self, data: str) -> None:  # noqa: ARG002  the parser's name
+        self.comments += 1
+
+
+@pytest.mark.parametrize("hostile", [False, True])
+def test_page_is_well_formed_and_text_is_text(*, hostile: bool) -> None:
+    report = make_report((7, 2) if hostile else (3, 2, 2), hostile=hostile)
+    page = Page(render(report))
+    assert page.open == []
+    assert not {tag for tag, _ in page.tags} & {"script", "iframe", "object", "img", "link", "b", "foreignobject", "u"}
+    assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
+    assert page.comments == 0
+    for text in (
+        *report.estimate.domain.names,
+        *report.estimate.domain.attributes[0].categories,
+        "A <title> & more",
+        "alice & sons",
+        "<1, 0>",
+    ):
+        assert text in page.text
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    targets = {value for _, attributes in page.tags for name, value in attributes.items() if name.endswith("href")}
+    assert {target[1:] for target in targets if target} <= set(ids)
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    html = render(make_report())
+    page = Page(html)
+    for _, attributes in page.tags:
+        for name, value in attributes.items():
+            if name in {"src", "href", "xlink:href", "data", "action", "srcset"}:
+                assert value is not None
+                assert value.startswith("#")
+    assert not re.search(r"@import|url\((?!#)", html)
+
+
+def test_same_input_gives_the_same_bytes() -> None:
+    assert render(make_report()) == render(make_report())
+
+
+def test_it_says_what_was_released_and_which_number_is_biased() -> None:
+    text = Page(render(make_report())).text
+    for part in (
+        "r-42",
+        "9,000",
+        "2,000 (22.2% of n)",
+        "12 = 3 \N{MULTIPLICATION SIGN} 2 \N{MULTIPLICATION SIGN} 2",
+        "0.25",
+        "37",
+        "1 (pure)",
+        "2026-01-02",
+    ):
+        assert part in text
+    assert re.search(r"raw estimate takes the average.*?It is unbiased", text, re.DOTALL)
+    assert re.search(r"projected value.*?It is\s+biased", text, re.DOTALL)
+
+
+def test_numbers_of_the_cells_are_those_of_the_estimate() -> None:
+    report = make_report()
+    html = render(report)
+    last = html[html.index("<h2>All cells</h2>") :]
+    rows = re.findall(r"<tr>(<td.*?)</tr>", last)
+    assert len(rows) == 12
+    for cell, row in enumerate(rows):
+        fields = re.findall(r"<td[^>]*>(.*?)</td>", row)
+        assert tuple(fields[:3]) == report.estimate.domain.categories_of(cell)
+        numbers = [float(f.replace("\N{MINUS SIGN}", "-").rstrip("%")) for f in (fields[3], fields[4], fields[6])]
+        expected = [100 * float(v[cell]) for v in (report.estimate.raw, report.estimate.se, report.estimate.projected)]
+        assert numbers == pytest.approx(expected, abs=0.0051)
+        assert report.truth is not None
+        assert float(fields[8].rstrip("%")) == pytest.approx(100 * report.truth[cell], abs=0.0051)
+
+
+def test_truth_is_shown_only_where_it_is_known() -> None:
+    report = make_report()
+    assert "truth" in Page(render(report)).text.split("Estimates", 1)[1].split("One attribute", 1)[0]
+    hidden = Page(render(replace(report, truth=None))).text.split("Estimates", 1)[1]
+    assert "Long upright stroke" not in hidden
+    assert "<th class" in render(report)
+
+
+def test_large_tables_show_the_largest_cells_and_say_so() -> None:
+    report = make_report((40, 35))
+    text = Page(render(report)).text
+    assert "The 60 largest of 1,400 cells." in text
+    assert "The 1,000 largest of 1,400 cells." in text
+    assert text.count(" · ") == 60
+    # 60 labels in the picture of 1,400 cells; the largest estimate is among them
+    assert cell_label(report.estimate, int(report.estimate.raw.argmax())) in text
+
+
+def test_pair_of_the_heat_map_is_the_strongest_or_the_one_asked_for() -> None:
+    report = make_report()
+    asked = Page(render(replace(report, pair=("attribute 2", "attribute 0")))).text
+    assert "attribute 2 and attribute 0" in asked
+    assert "strongest estimated association" not in asked
+    rng = np.random.default_rng(2)
+    joint = np.einsum("a,bc->abc", [0.5, 0.3, 0.2], [[0.4, 0.1], [0.1, 0.4]]).reshape(-1)
+    dependent = replace(report.estimate, counts=rng.multinomial(2000, joint))
+    text = Page(render(replace(report, estimate=dependent))).text
+    assert "attribute 1 and attribute 2" in text
+    assert "strongest estimated association" in text
+
+
+def test_one_attribute_alone_needs_no_pairs() -> None:
+    text = Page(render(make_report((5,)))).text
+    assert "Which attributes depend" not in text
+    assert "All cells" in text
+
+
+def test_test_that_cannot_be_made_says_why() -> None:
+    text = Page(render(make_report((4, 1)))).text
+    assert "degrees of freedom" in text
+
+
+def test_labels_are_cut_where_they_are_longest() -> None:
+    attributes = (
+        Attribute(name="a", categories=("x" * 100, "short")),
+        Attribute(name="b", categories=("y" * 20,)),
+    )
+    mechanism = GammaDiagonal(cells=2, replacement=2**62)
+    design = Design(population=10, sample=4, mechanism=mechanism)
+    estimate = Estimate(domain=Domain(attributes=attributes), design=design, counts=np.array([3, 1]))
+    label = cell_label(estimate, 0)
+    assert len(label) == LABEL_LENGTH
+    assert label.endswith("… · " + "y" * 20)
+    assert cell_label(estimate, 1) == "short · " + "y" * 20
+
+
+def test_largest_keeps_the_order_of_the_table() -> None:
+    assert largest(np.array([0.1, 0.5, 0.2, 0.5, 0.0]), 3).tolist() == [1, 2, 3]
+
+
+def test_incomplete_reports_are_refused() -> None:
+    report = make_report()
+    with pytest.raises(InvalidInputError, match="no owner"):
+        replace(report, owners=(("attribute 0", "alice"),))
+    with pytest.raises(InvalidInputError, match="same cells"):
+        replace(report, truth=np.full(3, 1 / 3))
+    for pair in (("attribute 0", "attribute 0"), ("attribute 0", "nobody")):
+        with pytest.raises(InvalidInputError, match="two different attributes"):
+            replace(report, pair=pair)

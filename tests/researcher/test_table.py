@@ -1,0 +1,117 @@
+"""A result survives every file kind, keeps its categories, and never loses an attribute to a statistic's name."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from common.domain import Attribute, Domain
+from common.errors import InvalidInputError
+from common.mechanism import GammaDiagonal
+from researcher.estimation import Design, Estimate
+from researcher.table import statistics, to_frame, to_records, write
+
+COUNTS = np.array([40, 10, 5, 25, 15, 5])
+NUMBERS = ["count", "estimate", "se", "low", "high", "projected"]
+ROWS = ["estimate_rows", "se_rows", "low_rows", "high_rows"]
+
+
+def make_estimate(first: str = "smoker", second: str = "town") -> Estimate:
+    domain = Domain(
+        attributes=(
+            Attribute(name=first, categories=("yes", "no")),
+            Attribute(name=second, categories=("Zürich", 'a "quoted", one', "b\nc")),
+        )
+    )
+    design = Design(population=1000, sample=100, mechanism=GammaDiagonal(cells=6, replacement=2**62))
+    return Estimate(domain=domain, design=design, counts=COUNTS)
+
+
+def test_frame_has_one_row_a_cell_in_c_order() -> None:
+    estimate = make_estimate()
+    frame = to_frame(estimate)
+    assert list(frame.columns) == ["smoker", "town", *NUMBERS, *ROWS]
+    assert [tuple(row) for row in frame[["smoker", "town"]].to_numpy()] == [
+        estimate.domain.categories_of(cell) for cell in range(6)
+    ]
+    np.testing.assert_array_equal(frame["count"], COUNTS)
+    np.testing.assert_array_equal(frame["estimate"], estimate.raw)
+    np.testing.assert_allclose(frame["estimate_rows"], 1000 * estimate.raw)
+    assert frame["estimate_rows"].sum() == pytest.approx(1000)
+
+
+def test_attributes_are_ordered_categoricals_of_the_study() -> None:
+    frame = to_frame(make_estimate())
+    dtype = frame["town"].dtype
+    assert isinstance(dtype, pd.CategoricalDtype)
+    assert dtype.ordered
+    assert list(dtype.categories) == ["Zürich", 'a "quoted", one', "b\nc"]
+
+
+def test_truth_stands_beside_the_estimate() -> None:
+    truth = np.full(6, 1 / 6)
+    frame = to_frame(make_estimate(), truth)
+    np.testing.assert_array_equal(frame["truth"], truth)
+    assert to_records(make_estimate(), truth)[0]["truth"] == pytest.approx(1 / 6)
+    assert "truth" not in statistics(make_estimate())
+    with pytest.raises(InvalidInputError, match="same cells"):
+        to_frame(make_estimate(), np.full(5, 0.2))
+
+
+@pytest.mark.parametrize(
+    ("names", "columns"),
+    [
+        (("count", "se"), ["count_", "se_"]),
+        (("count", "count_"), ["count__", "count_"]),
+        (("count_", "count"), ["count_", "count__"]),
+        (("estimate_rows", "town"), ["estimate_rows_", "town"]),
+    ],
+)
+def test_attribute_named_like_a_statistic_keeps_a_column_of_its_own(names: tuple[str, str], columns: list[str]) -> None:
+    frame = to_frame(make_estimate(*names))
+    assert list(frame.columns) == [*columns, *NUMBERS, *ROWS]
+    np.testing.assert_array_equal(frame["count"], COUNTS)
+
+
+def test_records_are_plain_and_complete() -> None:
+    estimate = make_estimate()
+    records = json.loads(json.dumps(to_records(estimate)))
+    assert len(records) == 6
+    assert records[4]["cell"] == {"smoker": "no", "town": 'a "quoted", one'}
+    assert records[4]["count"] == 15
+    assert records[4]["estimate"] == estimate.raw[4]
+    assert set(records[4]) == {"cell", *NUMBERS, *ROWS}
+
+
+def test_parquet_keeps_everything(tmp_path: Path) -> None:
+    frame = to_frame(make_estimate())
+    write(frame, tmp_path / "result.parquet")
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "result.parquet"), frame)
+
+
+def test_csv_and_json_keep_every_digit(tmp_path: Path) -> None:
+    frame = to_frame(make_estimate())
+    write(frame, tmp_path / "result.CSV")
+    write(frame, tmp_path / "result.json")
+    plain = frame.astype({"smoker": str, "town": str})
+    read = pd.read_csv(tmp_path / "result.CSV")
+    pd.testing.assert_frame_equal(read, plain, check_exact=True)
+    rows = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    pd.testing.assert_frame_equal(pd.DataFrame(rows), plain, check_exact=True)
+
+
+@pytest.mark.parametrize("name", ["result.xlsx", "result", "result.csv.gz"])
+def test_other_suffixes_are_refused_by_name(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"\.csv, \.parquet, \.json"):
+        write(to_frame(make_estimate()), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "json"])
+def test_place_that_cannot_be_written_is_named(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / "missing" / f"result.{suffix}"
+    with pytest.raises(InvalidInputError, match="cannot be written") as refusal:
+        write(to_frame(make_estimate()), path)
+    assert refusal.value.where == str(path)
