@@ -1,10 +1,13 @@
 """Pads over a whole column: encryption and decryption. The server never imports this module."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from common.domain import Symbols, symbol_dtype
+from common.errors import InvalidInputError
 from common.randomness import ByteSource
-from common.symbols import add, chunks, fill_uniform, subtract
+from common.symbols import CHUNK, add, check_symbols, chunks, fill_uniform, subtract
 
 PAD = 0
 """Label of the pad under an attribute's key."""

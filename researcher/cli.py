@@ -302,10 +302,8 @@ def _status_dict(status: "Status") -> dict[str, object]:
 
 
 def _status_text(status: "Status") -> str:
-    lines = [
-        (        f"{status.release_id}  {status.label or '-'}  {status.state.value}"
-        f"  {', '.join(status.attributes)} at epsilon {status.epsilon}"
-    ]
+    asked = f"{', '.join(status.attributes)} at epsilon {status.epsilon}"
+    lines = [f"{status.release_id}  {status.label or '-'}  {status.state.value}  {asked}"]
     if status.failure:
         lines.append(f"  {status.failure}")
     lines.extend(

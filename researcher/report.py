@@ -147,7 +147,7 @@ def _how_to_read(report: ReportInput) -> str:
     return (
         f'<div class="read"><p>The server replaced some rows by random ones before anybody could read them. The '
         f"<strong>raw estimate</strong> takes the average effect of that out again. It is <strong>unbiased</strong>: "
-        f"too high as often as too low, sums of cells are unbiased too, and a small share may come out negative. Use "
+        f"over many releases its errors cancel, in sums of cells too. A small share may come out negative. Use "
         f"it for sums, differences and tests.</p>\n"
         f"<p>The <strong>projected</strong> value belongs to the nearest table without negative shares. It is "
         f"<strong>biased</strong>, small cells in particular, but never farther from the truth over all cells "

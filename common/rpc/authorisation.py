@@ -22,7 +22,7 @@ import grpc
 from google.protobuf.descriptor_pool import Default
 from google.protobuf.message import DecodeError
 
-from common.errors import DeniedError, InvalidInputError, UnavailableError, VeiltabError
+from common.errors import DeniedError, InvalidInputError, NotFoundError, NotReadyError, UnavailableError, VeiltabError
 from common.identity import Clock, Party, PartyCertificate, Role, party_of_certificate, utc_now
 from common.rpc.status import abort, incident
 from veiltab.v1 import access_pb2
@@ -191,7 +191,9 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
     @staticmethod
     async def _refuse(method: str, party: Party | None, context: Context, error: VeiltabError) -> None:
         """Log a refusal and end the call with it."""
-        _log.warning("%s refused to %s: %s: %s", method, party.uri if party else "?", error.reason, error.problem)
+        # What is not there yet is asked for again and again in the course of a release.
+        level = logging.INFO if isinstance(error, NotReadyError | NotFoundError) else logging.WARNING
+        _log.log(level, "%s refused to %s: %s: %s", method, party.uri if party else "?", error.reason, error.problem)
         await abort(context, error)
 
     @contextmanager

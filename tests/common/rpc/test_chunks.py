@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from itertools import permutations
 from pathlib import Path
@@ -128,6 +129,18 @@ BROKEN = {
 def test_a_broken_stream_is_refused(case: str) -> None:
     with pytest.raises(IntegrityError):
         read(BROKEN[case])
+
+
+def test_nothing_past_the_total_is_handed_on() -> None:
+    async def scenario() -> list[bytes]:
+        seen = []
+        stream = received(streamed(responses(total=len(WHOLE) - 1)), offset=0, peer="server cloud")
+        with suppress(IntegrityError):
+            seen += [await anext(stream) for _ in range(2)]
+            seen += [await anext(stream)]
+        return seen
+
+    assert asyncio.run(scenario()) == [b"first", b"second"]
 
 
 def test_only_the_right_order_is_accepted() -> None:

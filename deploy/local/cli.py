@@ -1,0 +1,171 @@
+"""`veiltab demo`: the whole system on this machine."""
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from common.cli import EXIT_CODES, emit, json_option, note
+from common.errors import InvalidInputError
+from common.privacy.rounding import parse_epsilon
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from deploy.local.demo import DemoResult, Outcome
+
+
+@click.command(epilog=f"Example: veiltab demo --curators 3 --pad otp --epsilon 0.5\n{EXIT_CODES}")
+@click.option("--curators", type=click.IntRange(2, 3), default=2, show_default=True, help="How many split the table.")
+@click.option("--epsilon", default="1", show_default=True, help="Pure epsilon of the release, in nats.")
+@click.option("--pad", type=click.Choice(["chacha20", "otp"]), default="chacha20", show_default=True)
+@click.option("--sampling", type=click.Choice(["seed", "indices"]), default="seed", show_default=True)
+@click.option(
+    "--grant",
+    type=click.Choice(["full", "partial"]),
+    default="full",
+    show_default=True,
+    help="partial: also a second researcher, whom only the first curator grants anything.",
+)
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="CSV ...",
+    type=click.Path(path_type=Path),
+    help="Your own tables, one a curator, with exactly one column in common: the id.",
+)
+@click.argument("more_tables", nargs=-1, type=click.Path(path_type=Path), metavar="")
+@click.option("--out", type=click.Path(path_type=Path), help="New folder for all that is made; by default named here.")
+@json_option
+def demo(  # noqa: PLR0913, PLR0917 - one argument an option
+    curators: int,
+    epsilon: str,
+    pad: str,
+    sampling: str,
+    grant: str,
+    tables: tuple[Path, ...],
+    more_tables: tuple[Path, ...],
+    out: Path | None,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Run a whole release here: every party a process, over real TLS, on the census of the paper.
+
+    Alice holds education and sex of 45,222 people, Bob marital status and salary. The result stands beside the truth.
+    """
+    from deploy.local.demo import DemoOptions, run_demo  # noqa: PLC0415 - --help stays light
+
+    if more_tables and not tables:
+        raise InvalidInputError("tables are given without --table", remedy="Write: veiltab demo --table a.csv b.csv")
+    options = DemoOptions(
+        out=out or Path(f"veiltab-demo-{datetime.now(UTC):%Y%m%d-%H%M%S}"),
+        curators=curators,
+        epsilon=parse_epsilon(epsilon),
+        pad=pad,
+        sampling=sampling,
+        tables=(*tables, *more_tables),
+        partial=grant == "partial",
+    )
+    result = run_demo(options, note)
+    if as_json:
+        emit(as_json, _as_dict(result), "")
+    else:
+        _print(result, options.out)
+
+
+def _as_dict(result: "DemoResult") -> dict[str, object]:
+    first = _outcome_dict(result.outcomes[0])
+    return {
+        "parties": result.parties,
+        **first,
+        "seconds": {**result.seconds, **result.outcomes[0].status.seconds},
+        "seen": result.seen,
+        "report": result.report,
+        "others": [_outcome_dict(outcome) for outcome in result.outcomes[1:]],
+    }
+
+
+def _outcome_dict(outcome: "Outcome") -> dict[str, object]:
+    from researcher.table import to_records  # noqa: PLC0415 - pandas is slow to load
+
+    spec = outcome.spec
+    return {
+        "researcher": outcome.researcher,
+        "granted": list(outcome.status.granted),
+        "release": {
+            "id": spec.release_id,
+            "n": spec.population,
+            "m": spec.sample,
+            "cells": spec.cells,
+            "gamma": spec.mechanism.gamma,
+            "replacement_probability": spec.replacement / 2**64,
+            "epsilon": spec.guaranteed_epsilon,
+            "scheme": spec.scheme,
+            "sampling": spec.sampling.value,
+            "pad": spec.pad.value,
+            "card": [list(row) for row in spec.card.rows()],
+        },
+        "cells": to_records(outcome.estimate, outcome.fractions),
+        "l2_error": outcome.l2_error,
+        "expected_root_mse": outcome.expected_root_mse,
+        "seconds": outcome.status.seconds,
+        "bytes": outcome.status.bytes,
+    }
+
+
+def _print(result: "DemoResult", out: Path) -> None:
+    from rich.console import Console  # noqa: PLC0415 - --help stays light
+
+    # Piped output has no width of its own; the rows of a table should stay on their lines.
+    console = Console(width=None if sys.stdout.isatty() else 110)
+    _print_table(console, "What each party saw", ("party", "what it saw"), list(result.seen.items()))
+    for outcome in result.outcomes:
+        _print_outcome(console, outcome)
+    first = result.outcomes[0].status
+    seconds = {**result.seconds, **dict(sorted(first.seconds.items()))}
+    _print_table(console, "Seconds", ("step", "seconds"), [(step, f"{taken:.3f}") for step, taken in seconds.items()])
+    console.print(f"Report with pictures: {result.report}")
+    console.print(f"Study file, certificates, tables, states and logs: {out}/")
+
+
+def _print_outcome(console: "Console", outcome: "Outcome") -> None:
+    spec, estimate = outcome.spec, outcome.estimate
+    rows = [
+        (
+            ", ".join(estimate.domain.categories_of(cell)),
+            f"{estimate.raw[cell]:.4f}",
+            f"{estimate.low[cell]:.4f} to {estimate.high[cell]:.4f}",
+            f"{estimate.projected[cell]:.4f}",
+            f"{truth:.4f}",
+        )
+        for cell, truth in enumerate(outcome.fractions)
+    ]
+    title = (
+        f"{outcome.researcher}: {', '.join(estimate.domain.names)} (n = {spec.population}, m = {spec.sample},"
+        f" K = {estimate.domain.cells}, gamma = {float(spec.mechanism.gamma):.3f})"
+    )
+    _print_table(console, title, ("cell", "estimate", "95% interval", "projected", "truth"), rows)
+    console.print(
+        f"Error of the joint distribution: {outcome.l2_error:.5f}"
+        f" (expected root mean square: {outcome.expected_root_mse:.5f})\n"
+    )
+    _print_table(console, "Epsilon card", ("adversary", "faces"), spec.card.rows())
+    sent = [(link, f"{count:,}") for link, count in sorted(outcome.status.bytes.items())]
+    _print_table(console, "Bytes of columns and keys", ("link", "bytes"), sent)
+
+
+def _print_table(console: "Console", title: str, headings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
+    from rich import box  # noqa: PLC0415 - --help stays light
+    from rich.markup import escape  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, heading in enumerate(headings):
+        numeric = bool(rows) and rows[0][number].replace(".", "").replace(",", "").lstrip("-")[:1].isdigit()
+        table.add_column(heading, justify="right" if numeric and number else "left", no_wrap=numeric)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print(table)

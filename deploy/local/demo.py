@@ -1,0 +1,248 @@
+"""A whole release on this machine: every party a process of its own, real TLS, and the truth to compare with."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.domain import symbol_dtype
+from common.errors import InvalidInputError
+from common.identity import Role
+from common.planning import mean_squared_error
+from common.release import Pad, ReleaseSpec, Sampling
+from common.study import study_from_bytes
+from deploy.local.own_tables import own_tables, study_text
+from deploy.local.processes import LocalStudy, free_ports
+from deploy.pki import init_pki
+from deploy.studies import adult_tables
+from researcher.client import Client, Status
+from researcher.estimation import Estimate
+
+RESEARCHER = "rosa"
+PARTIAL_RESEARCHER = "rita"
+_SERVER = "cloud"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions:
+    """What the demonstration shows.
+
+    Args:
+        out: folder for everything it makes; it must not exist or be empty.
+        curators: 2 or 3, for the Adult table.
+        epsilon: pure epsilon of the release, nats.
+        pad: "chacha20" or "otp".
+        sampling: "seed" or "indices".
+        tables: one's own CSV files instead of Adult, one a curator.
+        partial: also run a release for a second researcher whom only the first curator grants anything.
+    """
+
+    out: Path
+    curators: int = 2
+    epsilon: Decimal = Decimal(1)
+    pad: str = "chacha20"
+    sampling: str = "seed"
+    tables: tuple[Path, ...] = ()
+    partial: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrueTable:
+    """The true joint counts, one axis an attribute."""
+
+    names: tuple[str, ...]
+    counts: NDArray[np.int64]
+
+    def marginal(self, names: tuple[str, ...]) -> NDArray[np.int64]:
+        """Return the counts of some attributes' cells, in study order."""
+        others = tuple(axis for axis, name in enumerate(self.names) if name not in names)
+        summed: NDArray[np.int64] = self.counts.sum(axis=others)
+        return summed.reshape(-1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """One release's result beside the truth.
+
+    Args:
+        researcher: who asked.
+        status: what was released, how long the steps took, what went over each link.
+        estimate: the estimated joint distribution.
+        truth: (K,) true counts of the estimate's cells.
+    """
+
+    researcher: str
+    status: Status
+    estimate: Estimate
+    truth: NDArray[np.int64]
+
+    @property
+    def spec(self) -> ReleaseSpec:
+        """The release's public description."""
+        if self.status.spec is None:
+            raise InvalidInputError("the release is not ready")
+        return self.status.spec
+
+    @property
+    def fractions(self) -> NDArray[np.float64]:
+        """True fractions of the cells."""
+        fractions: NDArray[np.float64] = self.truth / self.truth.sum()
+        return fractions
+
+    @property
+    def l2_error(self) -> float:
+        """Euclidean distance of the unbiased estimate from the truth."""
+        return float(np.linalg.norm(self.estimate.raw - self.fractions))
+
+    @property
+    def expected_root_mse(self) -> float:
+        """What that distance's root mean square is expected to be, from the closed form at the true table."""
+        return float(
+            np.sqrt(
+                mean_squared_error(
+                    population=self.spec.population,
+                    sample=self.spec.sample,
+                    cells=self.estimate.domain.cells,
+                    gamma=float(self.estimate.design.mechanism.gamma),
+                    sum_of_squares=float(np.sum(self.fractions**2)),
+                )
+            )
+        )
+
+
+@dataclass(kw_only=True)
+class DemoResult:
+    """Everything the demonstration shows."""
+
+    parties: list[dict[str, Any]] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    seen: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    report: Path = Path()
+
+
+def run_demo(options: DemoOptions, say: Callable[[str], None]) -> DemoResult:
+    """Make the study, start every party, run the release, and compare with the truth.
+
+    Args:
+        options: what to show.
+        say: told what is going on.
+
+    Raises:
+        VeiltabError: as the parties refused.
+    """
+    result = DemoResult()
+    began = time.monotonic()
+    local, truth = _prepare(options, say)
+    result.seconds["prepare tables and certificates"] = time.monotonic() - began
+    with local:
+        say("starting every party as a process of its own, under mutual TLS")
+        began = time.monotonic()
+        pids = local.start_all()
+        result.parties = [{"role": role.value, "name": name, "pid": pid} for (role, name), pid in pids.items()]
+        result.seconds["start the parties"] = time.monotonic() - began
+        result.outcomes.append(_release(local, RESEARCHER, truth, options, say))
+        if options.partial:
+            result.outcomes.append(_release(local, PARTIAL_RESEARCHER, truth, options, say))
+        result.seen = _what_each_saw(local, result.outcomes[0])
+    result.report = _write_report(local, result.outcomes[0], options.out)
+    return result
+
+
+def _prepare(options: DemoOptions, say: Callable[[str], None]) -> tuple[LocalStudy, TrueTable]:
+    if options.out.exists() and any(options.out.iterdir()):
+        raise InvalidInputError("this folder is not empty", where=str(options.out), remedy="Name another one.")
+    (options.out / "tables").mkdir(parents=True)
+    budget = max(Decimal(4), 2 * options.epsilon)
+    if options.tables:
+        own = own_tables(options.tables)
+        curators, paths = list(own.paths), own.paths
+        text = study_text(own, _endpoints(curators), str(budget)).encode()
+        counts = own.truth()
+    else:
+        curators = ["alice", "bob", "carol"][: options.curators]
+        text = adult_tables.adult_study(curators=options.curators, endpoints=_endpoints(curators), epsilon=budget)
+        say("writing the Adult tables: 45,222 people whom every curator holds, and some whom one holds alone")
+        paths = adult_tables.write_tables(options.out / "tables", adult_tables.assignment(options.curators))
+        counts = adult_tables.truth()
+    (options.out / "study.toml").write_bytes(text)
+    study = study_from_bytes(text, "study.toml")
+    init_pki(study, options.out / "pki")
+    policies = {}
+    for name in curators:
+        policies[name] = options.out / f"policy-{name}.toml"
+        denial = f'[[rule]]\nresearcher = "{PARTIAL_RESEARCHER}"\ndecision = "deny"\n\n' if name != curators[0] else ""
+        policies[name].write_text(f'{denial}[[rule]]\ndecision = "approve"\n', "utf-8")
+    domain = study.domain(rule.name for rule in study.attributes)
+    table = TrueTable(names=domain.names, counts=counts.reshape(domain.shape))
+    return LocalStudy(folder=options.out, tables=paths, policies=policies), table
+
+
+def _endpoints(curators: list[str]) -> dict[str, str]:
+    names = [*curators, _SERVER, RESEARCHER, PARTIAL_RESEARCHER]
+    return {name: f"localhost:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
+
+
+def _release(
+    local: LocalStudy, researcher: str, truth: TrueTable, options: DemoOptions, say: Callable[[str], None]
+) -> Outcome:
+    say(f"{researcher} asks for {', '.join(truth.names)} at epsilon {options.epsilon}")
+    identity = local.identity_folder(Role.RESEARCHER, researcher)
+    with Client(local.study_path, identity=identity, name=researcher) as client:
+        release = client.request(
+            truth.names,
+            epsilon=str(options.epsilon),
+            purpose="demonstration",
+            partial=researcher == PARTIAL_RESEARCHER,
+            sampling=Sampling(options.sampling),
+            pad=Pad(options.pad),
+        )
+        status = release.wait(600, _progress(say))
+        estimate = release.estimate()
+    return Outcome(researcher=researcher, status=status, estimate=estimate, truth=truth.marginal(estimate.domain.names))
+
+
+def _progress(say: Callable[[str], None]) -> Callable[[Status], None]:
+    last = ""
+
+    def watch(status: Status) -> None:
+        nonlocal last
+        if status.state.value != last:
+            last = status.state.value
+            say(f"  the release is {last}")
+
+    return watch
+
+
+def _what_each_saw(local: LocalStudy, outcome: Outcome) -> dict[str, str]:
+    """Return what each party has of the release's first rows, as text."""
+    spec = outcome.spec
+    seen = {}
+    for curator in local.study.curators:
+        names = [column.attribute for column in spec.columns_of(curator.name)]
+        head = local.tables[curator.name].read_text("utf-8").splitlines()[1:4]
+        seen[f"curator {curator.name}"] = f"its own table ({', '.join(names)}), such as {' | '.join(head)}"
+    published = local.state_folder(Role.SERVER, local.study.server.name) / "releases" / spec.release_id / "published"
+    columns = [np.fromfile(published / c.attribute, symbol_dtype(c.size), count=8).tolist() for c in spec.columns]
+    ciphertext = "; ".join(f"{c.attribute} {symbols}" for c, symbols in zip(spec.columns, columns, strict=True))
+    seen[f"server {local.study.server.name}"] = f"m = {spec.sample} rows of padded symbols: {ciphertext} ..."
+    identity = local.identity_folder(Role.RESEARCHER, outcome.researcher)
+    with Client(local.study_path, identity=identity, name=outcome.researcher) as client:
+        rows = client.release(spec.release_id).rows().head(3)
+    noisy = " | ".join(", ".join(map(str, row)) for row in rows.itertuples(index=False))
+    share = 1 - spec.replacement / 2**64
+    seen[f"researcher {outcome.researcher}"] = f"noisy rows, {share:.0%} of them true and nobody knows which: {noisy}"
+    return seen
+
+
+def _write_report(local: LocalStudy, outcome: Outcome, out: Path) -> Path:
+    from researcher.presentation import report_page  # noqa: PLC0415 - matplotlib is slow to load
+
+    path = out / "report.html"
+    path.write_text(report_page(local.study, outcome.status, outcome.estimate, outcome.fractions), "utf-8")
+    return path

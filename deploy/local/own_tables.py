@@ -1,0 +1,136 @@
+"""A study made from tables as they are, for a demonstration: one curator a CSV file, categories as they occur.
+
+A real study lists its categories beforehand: taking them from the data tells which values occur.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from common.errors import InvalidInputError
+
+NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
+_MOST_CATEGORIES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTables:
+    """Tables of one's own, and what a study says of them.
+
+    Args:
+        id_column: the column that all tables share.
+        categories: attribute -> its categories, in order of the tables and their columns.
+        owners: attribute -> curator.
+        paths: curator -> table.
+    """
+
+    id_column: str
+    categories: dict[str, tuple[str, ...]]
+    owners: dict[str, str]
+    paths: dict[str, Path]
+
+    def truth(self) -> NDArray[np.int64]:
+        """Return the counts of the common respondents' cells, in C order of the attributes."""
+        first, *others = (_read(path) for path in self.paths.values())
+        joined = first
+        for table in others:
+            joined = joined.join(table, self.id_column, join_type="inner")
+        shape = tuple(len(values) for values in self.categories.values())
+        index = np.zeros(joined.num_rows, np.int64)
+        for name, values in self.categories.items():
+            symbols = pc.index_in(joined[name], pa.array(values)).to_numpy().astype(np.int64)
+            index = index * len(values) + symbols
+        counts: NDArray[np.int64] = np.bincount(index, minlength=int(np.prod(shape))).astype(np.int64)
+        return counts
+
+
+def own_tables(files: Sequence[Path]) -> OwnTables:
+    """Look at two or more CSV files with one column in common, the id.
+
+    Raises:
+        InvalidInputError: they cannot be read, share no column or several, or have too many different values.
+    """
+    if not 2 <= len(files) <= len(NAMES):
+        raise InvalidInputError(f"a demonstration takes 2 to {len(NAMES)} tables, not {len(files)}", where="--table")
+    tables = {name: _read(path) for name, path in zip(NAMES, files, strict=False)}
+    shared = set.intersection(*(set(table.column_names) for table in tables.values()))
+    if len(shared) != 1:
+        raise InvalidInputError(
+            "the tables must share exactly one column, the id", where="--table", remedy=f"They share: {sorted(shared)}."
+        )
+    (id_column,) = shared
+    categories: dict[str, tuple[str, ...]] = {}
+    owners: dict[str, str] = {}
+    for name, table in tables.items():
+        for column in table.column_names:
+            if column == id_column:
+                continue
+            if column in categories:
+                raise InvalidInputError(f"two tables have a column {column!r}", where="--table")
+            categories[column] = _categories(table[column], column)
+            owners[column] = name
+    if not categories:
+        raise InvalidInputError("the tables have no column but the id", where="--table")
+    return OwnTables(
+        id_column=id_column, categories=categories, owners=owners, paths=dict(zip(NAMES, files, strict=False))
+    )
+
+
+def _categories(column: pa.ChunkedArray, name: str) -> tuple[str, ...]:
+    values = tuple(sorted(pc.unique(column).to_pylist()))
+    if not 2 <= len(values) <= _MOST_CATEGORIES or "" in values:
+        raise InvalidInputError(
+            f"column {name!r} has {len(values)} different values, or empty ones",
+            where="--table",
+            remedy=f"The demonstration takes 2 to {_MOST_CATEGORIES}; a study file recodes, bins and drops.",
+        )
+    return values
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        names = pa.csv.open_csv(path).schema.names
+        options = pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
+        table = pa.csv.read_csv(path, convert_options=options)
+    except (OSError, pa.ArrowInvalid, UnicodeDecodeError) as error:
+        raise InvalidInputError("the table cannot be read as CSV", where=str(path)) from error
+    trimmed = [pc.utf8_trim_whitespace(column) for column in table.columns]
+    return pa.table(trimmed, names=[name.strip() for name in table.column_names])
+
+
+def study_text(tables: OwnTables, endpoints: dict[str, str], budget: str) -> str:
+    """Return the study file of one's own tables."""
+    lines = [
+        '[study]\nid = "demo"\ntitle = "Your tables"\nminimum_population = 2\nmaximum_cells = 4194304',
+        f"[budget]\nepsilon = {budget}",
+        f'[server]\nname = "cloud"\nendpoint = "{endpoints["cloud"]}"',
+    ]
+    lines += [
+        f'[[curator]]\nname = "{name}"\nendpoint = "{endpoints[name]}"\nid_columns = [{_quoted(tables.id_column)}]\n'
+        'normalise = ["strip"]'
+        for name in tables.paths
+    ]
+    lines += [f'[[researcher]]\nname = "{name}"\nendpoint = "{endpoints[name]}"' for name in ("rosa", "rita")]
+    lines += [
+        f'[[attribute]]\nname = "{attribute_name(column)}"\nowner = "{tables.owners[column]}"\n'
+        f"column = {_quoted(column)}\ncategories = [{', '.join(map(_quoted, values))}]\nmissing_values = []"
+        for column, values in tables.categories.items()
+    ]
+    return "\n\n".join(lines) + "\n"
+
+
+def attribute_name(column: str) -> str:
+    """Return a column's name as a study may call it."""
+    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in column.lower()).strip("-")
+    return name[:40] or "attribute"
+
+
+def _quoted(text: str) -> str:
+    escaped = "".join(f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else c for c in text)
+    return '"' + escaped.replace("\\u", "\0").replace("\\", "\\\\").replace('"', '\\"').replace("\0", "\\u") + '"'
