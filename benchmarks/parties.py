@@ -1,0 +1,157 @@
+"""A study's processes while they are measured: what each spends, stage by stage."""
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+from benchmarks.made_tables import CATEGORIES, ID, OWNERS
+from common.identity import Role
+from common.release import ReleaseSpec
+from common.study import study_from_bytes
+from deploy.local.processes import LocalStudy, free_ports
+from deploy.pki import init_pki
+from researcher.client import Client
+
+_SERVER, _RESEARCHER = "cloud", "rosa"
+_PATIENCE = 900.0
+_LOOK_AGAIN = 0.02
+_IDLE_SECONDS = 10.0
+
+
+@dataclass(kw_only=True)
+class Spent:
+    """What a stage took: wall seconds, and CPU seconds by process."""
+
+    wall: float = 0.0
+    cpu: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def total(self) -> float:
+        """CPU seconds of all processes."""
+        return sum(self.cpu.values())
+
+
+class Parties:
+    """Two curators, a server, a researcher's service and, in this process, the researcher's client.
+
+    Args:
+        folder: new folder for study, certificates, states and logs.
+        tables: curator -> table.
+    """
+
+    def __init__(self, folder: Path, tables: dict[str, Path]) -> None:
+        folder.mkdir()
+        ports = free_ports(len(OWNERS) + 2)
+        endpoints = dict(zip((*OWNERS, _SERVER, _RESEARCHER), (f"localhost:{port}" for port in ports), strict=True))
+        text = _study(endpoints)
+        (folder / "study.toml").write_text(text, "utf-8")
+        init_pki(study_from_bytes(text.encode(), "study.toml"), folder / "pki")
+        policy = folder / "policy.toml"
+        policy.write_text('[[rule]]\ndecision = "approve"\n', "utf-8")
+        self._local = LocalStudy(folder=folder, tables=tables, policies=dict.fromkeys(tables, policy))
+        self._processes: dict[str, psutil.Process] = {}
+
+    def __enter__(self) -> Self:
+        """Return the parties."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop every process."""
+        self._local.stop()
+
+    def load(self) -> Spent:
+        """Start every process, and wait until it has loaded what it needs and serves."""
+        with self._measured() as spent:
+            for role, name in self._local.parties:
+                self._processes[name] = psutil.Process(self._local.start(role, name))
+            self._wait(lambda: all("serves on port" in self._log(*party) for party in self._local.parties))
+        return spent
+
+    def align(self) -> Spent:
+        """Wait until the curators have aligned their tables."""
+        with self._measured() as spent:
+            self._wait(lambda: all(self._aligned(owner) for owner in OWNERS))
+        return spent
+
+    def release(self, sample: int | None) -> tuple[ReleaseSpec, Spent]:
+        """Run a release of all attributes, from the request to the estimate."""
+        identity = self._local.identity_folder(Role.RESEARCHER, _RESEARCHER)
+        with Client(self._local.study_path, identity=identity, name=_RESEARCHER) as client, self._measured() as spent:
+            release = client.request(tuple(CATEGORIES), epsilon="1", purpose="benchmark", sample=sample)
+            spec = release.wait(_PATIENCE).spec
+            release.estimate()
+        if spec is None:
+            raise AssertionError("a finished release has no spec")
+        return spec, spent
+
+    def idle(self) -> dict[str, float]:
+        """Return each process's CPU share over some seconds without work."""
+        time.sleep(_IDLE_SECONDS / 2)
+        before = self._cpu()
+        time.sleep(_IDLE_SECONDS)
+        now = self._cpu()
+        return {name: (now[name] - before[name]) / _IDLE_SECONDS for name in self._processes}
+
+    def peaks(self) -> dict[str, int]:
+        """Return the most resident memory that each process ever had, in bytes."""
+        return {name: _peak(process.pid) for name, process in self._processes.items()}
+
+    @contextmanager
+    def _measured(self) -> Iterator[Spent]:
+        spent, began, before = Spent(), time.monotonic(), self._cpu()
+        yield spent
+        spent.wall = time.monotonic() - began
+        spent.cpu = {name: now - before.get(name, 0.0) for name, now in self._cpu().items()}
+
+    def _cpu(self) -> dict[str, float]:
+        """Return each process's CPU seconds until now, this one's as the client's."""
+        times = {name: process.cpu_times() for name, process in self._processes.items()}
+        return {name: spent.user + spent.system for name, spent in times.items()} | {"client": time.process_time()}
+
+    def _wait(self, done: Callable[[], bool]) -> None:
+        end = time.monotonic() + _PATIENCE
+        while not done():
+            ended = [name for name, one in self._processes.items() if one.status() == psutil.STATUS_ZOMBIE]
+            if ended or time.monotonic() > end:
+                raise AssertionError(f"ended: {ended}; the logs are in {self._local.folder}")
+            time.sleep(_LOOK_AGAIN)
+
+    def _log(self, role: Role, name: str) -> str:
+        return self._local.log(role, name).read_text("utf-8", errors="replace")
+
+    def _aligned(self, curator: str) -> bool:
+        path = self._local.state_folder(Role.CURATOR, curator) / "curator.sqlite"
+        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        try:
+            return connection.execute("SELECT 1 FROM alignment").fetchone() is not None
+        finally:
+            connection.close()
+
+
+def _study(endpoints: dict[str, str]) -> str:
+    """Write the study file."""
+    text = '[study]\nid = "bench"\ntitle = "Benchmark"\n\n[budget]\nepsilon = 4\n\n[server]\n'
+    text += _named(_SERVER, endpoints) + "\n[[researcher]]\n" + _named(_RESEARCHER, endpoints)
+    for owner, attributes in OWNERS.items():
+        text += "\n[[curator]]\n" + _named(owner, endpoints) + f'id_columns = ["{ID}"]\n'
+        text += 'normalise = ["strip", "casefold", "nfc"]\n'
+        for name in attributes:
+            values = json.dumps(CATEGORIES[name])
+            text += f'\n[[attribute]]\nname = "{name}"\nowner = "{owner}"\ncategories = {values}\n'
+    return text
+
+
+def _named(name: str, endpoints: dict[str, str]) -> str:
+    return f'name = "{name}"\nendpoint = "{endpoints[name]}"\n'
+
+
+def _peak(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024

@@ -1,0 +1,91 @@
+"""Theorem 3.2 against the exact worst ratio over every neighbouring pair of small tables."""
+
+from decimal import Decimal
+from fractions import Fraction
+from itertools import permutations, product
+from math import exp, log
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import InvalidInputError
+from common.mechanism import GammaDiagonal
+from common.privacy.amplification import gamma_for_pure_epsilon, pure_epsilon
+
+Law = dict[tuple[int, ...], Fraction]
+
+
+def law(table: tuple[int, ...], m: int, cells: int, gamma: Fraction) -> Law:
+    """The exact law of the released sequence: an ordered sample without replacement, each row through the matrix A."""
+    q = gamma + cells - 1
+    samples = list(permutations(range(len(table)), m))
+    result: Law = {}
+    for output in product(range(cells), repeat=m):
+        total = Fraction(0)
+        for rows in samples:
+            probability = Fraction(1)
+            for y, row in zip(output, rows, strict=True):
+                probability *= (gamma if table[row] == y else 1) / q
+            total += probability
+        result[output] = total / len(samples)
+    return result
+
+
+def worst_ratio(n: int, m: int, cells: int, gamma: Fraction) -> Fraction:
+    """The largest probability ratio over all pairs of tables that differ in one row."""
+    worst = Fraction(1)
+    for rest in product(range(cells), repeat=n - 1):
+        laws = [law((x, *rest), m, cells, gamma) for x in range(cells)]
+        for one in laws:
+            for other in laws:
+                worst = max(worst, *(one[y] / other[y] for y in one))
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "cells"), [(2, 1, 2), (3, 1, 3), (3, 2, 2), (3, 3, 2), (4, 2, 2), (4, 3, 2), (3, 2, 3)]
+)
+@pytest.mark.parametrize("gamma", [Fraction(3), Fraction(17, 2)])
+def test_pure_epsilon_is_the_exact_worst_case(n: int, m: int, cells: int, gamma: Fraction) -> None:
+    exact = log(worst_ratio(n, m, cells, gamma))
+    claimed = float(pure_epsilon(gamma, population=n, sample=m))
+    assert exact - 1e-15 <= claimed
+    # Tight where another row can take the sampled one's place with every output against it (Example 3.3).
+    assert claimed <= exact + 1e-6
+
+
+@given(
+    st.decimals(min_value="1e-6", max_value=20, allow_nan=False, allow_infinity=False),
+    st.integers(1, 10**7),
+    st.integers(1, 10**7),
+    st.integers(2, 10**5),
+)
+def test_the_mechanism_that_runs_keeps_the_epsilon_that_was_asked(epsilon: Decimal, n: int, m: int, cells: int) -> None:
+    m = min(n, m)
+    gamma = gamma_for_pure_epsilon(epsilon, population=n, sample=m)
+    mechanism = GammaDiagonal.from_gamma(cells, gamma)
+    assert mechanism.gamma <= gamma
+    kept = pure_epsilon(mechanism.gamma, population=n, sample=m)
+    assert kept <= epsilon + Decimal("1e-12")
+    # Nothing is given away either: the next larger gamma that 64 bits can say is above what was asked.
+    assert float(kept) >= float(epsilon) * (1 - 1e-6) or mechanism.replacement > 2**64 - 2**20
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6), st.fractions(min_value=1, max_value=10**6))
+def test_sampling_never_raises_epsilon(n: int, m: int, gamma: Fraction) -> None:
+    m = min(n, m)
+    assert float(pure_epsilon(gamma, population=n, sample=m)) <= log(gamma) + 2e-12
+
+
+def test_a_known_value() -> None:
+    assert float(pure_epsilon(Fraction(25), population=100, sample=10)) == pytest.approx(log(3.4), abs=1e-11)
+    assert float(gamma_for_pure_epsilon(Decimal(1), population=100, sample=10)) == pytest.approx(1 + 10 * (exp(1) - 1))
+
+
+@pytest.mark.parametrize(("n", "m"), [(10, 11), (10, 0), (10, -1), (0, 0)])
+def test_a_sample_that_is_none_is_refused(n: int, m: int) -> None:
+    with pytest.raises(InvalidInputError, match="a sample has 1 to n"):
+        pure_epsilon(Fraction(2), population=n, sample=m)
+    with pytest.raises(InvalidInputError, match="a sample has 1 to n"):
+        gamma_for_pure_epsilon(Decimal(1), population=n, sample=m)
