@@ -1,13 +1,19 @@
-"""What sampling without replacement buys: the pure epsilon of a gamma-diagonal mechanism on a secret sample.
+"""What a secret sample buys, for the gamma-diagonal mechanism and for any mechanism with a group profile.
 
-Neighbouring relation: substitution of one respondent's row; the population size n is public.
+Neighbouring relation: substitution of one respondent's row, with a public population size n; Poisson sampling relates
+to adding or removing one (see common.privacy.schemes). The two are never mixed.
 """
 
+from dataclasses import dataclass
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
+from math import expm1, log1p
 
 from common.errors import InvalidInputError
+from common.privacy.profiles import GroupProfile
 from common.privacy.rounding import exp_below, ln_above
+from common.privacy.schemes import Relation, Scheme
 
 
 def pure_epsilon(gamma: Fraction, *, population: int, sample: int) -> Decimal:
@@ -62,3 +68,82 @@ def check_sizes(*, population: int, sample: int) -> None:
             where="sample size",
             remedy="Ask for a smaller sample, or let the planner choose it.",
         )
+
+
+class Effect(Enum):
+    """What sampling does to (epsilon, delta) of a base mechanism (MUST, Definition 5)."""
+
+    STRONG = "strong"
+    TYPE_I_WEAK = "type-I weak"
+    TYPE_II_WEAK = "type-II weak"
+    DILUTION = "dilution"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amplified:
+    """A point of the aligned privacy profile: (epsilon, delta) of the base, and of the base on a sample.
+
+    Args:
+        eta: P(a respondent is drawn at least once).
+        base_epsilon: epsilon of the base mechanism, nats.
+        base_delta: its delta for one copy.
+        epsilon: epsilon on the sample, nats, an upper bound.
+        delta: delta on the sample, an upper bound.
+        relation: which tables are neighbours.
+    """
+
+    eta: float
+    base_epsilon: float
+    base_delta: float
+    epsilon: float
+    delta: float
+    relation: Relation
+
+    @property
+    def effect(self) -> Effect:
+        """Which of the two parameters the sampling improves."""
+        smaller_epsilon, smaller_delta = self.epsilon <= self.base_epsilon, self.delta <= self.base_delta
+        if smaller_epsilon:
+            return Effect.STRONG if smaller_delta else Effect.TYPE_I_WEAK
+        return Effect.TYPE_II_WEAK if smaller_delta else Effect.DILUTION
+
+
+def amplify(scheme: Scheme, profile: GroupProfile, epsilon: float) -> Amplified:
+    """Return what a base mechanism guarantees on a sample.
+
+    epsilon' = ln(1 + eta (e^epsilon - 1)),    delta' = sum_j P(a respondent is drawn j times) delta_j(epsilon)
+
+    Args:
+        scheme: how the sample is drawn; its relation is that of the result.
+        profile: the base mechanism.
+        epsilon: the base epsilon at which its profile is read, nats.
+
+    Returns:
+        Upper bounds; tight for sampling without replacement and Poisson.
+
+    Raises:
+        InvalidInputError: epsilon is not a number from 0 to 700.
+
+    Source: Balle, Barthe, Gaboardi 2018, Theorems 8 to 10; MUST, Theorem 5. Smith's lemma is the Poisson case, Theorem
+    1 of Hu, Drechsler, Kim that without replacement.
+    """
+    if not 0 <= epsilon <= 700:
+        raise InvalidInputError("epsilon must be a number from 0 to 700", where="epsilon")
+    law = scheme.multiplicities()
+    profile_values = [profile.delta(epsilon, j) for j in range(1, len(law))]
+    delta = sum(float(p) * d for p, d in zip(law[1:], profile_values, strict=True))
+    return Amplified(
+        eta=scheme.eta,
+        base_epsilon=epsilon,
+        base_delta=profile_values[0],
+        epsilon=min(epsilon, log1p(scheme.eta * expm1(epsilon)) * (1 + 1e-14)),
+        delta=min(1.0, delta * (1 + 1e-11) + (1e-17 if len(law) > 2 and delta > 0 else 0.0)),
+        relation=scheme.relation,
+    )
+
+
+def base_epsilon(scheme: Scheme, epsilon: float) -> float:
+    """Return the base epsilon that reaches a target after sampling, rounded down: ln(1 + (e^epsilon - 1)/eta)."""
+    if not 0 <= epsilon <= 700:
+        raise InvalidInputError("epsilon must be a number from 0 to 700", where="epsilon")
+    return log1p(expm1(epsilon) / scheme.eta) * (1 - 1e-14)

@@ -1,0 +1,76 @@
+"""The largest gamma whose release keeps an (epsilon, delta): the inverse of the order certificate.
+
+Relation: substitution of one row; against the researcher. Both guarantees of a release hold together: the pure one of
+the secret sample, and the (epsilon, delta) one of the secret order, which is far stronger.
+"""
+
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from math import exp, inf, log
+
+from common.mechanism import GammaDiagonal
+from common.privacy.amplification import gamma_for_pure_epsilon
+from common.privacy.root import largest_allowed
+from common.privacy.rounding import exp_below
+from common.privacy.shuffle import OrderCertificate, check_delta
+
+_DIGITS = Context(prec=7, rounding=ROUND_FLOOR)
+"""gamma - 1 keeps seven digits, so that curators whose machines round differently still plan the same release."""
+
+_STEP = Fraction(1, 10**6)
+_LARGEST_LOG = 60.0
+"""ln(gamma - 1) beyond which a release is as good as without noise."""
+
+
+def calibrate(  # noqa: PLR0913 - one argument a quantity
+    *,
+    population: int,
+    sample: int,
+    cells: int,
+    epsilon: Decimal,
+    delta: Decimal,
+    max_local_epsilon: Decimal | None = None,
+) -> GammaDiagonal:
+    """Return the mechanism with the least noise that keeps (epsilon, delta), and a cap on ln gamma if there is one.
+
+    Args:
+        population: n, rows.
+        sample: m, rows, without replacement.
+        cells: K.
+        epsilon: nats.
+        delta: in (0, 1).
+        max_local_epsilon: most ln gamma a row may face from who knows the sample, nats.
+
+    Returns:
+        A mechanism with certificate delta(epsilon) <= delta; certified as it runs, after rounding.
+
+    Raises:
+        InvalidInputError: out of range.
+
+    Source: Theorem A (see common.privacy.shuffle); the pure gamma is always enough (Lin, Wang, Rane, Theorem 3.2).
+    """
+    check_delta(float(delta))
+    ceiling = None if max_local_epsilon is None else exp_below(max_local_epsilon) - 1
+    floor = gamma_for_pure_epsilon(epsilon, population=population, sample=sample) - 1
+    if ceiling is not None and ceiling <= floor:
+        return GammaDiagonal.from_gamma(cells, 1 + ceiling)
+
+    def excess(log_a: float) -> float:
+        """How far ln delta lies above what is allowed."""
+        certificate = OrderCertificate(
+            population=population, sample=sample, cells=cells, gamma=1 + Fraction(exp(log_a))
+        )
+        found = certificate.delta(float(epsilon))
+        return log(found / float(delta)) if found > 0 else -inf
+
+    # The blanket of n rows hides one row as well as about 2.5 ln(1/delta) / epsilon0^2 noisy rows a cell would.
+    sampled = log(1 + float(floor))
+    guess = log(sample * sampled**2 / (2.5 * log(1 / float(delta))))
+    best = largest_allowed(log(floor), guess, _LARGEST_LOG if ceiling is None else log(ceiling), excess)
+    a = max(Fraction(_DIGITS.create_decimal(Decimal(exp(best)))), floor)
+    while True:
+        mechanism = GammaDiagonal.from_gamma(cells, 1 + a)
+        certificate = OrderCertificate(population=population, sample=sample, cells=cells, gamma=mechanism.gamma)
+        if a == floor or certificate.delta(float(epsilon)) <= delta:
+            return mechanism
+        a = max(a * (1 - _STEP), floor)

@@ -1,0 +1,136 @@
+"""Group privacy profiles: delta_j(epsilon) when j copies of one respondent are in the data, exact for each mechanism.
+
+delta_j(epsilon) is the hockey-stick divergence of order e^epsilon between the outputs on data with j copies of one
+value and with j copies of another. Relation: substitution of the respondent (all its copies change together).
+"""
+
+from dataclasses import dataclass
+from math import erfc, exp, expm1, log, sqrt
+from typing import Protocol
+
+import numpy as np
+
+from common.errors import InvalidInputError
+
+_UP = 1 + 1e-11
+"""Enlarges results by more than the rounding errors."""
+
+
+class GroupProfile(Protocol):
+    """A mechanism, as far as groups of copies are concerned."""
+
+    def delta(self, epsilon: float, copies: int) -> float:
+        """Return an upper bound of delta_j(epsilon), j = copies >= 1."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pure:
+    """Any mechanism that is (epsilon0, 0)-private for one copy; j copies face j epsilon0.
+
+    delta_j(epsilon) = (e^{j epsilon0} - e^epsilon)_+ / (e^{j epsilon0} + 1)
+
+    It is attained by binary randomised response, the worst of all such mechanisms (Kairouz, Oh, Viswanath 2015).
+    """
+
+    epsilon0: float
+
+    def __post_init__(self) -> None:
+        _positive(self.epsilon0, "epsilon")
+
+    def delta(self, epsilon: float, copies: int) -> float:
+        """Return delta_j(epsilon)."""
+        gap = copies * self.epsilon0 - epsilon
+        if gap <= 0:
+            return 0.0
+        # (e^x - e^y)/(e^x + 1) = (1 - e^{y-x})/(1 + e^{-x})
+        return min(1.0, _UP * -expm1(-gap) / (1 + exp(-copies * self.epsilon0)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laplace:
+    """Laplace noise.
+
+    delta_j(epsilon) = max(0, 1 - exp((epsilon - j Delta/s)/2))
+
+    Args:
+        ratio: sensitivity over scale, Delta/s, for one copy.
+
+    Source: Balle, Barthe, Gaboardi 2018, Theorem 3.
+    """
+
+    ratio: float
+
+    def __post_init__(self) -> None:
+        _positive(self.ratio, "ratio")
+
+    def delta(self, epsilon: float, copies: int) -> float:
+        """Return delta_j(epsilon)."""
+        return max(0.0, min(1.0, _UP * -expm1((epsilon - copies * self.ratio) / 2)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gaussian:
+    """Gaussian noise.
+
+    delta_j(epsilon) = Phi(j r/2 - epsilon/(j r)) - e^epsilon Phi(-j r/2 - epsilon/(j r)),    r = Delta/sigma
+
+    Args:
+        ratio: r, for one copy.
+
+    Source: Balle, Wang 2018, Theorem 8.
+    """
+
+    ratio: float
+
+    def __post_init__(self) -> None:
+        _positive(self.ratio, "ratio")
+
+    def delta(self, epsilon: float, copies: int) -> float:
+        """Return delta_j(epsilon)."""
+        shift = copies * self.ratio
+        upper = _normal_below(shift / 2 - epsilon / shift)
+        lower = _normal_below(-shift / 2 - epsilon / shift)
+        # The error of the difference is that of its terms, not of the result.
+        return min(1.0, max(0.0, upper - exp(epsilon) * lower) + 4e-15 * upper)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GammaDiagonal:
+    """Gamma-diagonal PRAM, each copy perturbed independently: exact from the counts of the two values among j outputs.
+
+    delta_j(epsilon) = E_x0 [ (1 - e^epsilon gamma^{-(h0-h1)})_+ ],    (h0, h1, *) ~ Multinomial(j; gamma/q, 1/q, ...)
+
+    Args:
+        gamma: worst-case ratio, above 1.
+        cells: K.
+    """
+
+    gamma: float
+    cells: int
+
+    def __post_init__(self) -> None:
+        if not (self.gamma > 1 and np.isfinite(self.gamma)):
+            raise InvalidInputError("gamma must be a number above 1", where="gamma")
+        if self.cells < 2:
+            raise InvalidInputError("there must be at least 2 cells", where="cells")
+
+    def delta(self, epsilon: float, copies: int) -> float:
+        """Return delta_j(epsilon)."""
+        q = self.gamma + self.cells - 1
+        step = np.array([1 / q, (self.cells - 2) / q, self.gamma / q])
+        law = np.ones(1)
+        for _ in range(copies):
+            law = np.convolve(law, step)
+        difference = np.arange(-copies, copies + 1)
+        gain = -np.expm1(np.minimum(epsilon - difference * log(self.gamma), 0.0))
+        return min(1.0, _UP * float(law @ gain))
+
+
+def _normal_below(x: float) -> float:
+    return erfc(-x / sqrt(2)) / 2
+
+
+def _positive(value: float, what: str) -> None:
+    if not (value > 0 and np.isfinite(value)):
+        raise InvalidInputError(f"{what} must be a number above 0", where=what)

@@ -1,0 +1,249 @@
+"""Theorem A: its sum against enumeration, and its claim against the exact law of small releases."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cache
+from itertools import combinations, combinations_with_replacement, product
+from math import comb, exp, factorial, log
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.errors import InvalidInputError
+from common.privacy.binomial import binomial_pmf
+from common.privacy.shuffle import OrderCertificate, tails
+
+VECTORS = [
+    (0.5, 45222, 24, "356.78", 45222, 9.98105e-7),
+    (0.5, 4522, 24, "3661", 45222, 9.99727e-7),
+    (0.3, 50, 3, "4", 60, 7.437801e-3),
+    (log(3), 3, 4, "5", 3, 0.1054687),
+]
+
+
+def certificate(n: int, m: int, cells: int, gamma: Fraction | str) -> OrderCertificate:
+    return OrderCertificate(population=n, sample=m, cells=cells, gamma=Fraction(gamma))
+
+
+@pytest.mark.parametrize(("epsilon", "m", "cells", "gamma", "n", "delta"), VECTORS)
+def test_vectors(  # noqa: PLR0913, PLR0917 - a vector
+    epsilon: float, m: int, cells: int, gamma: str, n: int, delta: float
+) -> None:
+    assert certificate(n, m, cells, gamma).delta(epsilon) == pytest.approx(delta, rel=1.5e-6)
+
+
+def enumerated(n: int, m: int, cells: int, gamma: Fraction, e: Fraction) -> Fraction:
+    """The formula of Theorem A, term by term."""
+    w, a, q = Fraction(m, n), gamma - 1, gamma + cells - 1
+    total = Fraction(0)
+    for h0, h1, hr in product(range(m + 1), repeat=3):
+        rest = m - h0 - h1 - hr
+        if rest < 0 or (cells == 2 and hr):
+            continue
+        gain = w * a * (h0 - e * h1) - (e - 1) * (w * (h0 + h1 + hr) + (1 - w) * m)
+        if gain <= 0:
+            continue
+        ways = factorial(m) // (factorial(h0) * factorial(h1) * factorial(hr) * factorial(rest))
+        total += ways * gain * Fraction(cells - 2) ** hr * a**rest / q**m
+    return total / m
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "cells", "gamma"),
+    [
+        (3, 3, 4, Fraction(5)),
+        (9, 6, 2, Fraction(3)),
+        (20, 12, 3, Fraction(7, 2)),
+        (14, 14, 50, Fraction(20)),
+        (6, 1, 2, 2),
+    ],
+)
+@pytest.mark.parametrize("e", [Fraction(1), Fraction(11, 10), Fraction(3, 2), Fraction(2), Fraction(3)])
+def test_the_sum_is_the_formula_and_never_below_it(n: int, m: int, cells: int, gamma: Fraction, e: Fraction) -> None:
+    exact = enumerated(n, m, cells, Fraction(gamma), e)
+    found = certificate(n, m, cells, Fraction(gamma)).delta(log(e))
+    assert float(exact) <= found * (1 + 1e-15)
+    assert found == pytest.approx(float(exact), rel=1e-6, abs=1e-30)
+
+
+def histograms(cells: int, m: int) -> Iterator[tuple[int, ...]]:
+    for chosen in combinations_with_replacement(range(cells), m):
+        yield tuple(chosen.count(x) for x in range(cells))
+
+
+@cache
+def output_law(truth: tuple[int, ...], cells: int, gamma: Fraction) -> dict[tuple[int, ...], Fraction]:
+    """The law of the histogram of independent gamma-diagonal outputs on given rows."""
+    law = {(0,) * cells: Fraction(1)}
+    q = gamma + cells - 1
+    for x in truth:
+        grown: dict[tuple[int, ...], Fraction] = {}
+        for counts, p in law.items():
+            for y in range(cells):
+                after = (*counts[:y], counts[y] + 1, *counts[y + 1 :])
+                grown[after] = grown.get(after, Fraction(0)) + p * (gamma if x == y else 1) / q
+        law = grown
+    return law
+
+
+def release_law(table: tuple[int, ...], m: int, cells: int, gamma: Fraction) -> dict[tuple[int, ...], Fraction]:
+    """The law of what a researcher learns of a secret sample in secret order: the histogram."""
+    total: dict[tuple[int, ...], Fraction] = {}
+    for rows in combinations(range(len(table)), m):
+        for counts, p in output_law(tuple(sorted(table[i] for i in rows)), cells, gamma).items():
+            total[counts] = total.get(counts, Fraction(0)) + p / comb(len(table), m)
+    return total
+
+
+def exact_delta(n: int, m: int, cells: int, gamma: Fraction, e: Fraction) -> Fraction:
+    """The largest hockey-stick divergence over all neighbouring pairs."""
+    worst = Fraction(0)
+    for rest in combinations_with_replacement(range(cells), n - 1):
+        laws = [release_law((x, *rest), m, cells, gamma) for x in range(min(cells, n + 1))]
+        for one, other in product(laws, laws):
+            worst = max(worst, sum((max(one[h] - e * other[h], Fraction(0)) for h in one), Fraction(0)))
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "cells"),
+    [
+        (2, 1, 2),
+        (2, 2, 2),
+        (3, 2, 2),
+        (4, 3, 2),
+        (6, 4, 2),
+        (6, 6, 2),
+        (3, 3, 3),
+        (4, 2, 3),
+        (5, 5, 3),
+        (3, 3, 4),
+        (4, 3, 4),
+    ],
+)
+@pytest.mark.parametrize("gamma", [Fraction(3, 2), Fraction(5)])
+def test_no_neighbouring_pair_does_worse_than_the_certificate(n: int, m: int, cells: int, gamma: Fraction) -> None:
+    pure = 1 + Fraction(m, n) * (gamma - 1)
+    for e in (Fraction(1), Fraction(5, 4), Fraction(2), Fraction(3)):
+        exact = exact_delta(n, m, cells, gamma, e)
+        assert float(exact) <= certificate(n, m, cells, gamma).delta(log(e)) * (1 + 1e-12) + 1e-18
+        # The pure guarantee is tight: delta vanishes exactly from there on, for the exact law and the certificate.
+        assert (exact == 0) == (e >= pure)
+
+
+@pytest.mark.parametrize(("n", "m", "cells"), [(3, 3, 3), (4, 2, 3), (3, 3, 4), (4, 3, 4)])
+@pytest.mark.parametrize("gamma", [Fraction(3, 2), Fraction(5)])
+def test_with_values_to_spare_the_certificate_is_tight(n: int, m: int, cells: int, gamma: Fraction) -> None:
+    for e in (Fraction(1), Fraction(5, 4), Fraction(2), Fraction(3)):
+        exact = exact_delta(n, m, cells, gamma, e)
+        assert certificate(n, m, cells, gamma).delta(log(e)) == pytest.approx(float(exact), rel=1e-6, abs=1e-18)
+
+
+def test_the_two_cell_clone_formula_would_under_report() -> None:
+    exact = exact_delta(3, 3, 4, Fraction(5), Fraction(3))
+    assert exact == Fraction(27, 256)
+    assert exact > Fraction(23, 256)
+    assert certificate(3, 3, 4, "5").delta(log(3)) == pytest.approx(float(exact), rel=1e-6)
+
+
+@given(
+    st.integers(2, 10**4),
+    st.floats(0.001, 1),
+    st.integers(2, 10**3),
+    st.floats(1.01, 1e6),
+    st.lists(st.floats(0, 12), min_size=3, max_size=3, unique=True),
+)
+@settings(max_examples=40, deadline=None)
+def test_delta_falls_and_is_convex_in_e_to_epsilon(
+    n: int, rate: float, cells: int, gamma: float, epsilons: list[float]
+) -> None:
+    bound = certificate(n, max(1, int(rate * n)), cells, Fraction(gamma))
+    low, middle, high = sorted(epsilons)
+    d_low, d_middle, d_high = map(bound.delta, (low, middle, high))
+    slack = 1 + 1e-6
+    assert 1 >= d_low * slack >= d_middle
+    assert d_middle * slack >= d_high >= 0
+    share = (exp(middle) - exp(low)) / (exp(high) - exp(low)) if exp(high) > exp(low) else 0
+    assert d_middle <= ((1 - share) * d_low + share * d_high) * slack + 1e-30
+
+
+@given(st.integers(2, 10**4), st.floats(0.01, 1), st.integers(2, 300), st.floats(1.5, 1e4), st.floats(-12, -1))
+@settings(max_examples=20, deadline=None)
+def test_epsilon_of_delta_is_certified_and_below_the_pure_one(
+    n: int, rate: float, cells: int, gamma: float, log_delta: float
+) -> None:
+    bound = certificate(n, max(1, int(rate * n)), cells, Fraction(gamma))
+    delta = 10**log_delta
+    epsilon = bound.epsilon(delta)
+    assert bound.delta(epsilon) <= delta
+    assert epsilon <= log(bound.pure_ratio) * (1 + 1e-9) + 1e-12
+
+
+def test_at_the_largest_sizes_it_answers() -> None:
+    assert 0 < certificate(10**7, 10**7, 10**5, "101956").delta(0.5) < 1.1e-8
+    assert certificate(10**7, 10**7, 2, "2").delta(0.05) < 1e-30
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "cells", "gamma"),
+    [(10, 11, 2, 2), (10, 0, 2, 2), (10, 5, 1, 2), (10, 5, 2, 1), (10, 5, 2, Fraction(1, 2)), (10**9, 10**9, 2, 2)],
+)
+def test_sizes_beyond_the_numerics_are_refused(n: int, m: int, cells: int, gamma: Fraction) -> None:
+    with pytest.raises(InvalidInputError):
+        certificate(n, m, cells, Fraction(gamma))
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, float("nan")])
+def test_epsilons_that_are_none_are_refused(epsilon: float) -> None:
+    with pytest.raises(InvalidInputError, match="epsilon"):
+        certificate(10, 5, 2, "3").delta(epsilon)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, float("nan")])
+def test_deltas_that_are_none_are_refused(delta: float) -> None:
+    with pytest.raises(InvalidInputError, match="delta"):
+        certificate(10, 5, 2, "3").epsilon(delta)
+
+
+@given(st.integers(1, 10**7), st.floats(1e-6, 1 - 1e-6), st.floats(-8, 8))
+@settings(max_examples=200)
+def test_binomial_probabilities_are_right_to_ten_digits(n: int, p: float, z: float) -> None:
+    x = min(n, max(0, round(n * p + z * (n * p * (1 - p)) ** 0.5)))
+    with mpmath.workdps(50):
+        exact = mpmath.binomial(n, x) * mpmath.mpf(p) ** x * (1 - mpmath.mpf(p)) ** (n - x)
+        found = float(binomial_pmf(np.array([x]), n, p)[0])
+        assert found == pytest.approx(float(exact), rel=2e-11, abs=1e-300)
+
+
+def test_binomial_probabilities_at_the_edges() -> None:
+    assert binomial_pmf(np.arange(-1, 5), 3, 0.0).tolist() == [0, 1, 0, 0, 0, 0]
+    assert binomial_pmf(np.arange(-1, 5), 3, 1.0).tolist() == [0, 0, 0, 0, 1, 0]
+    assert binomial_pmf(np.arange(0, 4), 3, 0.5) == pytest.approx([1 / 8, 3 / 8, 3 / 8, 1 / 8], rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("start", "rows", "slope"), [(5, 20, 0.7), (240, 200, 0.62), (100_000, 500, 0.5025), (10**6, 64, 0.503)]
+)
+def test_tails_are_those_of_the_binomial(start: int, rows: int, slope: float) -> None:
+    s = np.arange(start, start + rows, dtype=np.int64)
+    a = np.floor(slope * s).astype(np.int64) + 1
+    found = tails(s, a)
+    for index in (0, rows // 2, rows - 1):
+        n, k = int(s[index]), int(a[index])
+        with mpmath.workdps(40):
+            exact = term = mpmath.binomial(n, k) / mpmath.mpf(2) ** n
+            for h in range(k, n):
+                term = term * (n - h) / (h + 1)
+                exact += term
+                if term < exact * mpmath.mpf(10) ** -25:
+                    break
+        assert found[index] == pytest.approx(float(exact), rel=1e-10)
+
+
+def test_the_enumeration_itself_sums_to_one() -> None:
+    law = release_law((0, 1, 1, 2), 3, 3, Fraction(5))
+    assert sum(law.values()) == 1
+    assert set(law) == set(histograms(3, 3))
