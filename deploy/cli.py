@@ -6,10 +6,12 @@ import sys
 import click
 
 from common.cli import EXIT_CODES, run
+from common.memory import keep_freed_memory
 
 _COMMANDS = {
     "demo": ("deploy.local.cli", "demo", "Run a whole release on this machine: every party a process, real TLS."),
     "plan": ("deploy.plan_cli", "plan", "What error an epsilon buys, and what sample size is best."),
+    "privacy": ("deploy.privacy_cli", "privacy", "What sampling, secret order and repetition are worth."),
     "pki": ("deploy.pki_cli", "pki", "Make a study's certificates."),
     "curator": ("curator.cli", "curator", "Check a table, serve it, decide about requests, see the ledger."),
     "server": ("server.cli", "server", "Run the cloud server."),
@@ -57,4 +59,5 @@ def veiltab() -> None:
 
 def main() -> None:
     """Run the command line."""
+    keep_freed_memory()
     sys.exit(run(veiltab))

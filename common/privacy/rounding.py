@@ -33,6 +33,21 @@ def parse_epsilon(value: str | Decimal, *, what: str = "epsilon") -> Decimal:
     return epsilon
 
 
+def parse_delta(value: str | Decimal) -> Decimal:
+    """Return delta as an exact decimal.
+
+    Raises:
+        InvalidInputError: it is not a number strictly between 0 and 1.
+    """
+    try:
+        delta = Decimal(value)
+    except InvalidOperation:
+        delta = Decimal("NaN")
+    if not (delta.is_finite() and 0 < delta < 1):
+        raise InvalidInputError("delta must lie between 0 and 1, both excluded", where="delta")
+    return delta
+
+
 def exp_below(x: Decimal) -> Fraction:
     """Return a rational number at most e^x and within a relative 1e-58 of it."""
     return Fraction(_DOWN.next_minus(_DOWN.exp(x)))

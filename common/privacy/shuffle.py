@@ -39,11 +39,14 @@ _ROUNDING = 1e-9
 _OMITTED = 75.0
 """-ln of the probability that a window leaves out on each side."""
 
-_REST_LOSS = 1e-7
+_REST_LOSS = 5e-7
 """Relative loss that is accepted for one law of hr serving a range of s."""
 
 _ROWS = 512
-"""How many s are worked on at once."""
+"""How many s are worked on at once, at the most."""
+
+_WORK = 400_000
+"""How many probabilities of hr are worked on at once, about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,11 +127,9 @@ class _Sum:
         """Return the bound."""
         p = 2 / self.q
         low, high = window(self.m, p, log_mass=_OMITTED)
-        total = 0.0
-        for start in range(low, high + 1, self._rows_of_one_rest()):
-            rest = _Rest(self.m - start, self._rest_probability)
-            stop = min(start + self._rows_of_one_rest(), high + 1)
-            total += sum(self._block(at, min(at + _ROWS, stop), start, rest) for at in range(start, stop, _ROWS))
+        first, last = window(self.m - low, self._rest_probability, log_mass=_OMITTED)
+        rows = min(_ROWS, max(1, _WORK // (last - first + 1)) * self._rows_of_one_rest())
+        total = sum(self._block(at, min(at + rows, high + 1)) for at in range(low, high + 1, rows))
         # Outside the windows (h0 - t)_+ <= s/(1+e), and E[s; s > high] = m p P(Bin(m-1, p) >= high).
         omitted = (low + high + self.m * p) * 2 * exp(-_OMITTED) / (1 + self.e)
         return self.w * self.a * (1 + self.e) / self.m * (total * (1 + _ROUNDING) + omitted)
@@ -143,41 +144,51 @@ class _Sum:
     def _rest_probability(self) -> float:
         return (self.cells - 2) / (self.q - 2)
 
-    def _block(self, start: int, stop: int, reference: int, rest: "_Rest") -> float:
-        """Return the sum over s = start..stop-1, with the law of hr at s = reference."""
+    def _block(self, start: int, stop: int) -> float:
+        """Return the sum over s = start..stop-1."""
         s = np.arange(start, stop, dtype=np.int64)
         weights = binomial_pmf(s, self.m, 2 / self.q)
+        shared = self._rows_of_one_rest()
+        group = (s - start) // shared
+        rest = _Rest(self.m - start - shared * np.arange(int(group[-1]) + 1), self._rest_probability)
         # Bin(m-s) plus a centred Bin(s-reference) is Bin(m-reference) recentred, and larger in convex order.
-        t = self.c1 * s + self.c3 - self.c2 * self._rest_probability * (s - reference)
+        t = self.c1 * s + self.c3 - self.c2 * self._rest_probability * ((s - start) % shared)
         first = np.floor(t + self.c2 * rest.low).astype(np.int64) + 1
         beyond = np.maximum(np.ceil(t + self.c2 * rest.high).astype(np.int64), first)
         # One number of undecided k for all rows: a k too many is still exact, as Psi covers both sides; but past where
         # h0 is too unlikely to matter, hr may be taken at its least.
         enough = np.ceil(s / 2 + np.sqrt(s * _OMITTED / 2)).astype(np.int64)
         width = int(np.minimum(beyond - first, np.maximum(enough - first, 0)).max())
-        mean = rest.mean if width >= int((beyond - first).max()) else float(rest.low)
+        mean = rest.means[group] if width >= int((beyond - first).max()) else float(rest.low)
         beyond = first + width
         linear = binomial_pmf(beyond, s, 0.5) * beyond / 2 - (t + self.c2 * mean - s / 2) * tails(s, beyond)
         k = first[:, None] + np.arange(width)
-        undecided = binomial_pmf(k, s[:, None], 0.5) * self.c2 * rest.shortfall((k - t[:, None]) / (self.c2 or 1.0))
+        shortfall = rest.shortfall((k - t[:, None]) / (self.c2 or 1.0), group)
+        undecided = binomial_pmf(k, s[:, None], 0.5) * self.c2 * shortfall
         return float(weights @ (np.maximum(linear, 0) + undecided.sum(axis=1)))
 
 
 class _Rest:
-    """hr ~ Bin(trials, p) on its window, and Psi(x) = E (x - hr)_+."""
+    """The laws of hr ~ Bin(trials, p) for some numbers of trials, and Psi(x) = E (x - hr)_+ of each."""
 
-    def __init__(self, trials: int, p: float) -> None:
-        self.low, self.high = window(trials, p, log_mass=_OMITTED)
-        self.mean = trials * p
+    def __init__(self, trials: NDArray[np.int64], p: float) -> None:
+        self.low = window(int(trials.min()), p, log_mass=_OMITTED)[0]
+        self.high = window(int(trials.max()), p, log_mass=_OMITTED)[1]
+        self.means = np.asarray(trials * p, np.float64)
         points = np.arange(self.low, self.high + 1, dtype=np.int64)
-        below = np.cumsum(binomial_pmf(points, trials, p))
-        self._points = points.astype(float)
-        self._psi = np.concatenate([[0.0], np.cumsum(below)[:-1]])
+        below = np.cumsum(binomial_pmf(points, trials[:, None], p), axis=1)
+        self._psi = np.cumsum(below, axis=1)
 
-    def shortfall(self, x: Floats) -> Floats:
-        """Return Psi(x), which is linear between integers."""
-        inside: Floats = np.interp(x, self._points, self._psi)
-        return np.where(x >= self.high, x - self.mean, inside)
+    def shortfall(self, x: Floats, which: NDArray[np.int64]) -> Floats:
+        """Return Psi(x) of law which[i] for row i of x; it is linear between integers."""
+        place = np.clip(np.floor(x), self.low, self.high)
+        index = (place - self.low).astype(np.int64)
+        law = which[:, None]
+        # Psi(low) is 0, and Psi(low + i) the i-th sum of the distribution function.
+        before = np.where(index > 0, self._psi[law, np.maximum(index - 1, 0)], 0.0)
+        inside = before + (x - place) * (self._psi[law, index] - before)
+        beyond = x - self.means[which][:, None]
+        return np.where(x >= self.high, beyond, np.where(x <= self.low, 0.0, inside))
 
 
 def tails(s: NDArray[np.int64], a: NDArray[np.int64]) -> Floats:

@@ -1,0 +1,178 @@
+"""Several releases together: basic composition of pure epsilons, and privacy loss distributions for (epsilon, delta).
+
+Both are upper bounds for releases that each draw a fresh sample; one sample never serves two (its gammas multiply). A
+certified profile delta(epsilon), valid in both directions, is read on a grid, replaced by its convex minorant, which is
+still above the exact profile because that is convex, and turned into a distribution by connecting the dots.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import InvalidInputError
+from common.privacy.amplification import amplify, base_epsilon
+from common.privacy.description import ReleaseDescription
+from common.privacy.profiles import Gaussian, GroupProfile, Laplace
+from common.privacy.schemes import Poisson, Scheme
+from common.privacy.shuffle import check_delta
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+_POINTS = 128
+_NEGLIGIBLE = 1e-16
+_LARGEST_GRID = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """What several releases guarantee together (substitution; against who sees all their results).
+
+    Args:
+        epsilon: at delta, nats, an upper bound; never above `pure_epsilon`.
+        delta: for which epsilon holds.
+        pure_epsilon: sum of the pure epsilons, nats; holds with delta = 0.
+    """
+
+    epsilon: float
+    delta: float
+    pure_epsilon: Decimal
+
+
+def compose(releases: Sequence[tuple[ReleaseDescription, int]], delta: float) -> Composed:
+    """Compose releases, each with how many there are of it.
+
+    Args:
+        releases: (description, count), count at least 1; every one of them on a fresh sample.
+        delta: in (0, 1).
+
+    Raises:
+        InvalidInputError: no release, a count below 1, or delta out of range.
+
+    Source: basic composition; Koskela, Jaelkoe, Honkela 2020 and Doroshenko et al. 2022 for loss distributions.
+    """
+    check_delta(delta)
+    if not releases or any(count < 1 for _, count in releases):
+        raise InvalidInputError("there must be at least one release, each at least once", where="composition")
+    pure = sum((count * release.pure_epsilon for release, count in releases), Decimal(0))
+    if len(releases) == 1 and releases[0][1] == 1:
+        epsilon = _single(releases[0][0], delta)
+    else:
+        tops = [_top(release.delta, float(release.pure_epsilon)) for release, _ in releases]
+        interval = min(tops) / _POINTS
+        parts = [
+            _distribution(release.delta, top, interval).self_compose(count)
+            for (release, count), top in zip(releases, tops, strict=True)
+        ]
+        total = reduce(lambda one, other: one.compose(other), parts)
+        epsilon = float(total.get_epsilon_for_delta(delta)) * (1 + 1e-9)
+    return Composed(epsilon=min(epsilon, float(pure)), delta=delta, pure_epsilon=pure)
+
+
+def _single(release: ReleaseDescription, delta: float) -> float:
+    """Return the least epsilon of one release, by bisection from the allowed side."""
+    low, high = 0.0, float(release.pure_epsilon)
+    if release.delta(0.0) <= delta:
+        return 0.0
+    while high - low > 1e-9 * max(high, 1e-3):
+        middle = (low + high) / 2
+        low, high = (low, middle) if release.delta(middle) <= delta else (middle, high)
+    return high
+
+
+def subsampled_delta(  # noqa: PLR0913 - one argument a quantity
+    scheme: Scheme, *, mechanism: str, noise_multiplier: float, steps: int, epsilon: float, clip: float = 1.0
+) -> float:
+    """Return an upper bound of delta after many steps of noise on a fresh subsample each (as in DP-SGD).
+
+    The sum of clipped values moves by 2 clip under substitution, by clip when one is added or removed (Poisson).
+
+    Args:
+        scheme: how each step samples; its relation is that of the result.
+        mechanism: "gaussian" or "laplace".
+        noise_multiplier: scale of the noise over clip.
+        steps: T, at least 1.
+        epsilon: nats, above 0.
+        clip: norm to which each value is clipped.
+
+    Raises:
+        InvalidInputError: out of range.
+
+    Source: the profile of MUST, Theorem 5, composed. The pair of mixtures that MUST composes instead (its equations 6
+    and 7) is not a worst case for sampling without replacement, with replacement, or MUST, and under-reports.
+    """
+    if not (noise_multiplier > 0 and np.isfinite(noise_multiplier) and steps >= 1 and 0 < epsilon < 100):
+        raise InvalidInputError("noise multiplier and epsilon must be above 0, steps at least 1", where="composition")
+    if isinstance(scheme, Poisson):
+        return _poisson_delta(scheme, mechanism, noise_multiplier / clip, steps, epsilon)
+    ratio = 2 * clip / noise_multiplier
+    profile: GroupProfile = Gaussian(ratio=ratio) if mechanism == "gaussian" else Laplace(ratio=ratio)
+
+    def delta(epsilon_after: float) -> float:
+        return amplify(scheme, profile, base_epsilon(scheme, epsilon_after)).delta
+
+    top = _top(delta, _LARGEST_GRID)
+    one = _distribution(delta, top, top / (8 * _POINTS), points=8 * _POINTS)
+    return min(1.0, float(one.self_compose(steps).get_delta_for_epsilon(epsilon)) * (1 + 1e-9))
+
+
+def _poisson_delta(scheme: Poisson, mechanism: str, scale: float, steps: int, epsilon: float) -> float:
+    from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415 - slow to load
+
+    make = {"gaussian": pld.from_gaussian_mechanism, "laplace": pld.from_laplace_mechanism}[mechanism]
+    one = make(scale, sampling_prob=scheme.eta, value_discretization_interval=1e-4)
+    return float(one.self_compose(steps).get_delta_for_epsilon(epsilon))
+
+
+def _top(delta: Callable[[float], float], pure: float) -> float:
+    """Return an epsilon from which on delta is negligible, at most a little beyond it."""
+    low, high = 0.0, min(pure, _LARGEST_GRID)
+    while high - low > 0.02 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if delta(middle) <= _NEGLIGIBLE else (middle, high)
+    return high
+
+
+def _distribution(
+    delta: Callable[[float], float], top: float, interval: float, points: int = _POINTS
+) -> "PrivacyLossDistribution":
+    """Return a pessimistic loss distribution of a profile that holds in both directions and is negligible from `top`.
+
+    The profile is read at about `points` multiples of the interval.
+    """
+    from dp_accounting.pld import pld_pmf  # noqa: PLC0415 - slow to load
+    from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415
+
+    last = int(np.ceil(top / interval))
+    rounded = np.arange(0, last + max(1, last // points), max(1, last // points), dtype=np.int64)
+    epsilons = np.asarray(rounded * interval, np.float64)
+    deltas = np.minimum.accumulate(np.array([delta(float(x)) for x in epsilons]))
+    both = np.concatenate([mirrored(epsilons, deltas)[:0:-1], deltas])
+    support = np.concatenate([-rounded[:0:-1], rounded])
+    hull = convex_minorant(np.exp(support * interval), both)
+    return pld.PrivacyLossDistribution(pld_pmf.create_pmf_pessimistic_connect_dots(interval, support, hull))
+
+
+def mirrored(epsilons: NDArray[np.float64], deltas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return delta(-epsilon) = 1 - e^-epsilon (1 - delta(epsilon)), as the other direction has the same profile."""
+    result: NDArray[np.float64] = 1 - np.exp(-epsilons) * (1 - deltas)
+    return result
+
+
+def convex_minorant(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the largest convex function of x that lies nowhere above the points, at the points."""
+    kept: list[int] = []
+    for index in range(len(x)):
+        while len(kept) >= 2:
+            a, b = kept[-2], kept[-1]
+            if (y[b] - y[a]) * (x[index] - x[a]) < (y[index] - y[a]) * (x[b] - x[a]):
+                break
+            kept.pop()
+        kept.append(index)
+    result: NDArray[np.float64] = np.minimum(np.interp(x, x[kept], y[kept]), y)
+    return result

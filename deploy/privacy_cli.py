@@ -1,0 +1,387 @@
+"""`veiltab privacy`: what sampling, secret order and repetition are worth."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from common.cli import EXIT_CODES, emit, json_option
+from common.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from common.privacy.description import ReleaseDescription
+    from common.privacy.shuffle import OrderCertificate
+
+_SCHEMES = ("wor", "poisson", "wr", "must.ow", "must.wo", "must.ww")
+
+population_option = click.option("--population", required=True, type=click.IntRange(min=1), help="Respondents, n.")
+sample_option = click.option("--sample", required=True, type=click.IntRange(min=1), help="Sampled rows, m.")
+cells_option = click.option("--cells", required=True, type=click.IntRange(min=2), help="Cells of the table, K.")
+scheme_option = click.option("--scheme", type=click.Choice(_SCHEMES), default="wor", show_default=True)
+stage_option = click.option("--stage", type=click.IntRange(min=1), help="Rows after stage one, b, of a MUST scheme.")
+
+
+@click.group(epilog=EXIT_CODES)
+def privacy() -> None:
+    """Account for privacy: every number is an upper bound, rounded up.
+
+    Neighbouring tables differ in one respondent's row (substitution), except under Poisson sampling of other
+    mechanisms, where one respondent is added or removed.
+    """
+
+
+@privacy.command(
+    epilog="Example: veiltab privacy amplify --scheme must.ow --population 1000 --sample 400 --stage 500"
+    " --mechanism laplace --epsilon 1 --ratio 0.25"
+)
+@scheme_option
+@population_option
+@sample_option
+@stage_option
+@click.option(
+    "--mechanism",
+    type=click.Choice(["pure", "laplace", "gaussian", "gamma-diagonal"]),
+    default="pure",
+    show_default=True,
+)
+@click.option(
+    "--epsilon", required=True, type=float, help="Base epsilon at which the mechanism's profile is read, nats."
+)
+@click.option("--ratio", type=float, help="Sensitivity over scale, for laplace and gaussian.")
+@click.option("--gamma", type=float, help="Worst-case ratio, for gamma-diagonal.")
+@click.option("--cells", type=click.IntRange(min=2), help="Cells, for gamma-diagonal.")
+@json_option
+def amplify(  # noqa: PLR0913, PLR0917 - one argument an option
+    scheme: str,
+    population: int,
+    sample: int,
+    stage: int | None,
+    mechanism: str,
+    epsilon: float,
+    ratio: float | None,
+    gamma: float | None,
+    cells: int | None,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Say what a base mechanism guarantees on a sample."""
+    from common.privacy.amplification import amplify as amplified  # noqa: PLC0415 - --help stays light
+    from common.privacy.profiles import GammaDiagonal, Gaussian, GroupProfile, Laplace, Pure  # noqa: PLC0415
+    from common.privacy.schemes import scheme_of  # noqa: PLC0415
+
+    profile: GroupProfile
+    if mechanism == "pure":
+        profile = Pure(epsilon0=epsilon)
+    elif mechanism == "gamma-diagonal":
+        profile = GammaDiagonal(gamma=_given(gamma, "--gamma"), cells=int(_given(cells, "--cells")))
+    else:
+        strength = _given(ratio, "--ratio")
+        profile = Laplace(ratio=strength) if mechanism == "laplace" else Gaussian(ratio=strength)
+    found = amplified(scheme_of(scheme, population=population, sample=sample, stage=stage), profile, epsilon)
+    data = {
+        "eta": found.eta,
+        "epsilon": found.epsilon,
+        "delta": found.delta,
+        "base": {"epsilon": found.base_epsilon, "delta": found.base_delta},
+        "class": found.effect.value,
+        "relation": found.relation.value,
+    }
+    emit(
+        as_json,
+        data,
+        f"({found.base_epsilon:g}, {found.base_delta:.6g}) becomes ({found.epsilon:.6g}, {found.delta:.6g}):"
+        f" {found.effect.value} amplification; a respondent is drawn with probability {found.eta:.6g}"
+        f" ({found.relation.value}).",
+    )
+
+
+@privacy.command(
+    epilog="Example: veiltab privacy certify --population 45222 --sample 45222 --cells 24 --gamma 356.78 --epsilon 0.5"
+)
+@population_option
+@sample_option
+@cells_option
+@click.option("--gamma", required=True, help="Worst-case ratio of the mechanism, above 1.")
+@click.option("--epsilon", type=float, help="Ask for delta at this epsilon, nats.")
+@click.option("--delta", type=float, help="Ask for epsilon at this delta.")
+@json_option
+def certify(  # noqa: PLR0913, PLR0917 - one argument an option
+    population: int,
+    sample: int,
+    cells: int,
+    gamma: str,
+    epsilon: float | None,
+    delta: float | None,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Say what a release in secret order guarantees: delta at an epsilon, or epsilon at a delta."""
+    from common.privacy.shuffle import OrderCertificate  # noqa: PLC0415 - --help stays light
+
+    if (epsilon is None) == (delta is None):
+        raise InvalidInputError("give either --epsilon or --delta", where="certify")
+    certificate = OrderCertificate(population=population, sample=sample, cells=cells, gamma=_fraction(gamma))
+    if epsilon is not None:
+        found = (epsilon, certificate.delta(epsilon))
+    else:
+        found = (certificate.epsilon(float(delta or 0)), float(delta or 0))
+    _emit_guarantee(as_json, certificate, found, {})
+
+
+@privacy.command(
+    epilog="Example: veiltab privacy calibrate --population 45222 --sample 45222 --cells 24 --epsilon 0.5 --delta 1e-6"
+)
+@population_option
+@sample_option
+@cells_option
+@click.option("--epsilon", required=True, help="Epsilon to keep, nats.")
+@click.option("--delta", required=True, help="Delta to keep.")
+@click.option("--max-local-epsilon", help="Most that a row may face from who knows the sample, ln gamma, nats.")
+@json_option
+def calibrate(  # noqa: PLR0913, PLR0917 - one argument an option
+    population: int,
+    sample: int,
+    cells: int,
+    epsilon: str,
+    delta: str,
+    max_local_epsilon: str | None,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Find the least noise that keeps (epsilon, delta)."""
+    from common.privacy.calibration import calibrate as calibrated  # noqa: PLC0415 - --help stays light
+    from common.privacy.rounding import parse_delta, parse_epsilon  # noqa: PLC0415
+    from common.privacy.shuffle import OrderCertificate  # noqa: PLC0415
+
+    wanted = parse_epsilon(epsilon)
+    mechanism = calibrated(
+        population=population,
+        sample=sample,
+        cells=cells,
+        epsilon=wanted,
+        delta=parse_delta(delta),
+        max_local_epsilon=None if max_local_epsilon is None else parse_epsilon(max_local_epsilon),
+    )
+    certificate = OrderCertificate(population=population, sample=sample, cells=cells, gamma=mechanism.gamma)
+    found = (float(wanted), certificate.delta(float(wanted)))
+    _emit_guarantee(as_json, certificate, found, {"replacement_probability": mechanism.replacement / 2**64})
+
+
+@privacy.command(
+    epilog="Example: veiltab privacy compose releases.json --delta 1e-6, with releases.json:"
+    ' [{"population": 45222, "sample": 45222, "cells": 24, "gamma": 356.78, "count": 3}]'
+)
+@click.argument("path", metavar="[FILE.json]", required=False, type=click.Path(path_type=Path))
+@click.option("--delta", type=float, help="Delta of the whole, for releases.")
+@click.option("--mechanism", type=click.Choice(["gaussian", "laplace"]), help="Compose steps on subsamples instead.")
+@scheme_option
+@click.option("--population", type=click.IntRange(min=1))
+@click.option("--sample", type=click.IntRange(min=1))
+@stage_option
+@click.option("--noise-multiplier", type=float, help="Scale of the noise over the clipping norm.")
+@click.option("--steps", type=click.IntRange(min=1))
+@click.option("--epsilon", type=float, help="Epsilon of the whole, for steps.")
+@json_option
+def compose(  # noqa: PLR0913, PLR0917 - one argument an option
+    path: Path | None,
+    delta: float | None,
+    mechanism: str | None,
+    scheme: str,
+    population: int | None,
+    sample: int | None,
+    stage: int | None,
+    noise_multiplier: float | None,
+    steps: int | None,
+    epsilon: float | None,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Say what several releases guarantee together, or many steps of noise on subsamples.
+
+    A file lists release descriptions (population, sample, cells, gamma or replacement, scheme, stage), each with a
+    count; every release is on a fresh sample. Steps clip to norm 1: a substitution moves their sum by 2.
+    """
+    from common.privacy.composition import compose as composed  # noqa: PLC0415 - --help stays light
+    from common.privacy.composition import subsampled_delta  # noqa: PLC0415
+    from common.privacy.schemes import scheme_of  # noqa: PLC0415
+
+    if mechanism is not None:
+        drawn = scheme_of(
+            scheme,
+            population=int(_given(population, "--population")),
+            sample=int(_given(sample, "--sample")),
+            stage=stage,
+        )
+        upper = subsampled_delta(
+            drawn,
+            mechanism=mechanism,
+            noise_multiplier=_given(noise_multiplier, "--noise-multiplier"),
+            steps=int(_given(steps, "--steps")),
+            epsilon=_given(epsilon, "--epsilon"),
+        )
+        steps_data = {"delta_upper": upper, "epsilon": epsilon, "relation": drawn.relation.value}
+        emit(as_json, steps_data, f"({epsilon:g}, {upper:.6g}) after {steps} steps ({drawn.relation.value}).")
+        return
+    if path is None:
+        raise InvalidInputError("name a file of releases, or --mechanism", where="compose")
+    found = composed(_releases(path), _given(delta, "--delta"))
+    data = {"epsilon": found.epsilon, "delta": found.delta, "pure_epsilon": found.pure_epsilon}
+    emit(as_json, data, f"({found.epsilon:.6g}, {found.delta:g}) together; pure epsilon {found.pure_epsilon:.6f}.")
+
+
+@privacy.command(
+    epilog="Example: veiltab privacy gain --statistic mean --population 10001 --rate 0.1 --epsilon 1 --range 1"
+    " --variance 0.01"
+)
+@click.option("--statistic", type=click.Choice(["mean", "median"]), required=True)
+@click.option("--epsilon", required=True, type=float, help="Protection of a respondent, nats.")
+@click.option("--rate", required=True, type=click.FloatRange(0, 1, min_open=True), help="Sampled share, n/N.")
+@click.option("--population", type=click.IntRange(min=2), help="For the mean: N.")
+@click.option("--range", "value_range", type=float, help="For the mean: width of the domain.")
+@click.option("--variance", type=float, help="For the mean: variance of the population.")
+@click.option("--values", type=click.Path(path_type=Path), help="For the median: a file with one value a line.")
+@click.option("--low", type=float, help="For the median: least value of the domain.")
+@click.option("--high", type=float, help="For the median: largest value of the domain.")
+@click.option("--delta", type=float, help="For the median; by default 1/(2N).")
+@click.option("--trials", default=200, show_default=True, type=click.IntRange(min=2))
+@click.option("--seed", default=1, show_default=True)
+@json_option
+def gain(  # noqa: PLR0913, PLR0917 - one argument an option
+    statistic: str,
+    epsilon: float,
+    rate: float,
+    population: int | None,
+    value_range: float | None,
+    variance: float | None,
+    values: Path | None,
+    low: float | None,
+    high: float | None,
+    delta: float | None,
+    trials: int,
+    seed: int,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Say whether privatising a sample beats privatising the population at the same protection."""
+    from common.privacy.gain import mean_gain, mean_noise_ratio  # noqa: PLC0415 - --help stays light
+
+    extra: dict[str, object] = {}
+    if statistic == "mean":
+        size = int(_given(population, "--population"))
+        sample = max(1, round(rate * size))
+        found = mean_gain(
+            population=size,
+            sample=sample,
+            epsilon=epsilon,
+            value_range=_given(value_range, "--range"),
+            variance=_given(variance, "--variance"),
+        )
+        extra = {"noise_ratio": mean_noise_ratio(epsilon, population=size, sample=sample)}
+    else:
+        from researcher.experiments.median_gain import median_gain, odd_values  # noqa: PLC0415
+
+        data = odd_values(_read_values(values))
+        sample = max(1, round(rate * len(data)))
+        sample += 1 - sample % 2
+        found = median_gain(
+            data,
+            sample=min(sample, len(data)),
+            epsilon=epsilon,
+            delta=1 / (2 * len(data)) if delta is None else delta,
+            low=_given(low, "--low"),
+            high=_given(high, "--high"),
+            trials=trials,
+            seed=seed,
+        )
+    data_out = {
+        "gains": found.gains,
+        "population": {"noise": found.population.noise, "total": found.population.total},
+        "sample": {
+            "rows": sample,
+            "epsilon": found.sample_epsilon,
+            "delta": found.sample_delta,
+            "sampling": found.sample.sampling,
+            "noise": found.sample.noise,
+            "total": found.sample.total,
+        },
+        **extra,
+    }
+    verdict = "the sample is more accurate" if found.gains else "the population is more accurate"
+    emit(
+        as_json,
+        data_out,
+        f"Privatised population: variance {found.population.total:.6g}, all noise.\n"
+        f"Privatised sample of {sample}, at epsilon {found.sample_epsilon:.4f}: variance {found.sample.total:.6g}"
+        f" = {found.sample.sampling:.6g} sampling + {found.sample.noise:.6g} noise.\nSo {verdict}.",
+    )
+
+
+def _emit_guarantee(
+    as_json: bool,  # noqa: FBT001 - an option
+    certificate: "OrderCertificate",
+    found: tuple[float, float],
+    extra: dict[str, object],
+) -> None:
+    from common.privacy.rounding import ln_above  # noqa: PLC0415 - --help stays light
+
+    pure, local = ln_above(certificate.pure_ratio), ln_above(certificate.gamma)
+    data = {
+        "gamma": float(certificate.gamma),
+        "epsilon": found[0],
+        "delta": found[1],
+        "pure_epsilon": pure,
+        "local_epsilon": local,
+        **extra,
+    }
+    emit(
+        as_json,
+        data,
+        f"gamma = {float(certificate.gamma):.6g}. Against the researcher: ({found[0]:.6g}, {found[1]:.6g}), and purely"
+        f" epsilon = {pure:.6f}; both hold. Who knows the sample faces {local:.6f} a row.",
+    )
+
+
+def _releases(path: Path) -> "list[tuple[ReleaseDescription, int]]":
+    from common.privacy.description import description_of  # noqa: PLC0415 - --help stays light
+
+    try:
+        listed = json.loads(path.read_text("utf-8"), parse_float=str)
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InvalidInputError("the file cannot be read as JSON", where=str(path)) from error
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+        raise InvalidInputError("the file must hold a list of releases", where=str(path))
+    releases = []
+    for number, entry in enumerate(listed, start=1):
+        where = f"{path}, release {number}"
+        count = entry.get("count", 1)
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise InvalidInputError("count must be a whole number from 1", where=where)
+        releases.append((description_of(entry, where), count))
+    return releases
+
+
+def _read_values(path: Path | None) -> "NDArray[np.float64]":
+    import numpy as np  # noqa: PLC0415 - --help stays light
+
+    if path is None:
+        raise InvalidInputError("the median needs a file of values", where="--values")
+    try:
+        values = np.array([float(line) for line in path.read_text("utf-8").split()])
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise InvalidInputError("the file must hold one number a line", where=str(path)) from error
+    if not len(values) or not np.isfinite(values).all():
+        raise InvalidInputError("the file holds no finite numbers", where=str(path))
+    return values
+
+
+def _given(value: float | None, option: str) -> float:
+    if value is None:
+        raise InvalidInputError("this option is needed here", where=option)
+    return value
+
+
+def _fraction(text: str) -> Fraction:
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise InvalidInputError("must be a number above 1", where="--gamma") from None

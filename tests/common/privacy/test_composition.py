@@ -1,0 +1,138 @@
+from decimal import Decimal
+from math import exp, sqrt
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from common.errors import InvalidInputError
+from common.privacy.composition import compose, convex_minorant, mirrored, subsampled_delta
+from common.privacy.description import description_of
+from common.privacy.schemes import scheme_of
+
+ADULT = description_of({"population": 45222, "sample": 45222, "cells": 24, "gamma": "356.78"})
+SMALL = description_of({"population": 400, "sample": 300, "cells": 6, "gamma": "9", "scheme": "wor"})
+
+
+def test_one_release_is_its_certificate() -> None:
+    found = compose([(ADULT, 1)], 1e-6)
+    assert found.epsilon == pytest.approx(0.49994, abs=1e-4)
+    assert found.pure_epsilon == ADULT.pure_epsilon
+
+
+def test_composing_is_never_below_one_release_and_never_above_the_pure_sum() -> None:
+    last = 0.0
+    for count in (1, 2, 4):
+        found = compose([(SMALL, count)], 1e-5)
+        assert last < found.epsilon <= float(found.pure_epsilon)
+        assert found.pure_epsilon == count * SMALL.pure_epsilon
+        last = found.epsilon
+
+
+def test_different_releases_compose_in_any_order() -> None:
+    other = description_of({"population": 400, "sample": 100, "cells": 4, "gamma": 12})
+    one = compose([(SMALL, 2), (other, 1)], 1e-5)
+    two = compose([(other, 1), (SMALL, 2)], 1e-5)
+    assert one.epsilon == pytest.approx(two.epsilon, rel=1e-6)
+    assert one.epsilon >= compose([(SMALL, 2)], 1e-5).epsilon * (1 - 1e-6)
+
+
+def test_k_rr_without_sampling_or_order_is_what_dp_accounting_says() -> None:
+    # A release of one row is k-RR itself: m = n = 1 leaves neither sample nor order to hide in.
+    gamma, cells, count = 4.0, 5, 6
+    release = description_of({"population": 1, "sample": 1, "cells": cells, "gamma": gamma})
+    exact = pld.from_randomized_response(cells / (gamma + cells - 1), cells).self_compose(count)
+    for delta in (1e-2, 1e-4):
+        found = compose([(release, count)], delta).epsilon
+        assert found == pytest.approx(exact.get_epsilon_for_delta(delta), rel=0.02)
+        assert found >= exact.get_epsilon_for_delta(delta) * (1 - 1e-3)
+
+
+def test_the_composed_gaussian_is_the_gaussian() -> None:
+    # m = n without replacement leaves nothing to sampling: T steps of ratio r are one of ratio r sqrt(T).
+    scheme = scheme_of("wor", population=50, sample=50)
+    found = subsampled_delta(scheme, mechanism="gaussian", noise_multiplier=20.0, steps=25, epsilon=1.0)
+    ratio = 2 / 20 * sqrt(25)
+    exact = norm.cdf(ratio / 2 - 1 / ratio) - exp(1) * norm.cdf(-ratio / 2 - 1 / ratio)
+    assert exact <= found <= exact * 1.02
+
+
+def test_must_s_own_pair_under_reports() -> None:
+    # A concrete pair attains 3.8e-2 here; the paper's composition of its symmetric pair gives 1.5e-4.
+    scheme = scheme_of("must.ow", population=10_000, sample=200, stage=118)
+    assert subsampled_delta(scheme, mechanism="gaussian", noise_multiplier=4, steps=1000, epsilon=1.0) >= 3.8e-2
+
+
+def test_subsampled_gaussian_without_replacement_covers_a_concrete_pair() -> None:
+    # All other values at -1, one moved from +1 to -1: the sum moves by 2 when it is drawn. Exact by dp_accounting's
+    # mixture of Gaussians for removal of that shift.
+    n, m, sigma, steps = 1000, 100, 8.0, 50
+    exact = pld.from_gaussian_mechanism(sigma / 2, sampling_prob=m / n, value_discretization_interval=1e-3)
+    lower = exact.self_compose(steps)
+    scheme = scheme_of("wor", population=n, sample=m)
+    for epsilon in (0.5, 1.0):
+        found = subsampled_delta(scheme, mechanism="gaussian", noise_multiplier=sigma, steps=steps, epsilon=epsilon)
+        assert found >= float(lower.get_delta_for_epsilon(epsilon)) * 0.99
+
+
+@given(st.lists(st.floats(-10, 10), min_size=3, max_size=12))
+def test_the_convex_minorant_is_convex_and_below(heights: list[float]) -> None:
+    x = np.cumsum(np.arange(1.0, len(heights) + 1))
+    y = np.array(heights)
+    hull = convex_minorant(x, y)
+    assert np.all(hull <= y + 1e-12)
+    slopes = np.diff(hull) / np.diff(x)
+    assert np.all(np.diff(slopes) >= -1e-9)
+    assert hull[0] == y[0]
+    assert hull[-1] == y[-1]
+
+
+def test_the_mirrored_profile_is_that_of_the_other_direction() -> None:
+    # Binary randomised response, whose two directions are alike: delta(-x) read off the exact definition.
+    gamma = 3.0
+    p, q = gamma / (gamma + 1), 1 / (gamma + 1)
+    epsilons = np.array([0.1, 0.7, 1.5])
+    direct = np.maximum(p - np.exp(epsilons) * q, 0) + np.maximum(q - np.exp(epsilons) * p, 0)
+    negative = np.maximum(p - np.exp(-epsilons) * q, 0) + np.maximum(q - np.exp(-epsilons) * p, 0)
+    assert mirrored(epsilons, direct) == pytest.approx(negative)
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"population": 10, "sample": 5, "cells": 4, "gamma": 1}, "gamma"),
+        ({"population": 10, "sample": 5, "cells": 4, "gamma": "x"}, "gamma"),
+        ({"population": 10, "sample": 5, "cells": 4}, "gamma"),
+        ({"population": 10, "sample": 11, "cells": 4, "gamma": 2}, "1 to n"),
+        ({"population": 10, "sample": 5, "cells": 1, "gamma": 2}, "cells"),
+        ({"population": 10.5, "sample": 5, "cells": 4, "gamma": 2}, "population"),
+        ({"population": 10, "sample": True, "cells": 4, "gamma": 2}, "sample"),
+        ({"population": 10, "sample": 5, "cells": 4, "gamma": 2, "relation": "add/remove"}, "substitution"),
+        ({"population": 10, "sample": 5, "cells": 4, "gamma": 2, "mechanism": "laplace"}, "gamma-diagonal"),
+        ({"population": 10, "sample": 5, "cells": 4, "gamma": 2, "scheme": "srs"}, "not known"),
+    ],
+)
+def test_descriptions_that_say_nothing_sound_are_refused(facts: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        description_of(facts)
+
+
+def test_compositions_that_cannot_be_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="at least one release"):
+        compose([], 1e-6)
+    with pytest.raises(InvalidInputError, match="at least once"):
+        compose([(SMALL, 0)], 1e-6)
+    with pytest.raises(InvalidInputError, match="delta"):
+        compose([(SMALL, 1)], 0.0)
+    scheme = scheme_of("wor", population=10, sample=5)
+    with pytest.raises(InvalidInputError, match="above 0"):
+        subsampled_delta(scheme, mechanism="gaussian", noise_multiplier=0.0, steps=1, epsilon=1.0)
+
+
+def test_a_description_survives_its_plain_form() -> None:
+    for release in (ADULT, SMALL):
+        assert description_of(release.as_dict()) == release
+    assert isinstance(ADULT.pure_epsilon, Decimal)

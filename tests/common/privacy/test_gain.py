@@ -1,0 +1,75 @@
+from math import exp, log
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import InvalidInputError
+from common.privacy.gain import mean_gain, mean_noise_ratio, noise_bound, sample_epsilon
+from common.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
+
+
+def test_the_papers_numbers() -> None:
+    # To achieve epsilon = 1 with a 1% sample, 5.15 will do; q = .6 at 16.77% for epsilon 3 and at 61.4% for .1.
+    assert sample_epsilon(1.0, population=100, sample=1) == pytest.approx(5.15, abs=0.005)
+    assert noise_bound(3.0, population=10**6, sample=167_700) == pytest.approx(0.6, abs=5e-4)
+    assert noise_bound(0.1, population=10**6, sample=614_000) == pytest.approx(0.6, abs=5e-4)
+
+
+@given(st.floats(1e-6, 20), st.integers(2, 10**6), st.data())
+def test_the_mean_never_gains_and_figure_5_has_no_curve(epsilon: float, population: int, data: st.DataObject) -> None:
+    sample = data.draw(st.integers(1, population - 1))
+    # Bernoulli: strictly below one. In floating point a hair above is rounding.
+    assert mean_noise_ratio(epsilon, population=population, sample=sample) < 1 + 1e-12
+    found = mean_gain(population=population, sample=sample, epsilon=epsilon, value_range=1.0, variance=0.1)
+    assert not found.gains
+
+
+def test_the_mean_s_variances() -> None:
+    found = mean_gain(population=100, sample=20, epsilon=0.5, value_range=2.0, variance=0.3)
+    assert found.population.total == pytest.approx(2 * (2 / (0.5 * 100)) ** 2)
+    epsilon_n = log(1 + 5 * (exp(0.5) - 1))
+    assert found.sample.sampling == pytest.approx(0.8 * 0.3 / 20)
+    assert found.sample.noise == pytest.approx(2 * (2 / (epsilon_n * 20)) ** 2)
+
+
+def slow_smooth_sensitivity(values: list[float], low: float, high: float, beta: float) -> float:
+    """The definition: the largest gap around the median after k changes, discounted, over all k."""
+    y = [low, *sorted(values), high]
+    middle = len(y) // 2
+    best = 0.0
+    for i in range(middle + 1):
+        for j in range(max(middle, i + 1), len(y)):
+            best = max(best, (y[j] - y[i]) * exp(-beta * (j - i - 1)))
+    return best
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=15).filter(lambda v: len(v) % 2 == 1), st.floats(0.001, 3))
+def test_smooth_sensitivity_is_its_definition(values: list[float], beta: float) -> None:
+    found = median_smooth_sensitivity(np.array(values), low=0.0, high=1.0, beta=beta)
+    assert found == pytest.approx(slow_smooth_sensitivity(values, 0.0, 1.0, beta), rel=1e-12)
+
+
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=9).filter(lambda v: len(v) % 2 == 1), st.floats(0, 1), st.data())
+def test_smooth_sensitivity_is_smooth(values: list[float], other: float, data: st.DataObject) -> None:
+    beta = 0.3
+    changed = list(values)
+    changed[data.draw(st.integers(0, len(values) - 1))] = other
+    one = median_smooth_sensitivity(np.array(values), low=0.0, high=1.0, beta=beta)
+    two = median_smooth_sensitivity(np.array(changed), low=0.0, high=1.0, beta=beta)
+    assert one <= exp(beta) * two * (1 + 1e-12)
+
+
+def test_bad_arguments_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="odd"):
+        median_smooth_sensitivity(np.array([0.1, 0.2]), low=0.0, high=1.0, beta=0.1)
+    with pytest.raises(InvalidInputError, match="within"):
+        median_smooth_sensitivity(np.array([1.5]), low=0.0, high=1.0, beta=0.1)
+    with pytest.raises(InvalidInputError, match="1 to N"):
+        sample_epsilon(1.0, population=10, sample=11)
+    with pytest.raises(InvalidInputError, match="epsilon"):
+        sample_epsilon(0.0, population=10, sample=5)
+    with pytest.raises(InvalidInputError, match="range"):
+        mean_gain(population=10, sample=5, epsilon=1, value_range=0, variance=1)
+    assert smooth_decay(1.0, 1e-4) == pytest.approx(1 / (2 * log(2e4)))
