@@ -1,4 +1,4 @@
-"""Made-up tables of two curators, the same at every run: common respondents in different orders, and some of its own."""
+"""Made-up tables of two curators: common respondents in different orders, and some whom one curator holds alone."""
 
 from pathlib import Path
 

@@ -1,8 +1,8 @@
 """The yardstick of benchmarks.release: the same statistics in plain pandas, in one process that sees everything.
 
-Run by that benchmark: python -m benchmarks.plain_pandas FIRST SECOND --sample M --gamma G. It reads both tables, joins
-them on the id, samples m rows, perturbs their cells (k-ary randomised response) and counts them. It protects nobody:
-whoever runs it holds both tables, and the generator is NumPy's.
+Run by that benchmark: python -m benchmarks.plain_pandas FIRST SECOND --release M G. It reads both tables, joins them on
+the id and, for each release, samples m rows, perturbs their cells (k-ary randomised response) and counts them. It
+protects nobody: whoever runs it holds both tables, and the generator is NumPy's.
 """
 
 import json
@@ -23,7 +23,7 @@ SHAPE = tuple(len(values) for values in CATEGORIES.values())
 
 @dataclass(kw_only=True)
 class Stages:
-    """Processor and wall seconds of each stage; the first is the interpreter's start and the imports."""
+    """CPU and wall seconds of each stage; the CPU of the first begins with the interpreter's start."""
 
     cpu: dict[str, float] = field(default_factory=dict)
     wall: dict[str, float] = field(default_factory=dict)
@@ -54,24 +54,26 @@ def perturbed(cells: NDArray[np.int64], gamma: float, rng: np.random.Generator) 
 @click.command()
 @click.argument("first", type=click.Path(path_type=Path))
 @click.argument("second", type=click.Path(path_type=Path))
-@click.option("--sample", "m", type=int, required=True, help="Rows to sample.")
-@click.option("--gamma", type=float, required=True, help="Worst-case ratio of the randomised response.")
-def main(first: Path, second: Path, m: int, gamma: float) -> None:
+@click.option(
+    "--release", "releases", type=(int, float), multiple=True, help="Sampled rows, and worst-case ratio gamma."
+)
+def main(first: Path, second: Path, releases: tuple[tuple[int, float], ...]) -> None:
     """Do it, and print what it cost as one JSON object."""
     stages = Stages()
-    pass
     tables = read(first), read(second)
-    stages.end("read")
+    stages.end("load")
     joined = tables[0].merge(tables[1], on=ID)
     stages.end("join")
     rng = np.random.default_rng(1)
-    sampled = joined.iloc[rng.choice(len(joined), m, replace=False)]
-    codes = [pd.Categorical(sampled[name], categories=values).codes for name, values in CATEGORIES.items()]
-    cells = np.ravel_multi_index([code.astype(np.int64) for code in codes], SHAPE)
-    counts = np.bincount(perturbed(cells, gamma, rng), minlength=int(np.prod(SHAPE)))
-    stages.end("release")
+    counts = []
+    for number, (m, gamma) in enumerate(releases):
+        sampled = joined.iloc[rng.choice(len(joined), m, replace=False)]
+        codes = [pd.Categorical(sampled[name], categories=values).codes for name, values in CATEGORIES.items()]
+        cells = np.ravel_multi_index([code.astype(np.int64) for code in codes], SHAPE)
+        counts.append(np.bincount(perturbed(cells, gamma, rng), minlength=int(np.prod(SHAPE))).tolist())
+        stages.end(f"release {number}")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    result = {"rows": len(joined), "counts": counts.tolist(), "cpu": stages.cpu, "wall": stages.wall, "peak": peak}
+    result = {"rows": len(joined), "counts": counts, "cpu": stages.cpu, "wall": stages.wall, "peak": peak}
     click.echo(json.dumps(result))
 
 

@@ -5,12 +5,13 @@ characters that the study strips, casefolds and normalises; each table has 2% mo
 process of its own, under mutual TLS. The yardstick is benchmarks.plain_pandas, one process that sees everything.
 
 Two releases follow one alignment: one of the planner's sample size, one that samples everybody. CPU is user and system
-time of all processes of a side, the researcher's client among them; memory is the most that one process had resident,
-mapped files included.
+time of all processes of a side, the researcher's client included in releases; loading includes the start of the
+interpreters. Memory is the most that one process had resident, mapped files included.
 """
 
 import json
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,132 +27,153 @@ from rich.table import Table
 from benchmarks.made_tables import KINDS, write_tables
 from benchmarks.parties import Parties, Spent
 from common.cli import note
+from common.release import ReleaseSpec
 
-AIM_RELEASE, AIM_ALIGNED, AIM_PEAK = 0.3, 1.0, 2**30
+RATIOS = (
+    ("release / whole script", "at most 0.3"),
+    ("release / script without loading", ""),
+    ("alignment + release / script without loading", "at most 1.0"),
+    ("loading + alignment + release / whole script", ""),
+)
+"""What is compared, ours over plain, and the aim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One release of one size beside its yardstick; CPU and wall seconds by stage, bytes by process.
+class Comparison:
+    """Both sides on one pair of tables.
 
     Args:
         kind: format of the tables.
         rows: common respondents n.
-        sample: sampled rows m.
-        ours: load (start-up and reading the tables), align, release.
-        plain: load, join, release (sample, perturb, count).
-        peaks: most resident memory of each party, until the release was over.
-        plain_peak: that of the plain script.
+        samples: sampled rows m of each release.
+        ours: load, align, release 0, release 1.
+        plain: load, join, release 0, release 1 (sample, perturb, count); medians over some runs.
+        peaks: most resident memory of each party, bytes; "plain" is the script's.
+        idle: CPU share of each party that has nothing to do.
     """
 
     kind: str
     rows: int
-    sample: int
+    samples: tuple[int, ...]
     ours: dict[str, Spent]
     plain: dict[str, Spent]
     peaks: dict[str, int]
-    plain_peak: int
+    idle: dict[str, float]
 
-    @property
-    def ratios(self) -> dict[str, float]:
-        """Our CPU over the plain script's, by what is counted on either side."""
-        ours = {stage: spent.total for stage, spent in self.ours.items()}
-        plain = {stage: spent.total for stage, spent in self.plain.items()}
-        loaded = plain["join"] + plain["release"]
-        whole = plain["load"] + loaded
-        return {
-            "release / whole script": ours["release"] / whole,
-            "release / script without loading": ours["release"] / loaded,
-            "alignment and release / script without loading": (ours["align"] + ours["release"]) / loaded,
-            "loading, alignment and release / whole script": sum(ours.values()) / whole,
-        }
+    def ratios(self, number: int) -> tuple[float, ...]:
+        """Return the CPU ratios of RATIOS for one of the releases."""
+        load, align, release = (self.ours[stage].total for stage in ("load", "align", f"release {number}"))
+        read, *others = (self.plain[stage].total for stage in ("load", "join", f"release {number}"))
+        loaded = sum(others)
+        whole = read + loaded
+        return release / whole, release / loaded, (align + release) / loaded, (load + align + release) / whole
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, for JSON."""
+        names = [name for name, _ in RATIOS]
+        return asdict(self) | {"ratios": [dict(zip(names, self.ratios(i), strict=True)) for i in range(2)]}
 
 
-def measure(folder: Path, rows: int, kind: str) -> tuple[list[Run], dict[str, float]]:
-    """Run both sides; return both runs, and each party's CPU share while it has nothing to do."""
+def measure(folder: Path, rows: int, kind: str, repeats: int) -> Comparison:
+    """Run both sides; the plain script several times, because the time of its join varies."""
     folder.mkdir(parents=True)
     note(f"{rows:,} rows, {kind}: writing the tables")
     tables = write_tables(folder, rows, kind)
-    measured = []
+    ours, specs = {}, []
     with Parties(folder / "parties", tables) as parties:
         note("  parties: start and load")
-        load = parties.load()
+        ours["load"] = parties.load()
         note("  parties: align")
-        align = parties.align()
-        for sample in (None, rows):
+        ours["align"] = parties.align()
+        for number, sample in enumerate((None, rows)):
             note(f"  parties: release of {'the planned sample' if sample is None else 'everybody'}")
-            spec, release = parties.release(sample)
-            measured.append((spec, {"load": load, "align": align, "release": release}, parties.peaks()))
+            spec, ours[f"release {number}"] = parties.release(sample)
+            specs.append(spec)
         note("  parties: idle")
-        idle = parties.idle()
-    runs = []
-    for spec, ours, peaks in measured:
-        note(f"  plain script, {spec.sample:,} of {spec.population:,} rows")
-        plain, plain_peak = _plain(list(tables.values()), spec.sample, float(spec.mechanism.gamma), rows)
-        runs.append(
-            Run(
-                kind=kind, rows=rows, sample=spec.sample, ours=ours, plain=plain, peaks=peaks, plain_peak=plain_peak
-            )
-        )
-    return runs, idle
+        idle, peaks = parties.idle(), parties.peaks()
+    note(f"  plain script, {repeats} times")
+    plain, peaks["plain"] = _plain(list(tables.values()), specs, repeats)
+    samples = tuple(spec.sample for spec in specs)
+    return Comparison(kind=kind, rows=rows, samples=samples, ours=ours, plain=plain, peaks=peaks, idle=idle)
 
 
-def _plain(tables: Sequence[Path], sample: int, gamma: float, rows: int) -> tuple[dict[str, Spent], int]:
-    """Run the plain script; return its stages and peak."""
+def _plain(tables: Sequence[Path], specs: Sequence[ReleaseSpec], repeats: int) -> tuple[dict[str, Spent], int]:
+    """Run the plain script; return the medians of its stages, and its peak."""
     command = [sys.executable, "-m", "benchmarks.plain_pandas", *map(str, tables)]
-    command += ["--sample", str(sample), "--gamma", str(gamma)]
-    result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)  # noqa: S603
-    if result["rows"] != rows or sum(result["counts"]) != sample:
+    for spec in specs:
+        command += ["--release", str(spec.sample), str(float(spec.mechanism.gamma))]
+    runs = [
+        json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)  # noqa: S603
+        for _ in range(repeats)
+    ]
+    if runs[0]["rows"] != specs[0].population or [sum(counts) for counts in runs[0]["counts"]] != [
+        spec.sample for spec in specs
+    ]:
         raise AssertionError("the plain script saw another table")
-    stages = {name: Spent(wall=result["wall"][name], cpu={"plain": cpu}) for name, cpu in result["cpu"].items()}
-    return stages, int(result["peak"])
+    stages = {}
+    for stage in runs[0]["cpu"]:
+        wall, cpu = (statistics.median(run[clock][stage] for run in runs) for clock in ("wall", "cpu"))
+        stages[stage] = Spent(wall=wall, cpu={"plain": cpu})
+    return stages, max(run["peak"] for run in runs)
 
 
-def show(runs: Sequence[Run], idle: dict[str, float]) -> None:
-    """Print the runs of one table as tables."""
-    console = Console(width=None if sys.stdout.isatty() else 110)
-    first = runs[0]
-    for run in runs:
-        title = f"n = {run.rows:,}, m = {run.sample:,}, {run.kind}: seconds"
-        stages = Table("stage", title=title, title_justify="left")
-        for heading in ("CPU", "wall", "plain CPU", "plain wall"):
-            stages.add_column(heading, justify="right")
-        for (stage, ours), (name, plain) in zip(run.ours.items(), run.plain.items(), strict=True):
-            figures = (ours.total, ours.wall, plain.total, plain.wall)
-            stages.add_row(stage if stage == name else f"{stage} (plain: {name})", *(f"{x:.2f}" for x in figures))
-        console.print(stages)
-        ratios = Table("CPU, ours over plain", "ratio", "aim", title_justify="left")
-        aims = (AIM_RELEASE, None, AIM_ALIGNED, None)
-        for (what, ratio), aim in zip(run.ratios.items(), aims, strict=True):
-            ratios.add_row(what, f"{ratio:.2f}", "" if aim is None else f"at most {aim:.1f}")
-        console.print(ratios)
-    parties = Table("process", title=f"n = {first.rows:,}, {first.kind}: each process", title_justify="left")
-    for heading in ("CPU load", "align", *(f"release {run.sample:,}" for run in runs), "peak MiB", "idle CPU"):
-        parties.add_column(heading, justify="right")
-    for name in first.ours["release"].cpu:
-        spent = [first.ours["load"], first.ours["align"], *(run.ours["release"] for run in runs)]
-        peak = f"{runs[-1].peaks[name] / 2**20:.0f}" if name in runs[-1].peaks else ""
-        share = f"{idle[name]:.2%}" if name in idle else ""
-        parties.add_row(name, *(f"{one.cpu.get(name, 0):.2f}" for one in spent), peak, share)
-    parties.add_row("plain", *[""] * (len(runs) + 2), f"{max(run.plain_peak for run in runs) / 2**20:.0f}", "")
-    console.print(parties, f"Aim: at most {AIM_PEAK // 2**20} MiB a process.\n")
+def show(comparison: Comparison) -> None:
+    """Print a comparison."""
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(f"\n[bold]n = {comparison.rows:,} common respondents, tables in {comparison.kind}[/bold]")
+    console.print(_stages(comparison), _ratios(comparison), _processes(comparison))
+
+
+def _stages(comparison: Comparison) -> Table:
+    names = ("load", "align (plain: join)", *(f"release of {m:,} rows" for m in comparison.samples))
+    table = _table("seconds", ("CPU", "wall", "plain CPU", "plain wall"))
+    for name, ours, plain in zip(names, comparison.ours.values(), comparison.plain.values(), strict=True):
+        table.add_row(name, *(f"{figure:.2f}" for figure in (ours.total, ours.wall, plain.total, plain.wall)))
+    return table
+
+
+def _ratios(comparison: Comparison) -> Table:
+    table = _table("CPU, ours over plain", (*(f"m = {m:,}" for m in comparison.samples), "aim"))
+    columns = [comparison.ratios(number) for number in range(len(comparison.samples))]
+    for (name, aim), *ratios in zip(RATIOS, *columns, strict=True):
+        table.add_row(name, *(f"{ratio:.2f}" for ratio in ratios), aim)
+    return table
+
+
+def _processes(comparison: Comparison) -> Table:
+    table = _table("CPU seconds of a process", (*comparison.ours, "idle", "peak MiB (aim: at most 1024)"))
+    for name in dict.fromkeys((*comparison.ours["release 0"].cpu, *comparison.peaks)):
+        stages = comparison.plain if name == "plain" else comparison.ours
+        seconds = [f"{spent.cpu[name]:.2f}" if name in spent.cpu else "" for spent in stages.values()]
+        share = f"{comparison.idle[name]:.1%}" if name in comparison.idle else ""
+        peak = f"{comparison.peaks[name] / 2**20:.0f}" if name in comparison.peaks else ""
+        table.add_row(name, *seconds, share, peak)
+    return table
+
+
+def _table(first: str, others: Sequence[str]) -> Table:
+    table = Table(first)
+    for heading in others:
+        table.add_column(heading, justify="right")
+    return table
 
 
 @click.command()
-@click.option("--rows", type=click.IntRange(min=1000), multiple=True, default=(10**6, 10**7), help="Common respondents.")
+@click.option("--rows", type=click.IntRange(min=1000), multiple=True, default=(10**6, 10**7), help="Respondents n.")
 @click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, default=KINDS, help="Format of the tables.")
+@click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of the plain script.")
 @click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures here too.")
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep tables, states and logs here.")
-def main(rows: tuple[int, ...], kinds: tuple[str, ...], file: Path | None, keep: Path | None) -> None:
+def main(rows: tuple[int, ...], kinds: tuple[str, ...], repeats: int, file: Path | None, keep: Path | None) -> None:
     """Measure whole releases."""
     folder = keep or Path(tempfile.mkdtemp(prefix="veiltab-bench-"))
     figures: list[dict[str, Any]] = []
     try:
         for size in rows:
             for kind in kinds:
-                runs, idle = measure(folder / f"{kind}-{size}", size, kind)
-                show(runs, idle)
-                figures += [asdict(run) | {"ratios": run.ratios, "idle": idle} for run in runs]
+                comparison = measure(folder / f"{kind}-{size}", size, kind, repeats)
+                show(comparison)
+                figures.append(comparison.as_dict())
     finally:
         if keep is None:
             shutil.rmtree(folder)

@@ -1,14 +1,30 @@
 """SQLite as veiltab keeps what it has acknowledged: WAL, synchronous FULL, one writer at a time."""
 
+import os
 import sqlite3
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from common.errors import IntegrityError
 
 
-def open_database(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
+class Database(sqlite3.Connection):
+    """A connection that threads share: no statement of one falls into a transaction of another."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of sqlite3
+        super().__init__(*args, **kwargs)
+        self.turn = threading.RLock()
+
+    def execute(self, *args: Any) -> sqlite3.Cursor:  # noqa: ANN401 - as above
+        """Run a statement once no other thread is in a transaction."""
+        with self.turn:
+            return super().execute(*args)
+
+
+def open_database(path: Path, migrations: Sequence[str]) -> Database:
     """Open a party's database, bringing it up to date.
 
     Args:
@@ -19,7 +35,10 @@ def open_database(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
         IntegrityError: the file is not a database, is damaged, or was written by a newer version.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path, isolation_level=None, timeout=30, check_same_thread=False)
+    # The log beside the database gets the mode that the database has when it is opened.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    path.chmod(0o600)
+    connection = sqlite3.connect(path, isolation_level=None, timeout=30, check_same_thread=False, factory=Database)
     connection.row_factory = sqlite3.Row
     try:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -28,6 +47,7 @@ def open_database(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = ON")
         _migrate(connection, path, migrations)
+        _check_sound(connection)
     except sqlite3.DatabaseError as error:
         connection.close()
         raise IntegrityError(
@@ -35,11 +55,13 @@ def open_database(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
             where=str(path),
             remedy="Restore it as docs/operations.md says; a new one would forget what was spent.",
         ) from error
-    path.chmod(0o600)
+    except IntegrityError:
+        connection.close()
+        raise
     return connection
 
 
-def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[str]) -> None:
+def _migrate(connection: Database, path: Path, migrations: Sequence[str]) -> None:
     with transaction(connection):
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > len(migrations):
@@ -50,13 +72,33 @@ def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[st
         connection.execute(f"PRAGMA user_version = {len(migrations)}")
 
 
+def _check_sound(connection: Database) -> None:
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError
+
+
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+def transaction(connection: Database) -> Iterator[Database]:
     """Run a block as one durable transaction, taking the write lock first; undone when the block raises."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield connection
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
+    with connection.turn:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+
+def erase_traces(connection: Database) -> None:
+    """Empty the log beside the database, where what a statement has erased still stands.
+
+    A reader of another process may hold the log for the moment; it is then emptied by a later call, or at the end.
+    """
+    with connection.turn, suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA busy_timeout = 500")
+        try:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            connection.execute("PRAGMA busy_timeout = 30000")

@@ -23,6 +23,11 @@ class Fields:
         self._table = table
         self._asked: list[str] = []
 
+    def holds(self, key: str, kind: type) -> bool:
+        """Say whether a key is there with a value of this kind; `object` is any kind."""
+        self._asked.append(key)
+        return key in self._table and isinstance(self._table[key], kind)
+
     def text(self, key: str, default: str | None = None) -> str:
         """Return a text; without a default the key must be there."""
         return cast("str", self._value(key, str, "a text in quotes", default))
@@ -70,8 +75,9 @@ class Fields:
         """Refuse keys that nobody asked for, and name the one that may have been meant."""
         for key in self._table:
             if key not in self._asked:
-                near = get_close_matches(key, self._asked, 1)
-                remedy = f"Did you mean {near[0]!r}?" if near else f"Known keys: {', '.join(self._asked)}."
+                known = list(dict.fromkeys(self._asked))
+                near = get_close_matches(key, known, 1)
+                remedy = f"Did you mean {near[0]!r}?" if near else f"Known keys: {', '.join(known)}."
                 raise InvalidInputError(f"unknown key {key!r}", where=self.where, remedy=remedy)
 
     def checked(self, build: Callable[[], T]) -> T:

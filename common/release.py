@@ -6,16 +6,20 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
 
 from common.domain import symbol_dtype
 from common.errors import InvalidInputError
 from common.mechanism import GammaDiagonal
+from common.naming import check_attribute_name, check_name
 from common.planning import Plan
 from common.privacy.amplification import check_sizes, pure_epsilon
 from common.privacy.card import EpsilonCard
-from common.privacy.rounding import ln_above, parse_epsilon
+from common.privacy.rounding import exp_below, ln_above, parse_epsilon
 
 RELEASE_ID = re.compile(r"[0-9a-f]{32}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_ALIGNMENT = re.compile(r"[0-9a-f]{32}")
 MAX_CELLS = 2**22
 """Largest joint table of a release; a study sets its own limit below it."""
 
@@ -68,6 +72,9 @@ class Column:
     size: int
 
     def __post_init__(self) -> None:
+        # Both become names of files and stand in reports; a spec may come from another party.
+        check_attribute_name(self.attribute)
+        check_name("owner", self.owner)
         symbol_dtype(self.size)
 
     def byte_length(self, rows: int) -> int:
@@ -112,6 +119,9 @@ class ReleaseSpec:
     def __post_init__(self) -> None:
         if not RELEASE_ID.fullmatch(self.release_id):
             raise InvalidInputError("a release id is 32 hexadecimal digits", where="release id")
+        if not _DIGEST.fullmatch(self.study_digest) or not _ALIGNMENT.fullmatch(self.alignment):
+            raise InvalidInputError("a digest is not the hexadecimal digits of one", where="release spec")
+        check_name("researcher", self.researcher)
         if self.scheme != "wor":
             raise InvalidInputError(f"sampling scheme {self.scheme!r} is not known", remedy="Known: wor.")
         if not 2 <= self.cells <= MAX_CELLS:
@@ -139,9 +149,11 @@ class ReleaseSpec:
     @property
     def guaranteed_epsilon(self) -> Decimal:
         """Pure epsilon of the mechanism that runs (nats, upper bound, never above what was asked for)."""
-        bound = pure_epsilon(self.mechanism.gamma, population=self.population, sample=self.sample)
-        # Both are upper bounds; the rounding of the first can lie a hair above the second.
-        return min(bound, self.epsilon) if bound - self.epsilon <= Decimal("1e-12") else bound
+        gamma = self.mechanism.gamma
+        bound = pure_epsilon(gamma, population=self.population, sample=self.sample)
+        # The bound is rounded up, perhaps past epsilon; whether the mechanism keeps epsilon is decided exactly.
+        kept = 1 + Fraction(self.sample, self.population) * (gamma - 1) <= exp_below(self.epsilon)
+        return min(bound, self.epsilon) if kept else bound
 
     @property
     def card(self) -> EpsilonCard:
@@ -232,8 +244,9 @@ class ReleaseRequest:
         parse_epsilon(self.epsilon)
         if self.sample is not None and self.sample < 1:
             raise InvalidInputError("a sample has at least 1 row", where="sample")
-        if len(self.purpose) > 1000:
-            raise InvalidInputError("a purpose has at most 1000 characters", where="purpose")
+        # It is printed on the terminals of those who decide, who must see what they decide about.
+        if len(self.purpose) > 1000 or not self.purpose.isprintable():
+            raise InvalidInputError("a purpose is a line of at most 1000 printable characters", where="purpose")
 
     def to_json(self) -> str:
         """Return the canonical text."""

@@ -7,24 +7,20 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
+from common.block_order import BLOCK_BYTES, MAX_ROWS, Blocks, leading, ordered_rows, write_words
 from common.errors import InvalidInputError
 from common.randomness import check_key
 
-TOKEN_BYTES = 16
+TOKEN_BYTES = BLOCK_BYTES
 """Length of a token: one AES block."""
 
-MAX_ROWS = 2**32
-"""Rows of a table: a row number shares a word with the leading 32 bits of its priority."""
-
-# Rows encrypted at once, and most rows for a radix sort: what fits the cache.
+# Rows encrypted at once: what fits the cache.
 _CHUNK = 2**16
-_RADIX = 2**20
 
-_Tokens = NDArray[np.uint8]
-_TokensOf = Callable[[slice | NDArray[np.int64]], _Tokens]
+_TokensOf = Callable[[slice | NDArray[np.int64]], Blocks]
 
 
-def sample_by_priority(tokens: _Tokens, m: int, key: bytes) -> NDArray[np.int64]:
+def sample_by_priority(tokens: Blocks, m: int, key: bytes) -> NDArray[np.int64]:
     """Draw m rows without replacement: those of least priority, in order of priority.
 
     priority = AES-256_key(token) as a 128-bit big-endian number. AES permutes the blocks, so distinct tokens never tie,
@@ -65,7 +61,7 @@ def sample_indices(n: int, m: int, key: bytes) -> NDArray[np.int64]:
     return _first(n, m, key, _index_tokens)
 
 
-def _index_tokens(rows: slice | NDArray[np.int64]) -> _Tokens:
+def _index_tokens(rows: slice | NDArray[np.int64]) -> Blocks:
     """Write row numbers as 16-byte big-endian tokens."""
     numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
     tokens = np.zeros((len(numbers), 2), ">u8")
@@ -83,62 +79,35 @@ def _first(n: int, m: int, key: bytes, tokens_of: _TokensOf) -> NDArray[np.int64
     found = priorities.up_to(expected * 2**32 // n, n) if expected < n else None
     if found is None or found.size < m:
         found = priorities.up_to(2**32 - 1, n)
-    return priorities.ordered(found)[:m]
+    return ordered_rows(found, priorities.of)[:m]
 
 
 class _Priorities:
-    """Priorities under one key, worked on as words: leading 32 bits of the priority | row number."""
+    """Priorities under one key, and the words (see common.block_order) of rows that come early."""
 
     def __init__(self, key: bytes, tokens_of: _TokensOf) -> None:
         # ECB is the bare permutation, which is what is wanted: a token is one block, and none is secret from the key.
         cipher = Cipher(algorithms.AES(check_key(key)), modes.ECB())  # noqa: S305
         self._encrypt = cipher.encryptor().update_into
         self._tokens_of = tokens_of
-
-    def of(self, rows: slice | NDArray[np.int64]) -> _Tokens:
-        """Return the priorities of some rows, as 16 bytes each."""
-        tokens = np.ascontiguousarray(self._tokens_of(rows))
         # The cipher wants room for another block, which it leaves alone.
-        priorities = np.empty(tokens.size + TOKEN_BYTES, np.uint8)
-        self._encrypt(tokens.data, priorities.data)
-        return priorities[: tokens.size].reshape(-1, TOKEN_BYTES)
+        self._room = np.empty((_CHUNK + 1) * TOKEN_BYTES, np.uint8)
+
+    def of(self, rows: slice | NDArray[np.int64]) -> Blocks:
+        """Return the priorities of some rows, as 16 bytes each; they last until the next call."""
+        tokens = np.ascontiguousarray(self._tokens_of(rows))
+        if tokens.size + TOKEN_BYTES > self._room.size:
+            self._room = np.empty(tokens.size + TOKEN_BYTES, np.uint8)
+        self._encrypt(tokens.data, self._room.data)
+        return self._room[: tokens.size].reshape(-1, TOKEN_BYTES)
 
     def up_to(self, threshold: int, n: int) -> NDArray[np.uint64]:
         """Return the words, by row, of all rows whose leading 32 bits are at most `threshold`."""
         # Room for all rows costs address space only: memory is taken where a word is written.
         words, found = np.empty(n, "<u8"), 0
         for start in range(0, n, _CHUNK):
-            leading = self.of(slice(start, min(start + _CHUNK, n))).view(">u4")[:, 0].astype(np.uint32)
-            rows = np.flatnonzero(leading <= np.uint32(threshold))
-            kept = words[found : found + rows.size]
-            np.left_shift(leading[rows], np.uint64(32), out=kept, dtype=np.uint64)
-            kept |= (rows + start).view(np.uint64)
+            leads = leading(self.of(slice(start, min(start + _CHUNK, n))))
+            rows = np.flatnonzero(leads <= np.uint32(threshold))
+            write_words(leads[rows], rows + start, words[found : found + rows.size])
             found += rows.size
         return words[:found]
-
-    def ordered(self, words: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return the rows of the words in order of their whole priority; the words are overwritten."""
-        words = _sorted(words)
-        leading = words.view("<u4")[1::2]
-        same = leading[1:] == leading[:-1]
-        tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-        words &= np.uint64(2**32 - 1)
-        rows = words.view(np.int64)
-        rows[tied] = self._ordered_wholly(rows[tied])
-        return rows
-
-    def _ordered_wholly(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sort rows by all 128 bits of their priority."""
-        priorities = self.of(rows).view(">u8").astype(np.uint64)
-        return rows[np.lexsort((priorities[:, 1], priorities[:, 0]))]
-
-
-def _sorted(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Sort words that come in the order of their lower halves, perhaps in place."""
-    # Out of the cache a radix sort is no faster than a comparison sort, which needs no room.
-    if words.size > _RADIX:
-        words.sort()
-        return words
-    low, high = words.view("<u2")[2::4], words.view("<u2")[3::4]
-    order = np.argsort(low, kind="stable")
-    return words[order[np.argsort(high[order], kind="stable")]]

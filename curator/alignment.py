@@ -7,19 +7,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.coin import derive
 from common.errors import FailedReleaseError, InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from common.files import written_whole
 from curator.coordination import Peers
 from curator.intersection import (
+    PIECE,
     TOKEN_LENGTH,
     AlignedTable,
     Intersection,
     Tokens,
     alignment_id,
     population_digest,
+    slices,
     sorted_order,
+    tokens_of,
 )
 from curator.ledger import Ledger
 from curator.store import CuratorStore
@@ -29,7 +33,6 @@ from curator.tokens import tokens
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 2.0
 _RETRY_SECONDS = 0.1
-_PIECE = 65_536 * TOKEN_LENGTH
 
 
 class Alignment:
@@ -127,37 +130,42 @@ def _write_tokens(table: Table, key: bytes, own: Path, order_file: Path) -> None
     with written_whole(order_file) as file:
         np.save(file, order)
     with written_whole(own) as file:
-        for start in range(0, len(order), 65_536):
-            file.write(unsorted[order[start : start + 65_536]].data)
+        for piece in slices(len(order)):
+            file.write(unsorted.take(order[piece], axis=0).data)
 
 
 def _intersect(
     table: Table, own: Path, received: list[tuple[str, Path]], key: bytes, aligned: AlignedTable
 ) -> tuple[int, str]:
     """Write the aligned table; return its rows and digest."""
-    mine = _tokens_of(own)
-    intersection = Intersection(mine)
-    for peer, path in received:
-        intersection.keep(peer, _pieces(path))
-    rows = intersection.rows
+    rows = _common_rows(own, received)
     if not len(rows):
         raise InvalidInputError(
             "the curators have no respondent in common",
             where="alignment",
             remedy="Compare id columns and their normalisation in the study file with the tables.",
         )
-    order = np.load(own.with_name("order.npy"), mmap_mode="r")[rows]
-    aligned.write(mine[rows], {name: column[order] for name, column in table.columns.items()})
+    _write_aligned(table, own, rows, aligned)
     return len(rows), population_digest(aligned.tokens(), key)
 
 
-def _tokens_of(path: Path) -> Tokens:
-    if path.stat().st_size == 0:
-        return np.empty((0, TOKEN_LENGTH), np.uint8)
-    return np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, TOKEN_LENGTH)
+def _write_aligned(table: Table, own: Path, rows: NDArray[np.int64], aligned: AlignedTable) -> None:
+    mine = tokens_of(own)
+    aligned.write_tokens(mine.take(rows[piece], axis=0) for piece in slices(len(rows)))
+    del mine
+    order = np.load(own.with_name("order.npy"), mmap_mode="r").take(rows)
+    aligned.write_columns({name: column.take(order) for name, column in table.columns.items()})
+
+
+def _common_rows(own: Path, received: list[tuple[str, Path]]) -> NDArray[np.int64]:
+    """Return the positions of the common respondents among one's own sorted tokens."""
+    intersection = Intersection(tokens_of(own))
+    for peer, path in received:
+        intersection.keep(peer, _pieces(path))
+    return intersection.rows
 
 
 def _pieces(path: Path) -> Iterator[Tokens]:
     with path.open("rb") as file:
-        while data := file.read(_PIECE):
+        while data := file.read(PIECE * TOKEN_LENGTH):
             yield np.frombuffer(data, np.uint8).reshape(-1, TOKEN_LENGTH)

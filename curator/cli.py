@@ -39,7 +39,10 @@ policy_option = click.option(
 
 @click.group(epilog=EXIT_CODES)
 def curator() -> None:
-    """Hold some columns, and decide who learns what of them."""
+    """Hold some columns, and decide who learns what of them.
+
+    Example: veiltab curator check study.toml --name alice --table alice.csv
+    """
 
 
 @curator.command(epilog="Example: veiltab curator check study.toml --name alice --table alice.csv")
@@ -276,12 +279,15 @@ def _expected(stored: StoredRelease, study: Study, store: CuratorStore) -> dict[
     population = store.latest_population()
     if population is None:
         return {"card": [], "note": "The tables are not aligned yet; the card needs the number of common respondents."}
-    plan = plan_release(
-        population=population,
-        cells=study.domain(stored.request.attributes).cells,
-        epsilon=stored.request.epsilon,
-        sample=stored.request.sample,
-    )
+    try:
+        plan = plan_release(
+            population=population,
+            cells=study.domain(stored.request.attributes).cells,
+            epsilon=stored.request.epsilon,
+            sample=stored.request.sample,
+        )
+    except InvalidInputError as error:
+        return {"card": [], "note": f"This cannot be planned: {error}"}
     card = EpsilonCard(epsilon=plan.epsilon, local_epsilon=plan.local_epsilon)
     return {"card": [list(row) for row in card.rows()], "sample": plan.sample, "root_mse": plan.root_mse()}
 

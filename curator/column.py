@@ -77,7 +77,7 @@ class ColumnReader:
             first_row: file row number of its first value.
         """
         values: list[str | None] = [*column.dictionary.to_pylist(), None]
-        entries = column.indices.fill_null(len(values) - 1).to_numpy(zero_copy_only=False)
+        entries = _entries(column.indices, len(values) - 1)
         codes = np.array([self._code(value) for value in values], np.int32)
         rows = np.bincount(entries, minlength=len(values))
         known = codes >= 0
@@ -135,3 +135,12 @@ class ColumnReader:
         before, first = self._unknown.get(value, (0, ()))
         if before or len(self._unknown) < _MOST_UNKNOWN:
             self._unknown[value] = (before + count, (*first, *rows)[:FIRST])
+
+
+def _entries(indices: pa.Array, absent: int) -> NDArray[np.int32]:
+    """Return the dictionary entry of each value, `absent` where there is none."""
+    if indices.null_count or indices.type != pa.int32():
+        filled: NDArray[np.int32] = indices.fill_null(absent).to_numpy(zero_copy_only=False)
+        return filled
+    # Straight from the buffer: a conversion would load pandas.
+    return np.frombuffer(indices.buffers()[1], np.int32)[indices.offset : indices.offset + len(indices)]

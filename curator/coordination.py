@@ -124,7 +124,7 @@ class Peers:
         answers = []
         for name, stub in self._stubs.items():
             try:
-                answer = await call(stub.GetProgress, request, peer=self.parties[name], within=_WITHIN)
+                answer = await call(stub.GetProgress, request, peer=self.parties[name], within=_WITHIN, once=True)
             except VeiltabError as error:
                 if error.reason == "NOT_FOUND":
                     raise NotReadyError("has not received the request yet", where=f"curator {name}") from None

@@ -17,8 +17,11 @@ from common.files import file_digest, written_whole
 from common.pads import PAD, encrypt
 from common.randomness import CipherStream, SystemSource
 from common.release import Pad
-from common.symbols import add, chunks, fill_uniform
+from common.symbols import add, check_symbols, chunks, fill_uniform
 from curator.store import CuratorStore
+
+_DISTINCT = 128
+"""Symbols of a pad from which on no two pads are ever equal by chance."""
 
 
 class ColumnEncryption:
@@ -59,7 +62,8 @@ class ColumnEncryption:
             return done[1]
         if pad is Pad.OTP:
             self._draw_one_time_pad(attribute, len(column), size)
-            key = file_digest(self.pad_file(attribute))
+            # A short pad may repeat, or it would not be uniform; a long one that repeats tells of a bad generator.
+            key = file_digest(self.pad_file(attribute)) if len(column) >= _DISTINCT else os.urandom(32)
         else:
             key = os.urandom(32)
         self._store.spend_key(self._release_id, attribute, key)
@@ -90,6 +94,7 @@ class ColumnEncryption:
         ciphertext: Symbols = np.empty(len(column), symbol_dtype(size))
         if source is None:
             drawn: Symbols = np.memmap(self.pad_file(attribute), dtype=symbol_dtype(size), mode="r")
+            check_symbols(column, size)
             add(column, drawn, size, ciphertext)
         else:
             encrypt(column, size, source, ciphertext)

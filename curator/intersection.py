@@ -5,18 +5,24 @@ guesses, because all curators hold the key; docs/threat-model.md says so. The se
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import hmac
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.block_order import leading, ordered_rows, write_words
 from common.domain import Symbols
 from common.errors import IntegrityError
 from common.files import written_whole
 
 TOKEN_LENGTH = 16
+PIECE = 2**16
+"""Tokens that are worked on at once: what fits the cache."""
+
 Tokens = NDArray[np.uint8]
 """(n, 16) tokens, one a row, in ascending order."""
 
@@ -29,29 +35,26 @@ def alignment_id(versions: Mapping[str, str]) -> str:
 
 def sorted_order(tokens: Tokens) -> NDArray[np.int64]:
     """Return the rows of distinct tokens in ascending order."""
-    high, low = _words(tokens)
-    order = np.argsort(high, kind="stable")
-    ties = np.flatnonzero(high[order[1:]] == high[order[:-1]])
-    if ties.size:
-        # 64-bit ties among honest tokens are rare; the whole 128 bits then decide.
-        order = np.lexsort((low, high))
-    return order
+    words = np.empty(len(tokens), np.uint64)
+    for piece in slices(len(tokens)):
+        write_words(leading(tokens[piece]), np.arange(piece.start, piece.stop), words[piece])
+    return ordered_rows(words, tokens.__getitem__)
 
 
-def _words(tokens: Tokens) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    words = np.ascontiguousarray(tokens).view(">u8")
-    return words[:, 0].astype(np.uint64), words[:, 1].astype(np.uint64)
+def slices(rows: int) -> Iterator[slice]:
+    """Cut rows into pieces that are worked on at once."""
+    return (slice(start, min(start + PIECE, rows)) for start in range(0, rows, PIECE))
 
 
 class Intersection:
-    """Which of one's own tokens every other curator has.
+    """Which of one's own tokens every other curator has; only the pieces that are compared are in memory.
 
     Args:
-        own: this curator's tokens, ascending.
+        own: this curator's tokens, ascending; may be mapped from disk.
     """
 
     def __init__(self, own: Tokens) -> None:
-        self._high, self._low = _words(own)
+        self._own = own
         self._common = np.ones(len(own), dtype=bool)
 
     def keep(self, curator: str, pieces: Iterable[Tokens]) -> None:
@@ -61,31 +64,19 @@ class Intersection:
             IntegrityError: the peer's tokens are not strictly ascending.
         """
         present = np.zeros(len(self._common), dtype=bool)
-        last = (-1, -1)
+        last, start = b"", 0
         for piece in pieces:
             if not len(piece):
                 continue
-            high, low = _words(piece)
-            first = (int(high[0]), int(low[0]))
-            if first <= last or not _ascending(high, low):
+            words = _words(piece)
+            if piece[0].tobytes() <= last or not _ascending(*words):
                 raise IntegrityError("tokens are not in ascending order", where=f"curator {curator}")
-            last = (int(high[-1]), int(low[-1]))
-            self._mark(high, low, present)
+            last = piece[-1].tobytes()
+            # One's own tokens up to the peer's last, as bytes, which compare like tokens.
+            stop = bisect_right(self._own, last, lo=start, key=bytes)
+            _mark(_words(self._own[start:stop]), words, present[start:stop])
+            start = stop
         self._common &= present
-
-    def _mark(self, high: NDArray[np.uint64], low: NDArray[np.uint64], present: NDArray[np.bool_]) -> None:
-        if not len(self._high):
-            return
-        places = np.minimum(np.searchsorted(self._high, high), len(self._high) - 1)
-        hit = (self._high[places] == high) & (self._low[places] == low)
-        present[places[hit]] = True
-        # searchsorted finds the first of several own tokens that share 64 bits; look at the others one by one.
-        for index in np.flatnonzero(~hit & (self._high[places] == high)):
-            for place in range(int(places[index]) + 1, len(self._high)):
-                if self._high[place] != high[index]:
-                    break
-                if self._low[place] == low[index]:
-                    present[place] = True
 
     @property
     def rows(self) -> NDArray[np.int64]:
@@ -93,10 +84,36 @@ class Intersection:
         return np.flatnonzero(self._common)
 
 
+_Words = tuple[NDArray[np.uint64], NDArray[np.uint64]]
+"""The first and the second 64 bits of tokens."""
+
+
+def _words(tokens: Tokens) -> _Words:
+    words = np.ascontiguousarray(tokens).view(">u8")
+    return words[:, 0].astype(np.uint64), words[:, 1].astype(np.uint64)
+
+
+def _mark(own: _Words, other: _Words, present: NDArray[np.bool_]) -> None:
+    """Mark which of one's own tokens are among others, both ascending."""
+    high, low = own
+    if not len(high):
+        return
+    places = np.minimum(np.searchsorted(high, other[0]), len(high) - 1)
+    alike = high[places] == other[0]
+    hit = alike & (low[places] == other[1])
+    present[places[hit]] = True
+    # searchsorted finds the first of several own tokens that share 64 bits; look at the others one by one.
+    for index in np.flatnonzero(~hit & alike):
+        for place in range(int(places[index]) + 1, len(high)):
+            if high[place] != other[0][index]:
+                break
+            if low[place] == other[1][index]:
+                present[place] = True
+
+
 def _ascending(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> bool:
     later = high[1:] > high[:-1]
-    ties = (high[1:] == high[:-1]) & (low[1:] > low[:-1])
-    return bool(np.all(later | ties))
+    return bool(later.all()) or bool(np.all(later | ((high[1:] == high[:-1]) & (low[1:] > low[:-1]))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,22 +124,42 @@ class AlignedTable:
 
     def tokens(self) -> Tokens:
         """Return the (n, 16) tokens, mapped from disk."""
-        return np.load(self.folder / "tokens.npy", mmap_mode="r")  # type: ignore[no-any-return]
+        return tokens_of(self._tokens_file)
 
     def column(self, attribute: str) -> Symbols:
         """Return the (n,) symbols of an attribute, mapped from disk."""
-        return np.load(self.folder / f"column-{attribute}.npy", mmap_mode="r")  # type: ignore[no-any-return]
+        return np.load(self._column_file(attribute), mmap_mode="r")  # type: ignore[no-any-return]
 
-    def write(self, tokens: Tokens, columns: Mapping[str, Symbols]) -> None:
-        """Write the aligned table, each file whole."""
-        for name, values in (("tokens", tokens), *((f"column-{name}", c) for name, c in columns.items())):
-            with written_whole(self.folder / f"{name}.npy") as file:
-                np.save(file, values)
+    def write_tokens(self, pieces: Iterable[Tokens]) -> None:
+        """Write the tokens, given piece by piece; the file is there whole or not at all."""
+        with written_whole(self._tokens_file) as file:
+            for piece in pieces:
+                file.write(piece.data)
+
+    def write_columns(self, columns: Mapping[str, Symbols]) -> None:
+        """Write the columns, each file whole."""
+        for name, column in columns.items():
+            with written_whole(self._column_file(name)) as file:
+                np.save(file, column)
+
+    @property
+    def _tokens_file(self) -> Path:
+        return self.folder / "tokens.bin"
+
+    def _column_file(self, attribute: str) -> Path:
+        return self.folder / f"column-{attribute}.npy"
+
+
+def tokens_of(path: Path) -> Tokens:
+    """Return the tokens of a file, mapped from disk."""
+    if path.stat().st_size == 0:
+        return np.empty((0, TOKEN_LENGTH), np.uint8)
+    return np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, TOKEN_LENGTH)
 
 
 def population_digest(tokens: Tokens, key: bytes) -> str:
     """Return a keyed digest of the common respondents, equal where they are the same, telling others nothing."""
-    digest = hashlib.blake2b(key=key, digest_size=16, person=b"population")
-    for start in range(0, len(tokens), 65_536):
-        digest.update(np.ascontiguousarray(tokens[start : start + 65_536]).data)
-    return digest.hexdigest()
+    digest = hmac.new(key, digestmod="sha256")
+    for piece in slices(len(tokens)):
+        digest.update(np.ascontiguousarray(tokens[piece]).data)
+    return digest.hexdigest()[:32]

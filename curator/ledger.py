@@ -8,15 +8,18 @@ composition).
 
 import hashlib
 import json
-import sqlite3
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import reduce
 
-from common.database import transaction
+from common.database import Database, transaction
 from common.errors import BudgetExceededError, IntegrityError
 from common.privacy.card import upward
 from common.release import ReleaseSpec
 
+# An epsilon may have more digits than the default context keeps; what does not fit 100 digits is rounded against us.
+_UP = Context(prec=100, rounding=ROUND_CEILING)
+_DOWN = Context(prec=100, rounding=ROUND_FLOOR)
 _GENESIS = hashlib.sha256(b"veiltab ledger").digest()
 
 
@@ -41,7 +44,7 @@ class Ledger:
         IntegrityError: the chain is broken.
     """
 
-    def __init__(self, connection: sqlite3.Connection, budget: Decimal) -> None:
+    def __init__(self, connection: Database, budget: Decimal) -> None:
         self._connection = connection
         self.budget = budget
         self.verify()
@@ -90,7 +93,8 @@ class Ledger:
     @property
     def remaining(self) -> Decimal:
         """What is neither spent nor kept for a release under way, in nats."""
-        return self.budget - self.spent - self._sum("SELECT epsilon FROM reservation")
+        kept = self._sum("SELECT epsilon FROM reservation")
+        return _DOWN.subtract(self.budget, _UP.add(self.spent, kept)) or Decimal(0)  # and never -0
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -107,14 +111,16 @@ class Ledger:
         )
 
     def reserve(self, spec: ReleaseSpec) -> None:
-        """Keep a release's epsilon for it; once only, however often it is asked.
+        """Keep a release's epsilon for it; once only, however often it is asked, and for the plan that came last.
 
         Raises:
             BudgetExceededError: the budget does not hold it; nothing is kept or charged.
         """
         with transaction(self._connection) as db:
-            if self.is_charged(spec.release_id) or self.is_reserved(spec.release_id):
+            if self.is_charged(spec.release_id):
                 return
+            # A crash may part a plan from its reservation, and the next plan may differ.
+            db.execute("DELETE FROM reservation WHERE release_id = ?", [spec.release_id])
             epsilon = spec.guaranteed_epsilon
             if epsilon > self.remaining:
                 raise BudgetExceededError(
@@ -160,7 +166,8 @@ class Ledger:
         return self._connection.execute(query, [release_id]).fetchone() is not None
 
     def _sum(self, query: str) -> Decimal:
-        return sum((Decimal(row["epsilon"]) for row in self._connection.execute(query)), Decimal(0))
+        charges = (Decimal(row["epsilon"]) for row in self._connection.execute(query).fetchall())
+        return reduce(_UP.add, charges, Decimal(0))
 
 
 def _chained(head: bytes, number: int, release_id: str, entry: str, epsilon: str) -> bytes:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from common.coin import SHARE_LENGTH, derive
 from common.errors import (
+    BudgetExceededError,
     ConflictError,
     DeniedError,
     IntegrityError,
@@ -51,6 +52,7 @@ from curator.table import Table
 from curator.upload import ServerLink
 
 _log = logging.getLogger(__name__)
+_LOOK_AGAIN_SECONDS = 1.0
 _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _FINISHED = {state for state in ReleaseState if state.finished}
 
@@ -78,7 +80,10 @@ class CuratorNode:
         self._folder = folder
         self._policy = policy
         self._identity = identity
+        self._submitted = asyncio.Event()
         self._driven: set[str] = set()
+        # Rows and check of samples that are drawn and not encrypted yet.
+        self._samples: dict[str, tuple[NDArray[np.int64], bytes]] = {}
 
     # What the RPCs ask
 
@@ -87,7 +92,9 @@ class CuratorNode:
         now = int(time.time())
         if not self.store.knows(request.release_id):
             check_request(request, self.study, now)
-        return self.store.add(request, now)
+        stored = self.store.add(request, now)
+        self._submitted.set()
+        return stored
 
     @property
     def own_attributes(self) -> frozenset[str]:
@@ -151,11 +158,13 @@ class CuratorNode:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.alignment.run(table, peers))
                 while True:
+                    self._submitted.clear()
                     for release_id in self.store.unfinished():
                         if release_id not in self._driven:
                             self._driven.add(release_id)
                             tasks.create_task(self._drive(release_id, peers, server))
-                    await asyncio.sleep(_PAUSES[0])
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._submitted.wait(), _LOOK_AGAIN_SECONDS)
         finally:
             await peers.close()
             await server.close()
@@ -184,7 +193,7 @@ class CuratorNode:
         except (NotReadyError, UnavailableError) as error:
             self.store.set_waiting(release_id, str(error))
             return False
-        except DeniedError as error:
+        except (DeniedError, BudgetExceededError) as error:
             self._end(release_id, ReleaseState.DENIED, str(error))
         except VeiltabError as error:
             self._end(release_id, ReleaseState.FAILED, str(error))
@@ -197,6 +206,7 @@ class CuratorNode:
         _log.warning("release ended", extra={"release": release_id, "state": state.value})
         self.store.set_state(release_id, state, failure)
         self.ledger.cancel(release_id)
+        self._samples.pop(release_id, None)
         self.encryption(release_id).forget_ciphertext()
         self.encryption(release_id).forget_pads()
         self.store.forget_keys(release_id)
@@ -207,7 +217,7 @@ class CuratorNode:
         steps: dict[ReleaseState, Callable[[], Awaitable[ReleaseState]]] = {
             ReleaseState.REQUESTED: lambda: self._decide(stored),
             ReleaseState.APPROVED: lambda: self._plan(stored, progress),
-            ReleaseState.PLANNED: lambda: self._charge(stored, progress),
+            ReleaseState.PLANNED: lambda: self._charge(stored, progress, server),
             ReleaseState.CHARGED: lambda: self._draw_and_encrypt(stored, progress, peers),
             ReleaseState.UPLOADING: lambda: self._upload(stored, server),
         }
@@ -241,9 +251,13 @@ class CuratorNode:
         self.store.set_spec(spec.release_id, spec)
         return ReleaseState.PLANNED
 
-    async def _charge(self, stored: StoredRelease, progress: tuple[Progress, ...]) -> ReleaseState:
-        check_same_spec(_spec(stored), progress)
-        self.ledger.charge(stored.request.release_id)
+    async def _charge(self, stored: StoredRelease, progress: tuple[Progress, ...], server: ServerLink) -> ReleaseState:
+        spec = _spec(stored)
+        check_same_spec(spec, progress)
+        if spec.columns_of(self.name):
+            # A server that is away, or has another study file, is found before anything is spent.
+            await server.announce(spec)
+        self.ledger.charge(spec.release_id)
         return ReleaseState.CHARGED
 
     async def _draw_and_encrypt(
@@ -252,14 +266,19 @@ class CuratorNode:
         all_have(progress, lambda peer: peer.charged, "has not charged the release yet")
         spec = _spec(stored)
         table = self.alignment.table(spec.alignment)
-        rows, check = await self._sample(spec, table, peers)
+        if spec.release_id not in self._samples:
+            self._samples[spec.release_id] = await self._sample(spec, table, peers)
+        rows, check = self._samples[spec.release_id]
         self.store.set_sample_check(spec.release_id, check)
         check_same_sample(check, progress)
-        for column in spec.columns_of(self.name):
-            values = table.column(column.attribute)[rows]
-            encryption = self.encryption(spec.release_id)
-            await asyncio.to_thread(encryption.encrypt, column.attribute, values, column.size, spec.pad)
+        await asyncio.to_thread(self._encrypt, spec, table, rows)
+        del self._samples[spec.release_id]
         return ReleaseState.UPLOADING
+
+    def _encrypt(self, spec: ReleaseSpec, table: AlignedTable, rows: NDArray[np.int64]) -> None:
+        for column in spec.columns_of(self.name):
+            values = table.column(column.attribute).take(rows)
+            self.encryption(spec.release_id).encrypt(column.attribute, values, column.size, spec.pad)
 
     async def _sample(self, spec: ReleaseSpec, table: AlignedTable, peers: Peers) -> tuple[NDArray[np.int64], bytes]:
         seed = await peers.toss(f"release/{spec.release_id}")
@@ -268,7 +287,9 @@ class CuratorNode:
             rows = await asyncio.to_thread(sample_by_priority, table.tokens(), spec.sample, key)
         else:
             rows = await self._shared_indices(spec, peers)
-        return rows, hmac.digest(derive(seed, "sample check"), rows.astype("<i8").tobytes(), "sha256")
+        check = hmac.new(derive(seed, "sample check"), digestmod="sha256")
+        await asyncio.to_thread(check.update, rows.astype("<i8", copy=False).data)
+        return rows, check.digest()
 
     async def _shared_indices(self, spec: ReleaseSpec, peers: Peers) -> NDArray[np.int64]:
         """Draw the row indices if this curator is the one that does, else take them from the one that did."""
@@ -303,7 +324,8 @@ class CuratorNode:
         """Forget the seed once every curator has encrypted, or the release is over everywhere."""
         deadline = self.store.release(release_id).request.deadline
         while time.time() < deadline:
-            with suppress(NotReadyError, UnavailableError):
+            # Whatever a peer answers, also that one's own certificate has expired, is no reason to end here.
+            with suppress(VeiltabError):
                 progress = await peers.progress(release_id)
                 if all(p.state in {ReleaseState.UPLOADING, *_FINISHED} for p in progress):
                     break
@@ -324,7 +346,9 @@ def checked_indices(data: bytes, spec: ReleaseSpec) -> NDArray[np.int64]:
     Raises:
         IntegrityError: they are not.
     """
-    indices: NDArray[np.int64] = np.frombuffer(data, "<i8").astype(np.int64)
+    # A length that is no multiple of 8 would not convert at all.
+    whole = data if len(data) == 8 * spec.sample else b""
+    indices: NDArray[np.int64] = np.frombuffer(whole, "<i8").astype(np.int64)
     right = len(indices) == spec.sample and indices.min() >= 0 and indices.max() < spec.population
     if not right or len(np.unique(indices)) != spec.sample:
         raise IntegrityError("the row indices are not a sample without replacement", where="shared indices")

@@ -21,12 +21,14 @@ from decimal import Decimal
 from pathlib import Path
 
 from common.errors import InvalidInputError
+from common.fields import Fields
 from common.privacy.rounding import parse_epsilon
 from common.release import ReleaseRequest
 from curator.store import APPROVED, DENIED, HELD, Decision
 
 _VERDICTS = {"approve": APPROVED, "hold": HELD, "deny": DENIED}
 _SECONDS_A_DAY = 86_400
+_MOST_DAYS = 36_500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,8 @@ class Policy:
 
     def decide(self, request: ReleaseRequest, own: Iterable[str], now: int) -> tuple[Decision, ...]:
         """Decide about each attribute of this curator's that a request names."""
-        return tuple(self._decide(request, name, now) for name in request.attributes if name in set(own))
+        names = frozenset(own)
+        return tuple(self._decide(request, name, now) for name in request.attributes if name in names)
 
     def _decide(self, request: ReleaseRequest, attribute: str, now: int) -> Decision:
         for rule in self.rules:
@@ -77,42 +80,42 @@ def load_policy(path: Path | None, *, researchers: Iterable[str], attributes: It
         return Policy()
     try:
         plain = tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, ArithmeticError, RecursionError) as error:
         raise InvalidInputError("the policy file cannot be read as TOML", where=str(path)) from error
-    _only(plain, {"budget", "rule"}, str(path))
+    root = Fields(plain, str(path))
     known = (frozenset(researchers), frozenset(attributes))
-    rules = tuple(
-        _rule(rule, f"{path}: rule {number}", *known) for number, rule in enumerate(plain.get("rule", []), start=1)
-    )
-    budget = plain.get("budget")
-    return Policy(rules=rules, budget=None if budget is None else parse_epsilon(str(budget), what=f"{path}: budget"))
+    rules = tuple(_rule(fields, *known) for fields in (root.tables("rule") if root.holds("rule", object) else ()))
+    budget = _epsilon(root, "budget")
+    root.finish()
+    return Policy(rules=rules, budget=budget)
 
 
-def _rule(plain: dict[str, object], where: str, researchers: frozenset[str], attributes: frozenset[str]) -> Rule:
-    _only(plain, {"researcher", "attributes", "maximum_epsilon", "decision", "expires_days"}, where)
-    researcher = plain.get("researcher", "*")
-    if not isinstance(researcher, str) or (researcher != "*" and researcher not in researchers):
-        raise InvalidInputError("researcher is not in the study", where=where)
-    wanted = plain.get("attributes", "*")
-    names = None if wanted == "*" else frozenset(wanted if isinstance(wanted, list) else [str(wanted)])
+def _rule(fields: Fields, researchers: frozenset[str], attributes: frozenset[str]) -> Rule:
+    researcher = fields.text("researcher", "*")
+    if researcher != "*" and researcher not in researchers:
+        raise InvalidInputError("researcher is not in the study", where=fields.where)
+    wanted = fields.texts("attributes") if fields.holds("attributes", list) else fields.text("attributes", "*")
+    names = None if wanted == "*" else frozenset([wanted] if isinstance(wanted, str) else wanted)
     if names is not None and not names <= attributes:
-        raise InvalidInputError("attributes are not this curator's", where=where)
-    decision = plain.get("decision")
+        raise InvalidInputError("attributes are not this curator's", where=fields.where)
+    decision = fields.text("decision")
     if decision not in _VERDICTS:
-        raise InvalidInputError('decision must be "approve", "hold" or "deny"', where=where)
-    days = plain.get("expires_days")
-    if days is not None and (not isinstance(days, int) or days < 1):
-        raise InvalidInputError("expires_days must be a whole number from 1", where=where)
-    ceiling = plain.get("maximum_epsilon")
-    return Rule(
+        raise InvalidInputError('decision must be "approve", "hold" or "deny"', where=fields.where)
+    days = fields.integer("expires_days", 0)
+    if fields.holds("expires_days", int) and not 1 <= days <= _MOST_DAYS:
+        raise InvalidInputError(f"expires_days must be a whole number from 1 to {_MOST_DAYS}", where=fields.where)
+    rule = Rule(
         researcher=None if researcher == "*" else researcher,
         attributes=names,
-        maximum_epsilon=None if ceiling is None else parse_epsilon(str(ceiling), what=f"{where}: maximum_epsilon"),
-        verdict=_VERDICTS[str(decision)],
-        expires_days=days,
+        maximum_epsilon=_epsilon(fields, "maximum_epsilon"),
+        verdict=_VERDICTS[decision],
+        expires_days=days or None,
     )
+    fields.finish()
+    return rule
 
 
-def _only(plain: dict[str, object], known: set[str], where: str) -> None:
-    if unknown := sorted(set(plain) - known):
-        raise InvalidInputError(f"key {unknown[0]!r} is not known", where=where, remedy=f"Known: {sorted(known)}.")
+def _epsilon(fields: Fields, key: str) -> Decimal | None:
+    if not fields.holds(key, object):
+        return None
+    return parse_epsilon(fields.number(key), what=f"{fields.where}: {key}")

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from common.errors import DeniedError, FailedReleaseError, IntegrityError, InvalidInputError
 from common.planning import plan_release
-from common.release import Column, ReleaseRequest, ReleaseSpec, spec_of
+from common.release import Column, ReleaseRequest, ReleaseSpec, ReleaseState, spec_of
 from common.study import Study
 from curator.coordination import Progress, all_have
 
@@ -32,12 +32,11 @@ def check_request(request: ReleaseRequest, study: Study, now: int) -> None:
 
 
 def check_peers_alive(progress: tuple[Progress, ...]) -> None:
-    """Raise FailedReleaseError if the release ended at another curator."""
+    """Raise DeniedError if another curator denied the release, FailedReleaseError if it ended there otherwise."""
     for peer in progress:
         if peer.state.unsuccessful:
-            raise FailedReleaseError(
-                peer.failure or f"the release is {peer.state.value}", where=f"curator {peer.curator}"
-            )
+            kind = DeniedError if peer.state is ReleaseState.DENIED else FailedReleaseError
+            raise kind(peer.failure or f"the release is {peer.state.value}", where=f"curator {peer.curator}")
 
 
 def agreed_columns(

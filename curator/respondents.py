@@ -1,4 +1,8 @@
-"""Respondents' ids: normalised so that spellings of one person meet, and searched for repetitions."""
+"""Respondents' ids: normalised so that spellings of one person meet, and searched for repetitions.
+
+Arrow's values are looked at through their buffers where nothing is missing: its conversions to and from Python load
+pandas, which costs a curator more than all the rest of its start.
+"""
 
 import os
 from collections.abc import Sequence
@@ -9,8 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from common.randomness import KEY_BYTES
+from curator.tokens import tokens
+
 SEPARATOR = "\x1f"
 """Between the parts of an id made of several columns (U+001F); no part may hold it."""
+
+_ASCII_END = 0x80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,11 +28,13 @@ class Ids:
 
     Args:
         values: one large_string a row; null where a part is empty or holds the separator.
+        whole: (rows,) where it is not null.
         empty: rows with an empty part.
         separated: rows with a part that holds the separator.
     """
 
     values: pa.Array
+    whole: NDArray[np.bool_]
     empty: int
     separated: int
 
@@ -41,15 +52,15 @@ def normalised_ids(parts: Sequence[pa.Array], steps: Sequence[str]) -> Ids:
     Returns:
         The composite ids, parts joined by SEPARATOR.
     """
-    filled = [pc.fill_null(part, "") for part in parts]
-    separated = _any([pc.match_substring(part, SEPARATOR) for part in filled])
+    filled = [(pc.fill_null(part, "") if part.null_count else part).cast(pa.large_string()) for part in parts]
+    separated = np.any([_separated(part) for part in filled], axis=0)
     clean = [_normalised(part, steps) for part in filled]
-    empty = _any([pc.equal(part, "") for part in clean])
-    joined = pc.binary_join_element_wise(
-        *[part.cast(pa.large_string()) for part in clean], pa.scalar(SEPARATOR, pa.large_string())
-    )
-    values = pc.if_else(pc.or_(empty, separated), pa.scalar(None, pa.large_string()), joined)
-    return Ids(values=values, empty=_true(empty), separated=_true(separated))
+    empty = np.any([np.diff(string_buffers(part)[0]) == 0 for part in clean], axis=0)
+    values = clean[0] if len(clean) == 1 else pc.binary_join_element_wise(*clean, pa.scalar(SEPARATOR, clean[0].type))
+    whole = ~(empty | separated)
+    if not whole.all():
+        values = pc.if_else(pa.array(whole), values, pa.scalar(None, values.type))
+    return Ids(values=values, whole=whole, empty=int(empty.sum()), separated=int(separated.sum()))
 
 
 def repeated_rows(ids: pa.ChunkedArray) -> NDArray[np.int64]:
@@ -58,14 +69,15 @@ def repeated_rows(ids: pa.ChunkedArray) -> NDArray[np.int64]:
     Rows are compared by 64-bit fingerprints under a fresh key (8 bytes a row, sorted in place); only rows whose
     fingerprints meet are compared by their ids, so the answer is exact.
     """
-    weights = _Weights()
-    prints = np.concatenate(
-        [np.empty(0, np.uint64), *(weights.fingerprints(chunk.drop_null()) for chunk in ids.chunks)]
-    )
+    key, prints, start = os.urandom(KEY_BYTES), np.empty(len(ids) - ids.null_count, np.uint64), 0
+    for chunk in ids.chunks:
+        found = _fingerprints(chunk.drop_null(), key)
+        prints[start : start + len(found)] = found
+        start += len(found)
     prints.sort()
     meeting = np.unique(prints[1:][prints[1:] == prints[:-1]])
     del prints
-    return _confirmed(ids, weights, meeting) if meeting.size else np.empty(0, np.int64)
+    return _confirmed(ids, key, meeting) if meeting.size else np.empty(0, np.int64)
 
 
 def string_buffers(ids: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -78,35 +90,18 @@ def string_buffers(ids: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]
     return offsets - offsets[0], text[offsets[0] : offsets[-1]]
 
 
-class _Weights:
-    """One random 64-bit weight a byte position: an id's fingerprint is sum (byte + 1) weight mod 2^64.
-
-    Two different ids meet with probability at most 2^-56 whoever chose them, since the weights are fresh.
-    """
-
-    def __init__(self) -> None:
-        self._weights = np.empty(0, np.uint64)
-
-    def fingerprints(self, ids: pa.Array) -> NDArray[np.uint64]:
-        """Return the fingerprints of a large_string array without nulls."""
-        offsets, text = string_buffers(ids)
-        lengths = np.diff(offsets)
-        longest = int(lengths.max(initial=0))
-        if longest > len(self._weights):
-            fresh = np.frombuffer(os.urandom(8 * (longest - len(self._weights))), np.uint64)
-            self._weights = np.concatenate([self._weights, fresh])
-        position = np.arange(len(text)) - np.repeat(offsets[:-1], lengths)
-        sums = np.zeros(len(text) + 1, np.uint64)
-        np.cumsum(self._weights[position] * (text.astype(np.uint64) + np.uint64(1)), out=sums[1:])
-        return sums[offsets[1:]] - sums[offsets[:-1]]
+def _fingerprints(ids: pa.Array, key: bytes) -> NDArray[np.uint64]:
+    """Return half of each id's token under the key."""
+    halves: NDArray[np.uint64] = tokens(ids, key).view("<u8")[:, 0]
+    return halves
 
 
-def _confirmed(ids: pa.ChunkedArray, weights: _Weights, meeting: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _confirmed(ids: pa.ChunkedArray, key: bytes, meeting: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Compare the rows whose fingerprints meet by their ids."""
     start, positions, values = 0, [], []
     for chunk in ids.chunks:
         valid = np.flatnonzero(chunk.is_valid().to_numpy(zero_copy_only=False))
-        suspect = valid[np.isin(weights.fingerprints(chunk.drop_null()), meeting)]
+        suspect = valid[np.isin(_fingerprints(chunk.drop_null(), key), meeting)]
         positions.append(suspect + start)
         values.append(chunk.take(pa.array(suspect)))
         start += len(chunk)
@@ -119,21 +114,25 @@ def _confirmed(ids: pa.ChunkedArray, weights: _Weights, meeting: NDArray[np.uint
 
 def _normalised(part: pa.Array, steps: Sequence[str]) -> pa.Array:
     """Run the steps on one id column."""
-    if "strip" in steps:
+    low, high = _byte_range(part)
+    # White space of ASCII is not above the blank, and ASCII is its own form C.
+    if "strip" in steps and (low <= ord(" ") or high >= _ASCII_END):
         part = pc.utf8_trim_whitespace(part)
     if "casefold" in steps:
-        part = pc.utf8_lower(part)
-    return pc.utf8_normalize(part, "NFC") if "nfc" in steps else part
+        part = pc.utf8_lower(part) if high >= _ASCII_END else pc.ascii_lower(part)
+    return pc.utf8_normalize(part, "NFC") if "nfc" in steps and high >= _ASCII_END else part
 
 
-def _any(masks: Sequence[pa.Array]) -> pa.Array:
-    """Return where any of the masks is true."""
-    result = masks[0]
-    for mask in masks[1:]:
-        result = pc.or_(result, mask)
-    return result
+def _separated(part: pa.Array) -> NDArray[np.bool_]:
+    """Return where an id column holds the separator."""
+    low, _ = _byte_range(part)
+    if low > ord(SEPARATOR):
+        return np.zeros(len(part), np.bool_)
+    found: NDArray[np.bool_] = pc.match_substring(part, SEPARATOR).to_numpy(zero_copy_only=False)
+    return found
 
 
-def _true(mask: pa.Array) -> int:
-    """Return the number of true values."""
-    return int(pc.sum(mask).as_py() or 0)
+def _byte_range(part: pa.Array) -> tuple[int, int]:
+    """Return the smallest and the largest byte of a large_string array."""
+    _, text = string_buffers(part)
+    return int(text.min(initial=255)), int(text.max(initial=0))

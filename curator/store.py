@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.database import open_database, transaction
+from common.database import erase_traces, open_database, transaction
 from common.errors import ConflictError, NotFoundError
 from common.release import ReleaseRequest, ReleaseSpec, ReleaseState
 
@@ -204,9 +204,9 @@ class CuratorStore:
         return {row["curator"]: bytes(row["commitment"]) for row in rows}
 
     def coin_value(self, coin_id: str) -> bytes | None:
-        """Return a coin's value once it is tossed."""
+        """Return a coin's value once it is tossed, and until it is forgotten."""
         row = self.connection.execute("SELECT value FROM coin WHERE id = ?", [coin_id]).fetchone()
-        return None if row is None or row["value"] is None else bytes(row["value"])
+        return bytes(row["value"]) if row is not None and row["value"] else None
 
     def set_coin_value(self, coin_id: str, value: bytes) -> None:
         """Record a coin's value."""
@@ -215,6 +215,7 @@ class CuratorStore:
     def forget_coin(self, coin_id: str) -> None:
         """Erase a coin that nobody needs any more; its commitments stay, so that it is never tossed again."""
         self.connection.execute("UPDATE coin SET share = x'', value = x'' WHERE id = ?", [coin_id])
+        erase_traces(self.connection)
 
     # Pads
 
@@ -263,6 +264,7 @@ class CuratorStore:
     def forget_keys(self, release_id: str) -> None:
         """Erase the keys of a release; that they were spent stays recorded."""
         self.connection.execute("UPDATE pad SET key = x'' WHERE release_id = ?", [release_id])
+        erase_traces(self.connection)
 
     # Table, alignment and peers
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from common.coding import DROP
 from common.domain import Symbols
@@ -112,13 +113,13 @@ class _Rows:
         self._columns = [ColumnReader(rule) for rule in rules]
         self._read = self._dropped = self._empty = self._separated = 0
         self._ids: list[pa.Array] = []
-        self._kept: list[pa.Array] = []
+        self._kept: list[NDArray[np.bool_]] = []
 
     def take(self, batch: Batch) -> None:
         """Code the rows of a batch, and note which of them stay."""
         first_row = FIRST_ROW + self._read
         ids = normalised_ids([batch.texts[name] for name in self._curator.id_columns], self._curator.normalise)
-        kept = ids.values.is_valid().to_numpy(zero_copy_only=False)
+        kept = ids.whole.copy()
         dropped = np.zeros(batch.rows, np.bool_)
         codes = [column.codes(batch.coded[column.rule.column], first_row) for column in self._columns]
         for code in codes:
@@ -131,14 +132,15 @@ class _Rows:
         self._empty += ids.empty
         self._separated += ids.separated
         self._ids.append(ids.values)
-        self._kept.append(pa.array(kept))
+        self._kept.append(kept)
 
     def reading(self, where: str, errors: Sequence[InvalidInputError]) -> Reading:
         """Search for repeated ids among all rows read, then let go of the rows that do not stay."""
         repeats = repeated_rows(pa.chunked_array(self._ids, pa.large_string()))
         columns = tuple(column.reading() for column in self._columns)
         for place, kept in enumerate(self._kept):
-            self._ids[place] = self._ids[place].filter(kept)
+            if not kept.all():
+                self._ids[place] = self._ids[place].filter(pa.array(kept))
         ids = pa.chunked_array(self._ids, pa.large_string())
         found = [*errors, *self._id_errors(where, [int(row) + FIRST_ROW for row in repeats[:FIRST]], len(repeats))]
         found += [_unknown_error(where, column) for column in columns if column.unknown_rows]

@@ -115,7 +115,7 @@ def _parquet_batches(path: Path, texts: frozenset[str], coded: frozenset[str]) -
         for name, actual in found.items():
             _check_type(path, name, file.schema_arrow.field(actual).type, as_id=name in texts)
     with pq.ParquetFile(path, read_dictionary=[found[name] for name in coded - texts]) as file:
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(found.values())):
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(found.values()), use_threads=False):
             yield _batch(batch, found, texts, coded)
 
 

@@ -36,28 +36,38 @@ class ServerLink:
         """Close the channel."""
         await self._channel.close()
 
-    async def upload(
-        self, spec: ReleaseSpec, columns: dict[str, tuple[Path, bytes]], sent: Callable[[int], None]
-    ) -> None:
-        """Announce a release and send this curator's columns.
-
-        Args:
-            spec: what is announced.
-            columns: file and SHA-256 of each column's ciphertext.
-            sent: told the bytes the server holds of all columns, after each.
+    async def announce(self, spec: ReleaseSpec) -> ingest_pb2.OpenReleaseResponse:
+        """Announce a release, or find it again; nothing of the data is in it.
 
         Raises:
             FailedReleaseError: the release ended at the server.
             VeiltabError: as the server refused; UnavailableError may be tried again.
         """
         request = ingest_pb2.OpenReleaseRequest(spec=spec_to_proto(spec))
-        answer = await call(self._stub.OpenRelease, request, peer=self._party)
+        answer = await call(self._stub.OpenRelease, request, peer=self._party, once=True)
         state = state_from_proto(answer.state)
         if state.unsuccessful:
             raise FailedReleaseError(
                 answer.failure or f"the release is {state.value}", where=f"server {self._party.name}"
             )
-        if state is ReleaseState.UPLOADING:
+        return answer
+
+    async def upload(
+        self, spec: ReleaseSpec, columns: dict[str, tuple[Path, bytes]], sent: Callable[[int], None]
+    ) -> None:
+        """Send this curator's columns.
+
+        Args:
+            spec: of the release; announced, if it was not.
+            columns: file and SHA-256 of each column's ciphertext.
+            sent: told the bytes the server holds of all columns.
+
+        Raises:
+            FailedReleaseError: the release ended at the server.
+            VeiltabError: as the server refused; UnavailableError may be tried again.
+        """
+        answer = await self.announce(spec)
+        if state_from_proto(answer.state) is ReleaseState.UPLOADING:
             for attribute, (path, digest) in columns.items():
                 await self._upload_column(spec, attribute, path, digest, answer.received[attribute])
         sent(sum(column.byte_length(spec.sample) for column in spec.columns_of(self._name)))

@@ -32,6 +32,8 @@ def privacy() -> None:
 
     Neighbouring tables differ in one respondent's row (substitution), except under Poisson sampling of other
     mechanisms, where one respondent is added or removed.
+
+    Example: veiltab privacy amplify --scheme wor --population 1000 --sample 400 --epsilon 1
     """
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import UTC, datetime
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,9 +37,19 @@ attributes_option = click.option(
 )
 
 
+def _finite(_context: click.Context, _option: click.Parameter, value: float) -> float:
+    """Refuse what no clock reaches: a negative time, infinity, and "nan", which is a number to Python."""
+    if not 0 <= value < inf:
+        raise click.BadParameter("must be a number of at least 0")
+    return value
+
+
 @click.group(epilog=EXIT_CODES)
 def researcher() -> None:
-    """Ask for releases and read their results."""
+    """Ask for releases and read their results.
+
+    Example: veiltab researcher status study.toml --name rosa --identity pki/researcher-rosa
+    """
 
 
 @researcher.command(
@@ -100,9 +111,21 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
 @click.option("--sampling", type=click.Choice([s.value for s in Sampling]), help="By default as the study says.")
 @click.option("--pad", type=click.Choice([p.value for p in Pad]), help="By default as the study says.")
 @click.option("--sample", type=click.IntRange(min=1), help="Rows to sample; by default the planner's choice.")
-@click.option("--lifetime-hours", default=24.0, show_default=True, help="Until an unfinished release is abandoned.")
+@click.option(
+    "--lifetime-hours",
+    default=24.0,
+    show_default=True,
+    callback=_finite,
+    help="Until an unfinished release is abandoned.",
+)
 @click.option("--wait", is_flag=True, help="Wait until the release is ready.")
-@click.option("--timeout", default=600.0, show_default=True, help="Seconds to wait; the release goes on after them.")
+@click.option(
+    "--timeout",
+    default=600.0,
+    show_default=True,
+    callback=_finite,
+    help="Seconds to wait; the release goes on after them.",
+)
 @json_option
 def request(  # noqa: PLR0913, PLR0917 - one argument an option
     study_path: Path,

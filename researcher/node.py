@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import AsyncIterable
+from contextlib import suppress
 from pathlib import Path
 
 from common.errors import DeniedError, FailedReleaseError, NotReadyError, UnavailableError, VeiltabError
 from common.files import written_whole
 from common.identity import Identity, Party, Role
-from common.release import Column, Pad, ReleaseSpec, ReleaseState
+from common.release import Column, Pad, ReleaseRequest, ReleaseSpec, ReleaseState
 from common.rpc.channel import call, connect
 from common.rpc.chunks import ChunkMessage, received
 from common.study import Study
@@ -17,6 +18,7 @@ from researcher.decryption import count_rows, decrypt_column
 from researcher.store import ResearcherStore, StoredRelease
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, server_release_pb2, server_release_pb2_grpc
 
+_LOOK_AGAIN_SECONDS = 1.0
 _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _WITHIN = 5.0
 _STREAM_SECONDS = 1800.0
@@ -38,7 +40,14 @@ class ResearcherNode:
         self.store = store
         self.statuses: dict[str, dict[str, tuple[ReleaseState, str]]] = {}
         self._identity = identity
+        self._started = asyncio.Event()
         self._driven: set[str] = set()
+
+    def start(self, request: ReleaseRequest, label: str, now: int) -> tuple[StoredRelease, bool]:
+        """Record a request, or find the one to continue; return it and whether it was there."""
+        started = self.store.start(request, label, now)
+        self._started.set()
+        return started
 
     async def run(self) -> None:
         """Drive every unfinished release until cancelled."""
@@ -46,12 +55,14 @@ class ResearcherNode:
         try:
             async with asyncio.TaskGroup() as tasks:
                 while True:
+                    self._started.clear()
                     for stored in self.store.releases():
                         release_id = stored.request.release_id
                         if not stored.state.finished and release_id not in self._driven:
                             self._driven.add(release_id)
                             tasks.create_task(self._drive(release_id, parties))
-                    await asyncio.sleep(_PAUSES[0])
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._started.wait(), _LOOK_AGAIN_SECONDS)
         finally:
             await parties.close()
 
@@ -114,6 +125,7 @@ class ResearcherNode:
         states = []
         unreachable: VeiltabError | None = None
         for name in parties.curators:
+            statuses.setdefault(f"curator {name}", (ReleaseState.REQUESTED, "has not answered yet"))
             try:
                 answer = await parties.ask_curator(name, stored)
             except (NotReadyError, UnavailableError) as error:
@@ -210,18 +222,18 @@ class Parties:
         peer, stub = self.curators[name], self._stubs[name]
         question = curator_pb2.GetRequestRequest(release_id=stored.request.release_id)
         try:
-            return await call(stub.GetRequest, question, peer=peer, within=_WITHIN)
+            return await call(stub.GetRequest, question, peer=peer, within=_WITHIN, once=True)
         except VeiltabError as error:
             if error.reason != "NOT_FOUND":
                 raise
         request = request_to_proto(stored.request, self._study.digest)
-        await call(stub.SubmitRequest, request, peer=peer, within=_WITHIN)
-        return await call(stub.GetRequest, question, peer=peer, within=_WITHIN)
+        await call(stub.SubmitRequest, request, peer=peer, within=_WITHIN, once=True)
+        return await call(stub.GetRequest, question, peer=peer, within=_WITHIN, once=True)
 
     async def ask_server(self, release_id: str) -> server_release_pb2.GetReleaseResponse:
         """Return how the server stands with a release."""
         question = server_release_pb2.GetReleaseRequest(release_id=release_id)
-        return await call(self._release_stub.GetRelease, question, peer=self._server, within=_WITHIN)
+        return await call(self._release_stub.GetRelease, question, peer=self._server, within=_WITHIN, once=True)
 
     async def fetch_column(self, spec: ReleaseSpec, column: Column, path: Path) -> None:
         """Fetch a perturbed column into a file, which is there whole or not at all."""

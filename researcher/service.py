@@ -44,7 +44,7 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
             pad=pad_from_proto(request.pad),
             sample=request.sample or None,
         )
-        stored, continued = self._node.store.start(wanted, request.label, now)
+        stored, continued = self._node.start(wanted, request.label, now)
         return researcher_pb2.StartReleaseResponse(release_id=stored.request.release_id, continued=continued)
 
     async def ListReleases(

@@ -80,7 +80,7 @@ class ResearcherStore:
     def release(self, name: str) -> StoredRelease:
         """Return a release by id or label."""
         row = self.connection.execute(
-            "SELECT * FROM release WHERE id = ? OR (label = ? AND label <> '')", [name, name]
+            "SELECT * FROM release WHERE id = ? OR (label = ? AND label <> '') ORDER BY id <> ?", [name, name, name]
         ).fetchone()
         if row is None:
             raise NotFoundError(

@@ -23,7 +23,10 @@ from common.party_options import (
 
 @click.group(epilog=EXIT_CODES)
 def server() -> None:
-    """Run the cloud server: it perturbs what it cannot read."""
+    """Run the cloud server: it perturbs what it cannot read.
+
+    Example: veiltab server serve study.toml --name cloud --identity pki/server-cloud --state state
+    """
 
 
 @server.command(

@@ -29,6 +29,7 @@ def perturb_release(store: ServerStore, spec: ReleaseSpec) -> None:
     Source: Lin, Wang, Rane, Section III-A and Lemma 3.1: PRAM on ciphertext is PRAM on the data.
     """
     began = time.monotonic()
+    store.session(spec.release_id).published()
     published = store.published_folder(spec.release_id)
     # What an earlier run left was never served: the release is not marked published.
     shutil.rmtree(published, ignore_errors=True)

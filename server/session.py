@@ -69,7 +69,9 @@ class Session:
         return replace(self, state=ReleaseState.READY)
 
     def ended(self, state: ReleaseState, failure: str) -> "Session":
-        """Return the session as expired or failed."""
+        """Return the session as expired or failed; one that ended before stays as it is."""
+        if self.state.unsuccessful:
+            return self
         return replace(self, state=state, failure=failure)
 
     def check_readable(self, researcher: str) -> None:

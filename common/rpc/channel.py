@@ -59,13 +59,14 @@ def connect(identity: Identity, peer: Party, endpoint: str, *, clock: Clock = ut
     return grpc.aio.secure_channel(endpoint, credentials, options=options)
 
 
-async def call(
+async def call(  # noqa: PLR0913 - what to call, and how patiently
     method: grpc.aio.UnaryUnaryMultiCallable[Request, Response],
     request: Request,
     *,
     peer: Party,
     within: float = 30.0,
     attempt: float = 10.0,
+    once: bool = False,
 ) -> Response:
     """Call an RPC that may be repeated, until it answers, refuses for good, or the time is over.
 
@@ -77,6 +78,7 @@ async def call(
         peer: whom it reaches, for messages.
         within: seconds for all attempts and pauses together.
         attempt: seconds until the deadline of each attempt.
+        once: do not repeat; for callers that ask again by themselves and want to know at once that a peer is down.
 
     Returns:
         The response.
@@ -92,7 +94,7 @@ async def call(
         except grpc.aio.AioRpcError as error:
             failure = error_from_rpc(error, str(peer))
         pause = _jitter.uniform(0.0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(trial, 16)))
-        if not isinstance(failure, UnavailableError | NotReadyError) or now() + pause >= end:
+        if once or not isinstance(failure, UnavailableError | NotReadyError) or now() + pause >= end:
             raise failure
         await asyncio.sleep(pause)
     raise AssertionError  # count() does not end

@@ -64,6 +64,9 @@ _MEANINGS: dict[grpc.StatusCode, tuple[type[VeiltabError], str, str]] = {
 }
 """What a status that comes from gRPC itself, without a detail, most likely means."""
 
+_BROKEN = ("Internal error from Core", "Stream removed", "RST_STREAM")
+"""What gRPC says, under INTERNAL or UNKNOWN, when a connection breaks in the middle of a stream."""
+
 # All of a status, base64 included, must stay below gRPC's 8 KiB of metadata.
 _LENGTHS = {"problem": 1024, "where": 256, "remedy": 1024}
 _SUMMARY = 256
@@ -144,10 +147,13 @@ def _detail(error: grpc.aio.AioRpcError) -> ErrorInfo | None:
 
 def _plain(error: grpc.aio.AioRpcError, peer: str) -> VeiltabError:
     """Return what a status without a detail most likely means; it comes from gRPC, not from a handler."""
-    code = error.code()
+    code, text = error.code(), error.details() or ""
     # gRPC has one code for a message that is too long and for a server that is too busy; only the text tells them.
-    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in (error.details() or ""):
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in text:
         return InvalidInputError("a message is longer than this protocol allows", where=peer)
+    # A party that dies while it is sent to shows as a fault of gRPC's own now and then: it is worth a repeat too.
+    if code in {grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN} and any(sign in text for sign in _BROKEN):
+        return UnavailableError("the connection broke", where=peer, remedy="Ask again.")
     unforeseen = (VeiltabError, f"the call failed with {code.name}", "")
     cls, problem, remedy = _MEANINGS.get(code, unforeseen)
     return cls(problem, where=peer, remedy=remedy)

@@ -3,6 +3,7 @@
 A real study lists its categories beforehand: taking them from the data tells which values occur.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,9 +129,9 @@ def study_text(tables: OwnTables, endpoints: dict[str, str], budget: str) -> str
 def attribute_name(column: str) -> str:
     """Return a column's name as a study may call it."""
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in column.lower()).strip("-")
-    return name[:40] or "attribute"
+    return name[:40].strip("-") or "attribute"
 
 
 def _quoted(text: str) -> str:
-    escaped = "".join(f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else c for c in text)
-    return '"' + escaped.replace("\\u", "\0").replace("\\", "\\\\").replace('"', '\\"').replace("\0", "\\u") + '"'
+    # A JSON string is a TOML string, but that TOML escapes DEL too.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

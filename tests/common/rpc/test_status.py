@@ -115,6 +115,8 @@ def test_a_status_of_grpc_itself_says_what_it_likely_means() -> None:
         assert error.where == "curator bob"
         assert word in str(error)
         assert "10.0.0.1" not in str(error)
+    for code in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN):
+        assert type(error_from_rpc(plain(code, "Internal error from Core"), "curator bob")) is UnavailableError
     too_long = plain(grpc.StatusCode.RESOURCE_EXHAUSTED, "Received message larger than max (5 vs. 4)")
     assert type(error_from_rpc(too_long, "bob")) is InvalidInputError
 

@@ -1,0 +1,169 @@
+"""What many tests need: a study of two curators, and specs and requests of its releases."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from common.planning import plan_release
+from common.release import Column, Pad, ReleaseRequest, ReleaseSpec, Sampling
+from common.study import Study, study_from_bytes
+
+STUDY = b"""
+[study]
+id = "survey"
+title = "A survey"
+minimum_population = 2
+[budget]
+epsilon = 1
+[server]
+name = "cloud"
+endpoint = "localhost:7400"
+[[curator]]
+name = "alice"
+endpoint = "localhost:7401"
+id_columns = ["id"]
+[[curator]]
+name = "bob"
+endpoint = "localhost:7402"
+id_columns = ["id"]
+[[researcher]]
+name = "rosa"
+endpoint = "localhost:7410"
+[[researcher]]
+name = "rita"
+endpoint = "localhost:7411"
+[[attribute]]
+name = "sex"
+owner = "alice"
+categories = ["f", "m"]
+[[attribute]]
+name = "age"
+owner = "alice"
+categories = ["young", "middle", "old"]
+[[attribute]]
+name = "salary"
+owner = "bob"
+categories = ["low", "high"]
+"""
+COLUMNS = (Column(attribute="sex", owner="alice", size=2), Column(attribute="salary", owner="bob", size=2))
+
+
+def spec_with(**changes: Any) -> ReleaseSpec:  # noqa: ANN401 - any field of a spec
+    """Return a spec, planned unless the changes say otherwise."""
+    fields: dict[str, Any] = {
+        "release_id": "0" * 31 + "1",
+        "study_digest": study_from_bytes(STUDY, "study.toml").digest,
+        "researcher": "rosa",
+        "columns": COLUMNS,
+        "population": 1000,
+        "sample": 400,
+        "epsilon": Decimal("0.1"),
+        "scheme": "wor",
+        "sampling": Sampling.SEED,
+        "pad": Pad.CHACHA20,
+        "alignment": "ab" * 16,
+        "deadline": 2_000_000_000,
+    } | changes
+    if "replacement" not in fields:
+        cells = 1
+        for column in fields["columns"]:
+            cells *= column.size
+        plan = plan_release(
+            population=fields["population"], cells=cells, epsilon=fields["epsilon"], sample=fields["sample"]
+        )
+        fields["replacement"] = plan.mechanism.replacement
+    return ReleaseSpec(**fields)
+
+
+def request_with(**changes: Any) -> ReleaseRequest:  # noqa: ANN401 - any field of a request
+    """Return a request."""
+    fields: dict[str, Any] = {
+        "release_id": "0" * 31 + "1",
+        "researcher": "rosa",
+        "attributes": ("sex", "salary"),
+        "epsilon": Decimal("0.1"),
+        "purpose": "wage gap",
+        "deadline": 2_000_000_000,
+        "partial": False,
+        "sampling": Sampling.SEED,
+        "pad": Pad.CHACHA20,
+        "sample": None,
+    } | changes
+    return ReleaseRequest(**fields)
+
+
+_names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", fullmatch=True)
+_epsilons = st.decimals("0.01", 10, allow_nan=False, places=None)
+_columns = st.lists(
+    st.builds(Column, attribute=_names, owner=_names, size=st.sampled_from([2, 3, 7, 256, 257])),
+    min_size=1,
+    max_size=2,
+    unique_by=lambda column: column.attribute,
+).map(tuple)
+
+
+@st.composite
+def _any_spec(draw: st.DrawFn) -> ReleaseSpec:
+    population = draw(st.integers(1, 10**12))
+    return spec_with(
+        release_id=draw(st.from_regex("[0-9a-f]{32}", fullmatch=True)),
+        study_digest=draw(st.from_regex("[0-9a-f]{64}", fullmatch=True)),
+        researcher=draw(_names),
+        columns=draw(_columns),
+        population=population,
+        sample=draw(st.integers(1, population)),
+        epsilon=draw(_epsilons),
+        sampling=draw(st.sampled_from(Sampling)),
+        pad=draw(st.sampled_from(Pad)),
+        alignment=draw(st.from_regex("[0-9a-f]{32}", fullmatch=True)),
+        deadline=draw(st.integers(0, 2**62)),
+    )
+
+
+_any_request = st.builds(
+    request_with,
+    release_id=st.from_regex("[0-9a-f]{32}", fullmatch=True),
+    researcher=_names,
+    attributes=st.lists(_names, min_size=1, max_size=4, unique=True).map(tuple),
+    epsilon=_epsilons,
+    purpose=st.text(max_size=50).filter(str.isprintable),
+    deadline=st.integers(0, 2**62),
+    partial=st.booleans(),
+    sampling=st.sampled_from(Sampling),
+    pad=st.sampled_from(Pad),
+    sample=st.none() | st.integers(1, 2**63),
+)
+
+
+@pytest.fixture(scope="session")
+def study() -> Study:
+    return study_from_bytes(STUDY, "study.toml")
+
+
+@pytest.fixture(scope="session")
+def study_bytes() -> bytes:
+    return STUDY
+
+
+@pytest.fixture(scope="session")
+def make_spec() -> Callable[..., ReleaseSpec]:
+    return spec_with
+
+
+@pytest.fixture(scope="session")
+def make_request() -> Callable[..., ReleaseRequest]:
+    return request_with
+
+
+@pytest.fixture(scope="session")
+def any_spec() -> SearchStrategy[ReleaseSpec]:
+    return _any_spec()
+
+
+@pytest.fixture(scope="session")
+def any_request() -> SearchStrategy[ReleaseRequest]:
+    return _any_request

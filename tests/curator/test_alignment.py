@@ -1,0 +1,190 @@
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from common.domain import Symbols
+from common.errors import FailedReleaseError, IntegrityError, InvalidInputError, NotReadyError, VeiltabError
+from curator.alignment import Alignment
+from curator.coordination import Peers
+from curator.intersection import alignment_id
+from curator.ledger import Ledger
+from curator.store import CuratorStore
+from curator.table import Table
+
+KEY = bytes(range(32))
+
+
+def table_of(ids: list[str], version: str) -> Table:
+    symbols: Symbols = np.array([len(name) % 251 for name in ids], np.uint8)
+    return Table(
+        ids=pa.chunked_array([pa.array(ids, pa.large_string())]),
+        columns={"length": symbols},
+        rows_read=len(ids),
+        rows_dropped=0,
+        content_digest=version,
+    )
+
+
+class Curator:
+    """One curator of two, whose peer is another object in this process."""
+
+    def __init__(self, name: str, folder: Path, ids: list[str]) -> None:
+        self.name = name
+        self.store = CuratorStore(folder / "curator.sqlite")
+        self.alignment = Alignment(name, folder, self.store, Ledger(self.store.connection, Decimal(1)))
+        self.table = table_of(ids, "content of " + name)
+        self.ids = ids
+        self.peer: Curator = self
+        self.key = KEY
+        self.tokens: Callable[[bytes], bytes] = lambda data: data
+        self.parties = {"peer": None}
+
+    async def table_versions(self, _: Ledger) -> dict[str, str]:
+        if not self.peer.alignment.table_version:
+            raise NotReadyError("has no table loaded yet", where="curator peer")
+        return {self.peer.name: self.peer.alignment.table_version}
+
+    async def toss(self, coin_id: str) -> bytes:
+        assert coin_id.startswith("alignment/")
+        return self.key
+
+    async def stream(self, _: str, name: str) -> AsyncIterator[bytes]:
+        path = self.peer.alignment.tokens_file(name)
+        if not path.exists():
+            raise NotReadyError("has not computed its tokens yet")
+        data = self.tokens(path.read_bytes())
+        for start in range(0, len(data), 1000):
+            yield data[start : start + 1000]
+
+    async def align(self) -> None:
+        """Run until the first alignment or the first refusal for good."""
+        peers = cast("Peers", _PeersOf(self))
+        self.alignment._waiting = NotReadyError("is only beginning")
+        running = asyncio.create_task(self.alignment.run(self.table, peers))
+        for _ in range(1000):
+            await asyncio.sleep(0.02)
+            try:
+                self.alignment.result()
+                break
+            except NotReadyError:
+                continue
+            except VeiltabError:
+                break
+        running.cancel()
+
+
+class _PeersOf:
+    def __init__(self, curator: Curator) -> None:
+        self.parties = {curator.peer.name: None}
+        self.table_versions = curator.table_versions
+        self.toss = curator.toss
+        self.tokens = curator.stream
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Iterator[tuple[Curator, Curator]]:
+    alice = Curator("alice", tmp_path / "alice", [f"person {n}" + "x" * (n % 50) for n in range(300)])
+    bob = Curator("bob", tmp_path / "bob", [f"person {n}" + "x" * (n % 50) for n in range(399, 99, -1)])
+    alice.peer, bob.peer = bob, alice
+    yield alice, bob
+    alice.store.close()
+    bob.store.close()
+
+
+def align(*curators: Curator) -> None:
+    async def together() -> None:
+        await asyncio.gather(*(curator.align() for curator in curators))
+
+    asyncio.run(together())
+
+
+def test_both_find_the_same_respondents_in_the_same_order(both: tuple[Curator, Curator]) -> None:
+    alice, bob = both
+    align(alice, bob)
+    population, digest = alice.alignment.result()
+    assert population == 200
+    assert bob.alignment.result() == (population, digest)
+    tables = [curator.alignment.table(digest) for curator in both]
+    assert np.array_equal(tables[0].tokens(), tables[1].tokens())
+    lengths = [table.column("length") for table in tables]
+    assert np.array_equal(lengths[0], lengths[1])  # a row's symbol is that of the same person
+    common = set(alice.ids) & set(bob.ids)
+    assert sorted(lengths[0]) == sorted(len(name) for name in common)
+
+
+def test_tokens_of_others_do_not_stay(both: tuple[Curator, Curator]) -> None:
+    align(*both)
+    for curator in both:
+        names = {path.name for path in curator.alignment.tokens_file("x").parents[1].rglob("*") if path.is_file()}
+        assert names == {"own-tokens.bin", "tokens.bin", "column-length.npy"}
+
+
+def test_the_same_tables_are_aligned_once(both: tuple[Curator, Curator]) -> None:
+    align(*both)
+    before = both[0].alignment.result()
+    both[0].key = bytes(32)
+    align(*both)
+    assert both[0].alignment.result() == before
+
+
+def test_a_release_planned_on_another_table_fails(both: tuple[Curator, Curator]) -> None:
+    align(*both)
+    with pytest.raises(FailedReleaseError, match="table changed since the release was planned"):
+        both[0].alignment.table("0" * 32)
+
+
+def test_before_there_is_an_alignment_it_says_what_it_waits_for(both: tuple[Curator, Curator]) -> None:
+    alice, _ = both
+    with pytest.raises(NotReadyError, match="has not aligned its table yet"):
+        alice.alignment.result()
+
+    async def briefly() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await alice.alignment.run(alice.table, cast("Peers", _PeersOf(alice)))
+
+    asyncio.run(briefly())
+    with pytest.raises(NotReadyError, match="curator peer: has no table loaded yet"):
+        alice.alignment.result()
+
+
+def test_curators_without_a_common_respondent_are_told(both: tuple[Curator, Curator]) -> None:
+    alice, bob = both
+    bob.table = table_of(["nobody"], "other")
+    align(alice, bob)
+    with pytest.raises(InvalidInputError, match="no respondent in common"):
+        alice.alignment.result()
+
+
+def test_tokens_that_are_cut_short_are_refused(both: tuple[Curator, Curator]) -> None:
+    alice, bob = both
+    alice.tokens = lambda data: data[:-1]
+    align(alice, bob)
+    with pytest.raises(InvalidInputError, match="sent tokens that are cut short"):
+        alice.alignment.result()
+
+
+def test_tokens_out_of_order_are_refused(both: tuple[Curator, Curator]) -> None:
+    alice, bob = both
+    alice.tokens = lambda data: data[16:] + data[:16]
+    align(alice, bob)
+    with pytest.raises(IntegrityError, match="curator bob: tokens are not in ascending order"):
+        alice.alignment.result()
+
+
+def test_what_a_crash_left_is_used_or_made_again(both: tuple[Curator, Curator]) -> None:
+    alice, bob = both
+    alice.tokens = lambda data: data[:-1]
+    align(alice, bob)
+    alice.tokens = lambda data: data
+    own = next(alice.alignment.tokens_file("x").parents[1].rglob("own-tokens.bin"))
+    own.with_name("order.npy").unlink()
+    align(alice)
+    assert alice.alignment.result() == bob.alignment.result()
+    assert own.parent.name == alignment_id({curator.name: curator.alignment.table_version for curator in both})

@@ -1,0 +1,238 @@
+import json
+import sys
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.cli import run
+from common.release import ReleaseState
+from curator.cli import curator
+from curator.ledger import Ledger
+from curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision
+
+Make = Callable[..., Any]
+ID, OTHER = "0" * 31 + "1", "0" * 31 + "2"
+
+
+class Terminal:
+    """A curator's folder, and what its commands print."""
+
+    def __init__(
+        self, folder: Path, study: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.study = folder / "study.toml"
+        self.study.write_bytes(study)
+        self.folder = folder
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def store(self) -> CuratorStore:
+        return CuratorStore(self.folder / "state" / "curator.sqlite")
+
+    def run(self, command: str, *args: str, name: str = "alice") -> tuple[int, str, str]:
+        state = () if command == "check" else ("--state", str(self.folder / "state"))
+        self._monkeypatch.setattr(sys, "argv", ["veiltab", command, str(self.study), "--name", name, *state, *args])
+        code = run(curator)
+        captured = self._capsys.readouterr()
+        return code, captured.out, captured.err
+
+    def json(self, command: str, *args: str, code: int = 0) -> Any:  # noqa: ANN401 - as JSON has it
+        found, out, _ = self.run(command, *args, "--json")
+        assert found == code
+        assert out.count("\n") == 1
+        return json.loads(out)
+
+
+@pytest.fixture
+def terminal(
+    tmp_path: Path, study_bytes: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Terminal:
+    return Terminal(tmp_path, study_bytes, monkeypatch, capsys)
+
+
+def held(terminal: Terminal, request: Any, *attributes: str) -> None:  # noqa: ANN401 - a request
+    store = terminal.store()
+    store.add(request, 1)
+    store.decide(
+        request.release_id,
+        tuple(Decision(attribute=a, verdict=HELD, expires=None, decided_by="policy") for a in attributes),
+    )
+    store.close()
+
+
+def verdicts(terminal: Terminal, release_id: str = ID) -> dict[str, tuple[str, str]]:
+    store = terminal.store()
+    found = {d.attribute: (d.verdict, d.decided_by) for d in store.decisions(release_id)}
+    store.close()
+    return found
+
+
+def test_check_tells_what_is_in_a_table(terminal: Terminal) -> None:
+    table = terminal.folder / "alice.csv"
+    table.write_text("id,sex,age\n1,f,young\n2,m,old\n3,m,\n")
+    found = terminal.json("check", "--table", str(table))
+    assert (found["rows"], found["respondents"], found["dropped"]) == (3, 2, 1)
+    code, out, err = terminal.run("check", "--table", str(table))
+    assert (code, err) == (0, "")
+    assert "sex" in out
+
+
+def test_check_of_a_bad_table_is_bad_input(terminal: Terminal) -> None:
+    table = terminal.folder / "alice.csv"
+    table.write_text("id,sex,age\n1,f,young\n1,x,old\n")
+    assert terminal.json("check", "--table", str(table), code=2)["problems"]
+    code, out, _ = terminal.run("check", "--table", str(table), name="mallory")
+    assert (code, out) == (2, "")
+
+
+def test_a_folder_without_a_curator_is_not_made(terminal: Terminal) -> None:
+    for command in ("requests", "ledger"):
+        code, out, err = terminal.run(command)
+        assert (code, out) == (2, "")
+        assert "no curator has run on this folder" in err
+    assert not (terminal.folder / "state").exists()
+    assert terminal.json("requests", code=2)["error"]["reason"] == "NOT_FOUND"
+
+
+def test_without_requests(terminal: Terminal) -> None:
+    terminal.store().close()
+    assert terminal.json("requests") == {"budget": 1.0, "spent": 0.0, "remaining": 1.0, "requests": []}
+    assert "No requests." in terminal.run("requests")[1]
+
+
+def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal, make_request: Make) -> None:
+    held(terminal, make_request(), "sex")
+    (before,) = terminal.json("requests")["requests"]
+    assert before["card"] == []
+    assert "not aligned yet" in before["note"]
+    store = terminal.store()
+    store.set_alignment("a", 1000, "digest")
+    store.close()
+    (after,) = terminal.json("requests")["requests"]
+    assert (after["release"], after["state"], after["own"]) == (ID, "requested", {"sex": "held"})
+    assert (after["researcher"], after["attributes"], after["epsilon"]) == ("rosa", ["sex", "salary"], 0.1)
+    assert (after["purpose"], after["deadline"]) == ("wage gap", "2033-05-18T03:33:20+00:00")
+    assert after["card"][0] == ["researcher", "epsilon = 0.100000 (pure, tight: the sample is secret)"]
+    assert 0 < after["root_mse"] < 1
+    code, out, err = terminal.run("requests")
+    assert (code, err) == (0, "")
+    for text in (
+        "rosa asks for sex, salary at epsilon 0.1",
+        "wage gap",
+        "{'sex': 'held'}",
+        "epsilon = 0.100000",
+        "1.000000 left",
+    ):
+        assert text in out
+
+
+def test_a_request_that_cannot_be_planned_does_not_hide_the_others(terminal: Terminal, make_request: Make) -> None:
+    held(terminal, make_request(sample=5000), "sex")
+    held(terminal, make_request(release_id=OTHER), "sex")
+    store = terminal.store()
+    store.set_alignment("a", 1000, "digest")
+    store.close()
+    first, second = terminal.json("requests")["requests"]
+    assert "1 to n = 1000 rows, not 5000" in first["note"]
+    assert second["card"]
+
+
+def test_a_planned_release_shows_its_own_card(terminal: Terminal, make_request: Make, make_spec: Make) -> None:
+    held(terminal, make_request(), "sex")
+    store = terminal.store()
+    store.set_spec(ID, make_spec(epsilon=Decimal("0.05")))
+    store.set_state(ID, ReleaseState.FAILED, "why it failed")
+    store.close()
+    (found,) = terminal.json("requests")["requests"]
+    assert found["card"][0][1].startswith("epsilon = 0.050000")
+    assert "failed: why it failed" in terminal.run("requests")[1]
+
+
+def test_approve_decides_all_that_is_held(terminal: Terminal, make_request: Make) -> None:
+    held(terminal, make_request(), "sex", "age")
+    assert terminal.json("approve", "--release", ID) == {"release": ID, "approved": ["age", "sex"]}
+    assert verdicts(terminal) == {"sex": (APPROVED, "person"), "age": (APPROVED, "person")}
+
+
+def test_approve_decides_one_and_deny_the_other(terminal: Terminal, make_request: Make) -> None:
+    held(terminal, make_request(), "sex", "age")
+    code, out, _ = terminal.run("approve", "--release", ID, "--attribute", "age", "--expires-days", "2")
+    assert (code, out) == (0, "Approved: age\n")
+    assert terminal.json("deny", "--release", ID) == {"release": ID, "denied": ["sex"]}
+    assert verdicts(terminal) == {"age": (APPROVED, "person"), "sex": (DENIED, "person")}
+    store = terminal.store()
+    expiries = {d.attribute: d.expires for d in store.decisions(ID)}
+    store.close()
+    assert expiries["sex"] is None
+    assert expiries["age"] is not None
+
+
+@pytest.mark.parametrize("command", ["approve", "deny"])
+def test_what_is_not_held_is_not_decided(terminal: Terminal, make_request: Make, command: str) -> None:
+    held(terminal, make_request(), "sex")
+    code, _, err = terminal.run(command, "--release", ID, "--attribute", "sex", "--attribute", "salary")
+    assert code == 2
+    assert "Held: sex" in err
+    assert verdicts(terminal) == {"sex": (HELD, "policy")}
+    assert terminal.run(command, "--release", OTHER)[0] == 2
+    assert terminal.run(command, "--release", ID)[0] == 0
+    decided = verdicts(terminal)
+    for again in ("approve", "deny"):
+        assert terminal.run(again, "--release", ID)[0] == 2
+    assert verdicts(terminal) == decided
+
+
+def test_a_release_that_is_over_is_not_decided(terminal: Terminal, make_request: Make) -> None:
+    held(terminal, make_request(), "sex")
+    store = terminal.store()
+    store.set_state(ID, ReleaseState.EXPIRED)
+    store.close()
+    assert terminal.run("approve", "--release", ID)[0] == 2
+
+
+def charge(terminal: Terminal, make_spec: Make, *ids: str) -> None:
+    store = terminal.store()
+    ledger = Ledger(store.connection, Decimal(1))
+    for release_id in ids:
+        ledger.reserve(make_spec(release_id=release_id))
+        ledger.charge(release_id)
+    store.close()
+
+
+def test_the_ledger_shows_every_charge(terminal: Terminal, make_spec: Make) -> None:
+    charge(terminal, make_spec, ID, OTHER)
+    found = terminal.json("ledger")
+    assert (found["budget"], found["spent"], found["remaining"]) == (1.0, 0.2, 0.8)
+    assert [(entry["number"], entry["release"]) for entry in found["entries"]] == [(1, ID), (2, OTHER)]
+    assert found["entries"][0]["relation"] == "substitution"
+    code, out, _ = terminal.run("ledger")
+    assert code == 0
+    assert "Spent 0.200000 of 1; 0.800000 left. The chain is whole." in out
+
+
+def test_a_ledger_that_was_altered_is_refused_by_every_command(terminal: Terminal, make_spec: Make) -> None:
+    charge(terminal, make_spec, ID, OTHER)
+    store = terminal.store()
+    store.connection.execute("UPDATE ledger SET epsilon = '0.01' WHERE number = 1")
+    store.close()
+    for command in ("ledger", "requests"):
+        assert terminal.json(command, code=5)["error"]["reason"] == "INTEGRITY"
+
+
+def test_a_policy_s_smaller_budget_counts(terminal: Terminal, make_spec: Make) -> None:
+    charge(terminal, make_spec, ID)
+    policy = terminal.folder / "policy.toml"
+    for text, budget in (("budget = 0.5", 0.5), ("budget = 2", 1.0)):
+        policy.write_text(text)
+        assert terminal.json("ledger", "--policy", str(policy))["budget"] == budget
+    policy.write_text("budget = x")
+    assert terminal.run("ledger", "--policy", str(policy))[0] == 2
+
+
+def test_another_curator_s_name_is_refused(terminal: Terminal) -> None:
+    terminal.store().close()
+    code, _, err = terminal.run("requests", name="mallory")
+    assert code == 2
+    assert "no curator 'mallory'" in err

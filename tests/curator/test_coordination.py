@@ -1,0 +1,243 @@
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from common.coin import commitment, toss
+from common.errors import ConflictError, IntegrityError, InvalidInputError, NotReadyError, VeiltabError
+from common.identity import Identity, Party, Role
+from common.release import ReleaseState
+from common.study import Study, study_from_bytes
+from curator.coordination import Peers, check_study_digest
+from curator.ledger import Ledger
+from curator.node import CuratorNode
+from curator.policy import Policy
+from curator.service import CuratorPeerServicer
+from curator.store import CuratorStore
+from veiltab.v1 import curator_peer_pb2
+
+Make = Callable[..., Any]
+CAROL = b'[[curator]]\nname = "carol"\nendpoint = "localhost:7403"\nid_columns = ["id"]\n'
+ID = "0" * 31 + "1"
+ALIGNMENT, RELEASE = "alignment/" + "a" * 32, f"release/{ID}"
+
+
+@dataclass
+class Village:
+    """Three curators in this process; a call is a call of the peer's servicer."""
+
+    study: Study
+    folder: Path
+    nodes: dict[str, CuratorNode] = field(default_factory=dict)
+    twist: dict[tuple[str, str], Callable[[Any], Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("alice", "bob", "carol"):
+            store = CuratorStore(self.folder / name / "curator.sqlite")
+            identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name=name))
+            self.nodes[name] = CuratorNode(
+                cast("Identity", identity),
+                self.study,
+                self.folder / name,
+                store,
+                Ledger(store.connection, Decimal(1)),
+                Policy(),
+            )
+
+    def peers(self, name: str) -> Peers:
+        peers = object.__new__(Peers)
+        peers._study, peers._store, peers._name = self.study, self.nodes[name].store, name
+        others = [other for other in self.nodes if other != name]
+        peers.parties = {other: Party(study="survey", role=Role.CURATOR, name=other) for other in others}
+        peers._stubs = {other: cast("Any", self.stub(name, other)) for other in others}
+        return peers
+
+    def stub(self, caller: str, peer: str) -> SimpleNamespace:
+        servicer = CuratorPeerServicer(self.nodes[peer])
+
+        def method(rpc: str) -> Callable[..., Any]:
+            async def called(request: Any, timeout: float) -> Any:  # noqa: ANN401, ASYNC109 - as gRPC's
+                del timeout
+                answer = await getattr(servicer, rpc)(request, caller)
+                return self.twist.get((peer, rpc), lambda unchanged: unchanged)(answer)
+
+            return called
+
+        return SimpleNamespace(**{rpc: method(rpc) for rpc in ("Hello", "Commit", "Reveal", "GetProgress")})
+
+    def toss(self, coin: str, rounds: int = 5, names: Sequence[str] = ("alice", "bob", "carol")) -> dict[str, bytes]:
+        """Let curators toss, again and again, as the drivers do; raise the first refusal that is not "not ready"."""
+        values: dict[str, bytes] = {}
+        for _ in range(rounds):
+            for name in names:
+                try:
+                    values[name] = asyncio.run(self.peers(name).toss(coin))
+                except NotReadyError:
+                    continue
+        return values
+
+
+@pytest.fixture
+def village(tmp_path: Path, study_bytes: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Village]:
+    study = study_from_bytes(study_bytes + CAROL, "study.toml")
+    monkeypatch.setattr(
+        "curator.service.caller", lambda context: Party(study="survey", role=Role.CURATOR, name=context)
+    )
+    village = Village(study, tmp_path)
+    yield village
+    for node in village.nodes.values():
+        node.store.close()
+
+
+def test_all_come_to_the_same_value_which_is_that_of_their_shares(village: Village) -> None:
+    values = village.toss(ALIGNMENT)
+    shares = {name: node.store.own_share(ALIGNMENT, b"") for name, node in village.nodes.items()}
+    assert {len(share) for share in shares.values()} == {32}
+    assert len(set(shares.values())) == 3
+    assert values == dict.fromkeys(village.nodes, toss(ALIGNMENT, shares))
+    assert {node.store.coin_value(ALIGNMENT) for node in village.nodes.values()} == set(values.values())
+    assert village.toss(ALIGNMENT, rounds=1) == values
+
+
+def test_another_coin_has_other_shares_and_another_value(village: Village) -> None:
+    first, second = village.toss(ALIGNMENT), village.toss("alignment/" + "b" * 32)
+    assert first["alice"] != second["alice"]
+
+
+def test_nobody_opens_before_it_holds_every_commitment(village: Village) -> None:
+    with pytest.raises(NotReadyError, match="does not hold every commitment yet"):
+        asyncio.run(village.peers("alice").toss(ALIGNMENT))
+    assert village.nodes["alice"].store.coin_value(ALIGNMENT) is None
+
+
+def test_a_share_that_was_not_committed_to_is_caught(village: Village) -> None:
+    village.twist["bob", "Reveal"] = lambda _: curator_peer_pb2.RevealResponse(
+        share=b"a share of bob's later choice..."
+    )
+    with pytest.raises(IntegrityError, match="curator bob: a share was opened that is not the one committed to"):
+        village.toss(ALIGNMENT)
+    assert village.nodes["alice"].store.coin_value(ALIGNMENT) is None
+
+
+def test_a_curator_that_commits_to_two_things_is_caught(village: Village) -> None:
+    answers = iter(range(10))
+    village.twist["bob", "Commit"] = lambda _: curator_peer_pb2.CommitResponse(
+        commitment=commitment(ALIGNMENT, "bob", bytes([next(answers)]) * 32)
+    )
+    with pytest.raises(ConflictError, match=r"changed its commitment|hold different commitments"):
+        village.toss(ALIGNMENT)
+    assert {node.store.coin_value(ALIGNMENT) for node in village.nodes.values()} == {None}
+
+
+def test_a_curator_that_changes_its_commitment_is_caught_before_anything_is_opened(village: Village) -> None:
+    alice = village.peers("alice")
+    with pytest.raises(NotReadyError):
+        asyncio.run(alice.toss(ALIGNMENT))
+    other = commitment(ALIGNMENT, "bob", bytes(32))
+    village.twist["bob", "Commit"] = lambda _: curator_peer_pb2.CommitResponse(commitment=other)
+    with pytest.raises(ConflictError, match="curator bob: a curator changed its commitment"):
+        asyncio.run(alice.toss(ALIGNMENT))
+
+
+def test_a_share_is_opened_only_to_who_holds_the_same_commitments(village: Village) -> None:
+    village.toss(ALIGNMENT)
+    servicer = CuratorPeerServicer(village.nodes["alice"])
+    request = curator_peer_pb2.RevealRequest(coin_id=ALIGNMENT, transcript=bytes(32))
+    with pytest.raises(ConflictError, match="different commitments"):
+        asyncio.run(servicer.Reveal(request, cast("Any", "bob")))
+
+
+def test_a_commitment_has_32_bytes(village: Village) -> None:
+    servicer = CuratorPeerServicer(village.nodes["alice"])
+    for length in (0, 31, 33):
+        request = curator_peer_pb2.CommitRequest(coin_id=ALIGNMENT, commitment=bytes(length))
+        with pytest.raises(InvalidInputError, match="32 bytes"):
+            asyncio.run(servicer.Commit(request, cast("Any", "bob")))
+    assert not village.nodes["alice"].store.commitments(ALIGNMENT)
+
+
+def test_a_release_has_a_seed_only_once_everyone_has_charged(village: Village, make_spec: Make) -> None:
+    charged: list[str] = []
+    for name, node in village.nodes.items():
+        # Who has not charged gives no commitment, so that who has cannot go on.
+        assert not village.toss(RELEASE, names=charged)
+        node.ledger.reserve(make_spec())
+        node.ledger.charge(ID)
+        charged.append(name)
+    assert len(set(village.toss(RELEASE).values())) == 1
+
+
+def test_a_forgotten_coin_is_not_tossed_again(village: Village) -> None:
+    village.toss(ALIGNMENT)
+    village.nodes["alice"].store.forget_coin(ALIGNMENT)
+    with pytest.raises(ConflictError, match="tossed and forgotten"):
+        asyncio.run(village.peers("alice").toss(ALIGNMENT))
+    village.nodes["bob"].store.set_coin_value(ALIGNMENT, b"")
+    with pytest.raises(ConflictError, match="tossed and is forgotten"):
+        asyncio.run(village.peers("bob").toss(ALIGNMENT))
+
+
+def hello(village: Village, name: str) -> dict[str, str]:
+    return asyncio.run(village.peers(name).table_versions(village.nodes[name].ledger))
+
+
+def test_a_greeting_tells_table_versions(village: Village) -> None:
+    with pytest.raises(NotReadyError, match="curator bob: has no table loaded yet"):
+        hello(village, "alice")
+    for name, node in village.nodes.items():
+        node.alignment.table_version = f"version of {name}"
+    assert hello(village, "alice") == {"bob": "version of bob", "carol": "version of carol"}
+
+
+def test_a_greeting_finds_another_study_file(village: Village, study: Study) -> None:
+    village.nodes["bob"].study = study
+    with pytest.raises(InvalidInputError, match="has another study file"):
+        hello(village, "alice")
+    village.nodes["bob"].study = village.study
+    village.twist["bob", "Hello"] = lambda _: curator_peer_pb2.HelloResponse(study_digest="0" * 64)
+    with pytest.raises(InvalidInputError, match="curator bob: has another study file"):
+        hello(village, "alice")
+    check_study_digest(study, study.digest, "curator bob")
+    with pytest.raises(InvalidInputError, match="curator bob: has another study file"):
+        check_study_digest(study, "", "curator bob")
+
+
+def test_a_greeting_finds_a_ledger_that_was_cut(village: Village, make_spec: Make) -> None:
+    for name, node in village.nodes.items():
+        node.alignment.table_version = f"version of {name}"
+    alice = village.nodes["alice"]
+    alice.ledger.reserve(make_spec())
+    alice.ledger.charge(ID)
+    hello(village, "alice")
+    alice.store.connection.execute("DELETE FROM ledger")
+    for _ in range(3):
+        with pytest.raises(IntegrityError, match="the ledger lacks entries that curator bob has seen"):
+            hello(village, "alice")
+
+
+def test_progress_of_the_others(village: Village, make_request: Make, make_spec: Make) -> None:
+    with pytest.raises(NotReadyError, match="curator bob: has not received the request yet"):
+        asyncio.run(village.peers("alice").progress(ID))
+    for name in ("bob", "carol"):
+        village.nodes[name].store.add(make_request(), 1)
+    village.nodes["bob"].store.set_spec(ID, make_spec())
+    village.nodes["bob"].ledger.reserve(make_spec())
+    village.nodes["carol"].store.set_state(ID, ReleaseState.FAILED, "why")
+    bob, carol = asyncio.run(village.peers("alice").progress(ID))
+    assert (bob.curator, bob.state, bob.decided) == ("bob", ReleaseState.REQUESTED, False)
+    assert (bob.spec_digest, bob.reserved, bob.charged) == (make_spec().digest(), True, False)
+    assert (carol.curator, carol.state, carol.failure, carol.decided) == ("carol", ReleaseState.FAILED, "why", True)
+
+
+def test_other_refusals_stay_what_they_are(village: Village) -> None:
+    def broken(_: object) -> None:
+        raise VeiltabError("an unexpected error")
+
+    village.nodes["bob"].store.release = broken  # type: ignore[method-assign, assignment]
+    with pytest.raises(VeiltabError, match="an unexpected error"):
+        asyncio.run(village.peers("alice").progress(ID))

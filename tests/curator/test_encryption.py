@@ -1,0 +1,256 @@
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NoReturn
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from common.domain import Symbols, symbol_dtype
+from common.errors import ConflictError, IntegrityError
+from common.files import file_digest
+from common.pads import decrypt
+from common.randomness import CipherStream
+from common.release import Pad
+from common.symbols import CHUNK
+from curator.encryption import ColumnEncryption
+from curator.store import CuratorStore
+
+ID = "0" * 31 + "1"
+ROWS = 300
+BOTH = pytest.mark.parametrize("pad", Pad)
+SYMBOLS: Symbols = (np.arange(ROWS) * 7 % 5).astype(np.uint8)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[CuratorStore]:
+    store = CuratorStore(tmp_path / "curator.sqlite")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def encryption(store: CuratorStore, tmp_path: Path) -> ColumnEncryption:
+    return ColumnEncryption(store, tmp_path / "release", ID)
+
+
+def read(path: Path, size: int) -> Symbols:
+    symbols: Symbols = np.empty(path.stat().st_size // symbol_dtype(size).itemsize, symbol_dtype(size))
+    symbols.view(np.uint8)[:] = np.frombuffer(path.read_bytes(), np.uint8)
+    return symbols
+
+
+def symbols_of(values: NDArray[np.int64], size: int) -> Symbols:
+    symbols: Symbols = np.empty(len(values), symbol_dtype(size))
+    symbols[:] = values
+    return symbols
+
+
+def key_of(store: CuratorStore, attribute: str = "sex") -> bytes:
+    found = store.pad(ID, attribute)
+    assert found is not None
+    return found[0]
+
+
+def ciphertext_of(encryption: ColumnEncryption, size: int, attribute: str = "sex") -> Symbols:
+    return read(encryption.ciphertext(attribute), size)
+
+
+def opened(store: CuratorStore, encryption: ColumnEncryption, size: int, pad: Pad) -> Symbols:
+    """Decrypt with what the researcher would get."""
+    ciphertext = ciphertext_of(encryption, size)
+    if pad is Pad.CHACHA20:
+        decrypt(ciphertext, size, CipherStream(key_of(store)), ciphertext)
+        return ciphertext
+    drawn = np.fromfile(encryption.pad_file("sex"), symbol_dtype(size)).astype(np.int64)
+    assert drawn.max() < size
+    return symbols_of((ciphertext.astype(np.int64) - drawn) % size, size)
+
+
+@BOTH
+def test_what_is_encrypted_is_decrypted_whatever_the_alphabet(tmp_path: Path, pad: Pad) -> None:
+    store = CuratorStore(tmp_path / "curator.sqlite")
+    for size in range(2, 301):
+        encryption = ColumnEncryption(store, tmp_path / str(size), f"{size:032x}")
+        column = symbols_of(np.arange(40) * 13 % size, size)
+        digest = encryption.encrypt("sex", column, size, pad)
+        assert digest == file_digest(encryption.ciphertext("sex"))
+        assert ciphertext_of(encryption, size).max() < size
+        found = store.pad(f"{size:032x}", "sex")
+        assert found is not None
+        if pad is Pad.OTP:
+            drawn = np.fromfile(encryption.pad_file("sex"), symbol_dtype(size)).astype(np.int64)
+            plain = (ciphertext_of(encryption, size).astype(np.int64) - drawn) % size
+        else:
+            plain = ciphertext_of(encryption, size).astype(np.int64)
+            decrypted = ciphertext_of(encryption, size)
+            decrypt(decrypted, size, CipherStream(found[0]), decrypted)
+            plain = decrypted.astype(np.int64)
+        assert np.array_equal(plain, column)
+    store.close()
+
+
+@BOTH
+def test_a_column_of_several_chunks(store: CuratorStore, encryption: ColumnEncryption, pad: Pad) -> None:
+    column: Symbols = (np.arange(2 * CHUNK + 5) % 300).astype("<u2")
+    encryption.encrypt("sex", column, 300, pad)
+    assert np.array_equal(opened(store, encryption, 300, pad), column)
+
+
+@BOTH
+def test_ciphertext_of_a_constant_column_is_uniform_and_its_chunks_differ(
+    store: CuratorStore, encryption: ColumnEncryption, pad: Pad
+) -> None:
+    """Alpha 1e-6: the pad is the operating system's, so there is no seed."""
+    encryption.encrypt("sex", np.full(2 * CHUNK, 3, np.uint8), 5, pad)
+    ciphertext = ciphertext_of(encryption, 5).astype(np.int64)
+    assert stats.chisquare(np.bincount(ciphertext, minlength=5)).pvalue > 1e-6
+    pairs = ciphertext[:CHUNK] * 5 + ciphertext[CHUNK:]
+    assert stats.chisquare(np.bincount(pairs, minlength=25)).pvalue > 1e-6
+    assert store.pad(ID, "sex") is not None
+
+
+def test_the_pad_file_is_the_one_time_pad_s_key(store: CuratorStore, encryption: ColumnEncryption) -> None:
+    encryption.encrypt("sex", SYMBOLS, 5, Pad.OTP)
+    assert key_of(store) == hashlib.sha256(encryption.pad_file("sex").read_bytes()).digest()
+    assert encryption.pad_file("sex").stat().st_size == ROWS
+
+
+def test_a_stream_cipher_leaves_no_pad_file(store: CuratorStore, encryption: ColumnEncryption) -> None:
+    encryption.encrypt("sex", SYMBOLS, 5, Pad.CHACHA20)
+    assert not encryption.pad_file("sex").exists()
+    assert len(key_of(store)) == 32
+
+
+@BOTH
+def test_every_attribute_and_release_has_a_key_of_its_own(store: CuratorStore, tmp_path: Path, pad: Pad) -> None:
+    ciphertexts, keys = set(), set()
+    for release in (ID, "f" * 32):
+        encryption = ColumnEncryption(store, tmp_path / release, release)
+        for attribute in ("sex", "age", "salary"):
+            ciphertexts.add(encryption.encrypt(attribute, SYMBOLS, 5, pad))
+            found = store.pad(release, attribute)
+            assert found is not None
+            keys.add(found[0])
+    assert (len(ciphertexts), len(keys)) == (6, 6)
+
+
+def crash(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+@BOTH
+@pytest.mark.parametrize("step", ["set_pad_digest", "_write", "spend_key"])
+def test_a_crash_before_the_digest_is_recorded_costs_the_key(  # noqa: PLR0913, PLR0917 - fixtures
+    store: CuratorStore,
+    encryption: ColumnEncryption,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pad: Pad,
+    step: str,
+) -> None:
+    spent: list[bytes] = []
+    spend = store.spend_key
+
+    def recorded(release_id: str, attribute: str, key: bytes) -> None:
+        spend(release_id, attribute, key)
+        spent.append(key)
+
+    monkeypatch.setattr(store, "spend_key", recorded)
+    with monkeypatch.context() as broken:
+        broken.setattr(encryption if step == "_write" else store, step, crash)
+        with pytest.raises(KeyboardInterrupt):
+            encryption.encrypt("sex", SYMBOLS, 5, pad)
+    assert store.pad(ID, "sex") is None
+    left = encryption.ciphertext("sex")
+    before = left.read_bytes() if left.exists() else b""
+    assert bool(before) is (step == "set_pad_digest")
+
+    again = ColumnEncryption(store, tmp_path / "release", ID)
+    again.encrypt("sex", SYMBOLS, 5, pad)
+    assert len(set(spent)) == len(spent) == (1 if step == "spend_key" else 2)
+    assert key_of(store) == spent[-1]
+    assert left.read_bytes() != before
+    assert np.array_equal(opened(store, again, 5, pad), SYMBOLS)
+    for key in spent:
+        with pytest.raises(ConflictError):
+            store.spend_key("f" * 32, "age", key)
+
+
+@BOTH
+def test_once_recorded_only_those_bytes_are_sent(
+    store: CuratorStore, encryption: ColumnEncryption, tmp_path: Path, pad: Pad
+) -> None:
+    digest = encryption.encrypt("sex", SYMBOLS, 5, pad)
+    sent, key = encryption.ciphertext("sex").read_bytes(), key_of(store)
+    for column in (SYMBOLS, SYMBOLS[::-1].copy(), np.zeros(ROWS, np.uint8)):
+        again = ColumnEncryption(store, tmp_path / "release", ID)
+        assert again.encrypt("sex", column, 5, pad) == digest
+    assert (encryption.ciphertext("sex").read_bytes(), key_of(store)) == (sent, key)
+
+
+def shortened(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def flipped(path: Path) -> None:
+    path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
+
+
+@BOTH
+@pytest.mark.parametrize("damage", [Path.unlink, shortened, flipped])
+def test_a_ciphertext_that_is_gone_or_altered_is_never_made_again(
+    store: CuratorStore, encryption: ColumnEncryption, pad: Pad, damage: Callable[[Path], None]
+) -> None:
+    encryption.encrypt("sex", SYMBOLS, 5, pad)
+    key = key_of(store)
+    damage(encryption.ciphertext("sex"))
+    for _ in range(2):
+        with pytest.raises(IntegrityError, match="a pad is never used again"):
+            encryption.encrypt("sex", SYMBOLS, 5, pad)
+    assert key_of(store) == key
+    assert store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 1
+
+
+@BOTH
+def test_a_generator_that_repeats_itself_is_caught(
+    encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch, pad: Pad
+) -> None:
+    stuck = SimpleNamespace(urandom=lambda count: bytes(range(256)) * (count // 256) + bytes(count % 256))
+    monkeypatch.setattr("curator.encryption.os", stuck)
+    monkeypatch.setattr("common.randomness.os", stuck)
+    encryption.encrypt("sex", SYMBOLS, 5, pad)
+    with pytest.raises(ConflictError, match="attribute age: a pad is used once; this one is spent"):
+        encryption.encrypt("age", SYMBOLS, 5, pad)
+    assert not encryption.ciphertext("age").exists()
+
+
+def test_short_one_time_pads_may_be_equal_by_chance(encryption: ColumnEncryption, store: CuratorStore) -> None:
+    for number in range(20):
+        encryption.encrypt(f"a{number}", np.zeros(1, np.uint8), 2, Pad.OTP)
+    assert len({encryption.pad_file(f"a{number}").read_bytes() for number in range(20)}) <= 2
+    assert store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 20
+
+
+def test_what_is_forgotten_is_deleted(encryption: ColumnEncryption) -> None:
+    encryption.forget_ciphertext()
+    encryption.forget_pads()
+    encryption.encrypt("sex", SYMBOLS, 5, Pad.OTP)
+    encryption.encrypt("age", SYMBOLS, 5, Pad.CHACHA20)
+    encryption.forget_ciphertext()
+    assert not encryption.ciphertext("sex").exists()
+    assert not encryption.ciphertext("age").exists()
+    assert encryption.pad_file("sex").exists()
+    encryption.forget_pads()
+    assert not encryption.pad_file("sex").exists()
+
+
+@BOTH
+def test_a_symbol_outside_its_alphabet_makes_no_ciphertext(encryption: ColumnEncryption, pad: Pad) -> None:
+    column = np.array([0, 1, 5, 2], np.uint8)
+    with pytest.raises(IntegrityError, match="1 of 4 symbols lie outside"):
+        encryption.encrypt("sex", column, 5, pad)
+    assert not encryption.ciphertext("sex").exists()

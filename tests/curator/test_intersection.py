@@ -1,0 +1,157 @@
+from functools import reduce
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.errors import IntegrityError
+from curator.intersection import (
+    AlignedTable,
+    Intersection,
+    Tokens,
+    alignment_id,
+    population_digest,
+    sorted_order,
+)
+
+
+def array(tokens: list[bytes]) -> Tokens:
+    return np.frombuffer(b"".join(tokens), np.uint8).reshape(-1, 16)
+
+
+# Few different halves, so that tokens often share their first or last 64 bits.
+_HALVES = st.sampled_from([bytes(8), b"\0" * 7 + b"\1", b"\x7f" + b"\xff" * 7, b"\x80" + bytes(7), b"\xff" * 8])
+TOKENS = st.builds(bytes.__add__, _HALVES, _HALVES | st.binary(min_size=8, max_size=8)) | st.binary(
+    min_size=16, max_size=16
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    own=st.sets(TOKENS, max_size=30),
+    peers=st.lists(st.tuples(st.sets(TOKENS, max_size=30), st.integers(1, 7)), max_size=3),
+    data=st.data(),
+)
+def test_what_is_kept_is_the_intersection_of_sets(
+    own: set[bytes], peers: list[tuple[set[bytes], int]], data: st.DataObject
+) -> None:
+    mine = sorted(own)
+    intersection = Intersection(array(mine))
+    for number, (others, length) in enumerate(peers):
+        theirs = sorted(others | (set(data.draw(st.lists(st.sampled_from(mine)))) if mine else set()))
+        peers[number] = (set(theirs), length)
+        intersection.keep("bob", [array(theirs[start : start + length]) for start in range(0, len(theirs), length)])
+    expected = reduce(set.__and__, (others for others, _ in peers), own)
+    assert [mine[row] for row in intersection.rows] == sorted(expected)
+
+
+def test_own_tokens_that_share_64_bits_are_told_apart() -> None:
+    high = b"collides"
+    mine = [high + number.to_bytes(8, "big") for number in range(50)]
+    others = [b"aaaaaaaa" + bytes(8)]
+    for wanted in ({0}, {49}, {7, 8, 30}, set(range(50)), set()):
+        intersection = Intersection(array(sorted(others + mine)))
+        absent = [high + bytes([9]) * 8]
+        intersection.keep("bob", [array(sorted([mine[number] for number in wanted] + absent))])
+        assert set(intersection.rows) == {number + 1 for number in wanted}
+
+
+def test_the_last_own_token_is_compared_with_larger_ones() -> None:
+    intersection = Intersection(array([bytes(16)]))
+    intersection.keep("bob", [array([b"\1" + bytes(15), b"\xff" * 16])])
+    assert not len(intersection.rows)
+
+
+def test_no_own_tokens_and_no_peer_tokens() -> None:
+    nothing = Intersection(array([]))
+    nothing.keep("bob", [array([bytes(16)])])
+    assert not len(nothing.rows)
+    something = Intersection(array([bytes(16)]))
+    something.keep("bob", [array([]), array([bytes(16)]), array([])])
+    assert list(something.rows) == [0]
+    something.keep("carol", [])
+    assert not len(something.rows)
+
+
+ASCENDING = sorted(bytes([number * 37 % 256]) + bytes(range(15)) for number in range(20))
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 20])
+@pytest.mark.parametrize("place", [0, 5, 18])
+def test_tokens_out_of_order_or_twice_are_refused(length: int, place: int) -> None:
+    swapped = list(ASCENDING)
+    swapped[place], swapped[place + 1] = swapped[place + 1], swapped[place]
+    twice = [*ASCENDING[: place + 1], *ASCENDING[place:]]
+    for wrong in (swapped, twice):
+        pieces = [array(wrong[start : start + length]) for start in range(0, len(wrong), length)]
+        with pytest.raises(IntegrityError, match="curator bob: tokens are not in ascending order"):
+            Intersection(array(ASCENDING)).keep("bob", pieces)
+
+
+def test_order_is_that_of_all_128_bits() -> None:
+    high = b"\x80" + bytes(7)
+    right = [high + b"\x7f" + bytes(7), high + b"\x80" + bytes(7)]
+    for pieces in ([array(right)], [array(right[:1]), array(right[1:])]):
+        Intersection(array(right)).keep("bob", pieces)
+    for pieces in ([array(right[::-1])], [array(right[1:]), array(right[:1])]):
+        with pytest.raises(IntegrityError):
+            Intersection(array(right)).keep("bob", pieces)
+
+
+@settings(deadline=None, max_examples=200)
+@given(tokens=st.sets(TOKENS, max_size=40), data=st.data())
+def test_sorting_is_that_of_bytes(tokens: set[bytes], data: st.DataObject) -> None:
+    shuffled = data.draw(st.permutations(sorted(tokens)))
+    order = sorted_order(array(shuffled))
+    assert [shuffled[row] for row in order] == sorted(tokens)
+
+
+def test_many_tokens_are_sorted_across_pieces() -> None:
+    tokens = np.random.default_rng(6).integers(0, 256, (2**16 + 300, 16), dtype=np.uint8)
+    tokens[::100, :8] = 200  # some share 64 bits
+    rows = [row.tobytes() for row in tokens]
+    order = sorted_order(tokens)
+    assert [rows[row] for row in order] == sorted(rows)
+    whole = np.ascontiguousarray(tokens[order])
+    intersection = Intersection(whole)
+    intersection.keep("bob", [whole[:10], whole[10 : 2**16 + 5 : 3], whole[2**16 + 100 :]])
+    expected = [*range(10), *range(10, 2**16 + 5, 3), *range(2**16 + 100, len(whole))]
+    assert list(intersection.rows) == expected
+
+
+def test_the_name_of_an_alignment_tells_versions_apart() -> None:
+    names = {
+        alignment_id({"alice": "1", "bob": "2"}),
+        alignment_id({"alice": "2", "bob": "1"}),
+        alignment_id({"alice": "1", "bob": "2", "carol": "3"}),
+        alignment_id({"alice": "1"}),
+    }
+    assert len(names) == 4
+    assert alignment_id({"bob": "2", "alice": "1"}) in names
+    assert all(len(name) == 32 and name.isalnum() for name in names)
+
+
+def test_an_aligned_table_is_read_back(tmp_path: Path) -> None:
+    table = AlignedTable(tmp_path / "aligned")
+    tokens, column = array(ASCENDING), np.arange(20, dtype="<u2")
+    table.write_tokens([tokens[:7], tokens[7:]])
+    table.write_columns({"sex": column, "age": np.arange(20, dtype=np.uint8)})
+    assert np.array_equal(table.tokens(), tokens)
+    assert np.array_equal(table.column("sex"), column)
+    assert table.column("sex").dtype == np.dtype("<u2")
+    assert not any(path.name.endswith(".tmp") for path in table.folder.iterdir())
+
+
+def test_the_digest_of_the_population_is_keyed_and_covers_every_token() -> None:
+    many = np.random.default_rng(5).integers(0, 256, (65_537, 16), dtype=np.uint8)
+    digest = population_digest(many, bytes(32))
+    assert len(digest) == 32
+    assert population_digest(many.copy(), bytes(32)) == digest
+    assert population_digest(many, b"\1" * 32) != digest
+    for row in (0, 65_535, 65_536):
+        other = many.copy()
+        other[row, 15] ^= 1
+        assert population_digest(other, bytes(32)) != digest
+    assert population_digest(many[:-1], bytes(32)) != digest

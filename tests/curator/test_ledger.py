@@ -1,0 +1,339 @@
+import hashlib
+import shutil
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.errors import BudgetExceededError, IntegrityError
+from curator.ledger import Ledger, _chained
+from curator.store import CuratorStore
+
+Make = Callable[..., Any]
+BUDGET = Decimal(1)
+
+
+def name(number: int) -> str:
+    return f"{number:032x}"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "curator.sqlite"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[CuratorStore]:
+    store = CuratorStore(path)
+    yield store
+    store.close()
+
+
+def charged(store: CuratorStore, make_spec: Make, count: int, epsilon: str = "0.1") -> Ledger:
+    ledger = Ledger(store.connection, BUDGET)
+    for number in range(1, count + 1):
+        ledger.reserve(make_spec(release_id=name(number), epsilon=Decimal(epsilon)))
+        ledger.charge(name(number))
+    return ledger
+
+
+def test_an_empty_ledger(store: CuratorStore) -> None:
+    ledger = Ledger(store.connection, BUDGET)
+    length, head = ledger.head
+    assert (length, len(head), ledger.spent, ledger.remaining) == (0, 32, Decimal(0), BUDGET)
+    assert not ledger.entries
+    ledger.verify_against((0, b""), "bob")
+
+
+def test_a_charge_tells_what_was_released(store: CuratorStore, make_spec: Make) -> None:
+    ledger = charged(store, make_spec, 1)
+    (entry,) = ledger.entries
+    spec = make_spec()
+    assert (entry.number, entry.release_id, entry.epsilon) == (1, name(1), spec.guaranteed_epsilon)
+    assert entry.facts == {
+        "mechanism": "gamma-diagonal",
+        "relation": "substitution",
+        "scheme": "wor",
+        "population": 1000,
+        "sample": 400,
+        "cells": 4,
+        "replacement": spec.replacement,
+        "researcher": "rosa",
+        "attributes": ["sex", "salary"],
+    }
+
+
+def test_ten_tenths_fit_a_budget_of_one_exactly(store: CuratorStore, make_spec: Make) -> None:
+    ledger = charged(store, make_spec, 10)
+    assert (ledger.spent, ledger.remaining) == (Decimal(1), Decimal(0))
+    with pytest.raises(BudgetExceededError, match=r"of the budget of 1 there is 0.000000 left"):
+        ledger.reserve(make_spec(release_id=name(11), epsilon=Decimal("0.000001")))
+    assert not ledger.is_reserved(name(11))
+
+
+def test_what_is_reserved_is_not_there_for_others(store: CuratorStore, make_spec: Make) -> None:
+    ledger = Ledger(store.connection, BUDGET)
+    ledger.reserve(make_spec(release_id=name(1), epsilon=Decimal("0.6")))
+    assert (ledger.spent, ledger.remaining, ledger.head[0]) == (Decimal(0), Decimal("0.4"), 0)
+    with pytest.raises(BudgetExceededError, match=r"the release needs epsilon 0.500000"):
+        ledger.reserve(make_spec(release_id=name(2), epsilon=Decimal("0.5")))
+    ledger.cancel(name(1))
+    ledger.reserve(make_spec(release_id=name(2), epsilon=Decimal("0.5")))
+    assert (ledger.is_reserved(name(1)), ledger.is_reserved(name(2))) == (False, True)
+
+
+def test_steps_repeat_without_harm(store: CuratorStore, make_spec: Make) -> None:
+    ledger, spec = Ledger(store.connection, BUDGET), make_spec(epsilon=Decimal("0.6"))
+    for _ in range(3):
+        ledger.reserve(spec)
+    assert ledger.remaining == Decimal("0.4")
+    for _ in range(3):
+        ledger.charge(spec.release_id)
+    for _ in range(3):
+        ledger.reserve(spec)
+        ledger.cancel(spec.release_id)
+    assert (ledger.spent, ledger.remaining, len(ledger.entries)) == (Decimal("0.6"), Decimal("0.4"), 1)
+    assert ledger.is_charged(spec.release_id)
+    assert not ledger.is_reserved(spec.release_id)
+
+
+def test_the_last_plan_is_what_is_charged(store: CuratorStore, make_spec: Make) -> None:
+    ledger = Ledger(store.connection, BUDGET)
+    ledger.reserve(make_spec(epsilon=Decimal("0.6")))
+    ledger.reserve(make_spec(epsilon=Decimal("0.9"), sample=399))
+    assert ledger.remaining == Decimal("0.1")
+    with pytest.raises(BudgetExceededError):
+        ledger.reserve(make_spec(epsilon=Decimal("1.1")))
+    assert ledger.remaining == Decimal("0.1")
+    ledger.charge(name(1))
+    (entry,) = ledger.entries
+    assert (entry.epsilon, entry.facts["sample"]) == (Decimal("0.9"), 399)
+
+
+def test_a_charge_needs_a_reservation(store: CuratorStore, make_spec: Make) -> None:
+    ledger = Ledger(store.connection, BUDGET)
+    with pytest.raises(IntegrityError, match="nothing is reserved"):
+        ledger.charge(name(1))
+    ledger.reserve(make_spec(release_id=name(1)))
+    ledger.cancel(name(1))
+    with pytest.raises(IntegrityError, match="nothing is reserved"):
+        ledger.charge(name(1))
+    assert ledger.spent == 0
+
+
+def test_a_charge_outlives_the_process(path: Path, make_spec: Make) -> None:
+    store = CuratorStore(path)
+    ledger = charged(store, make_spec, 2)
+    ledger.reserve(make_spec(release_id=name(3)))
+    head = ledger.head
+    store.close()
+    again = CuratorStore(path)
+    read = Ledger(again.connection, BUDGET)
+    assert (read.head, read.spent, read.remaining) == (head, Decimal("0.2"), Decimal("0.7"))
+    again.close()
+
+
+@settings(deadline=None, max_examples=40)
+@given(epsilons=st.lists(st.decimals("1e-40", 100, allow_nan=False), min_size=1, max_size=20))
+def test_sums_are_exact_to_many_digits_and_never_too_small(
+    epsilons: list[Decimal], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    store = CuratorStore(tmp_path_factory.mktemp("ledger") / "curator.sqlite")
+    total = sum((Fraction(epsilon) for epsilon in epsilons), Fraction(0))
+    exact = all(epsilon.as_tuple().exponent >= -90 for epsilon in epsilons)  # type: ignore[operator] # they are finite
+    try:
+        for number, epsilon in enumerate(epsilons):
+            store.connection.execute("INSERT INTO reservation VALUES (?, '{}', ?)", [name(number), str(epsilon)])
+        ledger = Ledger(store.connection, Decimal(10_000))
+        for _ in range(2):
+            left = Fraction(ledger.remaining)
+            assert left == 10_000 - total if exact else 0 <= 10_000 - total - left < Fraction(1, 10**80)
+            for number in range(len(epsilons)):
+                ledger.charge(name(number))
+        over = Fraction(ledger.spent) - total
+        assert over == 0 if exact else 0 <= over < Fraction(1, 10**80)
+    finally:
+        store.close()
+
+
+def test_a_hair_too_much_is_too_much(store: CuratorStore, make_spec: Make) -> None:
+    ledger = Ledger(store.connection, BUDGET)
+    more_than_half = "0.5000000000000000000000000000000000000001"
+    store.connection.execute("INSERT INTO reservation VALUES (?, '{}', ?)", [name(9), more_than_half])
+    assert ledger.remaining == Decimal("0.4999999999999999999999999999999999999999")
+    with pytest.raises(BudgetExceededError):
+        ledger.reserve(make_spec(epsilon=Decimal("0.5")))
+
+
+# The chain
+
+TAMPERINGS = {
+    "epsilon": "UPDATE ledger SET epsilon = '0.09' WHERE number = {n}",
+    "epsilon spelled otherwise": "UPDATE ledger SET epsilon = '0.10' WHERE number = {n}",
+    "facts": "UPDATE ledger SET entry = replace(entry, 'rosa', 'rita') WHERE number = {n}",
+    "release": "UPDATE ledger SET release_id = '" + "e" * 32 + "' WHERE number = {n}",
+    "digest": "UPDATE ledger SET digest = zeroblob(32) WHERE number = {n}",
+    "number": "UPDATE ledger SET number = number + 100 WHERE number = {n}",
+}
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("tampering", TAMPERINGS)
+def test_an_edited_ledger_is_found_when_it_is_opened(
+    store: CuratorStore, make_spec: Make, tampering: str, number: int
+) -> None:
+    charged(store, make_spec, 3)
+    assert store.connection.execute(TAMPERINGS[tampering].format(n=number)).rowcount == 1
+    with pytest.raises(IntegrityError, match="the ledger was altered at entry"):
+        Ledger(store.connection, BUDGET)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_entry_that_is_taken_out_is_missed(store: CuratorStore, make_spec: Make, number: int) -> None:
+    charged(store, make_spec, 3)
+    store.connection.execute("DELETE FROM ledger WHERE number = ?", [number])
+    with pytest.raises(IntegrityError, match=f"altered at entry {number}"):
+        Ledger(store.connection, BUDGET)
+    store.connection.execute("UPDATE ledger SET number = number - 1 WHERE number > ?", [number])
+    with pytest.raises(IntegrityError, match=f"altered at entry {number}"):
+        Ledger(store.connection, BUDGET)
+
+
+def test_entries_that_change_places_are_found(store: CuratorStore, make_spec: Make) -> None:
+    charged(store, make_spec, 3)
+    for old, new in ((1, 9), (2, 1), (9, 2)):
+        store.connection.execute("UPDATE ledger SET number = ? WHERE number = ?", [new, old])
+    with pytest.raises(IntegrityError, match="altered at entry 1"):
+        Ledger(store.connection, BUDGET)
+
+
+def test_a_peer_notices_entries_cut_off_the_end(store: CuratorStore, make_spec: Make) -> None:
+    ledger = charged(store, make_spec, 3)
+    witness = ledger.head
+    store.connection.execute("DELETE FROM ledger WHERE number = 3")
+    shorter = Ledger(store.connection, BUDGET)  # a chain cannot miss its own end
+    with pytest.raises(IntegrityError, match="lacks entries that curator bob has seen"):
+        shorter.verify_against(witness, "bob")
+
+
+def test_a_peer_notices_a_restored_backup_even_after_it_has_grown(path: Path, tmp_path: Path, make_spec: Make) -> None:
+    store = CuratorStore(path)
+    charged(store, make_spec, 2)
+    store.close()
+    shutil.copy(path, tmp_path / "backup")
+    store = CuratorStore(path)
+    ledger = Ledger(store.connection, BUDGET)
+    ledger.reserve(make_spec(release_id=name(3)))
+    ledger.charge(name(3))
+    witness = ledger.head
+    store.close()
+    shutil.copy(tmp_path / "backup", path)
+    store = CuratorStore(path)
+    restored = Ledger(store.connection, BUDGET)
+    for number in (4, 5):
+        with pytest.raises(IntegrityError, match="lacks entries that curator bob has seen"):
+            restored.verify_against(witness, "bob")
+        restored.reserve(make_spec(release_id=name(number)))
+        restored.charge(name(number))
+    store.close()
+
+
+def test_a_peer_notices_a_ledger_that_was_written_anew(store: CuratorStore, make_spec: Make) -> None:
+    """Who edits the first entry can compute all digests again, but not so that the last comes out the same."""
+    witness = charged(store, make_spec, 3).head
+    store.connection.execute("UPDATE ledger SET epsilon = '0.01' WHERE number = 1")
+    head = hashlib.sha256(b"veiltab ledger").digest()
+    for row in store.connection.execute("SELECT * FROM ledger ORDER BY number").fetchall():
+        head = _chained(head, row["number"], row["release_id"], row["entry"], row["epsilon"])
+        store.connection.execute("UPDATE ledger SET digest = ? WHERE number = ?", [head, row["number"]])
+    rewritten = Ledger(store.connection, BUDGET)
+    assert rewritten.spent < Decimal("0.3")
+    with pytest.raises(IntegrityError, match="lacks entries that curator bob has seen"):
+        rewritten.verify_against(witness, "bob")
+
+
+def test_a_peer_that_has_seen_less_is_content(store: CuratorStore, make_spec: Make) -> None:
+    ledger = charged(store, make_spec, 1)
+    seen = ledger.head
+    ledger.reserve(make_spec(release_id=name(2)))
+    ledger.charge(name(2))
+    for witness in ((0, b""), seen, ledger.head):
+        ledger.verify_against(witness, "bob")
+    with pytest.raises(IntegrityError):
+        ledger.verify_against((1, ledger.head[1]), "bob")
+
+
+def test_a_witness_never_forgets_the_longest_ledger(store: CuratorStore) -> None:
+    assert store.witness("bob") == (0, b"")
+    for length, head, kept in ((2, b"b", b"b"), (1, b"a", b"b"), (2, b"x", b"b"), (3, b"c", b"c")):
+        store.set_witness("bob", length, head)
+        assert store.witness("bob")[1] == kept
+    assert store.witness("carol") == (0, b"")
+
+
+# Races
+
+
+def race(path: Path, threads: int, work: Callable[[Ledger, int], None]) -> Counter[str]:
+    """Run the work in threads at once, each with a connection of its own; count how it ended."""
+    outcomes: Counter[str] = Counter()
+    start = threading.Barrier(threads)
+
+    def run(number: int) -> None:
+        store = CuratorStore(path)
+        try:
+            ledger = Ledger(store.connection, BUDGET)
+            start.wait(60)
+            work(ledger, number)
+            outcomes["done"] += 1
+        except (BudgetExceededError, sqlite3.Error) as error:
+            outcomes[type(error).__name__] += 1
+        finally:
+            store.close()
+
+    running = [threading.Thread(target=run, args=[number]) for number in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join(120)
+    return outcomes
+
+
+@pytest.mark.parametrize(("epsilon", "winners"), [("0.1", 10), ("0.3", 3), ("1", 1)])
+def test_a_hundred_threads_race_for_the_last_of_the_budget(
+    path: Path, make_spec: Make, epsilon: str, winners: int
+) -> None:
+    CuratorStore(path).close()
+    specs = [make_spec(release_id=name(number), epsilon=Decimal(epsilon)) for number in range(100)]
+
+    def take(ledger: Ledger, number: int) -> None:
+        ledger.reserve(specs[number])
+        ledger.charge(specs[number].release_id)
+
+    assert race(path, 100, take) == {"done": winners, "BudgetExceededError": 100 - winners}
+    store = CuratorStore(path)
+    ledger = Ledger(store.connection, BUDGET)
+    assert (len(ledger.entries), ledger.spent) == (winners, winners * Decimal(epsilon))
+    store.close()
+
+
+def test_threads_that_charge_the_same_release_charge_it_once(path: Path, make_spec: Make) -> None:
+    CuratorStore(path).close()
+    spec = make_spec(epsilon=Decimal("0.6"))
+
+    def take(ledger: Ledger, _: int) -> None:
+        ledger.reserve(spec)
+        ledger.charge(spec.release_id)
+
+    assert race(path, 30, take) == {"done": 30}
+    store = CuratorStore(path)
+    assert Ledger(store.connection, BUDGET).spent == Decimal("0.6")
+    store.close()

@@ -1,0 +1,115 @@
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from common.cli import run
+from deploy.cli import veiltab
+
+ROOT = Path(__file__).parents[2]
+
+
+def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None, name
+            yield from commands(found, (*path, name))
+
+
+COMMANDS = dict(commands(veiltab))
+
+
+def run_with(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["veiltab", *args])
+    code = run(veiltab)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_there_are_all_the_groups() -> None:
+    assert {path[0] for path in COMMANDS if path} >= {"demo", "plan", "pki", "curator", "server", "researcher"}
+    assert len(COMMANDS) > 15
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_command_explains_itself_with_an_example(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], path: tuple[str, ...]
+) -> None:
+    code, out, err = run_with(monkeypatch, capsys, *path, "--help")
+    assert (code, err) == (0, "")
+    assert out.startswith("Usage: ")
+    assert "\x1b" not in out
+    example = " ".join(re.split(r"Example:", out, maxsplit=1)[1].split())
+    assert example.startswith(" ".join(["veiltab", *path])), example
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_example_names_options_that_exist(path: tuple[str, ...]) -> None:
+    command = COMMANDS[path]
+    text = " ".join(filter(None, [command.help, command.epilog]))
+    example = text.split("Example:", 1)[1].split("\n\n")[0].split("\nExit codes")[0]
+    words = example.split()
+    found: click.Command = veiltab
+    for word in words[1:]:
+        if not isinstance(found, click.Group):
+            break
+        inner = found.get_command(click.Context(found), word)
+        assert inner is not None, word
+        found = inner
+    known = {name for parameter in found.params for name in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= known
+
+
+@pytest.mark.parametrize("args", [["nothing"], ["curator", "nothing"], ["plan", "--nothing"], ["plan"]])
+def test_what_is_not_known_or_not_whole_is_bad_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], args: list[str]
+) -> None:
+    code, out, err = run_with(monkeypatch, capsys, *args)
+    assert (code, out) == (2, "")
+    assert err.startswith("Usage: ")
+    assert "Error: " in err
+
+
+def test_the_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run_with(monkeypatch, capsys, "--version")
+    assert code == 0
+    assert re.search(r", version \d+\.\d+\.\d+\n$", out)
+
+
+def test_a_plan_is_one_object(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ("plan", "--population", "45222", "--cells", "24", "--epsilon", "1")
+    code, out, _ = run_with(monkeypatch, capsys, *args, "--json")
+    plan = json.loads(out)
+    assert (code, out.count("\n")) == (0, 1)
+    assert plan["epsilon"] <= 1
+    assert 1 <= plan["m"] <= 45_222
+    assert run_with(monkeypatch, capsys, *args)[0] == 0
+    assert run_with(monkeypatch, capsys, *args, "--epsilon", "-1", "--json")[0] == 2
+
+
+def test_help_and_an_unknown_command_stay_light() -> None:
+    script = (
+        "import sys; sys.argv = ['veiltab', *sys.argv[1:]]; from common.cli import run; from deploy.cli import veiltab;"
+        "code = run(veiltab); heavy = {'numpy', 'pandas', 'grpc', 'scipy', 'matplotlib', 'pyarrow'} & set(sys.modules);"
+        "sys.exit(f'{code} {sorted(heavy)}')"
+    )
+    for args, expected in ((["--help"], "0 []"), (["nothing"], "2 []")):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *args], capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
+        )
+        assert done.stderr.splitlines()[-1] == expected
+
+
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "deploy", "--version"], capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
+    )
+    assert (done.returncode, ", version " in done.stdout) == (0, True)

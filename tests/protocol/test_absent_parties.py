@@ -1,0 +1,88 @@
+"""Parties that are away: the command says who, and the same command goes on with the same release."""
+
+import asyncio
+import signal
+
+import pytest
+
+from common.errors import UnavailableError
+from tests.protocol.chance import agreement
+from tests.protocol.wire import Published, connection
+from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World
+
+NAMES = ("region", "income")
+SURE = 1e-6  # level at which an answer is wrong
+
+
+@pytest.mark.parametrize("who", [pytest.param(ALICE, marks=pytest.mark.long), BOB, CLOUD])
+def test_the_same_command_continues_once_the_party_is_back(mortal: World, who: Who) -> None:
+    options = ("--wait", "--label", mortal.label())
+    mortal.local.kill(*who)
+    away = mortal.ask(NAMES, *options, "--timeout", "1")
+    assert (away.code, away.data["error"]["reason"]) == (4, "UNAVAILABLE")
+    assert f"{who[0].value} {who[1]}: no connection" in away.errors
+    assert "The release goes on; run the same command again" in away.errors
+    release_id = away.data["error"]["where"].removeprefix("release ")
+    assert release_id not in mortal.charges("alice") + mortal.charges("bob"), "nothing is spent while a party is away"
+    mortal.start(who)
+    back = mortal.ask(NAMES, *options, "--timeout", "30")
+    assert back.code == 0, back.errors
+    assert (back.data["release"]["id"], back.data["continued"]) == (release_id, True)
+    assert mortal.charges("alice").count(release_id) == mortal.charges("bob").count(release_id) == 1
+
+
+def test_without_a_label_the_unfinished_release_is_continued(mortal: World) -> None:
+    mortal.local.kill(*BOB)
+    first, second = (mortal.ask(NAMES, "--wait", "--timeout", "0.3") for _ in range(2))
+    assert (first.code, second.code) == (4, 4)
+    assert first.data["error"]["where"] == second.data["error"]["where"]
+    assert "(continued)" in second.errors
+    mortal.start(BOB)
+    release_id = first.data["error"]["where"].removeprefix("release ")
+    with mortal.client() as client:
+        client.release(release_id).wait(30)
+        third = client.request(NAMES, epsilon="4")
+        assert (third.continued, third.id == release_id) == (False, False)
+        third.wait(30)
+
+
+def test_a_researcher_whose_service_is_down_is_told_so(mortal: World) -> None:
+    mortal.local.kill(*ROSA)
+    try:
+        with pytest.raises(UnavailableError, match="no connection") as away, mortal.client(timeout=1) as client:
+            client.releases()
+        assert "researcher rosa" in str(away.value)
+        assert away.value.exit_code == 4
+    finally:
+        mortal.start(ROSA)
+
+
+@pytest.mark.parametrize("who", [ALICE, pytest.param(BOB, marks=pytest.mark.long), CLOUD, ROSA])
+def test_a_party_that_is_stopped_in_order_at_any_time_loses_nothing(mortal: World, who: Who) -> None:
+    label = mortal.label()
+    with mortal.client() as client:
+        release = client.request(NAMES, epsilon="4", label=label)
+    mortal.local.kill(*who, number=signal.SIGTERM)
+    mortal.start(who)
+    with mortal.client() as client:
+        again = client.request(NAMES, epsilon="4", label=label)
+        assert (again.id, again.continued) == (release.id, True)
+        again.wait(40)
+        assert agreement(again.estimate(), mortal.people.counts(NAMES)) > SURE
+    assert mortal.charges("alice").count(release.id) == mortal.charges("bob").count(release.id) == 1
+
+
+def test_the_server_s_publication_outlives_it(mortal: World) -> None:
+    with mortal.client() as client:
+        release = client.request(NAMES, epsilon="4", label=mortal.label())
+        release.wait(40)
+    before = mortal.published(release.id)
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        mortal.local.kill(*CLOUD, number=number)
+        mortal.start(CLOUD)
+
+    async def fetched() -> dict[str, bytes]:
+        async with connection(mortal, ROSA, CLOUD) as channel:
+            return {name: await Published.on(channel).column(release.id, name) for name in NAMES}
+
+    assert asyncio.run(fetched()) == mortal.published(release.id) == before

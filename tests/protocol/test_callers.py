@@ -1,0 +1,161 @@
+"""Every role at every RPC of every running party, and certificates whose time is over."""
+
+import asyncio
+import shutil
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.descriptor import MethodDescriptor
+
+from common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError, VeiltabError
+from common.identity import Party, Role
+from common.rpc.authorisation import declared_roles
+from common.rpc.status import error_from_rpc
+from deploy.pki import init_pki, issue_party
+from tests.protocol.wire import Published, answer, connection, said_clearly
+from tests.protocol.world import ALICE, BOB, CLOUD, PACE, RITA, ROSA, Who, World, launcher, made_world
+from veiltab.v1 import curator_pb2, curator_peer_pb2, ingest_pb2, researcher_pb2, server_release_pb2
+
+HOSTED = {
+    BOB: (curator_pb2, curator_peer_pb2),
+    CLOUD: (ingest_pb2, server_release_pb2),
+    RITA: (researcher_pb2,),
+}
+CALLERS = (ALICE, BOB, CLOUD, ROSA, RITA)
+
+
+def methods_at(host: Who) -> list[MethodDescriptor]:
+    """Return all RPCs that a party serves."""
+    services = [service for module in HOSTED[host] for service in module.DESCRIPTOR.services_by_name.values()]
+    return [method for service in services for method in service.methods]
+
+
+def path_of(method: MethodDescriptor) -> str:
+    return f"/{method.containing_service.full_name}/{method.name}"
+
+
+async def refusal(channel: grpc.aio.Channel, path: str) -> str:
+    """Call an RPC with an empty request; return its refusal, if it is refused."""
+    raw: Any = channel
+
+    async def called() -> str:
+        try:
+            async for _ in raw.stream_stream(path)(iter([b""]), timeout=10):
+                pass
+        except grpc.aio.AioRpcError as error:
+            raise error_from_rpc(error, "the peer") from None
+        return ""
+
+    try:
+        return await said_clearly(called)
+    except VeiltabError as error:
+        return str(error)
+
+
+def may_call(caller: Who, host: Who, method: MethodDescriptor) -> bool:
+    """Whether an RPC is for this caller: a researcher's service is for her alone, and no curator is its own peer."""
+    if caller[0] not in declared_roles(path_of(method)):
+        return False
+    return caller == host if host == RITA else caller != host
+
+
+@pytest.mark.parametrize("host", list(HOSTED), ids=lambda host: host[1])
+def test_every_role_at_every_rpc(village: World, host: Who) -> None:
+    async def matrix() -> dict[tuple[str, str], str]:
+        said = {}
+        for caller in CALLERS:
+            async with connection(village, caller, host) as channel:
+                for method in methods_at(host):
+                    said[caller[1], path_of(method)] = await refusal(channel, path_of(method))
+        return said
+
+    said = asyncio.run(matrix())
+    for caller in CALLERS:
+        for method in methods_at(host):
+            stopped = any(
+                words in said[caller[1], path_of(method)]
+                for words in (f"a {caller[0].value} may not call this RPC", "not among the parties that may call here")
+            )
+            assert stopped != may_call(caller, host, method), (
+                caller,
+                path_of(method),
+                said[caller[1], path_of(method)],
+            )
+    assert len(said) == len(CALLERS) * len(methods_at(host))
+
+
+def test_an_rpc_that_is_not_there_is_refused(village: World) -> None:
+    async def asked() -> str:
+        async with connection(village, ROSA, CLOUD) as channel:
+            return await refusal(channel, "/veiltab.v1.ReleaseService/FetchCiphertext")
+
+    assert "does not know this call" in asyncio.run(asked())
+
+
+def test_a_certificate_of_another_authority_gets_no_connection(village: World, tmp_path: Path) -> None:
+    init_pki(village.local.study, tmp_path / "pki")
+
+    async def asked() -> None:
+        async with connection(village, ROSA, CLOUD, tmp_path / "pki" / "researcher-rosa") as channel:
+            await Published.on(channel).state("0" * 32)
+
+    with pytest.raises(UnavailableError, match="no connection"):
+        asyncio.run(asked())
+
+
+def test_a_certificate_that_expires_on_an_open_connection_is_refused_at_the_next_call(
+    village: World, tmp_path: Path
+) -> None:
+    shutil.copytree(village.local.folder / "pki", tmp_path / "pki")
+    rosa = Party(study=village.local.study.id, role=Role.RESEARCHER, name="rosa")
+    folder = issue_party(village.local.study, tmp_path / "pki", rosa, lifetime=timedelta(seconds=3))
+
+    async def asked() -> None:
+        async with connection(village, ROSA, CLOUD, folder) as channel:
+            server = Published.on(channel)
+            with pytest.raises(NotFoundError):
+                await server.state("0" * 32)
+            await asyncio.sleep(4)
+            with pytest.raises(DeniedError, match="certificate of researcher rosa expired on"):
+                await server.state("0" * 32)
+
+    asyncio.run(asked())
+
+
+def test_a_call_without_a_deadline_is_refused(village: World) -> None:
+    async def asked() -> None:
+        async with connection(village, ROSA, CLOUD) as channel:
+            request = server_release_pb2.GetReleaseRequest(release_id="0" * 32)
+            await answer(Published.on(channel).stub.GetRelease(request))
+
+    with pytest.raises(InvalidInputError, match="needs a deadline"):
+        asyncio.run(asked())
+
+
+@pytest.mark.long
+def test_a_curator_whose_certificate_expires_is_renewed_and_goes_on(tmp_path: Path) -> None:
+    world = made_world(tmp_path / "study")
+    world.local.launcher = launcher(PACE)
+    alice = Party(study=world.local.study.id, role=Role.CURATOR, name="alice")
+    pki = world.local.folder / "pki"
+    issue_party(world.local.study, pki, alice, lifetime=timedelta(seconds=25))
+    born = time.monotonic()
+    with world.local:
+        world.start(ALICE, CLOUD, ROSA)
+        world.start(BOB, how=launcher(PACE, "curator.encryption:ColumnEncryption.encrypt:1:35"))
+        with world.client() as client:
+            release = client.request(("region", "income"), epsilon="4", label="once")
+        # Alice has sent her columns, and asks again and again whether Bob still needs the seed: he encrypts for long.
+        world.wait_for_state("alice", release.id, "ready")
+        time.sleep(max(0.0, born + 28 - time.monotonic()))
+        assert "expired" in world.log(BOB)
+        assert world.local._running[ALICE].poll() is None
+        issue_party(world.local.study, pki, alice)
+        world.restart(ALICE)
+        with world.client() as client:
+            client.release(release.id).wait(40)
+        assert world.charges("alice") == world.charges("bob") == [release.id]

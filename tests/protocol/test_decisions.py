@@ -1,0 +1,184 @@
+"""Requests that a person decides about, grants that end, and researchers who get a part."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from common.errors import DeniedError, NotReadyError
+from common.release import ReleaseState
+from curator.store import APPROVED, Decision
+from tests.protocol.chance import agreement, confirmed
+from tests.protocol.wire import Published, connection, fetch_key
+from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, Who, World
+
+
+def listed(world: World, curator: str, release_id: str) -> dict[str, Any]:
+    """Return what `veiltab curator requests` says of a release, once it is held or over."""
+    for _ in range(20):
+        answer = world.curator_command("requests", curator)
+        assert answer.code == 0, answer.errors
+        found = [request for request in answer.data["requests"] if request["release"] == release_id]
+        if found and (found[0]["waiting_for"] or found[0]["state"] != "requested"):
+            return {**answer.data, **found[0]}
+        time.sleep(0.1)
+    raise AssertionError(answer)
+
+
+def key_of(world: World, researcher: Who, curator: Who, release_id: str, attribute: str) -> bytes:
+    """Ask a curator for a key with a researcher's certificate."""
+
+    async def ask() -> bytes:
+        async with connection(world, researcher, curator) as channel:
+            return await fetch_key(channel, release_id, attribute)
+
+    return asyncio.run(ask())
+
+
+def test_a_held_request_shows_its_card_and_goes_on_once_a_person_approves(village: World) -> None:
+    options = ("--wait", "--timeout", "0.5", "--label", village.label(), "--purpose", "who is well")
+    held = village.ask(("region", "health"), *options)
+    assert held.code == 4
+    release_id = held.data["error"]["where"].removeprefix("release ")
+    assert "curator bob: a person decides about health. Run `veiltab curator approve` or `deny`" in held.errors
+    request = listed(village, "bob", release_id)
+    assert (request["own"], request["purpose"], request["state"]) == ({"health": "held"}, "who is well", "requested")
+    assert "epsilon = 4.000000" in dict(request["card"])["researcher"]
+    assert 0 < request["root_mse"] < 0.1
+    assert request["remaining"] == pytest.approx(request["budget"] - request["spent"])
+    assert release_id not in village.charges("alice") + village.charges("bob")
+    wrong = village.curator_command("approve", "bob", "--release", release_id, "--attribute", "employed")
+    assert (wrong.code, "Held: health" in wrong.errors) == (2, True)
+    assert village.curator_command("approve", "bob", "--release", "0" * 32).code == 2
+    approved = village.curator_command("approve", "bob", "--release", release_id)
+    assert (approved.code, approved.data["approved"]) == (0, ["health"])
+    again = village.ask(("region", "health"), "--wait", "--timeout", "30", *options[3:])
+    assert (again.code, again.data["release"]["id"], again.data["continued"]) == (0, release_id, True)
+    assert village.charges("alice").count(release_id) == village.charges("bob").count(release_id) == 1
+    assert village.curator_command("deny", "bob", "--release", release_id).code == 2
+    with village.client() as client:
+        assert agreement(client.release(release_id).estimate(), village.people.counts(("region", "health"))) > 1e-6
+
+
+def test_a_denied_request_ends_everywhere_and_costs_nothing(village: World) -> None:
+    asked = village.ask(("region", "health"), "--label", "to be denied")
+    release_id = asked.data["release"]["id"]
+    listed(village, "bob", release_id)
+    denied = village.curator_command("deny", "bob", "--release", release_id)
+    assert (denied.code, denied.data["denied"]) == (0, ["health"])
+    ended = village.ask(("region", "health"), "--wait", "--timeout", "20", "--label", "to be denied")
+    assert (ended.code, ended.data["error"]["reason"]) == (3, "DENIED")
+    assert "denied: health (by bob)" in ended.errors
+    assert release_id not in village.charges("alice") + village.charges("bob")
+    assert listed(village, "alice", release_id)["state"] == "denied"
+    for curator, attribute in ((ALICE, "region"), (BOB, "health")):
+        with pytest.raises(DeniedError):
+            key_of(village, ROSA, curator, release_id, attribute)
+
+
+def test_a_denied_attribute_is_left_out_when_a_part_will_do(village: World) -> None:
+    names = ("region", "smoker", "faith")
+    refused = village.ask(names, "--wait", "--timeout", "20", "--label", village.label())
+    assert (refused.code, refused.data["error"]["reason"]) == (3, "DENIED")
+    assert "denied: faith (by bob). Ask without them, or ask with --partial" in refused.errors
+
+    def partly() -> float:
+        with village.client("rita") as client:
+            asked = client.request(names, epsilon="4", partial=True, label=village.label())
+            status = asked.wait(30)
+            assert status.granted == ("region", "smoker")
+            assert status.spec is not None
+            assert [column.attribute for column in status.spec.columns] == ["region", "smoker"]
+            with pytest.raises(DeniedError, match="not granted"):
+                key_of(village, RITA, BOB, asked.id, "faith")
+            return agreement(asked.estimate(), village.people.counts(("region", "smoker")))
+
+    assert not confirmed(partly)
+    nothing = village.ask(("faith",), "--partial", "--wait", "--timeout", "20", "--label", village.label())
+    assert nothing.code == 3
+
+
+def held_release(world: World, name: str) -> str:
+    """Ask for income, health, region and smoker, wait until Bob holds it, and return its id."""
+    with world.client(name) as client:
+        asked = client.request(("region", "income", "smoker", "health"), epsilon="4", label=world.label())
+    listed(world, "bob", asked.id)
+    return asked.id
+
+
+def rows_until(world: World, name: str, release_id: str, wanted: Callable[[ReleaseState], bool]) -> ReleaseState:
+    """Wait for a state of a researcher's release."""
+    with world.client(name) as client:
+        for _ in range(300):
+            state = client.status(release_id).state
+            if wanted(state):
+                return state
+            time.sleep(0.05)
+    raise AssertionError(state)
+
+
+def test_an_expired_grant_gives_no_key_and_alices_columns_alone_are_read(village: World) -> None:
+    def partly() -> float:
+        release_id = held_release(village, "rita")
+        with village.store("bob") as store:
+            # The grant is over before the key can be fetched; the column is in the release all the same.
+            store.connection.execute(
+                "UPDATE decision SET expires = 1 WHERE release_id = ? AND attribute = 'income'", [release_id]
+            )
+            over = Decision(attribute="health", verdict=APPROVED, expires=1, decided_by="person")
+            store.decide(release_id, (over,))
+        assert rows_until(village, "rita", release_id, lambda state: state.finished) is ReleaseState.READY
+        with village.client("rita") as client:
+            asked = client.release(release_id)
+            spec = asked.status().spec
+            assert spec is not None
+            assert {column.attribute for column in spec.columns} == {"region", "income", "smoker", "health"}
+            assert asked.status().granted == ("region", "smoker")
+            for attribute in ("income", "health"):
+                with pytest.raises(DeniedError, match="the grant has expired"):
+                    key_of(village, RITA, BOB, release_id, attribute)
+            return agreement(asked.estimate(), village.people.counts(("region", "smoker")))
+
+    assert not confirmed(partly)
+
+
+def test_a_grant_that_ends_after_the_release_ends_for_keys_too(village: World) -> None:
+    release_id = held_release(village, "rosa")
+    approved = village.curator_command("approve", "bob", "--release", release_id, "--expires-days", "1")
+    assert approved.code == 0, approved.errors
+    rows_until(village, "rosa", release_id, lambda state: state is ReleaseState.READY)
+    assert len(key_of(village, ROSA, BOB, release_id, "health")) == 32
+    with village.store("bob") as store:
+        (expires,) = (d.expires for d in store.decisions(release_id) if d.attribute == "health")
+        assert expires is not None
+        assert 86_000 < expires - time.time() <= 86_400
+        store.connection.execute(
+            "UPDATE decision SET expires = ? WHERE release_id = ?", [int(time.time()) + 1, release_id]
+        )
+    time.sleep(1.2)
+    with pytest.raises(DeniedError, match="the grant has expired"):
+        key_of(village, ROSA, BOB, release_id, "health")
+
+
+def test_keys_go_to_the_researcher_who_asked_and_not_before_the_column_is_sent(village: World) -> None:
+    release_id = held_release(village, "rosa")
+    with pytest.raises(NotReadyError):
+        key_of(village, ROSA, ALICE, release_id, "region")
+    for curator, attribute in ((BOB, "income"), (BOB, "health"), (ALICE, "region")):
+        with pytest.raises(DeniedError, match="another researcher's"):
+            key_of(village, RITA, curator, release_id, attribute)
+    assert village.curator_command("approve", "bob", "--release", release_id).code == 0
+    rows_until(village, "rosa", release_id, lambda state: state is ReleaseState.READY)
+    with pytest.raises(DeniedError, match="another researcher's"):
+        key_of(village, RITA, BOB, release_id, "income")
+    with pytest.raises(DeniedError, match="not granted"):
+        key_of(village, ROSA, BOB, release_id, "region")
+
+    async def column() -> bytes:
+        async with connection(village, RITA, CLOUD) as channel:
+            return await Published.on(channel).column(release_id, "income")
+
+    with pytest.raises(DeniedError, match="another researcher"):
+        asyncio.run(column())

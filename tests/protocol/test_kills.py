@@ -1,0 +1,229 @@
+"""Parties that are killed at named points and started again: the same release goes on, once."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from common.errors import UnavailableError
+from common.release import Pad, ReleaseState, Sampling
+from tests.protocol.chance import agreement
+from tests.protocol.village import FREE
+from tests.protocol.wire import Published, connection
+from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Who, World, launcher
+
+SURE = 1e-6  # level at which an answer is wrong
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kill:
+    """Who is killed, where, and whether its perturbed columns were on disk by then."""
+
+    who: Who
+    point: str
+    perturbed: bool = False
+
+
+QUICK = {
+    "server, uploading": Kill(who=CLOUD, point="server.upload:ColumnUpload.write:2"),
+    "server, before the rename": Kill(who=CLOUD, point="server.perturbation:_write_columns:1:after"),
+    "server, after the rename": Kill(who=CLOUD, point="server.store:ServerStore.publish:1"),
+    "server, published": Kill(who=CLOUD, point="server.store:ServerStore.publish:1:after", perturbed=True),
+    "curator, charged": Kill(who=ALICE, point="curator.ledger:Ledger.charge:1:after"),
+    "curator, encrypting": Kill(who=BOB, point="curator.store:CuratorStore.spend_key:2:after"),
+    "curator, uploading": Kill(who=BOB, point="common.rpc.chunks:chunk_of:3"),
+    "researcher, fetching": Kill(who=ROSA, point="common.rpc.chunks:verify:3"),
+}
+
+LONG = [
+    *(
+        Kill(who=CLOUD, point=f"{point}{when}")
+        for when in ("", ":after")
+        for point in (
+            "server.node:ServerNode.open_release:1",
+            "server.node:ServerNode.open_release:4",
+            "server.node:ServerNode.upload:1",
+            "server.node:ServerNode.upload:4",
+            "server.upload:ColumnUpload.write:1",
+            "server.upload:ColumnUpload.finish:1",
+            "server.store:ServerStore.complete_column:1",
+            "server.store:ServerStore.complete_column:4",
+        )
+    ),
+    Kill(who=CLOUD, point="server.perturbation:_write_columns:1"),
+    Kill(who=CLOUD, point="server.perturbation:perturb_chunk:1:after"),
+    Kill(who=CLOUD, point="server.node:ServerNode._perturb:1:after", perturbed=True),
+    Kill(who=CLOUD, point="common.rpc.chunks:chunk_of:2", perturbed=True),
+    *(
+        Kill(who=who, point=f"{point}{when}")
+        for who in (ALICE, BOB)
+        for when in ("", ":after")
+        for point in (
+            "curator.store:CuratorStore.add:1",
+            "curator.store:CuratorStore.decide:1",
+            "curator.ledger:Ledger.reserve:1",
+            "curator.store:CuratorStore.set_spec:1",
+            "curator.ledger:Ledger.charge:1",
+            "curator.store:CuratorStore.own_share:1",
+            "curator.store:CuratorStore.commit:1",
+            "curator.store:CuratorStore.set_coin_value:1",
+            "curator.store:CuratorStore.set_sample_check:1",
+            "curator.store:CuratorStore.spend_key:1",
+            "curator.encryption:ColumnEncryption._write:1",
+            "curator.store:CuratorStore.set_pad_digest:1",
+            "curator.store:CuratorStore.set_pad_digest:2",
+            "common.rpc.chunks:chunk_of:1",
+            "common.rpc.chunks:chunk_of:5",
+            "curator.upload:ServerLink.upload:1",
+            "curator.encryption:ColumnEncryption.forget_ciphertext:1",
+        )
+    ),
+    *(
+        Kill(who=ROSA, point=f"{point}{when}")
+        for when in ("", ":after")
+        for point in (
+            "researcher.store:ResearcherStore.start:1",
+            "researcher.store:ResearcherStore.set_spec:1",
+            "common.rpc.chunks:verify:1",
+            "common.rpc.chunks:verify:9",
+            "researcher.node:decrypt_column:1",
+            "researcher.node:decrypt_column:4",
+            "researcher.node:count_rows:1",
+            "researcher.store:ResearcherStore.set_granted:1",
+            "researcher.store:ResearcherStore.finish:1",
+        )
+    ),
+]  # fmt: skip
+
+
+def asked(world: World, label: str, sampling: Sampling, pad: Pad) -> tuple[str, bool]:
+    """Ask for the release of a label; return its id and whether it was under way."""
+    with world.client() as client:
+        release = client.request(FREE, epsilon="4", label=label, sampling=sampling, pad=pad)
+        return release.id, release.continued
+
+
+def start_release(world: World, label: str, sampling: Sampling, pad: Pad) -> str:
+    """Ask for a release whose researcher's service may be killed before it answers."""
+    try:
+        return asked(world, label, sampling, pad)[0]
+    except UnavailableError:
+        return ""
+
+
+def killed(world: World, kill: Kill, sampling: Sampling = Sampling.SEED, pad: Pad = Pad.CHACHA20) -> str:
+    """Run a release during which a party is killed and started again; return its id."""
+    label = world.label()
+    world.restart(kill.who, how=launcher(PACE, kill.point))
+    first = start_release(world, label, sampling, pad)
+    world.wait_for_kill(kill.who)
+    before = world.published(first) if kill.perturbed else {}
+    if kill.who != ROSA and not kill.perturbed:
+        says_whom_it_waits_for(world, first, f"{kill.who[0].value} {kill.who[1]}: ")
+    world.start(kill.who)
+    again, continued = asked(world, label, sampling, pad)
+    assert (again, continued) == (first, True) or not first
+    check(world, again)
+    if kill.perturbed:
+        assert world.published(again) == before, "a publication never changes"
+    return again
+
+
+def says_whom_it_waits_for(world: World, release_id: str, who: str) -> None:
+    """See that who waits for a release is told within seconds who is away."""
+    said = ""
+    with world.client() as client:
+        for _ in range(60):
+            with pytest.raises(UnavailableError) as waiting:
+                client.release(release_id).wait(0.1)
+            said = str(waiting.value)
+            if who in said:
+                return
+    raise AssertionError(said)
+
+
+def check(world: World, release_id: str) -> None:
+    """See a release end well: the right answer, one publication, one charge each, and nothing left behind."""
+    with world.client() as client:
+        release = client.release(release_id)
+        status = release.wait(40)
+        assert (status.state, status.granted) == (ReleaseState.READY, FREE)
+        assert agreement(release.estimate(), world.people.counts(FREE)) > SURE
+    assert world.charges("alice").count(release_id) == world.charges("bob").count(release_id) == 1
+    served = asyncio.run(fetched(world, release_id))
+    assert served == asyncio.run(fetched(world, release_id)) == world.published(release_id)
+    world.wait_until(lambda: not world.leftovers())
+    one_ciphertext_a_key(world, release_id)
+
+
+async def fetched(world: World, release_id: str) -> dict[str, bytes]:
+    """Fetch all columns of a release."""
+    async with connection(world, ROSA, CLOUD) as channel:
+        return {name: await Published.on(channel).column(release_id, name) for name in FREE}
+
+
+def one_ciphertext_a_key(world: World, release_id: str) -> None:
+    """See that what each curator says it made under a key is what the server took."""
+    made: dict[str, bytes] = {}
+    for curator in ("alice", "bob"):
+        with world.store(curator) as store:
+            rows = store.connection.execute("SELECT attribute, digest FROM pad WHERE release_id = ?", [release_id])
+            made |= {row["attribute"]: bytes(row["digest"]) for row in rows}
+    with world.server_store() as server:
+        rows = server.connection.execute(
+            "SELECT attribute, digest FROM complete_column WHERE release_id = ?", [release_id]
+        )
+        assert {row["attribute"]: bytes(row["digest"]) for row in rows} == made
+    assert set(made) == set(FREE)
+
+
+@pytest.mark.parametrize("name", list(QUICK))
+def test_a_party_that_is_killed_and_started_again_continues_the_release(mortal: World, name: str) -> None:
+    killed(mortal, QUICK[name])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kill", LONG, ids=lambda kill: f"{kill.who[1]} {kill.point}")
+@pytest.mark.parametrize("mode", [(Sampling.SEED, Pad.CHACHA20), (Sampling.INDICES, Pad.OTP)], ids=["seed", "indices"])
+def test_every_named_point(mortal: World, kill: Kill, mode: tuple[Sampling, Pad]) -> None:
+    killed(mortal, kill, *mode)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("who", [ALICE, BOB, CLOUD, ROSA], ids=lambda who: who[1])
+@pytest.mark.parametrize("event", ["write", "fsync", "rename"])
+def test_every_durable_step_of_a_release(mortal: World, tmp_path: Path, who: Who, event: str) -> None:
+    """Kill at the Nth durable change of a database, fsync or rename, before it and after it, for every N."""
+    counts = tmp_path / "counts"
+    mortal.restart(who, how=launcher(PACE, f"count={counts}"))
+    check(mortal, asked(mortal, mortal.label(), Sampling.INDICES, Pad.OTP)[0])
+    last = json.loads(counts.read_text("utf-8")).get(event, 0)
+    reached = 0
+    for number in range(1, last + 1):
+        for when in ("", ":after"):
+            reached += killed_or_not(mortal, who, f"{event}:{number}{when}")
+    # What a party writes about whom it waits for depends on the others' pace, so the last few may not come.
+    assert reached >= last
+
+
+def killed_or_not(world: World, who: Who, point: str) -> bool:
+    """Run a release during which a party is killed, if it gets to the point; return whether it was."""
+    label = world.label()
+    world.local.kill(*who, number=15)
+    world.local.start(*who, launcher=launcher(PACE, point))
+    died = True
+    try:
+        world.local.wait_for(*who)
+        start_release(world, label, Sampling.INDICES, Pad.OTP)
+        died = world.ended(who, within=8.0)
+    except UnavailableError:
+        world.wait_for_kill(who)
+        died = True
+    if died:
+        world.start(who)
+    release_id, _ = asked(world, label, Sampling.INDICES, Pad.OTP)
+    check(world, release_id)
+    return died

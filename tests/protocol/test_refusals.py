@@ -1,0 +1,185 @@
+"""Releases that cannot be: each ends with what is wrong and where, and nothing is charged for it."""
+
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from common.errors import DeniedError, InvalidInputError
+from deploy.pki import init_pki
+from researcher.client import Release
+from tests.protocol.village import CATEGORIES, FREE, TWO, Rules, made_people, write_table
+from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Answer, World, launcher, made_world
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A small budget; each test leaves everyone running on the right table and study file."""
+    world = made_world(tmp_path_factory.mktemp("strict") / "study", rules=Rules(budget="10"))
+    world.local.launcher = launcher(PACE)
+    with world.local:
+        world.start(ALICE, BOB, CLOUD, ROSA)
+        yield world
+
+
+def spent(world: World) -> list[Decimal]:
+    """Return what every curator's ledger says is spent."""
+    return [world.spent(name) for name in ("alice", "bob")]
+
+
+def refused(world: World, code: int, *said: str, attributes: tuple[str, ...] = FREE, options: str = "") -> Answer:
+    """Ask for a release, see it refused with some words and without a value or an id, and see nothing charged."""
+    before = spent(world)
+    words = options.split()
+    epsilon = words.pop(words.index("--epsilon") + 1) if "--epsilon" in words else "4"
+    words = [word for word in words if word != "--epsilon"]
+    answer = world.ask(attributes, "--wait", "--timeout", "20", "--label", world.label(), *words, epsilon=epsilon)
+    assert answer.code == code, answer.errors
+    for words_said in said:
+        assert words_said in answer.errors
+    assert answer.data.get("error", {}).get("problem", "") in answer.errors
+    assert not world.mentions(answer.errors)
+    assert spent(world) == before
+    return answer
+
+
+def test_an_epsilon_that_is_none_is_refused_at_once(strict: World) -> None:
+    message = "epsilon must be a number above 0 and at most 100"
+    for epsilon in ("0", "NaN"):
+        answer = strict.ask(FREE, "--wait", epsilon=epsilon)
+        assert (answer.code, answer.data["error"]["reason"]) == (2, "INVALID_INPUT")
+        assert message in answer.errors
+    with strict.client() as client:
+        for epsilon in ("-1", "0", "-0", "nan", "sNaN", "infinity", "101", "a lot", ""):
+            with pytest.raises(InvalidInputError, match=message):
+                client.request(FREE, epsilon=epsilon)
+        assert client.releases() == ()
+
+
+@pytest.mark.parametrize("option", ["--lifetime-hours nan", "--lifetime-hours 1e9", "--timeout nan", "--sample 0"])
+def test_options_that_no_clock_or_table_has_are_refused_at_once(strict: World, option: str) -> None:
+    answer = strict.ask(FREE, "--wait", *option.split())
+    assert answer.code == 2
+    assert "Traceback" not in answer.errors
+
+
+def test_what_the_study_does_not_allow_is_refused(strict: World) -> None:
+    refused(strict, 2, "no attribute 'street'", "Attributes: region, income,", attributes=("region", "street"))
+    refused(strict, 2, "names attribute 'region' twice", attributes=("region", "region"))
+    refused(
+        strict,
+        6,
+        "attributes: the table has 144 cells; the study allows 100. Ask for fewer attributes.",
+        attributes=tuple(CATEGORIES),
+    )
+    refused(strict, 6, "gamma must exceed 1", "Raise epsilon", options="--epsilon 1e-999999999")
+    refused(strict, 6, "sample size: a sample has 1 to n = 1500 rows, not 1501", options="--sample 1501")
+
+
+def test_a_label_names_one_release(strict: World) -> None:
+    before = spent(strict)
+    first = strict.ask(("health",), "--label", "taken")
+    assert first.code == 0
+    other = strict.ask(("health",), "--label", "taken", epsilon="3")
+    assert (other.code, other.data["error"]["reason"]) == (5, "CONFLICT")
+    assert "label taken: a release of this label asks for something else. Use another label." in other.errors
+    assert strict.ask(("health",), "--label", "taken").data["release"]["id"] == first.data["release"]["id"]
+    assert strict.curator_command("deny", "bob", "--release", first.data["release"]["id"]).code in {0, 2}
+    assert spent(strict) == before
+
+
+def with_table(world: World, path: Path) -> None:
+    """Let Alice serve another table."""
+    world.local.tables["alice"] = path
+    world.restart(ALICE)
+
+
+def test_tables_without_common_or_with_too_few_respondents_are_refused(strict: World, tmp_path: Path) -> None:
+    right = strict.local.tables["alice"]
+    names = [name for name, owner in TWO.items() if owner == "alice"]
+    strangers = made_people(60, 5, prefix="stranger")
+    try:
+        with_table(strict, write_table(tmp_path / "strangers.csv", [strangers], names, 1))
+        refused(strict, 6, "the curators have no respondent in common", "Compare id columns and their normalisation")
+        lines = right.read_text("utf-8").splitlines()
+        common = [line for line in lines if line.startswith("villager-")]
+        (tmp_path / "few.csv").write_text("\n".join([lines[0], *common[:49]]) + "\n", "utf-8")
+        with_table(strict, tmp_path / "few.csv")
+        refused(strict, 6, "population: the curators share 49 respondents; the study asks for at least 50")
+    finally:
+        with_table(strict, right)
+    assert not [name for name in strict.people.ids if name in strict.logs()]
+
+
+@pytest.mark.parametrize("who", [BOB, CLOUD, ROSA])
+def test_a_party_with_another_study_file_is_named(strict: World, who: tuple[object, str]) -> None:
+    right = strict.local.study_path.read_bytes()
+    party = next(known for known in (BOB, CLOUD, ROSA) if known == who)
+    try:
+        strict.local.study_path.write_bytes(right + b"# changed\n")
+        strict.restart(party)
+        strict.local.study_path.write_bytes(right)
+        said = "the release is of another study file than the server's" if who == CLOUD else "has another study file"
+        refused(strict, 6, said, "the same bytes")
+    finally:
+        strict.local.study_path.write_bytes(right)
+        strict.restart(party)
+
+
+def test_a_party_of_another_authority_reaches_nobody(strict: World, tmp_path: Path) -> None:
+    right, hidden = strict.local.identity_folder(*BOB), tmp_path / "hidden"
+    before = spent(strict)
+    init_pki(strict.local.study, tmp_path / "rogue")
+    strict.local.kill(*BOB)
+    right.rename(hidden)
+    try:
+        shutil.copytree(tmp_path / "rogue" / "curator-bob", right)
+        strict.local.start(*BOB)
+        # Bob holds requests for health once he is back, so that this one stays uncharged.
+        answer = strict.ask(("region", "health"), "--wait", "--timeout", "2")
+        assert answer.code == 4
+        assert "curator bob: no connection" in answer.errors
+        assert "no certificate is expired or of another study" in answer.errors
+        assert spent(strict) == before
+    finally:
+        strict.local.kill(*BOB)
+        shutil.rmtree(right)
+        hidden.rename(right)
+        strict.start(BOB)
+
+
+def test_the_budget_is_never_overdrawn(strict: World) -> None:
+    assert spent(strict) == [0, 0]
+    with strict.client() as client, ThreadPoolExecutor(5) as pool:
+
+        def outcome(release: Release) -> bool:
+            try:
+                release.wait(30)
+            except DeniedError as error:
+                assert "the release needs epsilon 4.000000; of the budget of 10 there is " in str(error)  # noqa: PT017 - some are granted
+                return False
+            return True
+
+        releases = [client.request(("region",), epsilon="4", label=strict.label()) for _ in range(5)]
+        granted = sum(pool.map(outcome, releases))
+    assert granted <= 2
+    assert sorted(strict.charges("alice")) == sorted(strict.charges("bob"))
+    assert spent(strict) == [4 * granted] * 2
+    rest = Decimal(10 - 4 * granted)
+    over = str(rest + 1)
+    answer = refused(
+        strict,
+        3,
+        f"privacy budget: the release needs epsilon {over}.000000; of the budget of 10 there is {rest}.000000 left",
+        "Ask for a smaller epsilon.",
+        options=f"--epsilon {over}",
+    )
+    assert answer.data["error"]["reason"] == "DENIED"
+    last = strict.ask(("region",), "--wait", "--label", strict.label(), epsilon=str(rest))
+    assert last.code == 0, last.errors
+    for name in ("alice", "bob"):
+        listed = strict.curator_command("ledger", name).data
+        assert (listed["spent"], listed["remaining"], len(listed["entries"])) == (10, 0, granted + 1)

@@ -1,0 +1,129 @@
+"""A release from the request to the estimate, in all its variants, with the truth beside it."""
+
+import asyncio
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from common.identity import Role
+from common.planning import plan_release
+from common.release import Pad, ReleaseState, Sampling
+from tests.protocol.chance import agreement, confirmed
+from tests.protocol.village import FREE, THREE
+from tests.protocol.wire import Published, connection
+from tests.protocol.world import ALICE, CLOUD, ROSA, World, made_world
+
+N = 1500
+
+
+def forgotten(world: World, release_id: str, pad: Pad) -> bool:
+    """Whether the curators hold nothing of a release that is over but the one-time pads, which are keys."""
+    for curator in ("alice", "bob"):
+        folder = world.local.state_folder(Role.CURATOR, curator) / "releases" / release_id
+        own = sorted(f"{name}.pad" for name in FREE if world.local.study.owner_of(name) == curator)
+        with world.store(curator) as store:
+            coin = store.coin_value(f"release/{release_id}")
+        files = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+        if coin is not None or files != (own if pad is Pad.OTP else []):
+            return False
+    return not world.leftovers()
+
+
+@pytest.mark.parametrize("sampling", list(Sampling))
+@pytest.mark.parametrize("pad", list(Pad))
+def test_two_curators_release_the_table_they_share(village: World, sampling: Sampling, pad: Pad) -> None:
+    before = village.charges("alice")
+    truth = village.people.counts(FREE)
+
+    def release() -> float:
+        with village.client() as client:
+            asked = client.request(FREE, epsilon="4", sampling=sampling, pad=pad, label=village.label())
+            spec = asked.wait(30).spec
+            assert spec is not None
+            assert (spec.population, spec.sample, spec.cells) == (N, N, 36)
+            assert (spec.sampling, spec.pad, asked.status().granted) == (sampling, pad, FREE)
+            assert village.charges("alice")[-1] == village.charges("bob")[-1] == asked.id
+            village.wait_until(lambda: forgotten(village, asked.id, pad))
+            return agreement(asked.estimate(), truth)
+
+    assert not confirmed(release)
+    assert len(village.charges("alice")) - len(before) in {1, 2}
+
+
+def test_the_plan_is_the_planner_s_and_the_sample_what_was_asked_for(village: World) -> None:
+    names = ("region", "smoker")
+    truth = village.people.counts(names)
+
+    def release(epsilon: str, sample: int | None) -> float:
+        with village.client() as client:
+            asked = client.request(names, epsilon=epsilon, sample=sample, label=village.label())
+            spec = asked.wait(30).spec
+            assert spec is not None
+            plan = plan_release(population=N, cells=6, epsilon=Decimal(epsilon), sample=sample)
+            assert (spec.sample, spec.replacement) == (plan.sample, plan.mechanism.replacement)
+            assert spec.guaranteed_epsilon <= Decimal(epsilon)
+            assert len(village.published(asked.id)["region"]) == spec.sample
+            return agreement(asked.estimate(), truth)
+
+    assert not confirmed(lambda: release("3", 700))
+    assert plan_release(population=N, cells=6, epsilon=Decimal(1)).sample < N
+    assert not confirmed(lambda: release("1", None))
+
+
+def test_a_publication_is_fetched_twice_with_equal_bytes(village: World) -> None:
+    with village.client() as client:
+        asked = client.request(("region", "income"), epsilon="4", label=village.label())
+        asked.wait(30)
+
+    async def fetched() -> dict[str, bytes]:
+        async with connection(village, ROSA, CLOUD) as channel:
+            return {name: await Published.on(channel).column(asked.id, name) for name in ("region", "income")}
+
+    assert asyncio.run(fetched()) == asyncio.run(fetched()) == village.published(asked.id)
+
+
+def test_the_command_line_says_what_was_released(village: World, tmp_path: Path) -> None:
+    asked = village.ask(FREE, "--wait", "--timeout", "30", "--label", "from the command line", "--purpose", "a test")
+    assert asked.code == 0, asked.errors
+    release = asked.data["release"]
+    assert (release["n"], release["m"], release["cells"], release["state"]) == (N, N, 36, "ready")
+    assert release["guaranteed_epsilon"] <= 4
+    assert {row[0] for row in release["card"]} >= {"researcher", "researcher with a curator", "server alone"}
+    again = village.ask(FREE, "--wait", "--label", "from the command line", "--purpose", "a test")
+    assert (again.data["release"]["id"], again.data["continued"]) == (release["id"], True)
+    assert village.charges("alice").count(release["id"]) == village.charges("bob").count(release["id"]) == 1
+    common = (village.local.study_path, "--name", "rosa", "--identity", village.local.identity_folder(*ROSA))
+    named = ("--release", "from the command line")
+    estimate = village.command(
+        "researcher", "estimate", *common, *named, "--attributes", "region", "--out", tmp_path / "e.csv"
+    )
+    assert estimate.code == 0, estimate.errors
+    assert len(estimate.data["cells"]) == len((tmp_path / "e.csv").read_text().splitlines()) - 1 == 3
+    report = village.command("researcher", "report", *common, *named, "--out", tmp_path / "r.html")
+    assert report.code == 0, report.errors
+    assert "<html" in (tmp_path / "r.html").read_text().lower()
+
+
+def test_three_curators_release_the_table_they_share(tmp_path: Path) -> None:
+    world = made_world(tmp_path / "study", owners=THREE)
+    truth = world.people.counts(FREE)
+    with world.local:
+        world.local.start_all()
+        for sampling, pad in ((Sampling.SEED, Pad.CHACHA20), (Sampling.INDICES, Pad.OTP)):
+
+            def release(sampling: Sampling = sampling, pad: Pad = pad) -> float:
+                with world.client() as client:
+                    asked = client.request(FREE, epsilon="4", sampling=sampling, pad=pad, label=world.label())
+                    status = asked.wait(30)
+                    assert status.state is ReleaseState.READY
+                    assert all(asked.id in world.charges(name) for name in ("alice", "bob", "carol"))
+                    return agreement(asked.estimate(), truth)
+
+            assert not confirmed(release)
+        world.wait_until(lambda: not world.leftovers())
+        charged = [world.charges(name) for name in ("alice", "bob", "carol")]
+        assert all(len(set(ids)) == len(ids) for ids in charged)
+    with world.local:
+        # Nobody holds the folder of a party that was stopped.
+        world.start(ALICE)

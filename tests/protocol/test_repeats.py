@@ -1,0 +1,186 @@
+"""Replies that are lost and calls that come again: each has its effect once."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import grpc
+import pytest
+
+from common.errors import ConflictError, NotFoundError, UnavailableError
+from common.release import Pad, ReleaseRequest, ReleaseState, Sampling
+from common.wire.release import request_to_proto, state_from_proto
+from tests.protocol.chance import agreement
+from tests.protocol.wire import Published, answer, connection, fetch_key
+from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, World
+from veiltab.v1 import curator_pb2_grpc, researcher_pb2, researcher_pb2_grpc
+from veiltab.v1.release_pb2 import PAD_KIND_CHACHA20, SAMPLING_MODE_SEED
+
+NAMES = ("region", "income")
+SURE = 1e-6  # level at which an answer is wrong
+
+
+def request() -> ReleaseRequest:
+    return ReleaseRequest(
+        release_id=secrets.token_hex(16),
+        researcher="rosa",
+        attributes=NAMES,
+        epsilon=Decimal(4),
+        purpose="a test",
+        deadline=int(time.time()) + 3600,
+        partial=False,
+        sampling=Sampling.SEED,
+        pad=Pad.CHACHA20,
+        sample=None,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asker:
+    """The researcher's certificate without her service: calls to the curators and to the server."""
+
+    digest: str
+    curators: tuple[grpc.aio.Channel, ...]
+    server: Published
+
+    async def submit(self, wanted: ReleaseRequest, *, within: float = 20.0) -> None:
+        """Send a request to both curators."""
+        message = request_to_proto(wanted, self.digest)
+        stubs = [curator_pb2_grpc.CuratorServiceStub(channel) for channel in self.curators]
+        await asyncio.gather(*(answer(stub.SubmitRequest(message, timeout=within)) for stub in stubs))
+
+    async def ready(self, release_id: str) -> None:
+        """Wait until the server has published."""
+        for _ in range(400):
+            await asyncio.sleep(0.05)
+            with suppress(NotFoundError):
+                if state_from_proto((await self.server.state(release_id)).state) is ReleaseState.READY:
+                    return
+        raise AssertionError(release_id)
+
+
+def played(world: World, scenario: Callable[[Asker], Awaitable[None]]) -> None:
+    """Run a scenario with the researcher's certificate."""
+
+    async def play() -> None:
+        async with (
+            connection(world, ROSA, ALICE) as alice,
+            connection(world, ROSA, BOB) as bob,
+            connection(world, ROSA, CLOUD) as cloud,
+        ):
+            await scenario(Asker(digest=world.local.study.digest, curators=(alice, bob), server=Published.on(cloud)))
+
+    asyncio.run(play())
+
+
+def test_fifty_identical_requests_at_once_are_one_release(village: World) -> None:
+    wanted = request()
+
+    async def scenario(asker: Asker) -> None:
+        await asyncio.gather(*(asker.submit(wanted) for _ in range(50)))
+        await asker.ready(wanted.release_id)
+        before = village.published(wanted.release_id)
+        await asyncio.gather(*(asker.submit(wanted) for _ in range(50)))
+        await asyncio.sleep(0.5)
+        assert village.published(wanted.release_id) == before
+        with pytest.raises(ConflictError, match="another request is recorded under this release id"):
+            await asker.submit(replace(wanted, epsilon=Decimal(5)))
+
+    played(village, scenario)
+    assert village.charges("alice").count(wanted.release_id) == village.charges("bob").count(wanted.release_id) == 1
+
+
+def test_a_request_whose_reply_is_lost_is_one_release(village: World) -> None:
+    wanted = request()
+
+    async def scenario(asker: Asker) -> None:
+        lost = 0
+        for attempt in range(30):
+            try:
+                # From far too short to hardly long enough: some arrive and lose their reply on the way.
+                await asker.submit(wanted, within=0.0005 * (attempt + 1))
+            except UnavailableError:
+                lost += 1
+        assert lost
+        await asker.submit(wanted)
+        await asker.ready(wanted.release_id)
+        keys = [await fetch_key(asker.curators[0], wanted.release_id, "region") for _ in range(2)]
+        assert keys[0] == keys[1]
+        columns = [await asker.server.column(wanted.release_id, "region") for _ in range(2)]
+        assert columns[0] == columns[1]
+
+    played(village, scenario)
+    assert village.charges("alice").count(wanted.release_id) == village.charges("bob").count(wanted.release_id) == 1
+
+
+def test_a_connection_that_is_cut_after_the_request_changes_nothing(village: World) -> None:
+    wanted = request()
+
+    async def scenario(asker: Asker) -> None:
+        message = request_to_proto(wanted, asker.digest)
+        for _ in range(10):
+            async with connection(village, ROSA, ALICE) as alice:
+                call = curator_pb2_grpc.CuratorServiceStub(alice).SubmitRequest(message, timeout=20)
+                await asyncio.sleep(0.01)
+                call.cancel()
+        await asker.submit(wanted)
+        await asker.ready(wanted.release_id)
+
+    played(village, scenario)
+    assert village.charges("alice").count(wanted.release_id) == village.charges("bob").count(wanted.release_id) == 1
+
+
+def test_fifty_identical_starts_at_the_researcher_s_service_are_one_release(village: World) -> None:
+    message = researcher_pb2.StartReleaseRequest(
+        attributes=NAMES,
+        epsilon="4",
+        lifetime_seconds=3600,
+        sampling=SAMPLING_MODE_SEED,
+        pad=PAD_KIND_CHACHA20,
+        label=village.label(),
+    )
+
+    async def started() -> list[researcher_pb2.StartReleaseResponse]:
+        async with connection(village, ROSA, ROSA) as channel:
+            stub = researcher_pb2_grpc.ResearcherServiceStub(channel)
+            return await asyncio.gather(*(answer(stub.StartRelease(message, timeout=20)) for _ in range(50)))
+
+    answers = asyncio.run(started())
+    (release_id,) = {one.release_id for one in answers}
+    assert [one.continued for one in answers].count(False) == 1
+    with village.client() as client:
+        release = client.release(release_id)
+        release.wait(30)
+        assert agreement(release.estimate(), village.people.counts(NAMES)) > SURE
+    assert village.charges("alice").count(release_id) == village.charges("bob").count(release_id) == 1
+
+
+def test_twenty_releases_at_once_of_two_researchers_keep_apart(village: World) -> None:
+    before = len(village.charges("alice"))
+    tables = [("region", "income"), ("smoker", "employed"), ("region",), ("income", "smoker"), ("employed",)]
+    with village.client("rosa") as rosa, village.client("rita") as rita:
+        releases = [
+            (names, client.request(names, epsilon="4", pad=pad, sampling=sampling, label=village.label()))
+            for names in tables
+            for client in (rosa, rita)
+            for pad, sampling in ((Pad.CHACHA20, Sampling.SEED), (Pad.OTP, Sampling.INDICES))
+        ]
+        for names, release in releases:
+            release.wait(60)
+            assert release.status().granted == names
+            assert agreement(release.estimate(), village.people.counts(names)) > SURE
+    ids = [release.id for _, release in releases]
+    for curator in ("alice", "bob"):
+        charges = village.charges(curator)
+        assert len(charges) - before == len(set(ids)) == 20
+        assert all(charges.count(release_id) == 1 for release_id in ids)
+    published = [piece for release_id in ids for piece in village.published(release_id).values()]
+    assert len(set(published)) == len(published)
+    with village.store("alice") as store:
+        keys = [row["key"] for row in store.connection.execute("SELECT key FROM pad").fetchall()]
+        spent = store.connection.execute("SELECT COUNT(*) FROM spent_key").fetchone()[0]
+    assert len(set(keys)) == len(keys) == spent

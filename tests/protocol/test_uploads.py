@@ -1,0 +1,429 @@
+"""A running server, and curators who send it what they should not."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from hashlib import sha256
+from math import sqrt
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message_factory import GetMessageClass
+
+from common.domain import symbol_dtype
+from common.errors import (
+    ConflictError,
+    DeniedError,
+    FailedReleaseError,
+    IntegrityError,
+    InvalidInputError,
+    NotFoundError,
+    NotReadyError,
+)
+from common.planning import plan_release
+from common.release import Column, Pad, ReleaseSpec, ReleaseState, Sampling
+from common.rpc.chunks import chunk_of
+from common.wire.release import spec_to_proto, state_from_proto
+from tests.protocol.village import FREE
+from tests.protocol.wire import Ingest, Published, connection
+from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, World, made_world
+from veiltab.v1 import ingest_pb2, server_release_pb2
+from veiltab.v1.release_pb2 import Chunk
+
+ROWS = 3000
+Z = 6.0  # standard deviations; |Z| is passed once in 5e8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parties:
+    """Everyone's connection to the server."""
+
+    world: World
+    alice: Ingest
+    bob: Ingest
+    rosa: Published
+    rita: Published
+
+    def curator(self, column: Column) -> Ingest:
+        return self.alice if column.owner == "alice" else self.bob
+
+    async def send_all(self, spec: ReleaseSpec, columns: dict[str, bytes], *, but: str = "") -> None:
+        """Announce a release and send its columns, but for one."""
+        for column in spec.columns:
+            await self.curator(column).open(spec)
+            if column.attribute != but:
+                await self.curator(column).upload(spec, column.attribute, columns[column.attribute])
+
+    async def ready(self, spec: ReleaseSpec) -> None:
+        """Wait until a release is published."""
+        for _ in range(200):
+            answer = await self.rosa.state(spec.release_id)
+            if state_from_proto(answer.state) is ReleaseState.READY:
+                return
+            assert state_from_proto(answer.state) in {ReleaseState.UPLOADING, ReleaseState.PERTURBING}
+            await asyncio.sleep(0.02)
+        raise AssertionError(answer)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Nobody runs but the server."""
+    world = made_world(tmp_path_factory.mktemp("uploads") / "study", people=10)
+    with world.local:
+        world.start(CLOUD)
+        yield world
+
+
+Scenario = Callable[[Parties], Awaitable[None]]
+Play = Callable[[Scenario], None]
+
+
+@pytest.fixture
+def play(world: World) -> Play:
+    """Run a scenario with everyone connected."""
+
+    async def played(scenario: Scenario) -> None:
+        async with AsyncExitStack() as stack:
+            channels = [
+                await stack.enter_async_context(connection(world, who, CLOUD)) for who in (ALICE, BOB, ROSA, RITA)
+            ]
+            alice, bob = map(Ingest.on, channels[:2])
+            rosa, rita = map(Published.on, channels[2:])
+            await scenario(Parties(world=world, alice=alice, bob=bob, rosa=rosa, rita=rita))
+
+    return lambda scenario: asyncio.run(played(scenario))
+
+
+@pytest.fixture
+def spec(world: World) -> ReleaseSpec:
+    study = world.local.study
+    columns = tuple(
+        Column(attribute=rule.name, owner=rule.owner, size=rule.attribute.size)
+        for rule in study.attributes
+        if rule.name in FREE
+    )
+    plan = plan_release(population=ROWS, cells=36, epsilon=Decimal(4), sample=ROWS)
+    return ReleaseSpec(
+        release_id=secrets.token_hex(16),
+        study_digest=study.digest,
+        researcher="rosa",
+        columns=columns,
+        population=ROWS,
+        sample=ROWS,
+        replacement=plan.mechanism.replacement,
+        epsilon=Decimal(4),
+        scheme="wor",
+        sampling=Sampling.SEED,
+        pad=Pad.CHACHA20,
+        alignment=secrets.token_hex(16),
+        deadline=int(time.time()) + 3600,
+    )
+
+
+@pytest.fixture
+def columns(spec: ReleaseSpec) -> dict[str, bytes]:
+    """What a column of uniform symbols looks like on the wire, one an attribute."""
+    rng = np.random.default_rng(7)
+    return {c.attribute: rng.integers(0, c.size, ROWS).astype(symbol_dtype(c.size)).tobytes() for c in spec.columns}
+
+
+def held(parties: Parties, spec: ReleaseSpec, attribute: str) -> bytes | None:
+    """Return the ciphertext of a column at the server."""
+    path = parties.world.releases_folder() / spec.release_id / "ciphertext" / attribute
+    return path.read_bytes() if path.exists() else None
+
+
+def test_a_symbol_outside_its_alphabet_ends_the_release_before_perturbation(
+    play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+) -> None:
+    outside = bytearray(columns["region"])
+    outside[1234] = 3
+
+    async def scenario(parties: Parties) -> None:
+        await parties.send_all(spec, columns, but="region")
+        with pytest.raises(
+            IntegrityError, match="1 of 3000 symbols lie outside an alphabet of 3 categories"
+        ) as refusal:
+            await parties.alice.upload(spec, "region", bytes(outside))
+        assert "1234" not in str(refusal.value)
+        answer = await parties.rosa.state(spec.release_id)
+        assert state_from_proto(answer.state) is ReleaseState.FAILED
+        assert "region" in answer.failure
+        assert not (parties.world.releases_folder() / spec.release_id / "ciphertext").exists()
+        with pytest.raises(FailedReleaseError, match="outside an alphabet"):
+            await parties.alice.upload(spec, "region", columns["region"])
+        with pytest.raises(FailedReleaseError):
+            await parties.rosa.column(spec.release_id, "income")
+        assert state_from_proto((await parties.bob.open(spec)).state) is ReleaseState.FAILED
+
+    play(scenario)
+
+
+def test_a_chunk_that_was_cut_or_altered_is_refused_and_its_column_can_be_sent_again(
+    play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+) -> None:
+    good = columns["income"]
+    first = chunk_of(0, good[:1000])
+    altered = bytes([first.data[0] ^ 1]) + first.data[1:]
+
+    async def scenario(parties: Parties) -> None:
+        await parties.bob.open(spec)
+        for bad in (
+            Chunk(offset=0, data=first.data[:-1], digest=first.digest),
+            Chunk(offset=0, data=altered, digest=first.digest),
+            Chunk(offset=0, data=b"", digest=sha256(b"").digest()),
+            Chunk(offset=0, data=first.data),
+        ):
+            with pytest.raises(IntegrityError):
+                await parties.bob.upload(spec, "income", good, pieces=[bad])
+            assert (await parties.bob.open(spec)).received["income"] == 0
+        answer = await parties.bob.upload(spec, "income", good, pieces=[first])
+        assert (answer.received, answer.complete) == (1000, False)
+        assert (await parties.bob.open(spec)).received["income"] == 1000
+        answer = await parties.bob.upload(spec, "income", good, pieces=[chunk_of(1000, good[1000:])])
+        assert (answer.received, answer.complete) == (ROWS, True)
+
+    play(scenario)
+
+
+def test_a_column_without_its_digest_is_thrown_away(play: Play, spec: ReleaseSpec, columns: dict[str, bytes]) -> None:
+    good = columns["income"]
+    altered = good[:77] + bytes([(good[77] + 1) % 3]) + good[78:]
+
+    async def scenario(parties: Parties) -> None:
+        await parties.bob.open(spec)
+        with pytest.raises(IntegrityError, match="does not have its digest"):
+            await parties.bob.upload(spec, "income", good, pieces=[chunk_of(0, altered)])
+        assert held(parties, spec, "income") is None
+        assert (await parties.bob.upload(spec, "income", good)).complete
+
+    play(scenario)
+
+
+def test_gaps_excess_and_other_bytes_at_a_place_are_refused(
+    play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+) -> None:
+    good = columns["income"]
+    other = bytes((symbol + 1) % 3 for symbol in good)
+
+    async def scenario(parties: Parties) -> None:
+        await parties.bob.open(spec)
+        await parties.bob.upload(spec, "income", good, pieces=[chunk_of(0, good[:1000])])
+        with pytest.raises(InvalidInputError, match="byte 2000 leaves a gap after byte 1000"):
+            await parties.bob.upload(spec, "income", good, pieces=[chunk_of(2000, good[2000:])])
+        with pytest.raises(InvalidInputError, match="has 3000 bytes, and more came"):
+            await parties.bob.upload(spec, "income", good, pieces=[chunk_of(1000, good[1000:] + b"\0")])
+        with pytest.raises(ConflictError, match="other bytes are held"):
+            await parties.bob.upload(spec, "income", other, pieces=[chunk_of(500, other[500:])])
+        assert held(parties, spec, "income") == good[:1000]
+        overlapping = [chunk_of(0, good[:1000]), chunk_of(500, good[500:2000]), chunk_of(1500, good[1500:])]
+        assert (await parties.bob.upload(spec, "income", good, pieces=overlapping)).complete
+        assert held(parties, spec, "income") == good
+
+    play(scenario)
+
+
+def test_a_finished_column_may_come_again_but_only_with_the_same_bytes(
+    play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+) -> None:
+    other = {name: bytes((symbol + 1) % 2 for symbol in column) for name, column in columns.items()}
+
+    async def scenario(parties: Parties) -> None:
+        await parties.send_all(spec, columns, but="region")
+        for _ in ("before publication", "after it"):
+            assert (await parties.bob.upload(spec, "income", columns["income"])).complete
+            with pytest.raises(ConflictError, match="other bytes were taken"):
+                await parties.bob.upload(spec, "income", other["income"])
+            if held(parties, spec, "income") is not None:
+                assert held(parties, spec, "income") == columns["income"]
+                await parties.alice.upload(spec, "region", columns["region"])
+                await parties.ready(spec)
+                published = parties.world.published(spec.release_id)
+        assert held(parties, spec, "income") is None
+        assert parties.world.published(spec.release_id) == published
+        assert await parties.rosa.column(spec.release_id, "income") == published["income"]
+        assert await parties.rosa.column(spec.release_id, "income") == published["income"]
+
+    play(scenario)
+
+
+def test_columns_come_from_their_curator_and_under_their_spec(
+    play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+) -> None:
+    async def scenario(parties: Parties) -> None:
+        await parties.alice.open(spec)
+        with pytest.raises(DeniedError, match="another curator's"):
+            await parties.alice.upload(spec, "income", columns["income"])
+        with pytest.raises(ConflictError, match="another spec"):
+            await parties.bob.open(replace(spec, deadline=spec.deadline + 1))
+        with pytest.raises(InvalidInputError, match="another spec"):
+            await parties.alice.upload(replace(spec, deadline=spec.deadline + 1), "region", columns["region"])
+        own = replace(spec, release_id=secrets.token_hex(16), columns=spec.columns[::2], replacement=2**63)
+        assert {column.owner for column in own.columns} == {"alice"}
+        with pytest.raises(DeniedError, match="no column of this release"):
+            await parties.bob.open(own)
+        with pytest.raises(NotFoundError):
+            await parties.alice.upload(replace(spec, release_id=secrets.token_hex(16)), "region", b"0")
+        for name in ("nothing", "../region", "", "region/../income"):
+            with pytest.raises(InvalidInputError, match="not in this release"):
+                await parties.alice.upload(spec, name, columns["region"])
+
+    play(scenario)
+
+
+def test_a_spec_that_the_study_does_not_know_is_refused(play: Play, spec: ReleaseSpec) -> None:
+    first, *others = spec.columns
+
+    async def scenario(parties: Parties) -> None:
+        for wrong, message in (
+            (replace(spec, study_digest="0" * 64), "another study file"),
+            (replace(spec, columns=(replace(first, owner="bob"), *others)), "not as the study says"),
+            (replace(spec, columns=(replace(first, size=2), *others)), "not as the study says"),
+            (replace(spec, columns=(replace(first, attribute="street"), *others)), "not as the study says"),
+        ):
+            with pytest.raises(InvalidInputError, match=message):
+                await parties.bob.open(replace(wrong, release_id=secrets.token_hex(16)))
+
+    play(scenario)
+
+
+def test_an_upload_begins_with_a_header_and_goes_on_with_chunks(
+    play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+) -> None:
+    chunk = ingest_pb2.UploadColumnRequest(chunk=chunk_of(0, columns["region"]))
+
+    async def scenario(parties: Parties) -> None:
+        await parties.alice.open(spec)
+        for messages in ([], [chunk], [ingest_pb2.UploadColumnRequest()]):
+            with pytest.raises(InvalidInputError, match="begins with its header"):
+                await parties.alice.send(messages)
+        header = ingest_pb2.UploadHeader(
+            release_id=spec.release_id, attribute="region", spec_digest=spec.digest(), column_digest=bytes(32)
+        )
+        with pytest.raises(InvalidInputError, match="consists of chunks"):
+            await parties.alice.send([ingest_pb2.UploadColumnRequest(header=header)] * 2)
+
+    play(scenario)
+
+
+def test_nothing_is_served_before_publication_nor_to_another_researcher(
+    play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+) -> None:
+    async def scenario(parties: Parties) -> None:
+        with pytest.raises(NotFoundError):
+            await parties.rosa.column(spec.release_id, "income")
+        await parties.send_all(spec, columns, but="region")
+        assert list((await parties.rosa.state(spec.release_id)).waiting_for) == ["region"]
+        with pytest.raises(NotReadyError, match="not published yet"):
+            await parties.rosa.column(spec.release_id, "income")
+        with pytest.raises(DeniedError):
+            await parties.rita.column(spec.release_id, "income")
+        await parties.alice.upload(spec, "region", columns["region"])
+        await parties.ready(spec)
+        for call in (parties.rita.column(spec.release_id, "income"), parties.rita.state(spec.release_id)):
+            with pytest.raises(DeniedError, match="another researcher"):
+                await call
+        assert len(await parties.rosa.column(spec.release_id, "income")) == ROWS
+
+    play(scenario)
+
+
+def changed_rows(before: dict[str, bytes], after: dict[str, bytes]) -> int:
+    """Return how many rows of a table changed in any attribute."""
+    columns = [(np.frombuffer(before[name], np.uint8), np.frombuffer(after[name], np.uint8)) for name in before]
+    return int(np.any([old != new for old, new in columns], axis=0).sum())
+
+
+def test_what_is_served_is_perturbed_as_the_spec_says(play: Play, spec: ReleaseSpec, columns: dict[str, bytes]) -> None:
+    async def scenario(parties: Parties) -> None:
+        await parties.send_all(spec, columns)
+        await parties.ready(spec)
+        served = {name: await parties.rosa.column(spec.release_id, name) for name in columns}
+        # A row changes when it is replaced by another cell: with probability r (K-1)/K.
+        change = spec.replacement / 2**64 * 35 / 36
+        deviations = (changed_rows(columns, served) - ROWS * change) / sqrt(ROWS * change * (1 - change))
+        assert abs(deviations) < Z
+        assert not (parties.world.releases_folder() / spec.release_id / "ciphertext").exists()
+
+    play(scenario)
+
+
+def test_fifty_identical_uploads_at_once_make_one_publication(
+    play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+) -> None:
+    async def scenario(parties: Parties) -> None:
+        await asyncio.gather(*(parties.alice.open(spec) for _ in range(50)))
+        await parties.send_all(spec, columns, but="region")
+        answers = await asyncio.gather(*(parties.alice.upload(spec, "region", columns["region"]) for _ in range(50)))
+        assert all(answer.complete for answer in answers)
+        await parties.ready(spec)
+        folder = parties.world.releases_folder() / spec.release_id / "published"
+        first = (folder.stat().st_ino, folder.stat().st_mtime_ns, parties.world.published(spec.release_id))
+        await asyncio.gather(*(parties.alice.upload(spec, "region", columns["region"]) for _ in range(50)))
+        await asyncio.gather(*(parties.bob.open(spec) for _ in range(50)))
+        assert (folder.stat().st_ino, folder.stat().st_mtime_ns, parties.world.published(spec.release_id)) == first
+
+    play(scenario)
+
+
+def windows(columns: dict[str, bytes], length: int) -> list[bytes]:
+    """Return pieces of the columns that no perturbed or unrelated bytes hold by chance."""
+    return [column[start : start + length] for column in columns.values() for start in range(0, ROWS - length, length)]
+
+
+async def said(channel: grpc.aio.Channel, method: MethodDescriptor, fields: dict[str, Any]) -> bytes:
+    """Call any RPC with whatever fields its request has; return all bytes that come back, of a refusal too."""
+    known = {name: value for name, value in fields.items() if name in method.input_type.fields_by_name}
+    request = GetMessageClass(method.input_type)(**known)
+    raw: Any = channel
+    call = raw.stream_stream(f"/{method.containing_service.full_name}/{method.name}")(
+        iter([request.SerializeToString()]), timeout=5
+    )
+    try:
+        return b"".join([response async for response in call])
+    except grpc.aio.AioRpcError as error:
+        return repr((error.details(), error.trailing_metadata())).encode()
+
+
+def test_no_rpc_of_the_server_returns_unperturbed_ciphertext(
+    world: World, play: Play, spec: ReleaseSpec, columns: dict[str, bytes]
+) -> None:
+    methods = [
+        method
+        for module in (ingest_pb2, server_release_pb2)
+        for service in module.DESCRIPTOR.services_by_name.values()
+        for method in service.methods
+    ]
+    assert {method.name for method in methods} == {"OpenRelease", "UploadColumn", "GetRelease", "FetchColumn"}
+
+    async def everything(attribute: str) -> bytes:
+        fields = {"release_id": spec.release_id, "attribute": attribute, "spec": spec_to_proto(spec)}
+        heard = b""
+        for who in (ALICE, BOB, ROSA, RITA):
+            async with connection(world, who, CLOUD) as channel:
+                for method in methods:
+                    heard += await said(channel, method, fields)
+        return heard
+
+    async def scenario(parties: Parties) -> None:
+        await parties.send_all(spec, columns, but="region")
+        for attribute in columns:
+            heard = await everything(attribute)
+            assert not any(piece in heard for piece in windows(columns, 16))
+        await parties.alice.upload(spec, "region", columns["region"])
+        await parties.ready(spec)
+        published = parties.world.published(spec.release_id)
+        for attribute in columns:
+            heard = await everything(attribute)
+            assert published[attribute] in heard, "what is served is seen by this test"
+            # A row is kept with probability 0.6 or so: 128 in a row never are.
+            assert not any(piece in heard for piece in windows(columns, 128))
+
+    play(scenario)

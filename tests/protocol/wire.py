@@ -1,0 +1,135 @@
+"""Raw RPCs with a party's own certificate, past the product's clients."""
+
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeVar
+
+import grpc
+
+from common.errors import UnavailableError
+from common.identity import Party, load_identity
+from common.release import ReleaseSpec
+from common.rpc.channel import connect
+from common.rpc.chunks import ChunkMessage, chunks, received
+from common.rpc.status import error_from_rpc
+from common.wire.release import spec_to_proto
+from tests.protocol.world import Who, World
+from veiltab.v1 import curator_pb2, curator_pb2_grpc, ingest_pb2, ingest_pb2_grpc
+from veiltab.v1 import server_release_pb2 as release_pb2
+from veiltab.v1 import server_release_pb2_grpc as release_pb2_grpc
+from veiltab.v1.release_pb2 import Chunk
+
+T = TypeVar("T")
+SECONDS = 20.0
+
+
+@asynccontextmanager
+async def connection(
+    world: World, caller: Who, peer: Who, identity_folder: Path | None = None
+) -> AsyncIterator[grpc.aio.Channel]:
+    """Connect one party to another, with the caller's certificate or one from another folder."""
+    identity = load_identity(identity_folder or world.local.identity_folder(*caller), *caller)
+    party = Party(study=world.local.study.id, role=peer[0], name=peer[1])
+    channel = connect(identity, party, world.local.endpoint(*peer))
+    try:
+        yield channel
+    finally:
+        await channel.close()
+
+
+async def answer(call: Awaitable[T]) -> T:
+    """Return a call's response, or raise the veiltab error of its refusal; nothing is repeated."""
+    try:
+        return await call
+    except grpc.aio.AioRpcError as error:
+        raise error_from_rpc(error, "the peer") from None
+
+
+async def said_clearly(call: Callable[[], Awaitable[T]]) -> T:
+    """Repeat a call while a refusal comes as a broken connection: gRPC loses the words when a stream is cut short."""
+    for _ in range(9):
+        try:
+            return await call()
+        except UnavailableError as error:
+            if error.problem != "the connection broke":
+                raise
+    return await call()
+
+
+async def whole(responses: AsyncIterable[ChunkMessage]) -> bytes:
+    """Return the bytes of a stream, or raise the veiltab error of its refusal."""
+    return b"".join([data async for data in received(responses, offset=0, peer="the peer")])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ingest:
+    """The server's side for curators."""
+
+    stub: "ingest_pb2_grpc.IngestServiceAsyncStub"
+
+    @classmethod
+    def on(cls, channel: grpc.aio.Channel) -> "Ingest":
+        """Return the calls on a connection."""
+        return cls(stub=ingest_pb2_grpc.IngestServiceStub(channel))
+
+    async def open(self, spec: ReleaseSpec) -> ingest_pb2.OpenReleaseResponse:
+        """Announce a release."""
+        request = ingest_pb2.OpenReleaseRequest(spec=spec_to_proto(spec))
+        return await answer(self.stub.OpenRelease(request, timeout=SECONDS))
+
+    async def upload(
+        self, spec: ReleaseSpec, attribute: str, column: bytes, *, pieces: Sequence[Chunk] | None = None
+    ) -> ingest_pb2.UploadColumnResponse:
+        """Send a column, or other chunks under its digest."""
+        header = ingest_pb2.UploadHeader(
+            release_id=spec.release_id,
+            attribute=attribute,
+            spec_digest=spec.digest(),
+            column_digest=sha256(column).digest(),
+        )
+        sent = list(chunks(column)) if pieces is None else pieces
+        return await self.send([ingest_pb2.UploadColumnRequest(header=header), *map(_message, sent)])
+
+    async def send(self, messages: Sequence[ingest_pb2.UploadColumnRequest]) -> ingest_pb2.UploadColumnResponse:
+        """Send any messages as an upload."""
+
+        async def stream() -> AsyncIterator[ingest_pb2.UploadColumnRequest]:
+            for message in messages:
+                yield message
+
+        return await said_clearly(lambda: answer(self.stub.UploadColumn(stream(), timeout=SECONDS)))
+
+
+def _message(chunk: Chunk) -> ingest_pb2.UploadColumnRequest:
+    return ingest_pb2.UploadColumnRequest(chunk=chunk)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """The server's side for researchers."""
+
+    stub: "release_pb2_grpc.ReleaseServiceAsyncStub"
+
+    @classmethod
+    def on(cls, channel: grpc.aio.Channel) -> "Published":
+        """Return the calls on a connection."""
+        return cls(stub=release_pb2_grpc.ReleaseServiceStub(channel))
+
+    async def state(self, release_id: str) -> release_pb2.GetReleaseResponse:
+        """Ask how a release stands."""
+        return await answer(self.stub.GetRelease(release_pb2.GetReleaseRequest(release_id=release_id), timeout=SECONDS))
+
+    async def column(self, release_id: str, attribute: str) -> bytes:
+        """Fetch a perturbed column."""
+        request = release_pb2.FetchColumnRequest(release_id=release_id, attribute=attribute)
+        return await whole(self.stub.FetchColumn(request, timeout=SECONDS))
+
+
+async def fetch_key(channel: grpc.aio.Channel, release_id: str, attribute: str) -> bytes:
+    """Fetch the key of a column from a curator."""
+    stub = curator_pb2_grpc.CuratorServiceStub(channel)
+    request = curator_pb2.FetchKeyRequest(release_id=release_id, attribute=attribute)
+    return await whole(stub.FetchKey(request, timeout=SECONDS))

@@ -1,0 +1,231 @@
+"""A study's parties as processes of this machine, and what tests do to them."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from common.identity import Role
+from common.study import study_from_bytes
+from curator.ledger import Ledger
+from curator.store import CuratorStore
+from deploy.local.processes import LocalStudy, free_ports
+from deploy.pki import init_pki
+from researcher.client import Client
+from server.store import ServerStore
+from tests.protocol.village import (
+    POLICIES,
+    RESEARCHERS,
+    SERVER,
+    TWO,
+    People,
+    Rules,
+    made_people,
+    study_file,
+    write_tables,
+)
+
+Who = tuple[Role, str]
+ALICE: Who = (Role.CURATOR, "alice")
+BOB: Who = (Role.CURATOR, "bob")
+CLOUD: Who = (Role.SERVER, "cloud")
+ROSA: Who = (Role.RESEARCHER, "rosa")
+RITA: Who = (Role.RESEARCHER, "rita")
+
+PACE = "chunk=400,pause=0.2"
+"""How parties that are killed run: a column of 1500 bytes in four pieces, and no long pauses."""
+
+KILLING_LAUNCHER = Path(__file__).with_name("killing_launcher.py")
+
+
+def launcher(*points: str) -> tuple[str, ...]:
+    """Return how to start a party with a point at which it kills itself, and other changes."""
+    return (sys.executable, str(KILLING_LAUNCHER), ",".join(points))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a command said."""
+
+    code: int
+    data: dict[str, Any]
+    text: str
+    errors: str
+
+
+@dataclass(kw_only=True)
+class World:
+    """A study on this machine.
+
+    Args:
+        local: its processes.
+        people: the common respondents.
+    """
+
+    local: LocalStudy
+    people: People
+    counted: int = field(default=0)
+
+    def start(self, *parties: Who, how: tuple[str, ...] | None = None) -> None:
+        """Start some parties and wait until they serve."""
+        for party in parties:
+            self.local.start(*party, launcher=how)
+        for party in parties:
+            self.local.wait_for(*party)
+
+    def restart(self, party: Who, *, how: tuple[str, ...] | None = None) -> None:
+        """Stop a party in order and start it again."""
+        self.local.kill(*party, signal.SIGTERM)
+        self.start(party, how=how)
+
+    def wait_for_kill(self, party: Who) -> None:
+        """Wait until a party has killed itself."""
+        code = self.local.wait_for_end(*party, timeout=40)
+        assert code == -signal.SIGKILL, f"{party} ended with {code}: {self.log(party)[-2000:]}"
+
+    def ended(self, party: Who, within: float) -> bool:
+        """Whether a party kills itself within some seconds."""
+        try:
+            self.local.wait_for_end(*party, timeout=within)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def client(self, name: str = "rosa", timeout: float = 20) -> Client:
+        """Return a connection to a researcher's service."""
+        identity = self.local.identity_folder(Role.RESEARCHER, name)
+        return Client(self.local.study_path, identity=identity, name=name, timeout=timeout)
+
+    def label(self) -> str:
+        """Return a label that was not used before."""
+        self.counted += 1
+        return f"label-{self.counted}"
+
+    def wait_until(self, condition: Callable[[], bool], seconds: float = 15.0) -> None:
+        """Wait for what the parties do by themselves."""
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, "the parties did not do it in time"
+            time.sleep(0.05)
+
+    def wait_for_state(self, curator: str, release_id: str, state: str) -> None:
+        """Wait until a release stands somewhere at a curator."""
+
+        def stands() -> bool:
+            with self.store(curator) as store:
+                return store.knows(release_id) and store.release(release_id).state.value == state
+
+        self.wait_until(stands)
+
+    def command(self, *words: str | Path, as_json: bool = True) -> Answer:
+        """Run `veiltab` as a process of its own."""
+        command = [*LocalStudy.launcher, *map(str, words), *(["--json"] if as_json else [])]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        data = json.loads(ended.stdout) if as_json and ended.stdout.strip() else {}
+        return Answer(code=ended.returncode, data=data, text=ended.stdout, errors=ended.stderr)
+
+    def ask(self, attributes: Sequence[str], *options: str, name: str = "rosa", epsilon: str = "4") -> Answer:
+        """Run `veiltab researcher request`."""
+        return self.command(
+            *("researcher", "request", self.local.study_path, "--name", name),
+            *("--identity", self.local.identity_folder(Role.RESEARCHER, name)),
+            *("--attributes", ",".join(attributes), "--epsilon", epsilon, *options),
+        )
+
+    def curator_command(self, verb: str, name: str, *options: str) -> Answer:
+        """Run a command of a curator's on its state."""
+        state = self.local.state_folder(Role.CURATOR, name)
+        return self.command("curator", verb, self.local.study_path, "--name", name, "--state", state, *options)
+
+    def store(self, name: str) -> "closing[CuratorStore]":
+        """Open a curator's database beside the process that runs on it."""
+        return closing(CuratorStore(self.local.state_folder(Role.CURATOR, name) / "curator.sqlite"))
+
+    def server_store(self) -> "closing[ServerStore]":
+        """Open the server's database beside the process that runs on it."""
+        return closing(ServerStore(self.local.state_folder(*CLOUD)))
+
+    def charges(self, name: str) -> list[str]:
+        """Return the ids of the releases that a curator has charged, with repetitions if there were any."""
+        with self.store(name) as store:
+            return [entry.release_id for entry in Ledger(store.connection, self.local.study.budget_epsilon).entries]
+
+    def spent(self, name: str) -> Decimal:
+        """Return what a curator has spent."""
+        with self.store(name) as store:
+            return Ledger(store.connection, self.local.study.budget_epsilon).spent
+
+    def releases_folder(self) -> Path:
+        """Return where the server keeps releases."""
+        return self.local.state_folder(*CLOUD) / "releases"
+
+    def published(self, release_id: str) -> dict[str, bytes]:
+        """Return the perturbed columns that the server holds."""
+        return {path.name: path.read_bytes() for path in (self.releases_folder() / release_id / "published").iterdir()}
+
+    def log(self, party: Who) -> str:
+        """Return everything a party logged."""
+        path = self.local.log(*party)
+        return path.read_text("utf-8", errors="replace") if path.exists() else ""
+
+    def logs(self) -> str:
+        """Return everything that all parties logged."""
+        return "".join(self.log(party) for party in self.local.parties)
+
+    def leftovers(self) -> list[str]:
+        """Return the temporary files and folders, and the ciphertexts of curators and server, that are on disk."""
+        names = [path.relative_to(self.local.folder) for path in self.local.folder.rglob("*")]
+        return sorted(
+            str(path)
+            for path in names
+            if path.suffix in {".tmp", ".ciphertext"} or path.name in {"perturbing", "ciphertext"}
+        )
+
+    def mentions(self, text: str) -> list[str]:
+        """Return which ids or category names a text holds."""
+        words = [*self.people.ids, *(word for curator in self.local.tables for word in _categories(self, curator))]
+        return [word for word in words if word in text]
+
+
+def _categories(world: World, curator: str) -> list[str]:
+    rules = world.local.study.attributes_of(curator)
+    return [category for rule in rules for category in rule.attribute.categories if len(category) > 4]
+
+
+def made_world(
+    folder: Path,
+    *,
+    people: People | int = 1500,
+    owners: Mapping[str, str] = TWO,
+    rules: Rules | None = None,
+    policies: Mapping[str, str] = POLICIES,
+) -> World:
+    """Make tables, study file, certificates and policies; nothing is started.
+
+    Args:
+        folder: a new folder.
+        people: the common respondents, or how many to make.
+        owners: attribute -> curator.
+        rules: what the study file says.
+        policies: curator -> policy file.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    common = made_people(people, seed=20) if isinstance(people, int) else people
+    tables = write_tables(folder / "tables", common, owners)
+    names = [*tables, SERVER, *RESEARCHERS]
+    endpoints = {name: f"localhost:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
+    text = study_file(owners, endpoints, rules or Rules()).encode()
+    (folder / "study.toml").write_bytes(text)
+    init_pki(study_from_bytes(text, "study.toml"), folder / "pki")
+    paths = {}
+    for name in tables:
+        paths[name] = folder / f"policy-{name}.toml"
+        paths[name].write_text(policies[name], "utf-8")
+    return World(local=LocalStudy(folder=folder, tables=tables, policies=paths), people=common)

@@ -1,0 +1,205 @@
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from common.errors import DeniedError, FailedReleaseError, UnavailableError
+from common.release import ReleaseState
+from common.study import Study
+from common.wire.release import spec_to_proto
+from researcher.client import Client, Release, Status, _status_of
+from veiltab.v1 import release_pb2, researcher_pb2
+
+Make = Callable[..., Any]
+ID = "0" * 31 + "1"
+STATUS = Status(
+    release_id=ID,
+    label="wages",
+    state=ReleaseState.UPLOADING,
+    attributes=("sex", "salary"),
+    epsilon="0.1",
+    failure="",
+    parties={},
+    spec=None,
+    granted=(),
+    seconds={},
+    bytes={},
+)
+
+
+class Service:
+    """What a client's release asks, answered from memory."""
+
+    def __init__(self, study: Study, *statuses: Status) -> None:
+        self.study = study
+        self._statuses = list(statuses)
+        self.counts = np.array([100, 50, 150, 100], "<i8")
+
+    def status(self, name: str) -> Status:
+        assert name == ID
+        return self._statuses.pop(0) if len(self._statuses) > 1 else self._statuses[0]
+
+    def histogram(self, name: str) -> bytes:
+        assert name == ID
+        return self.counts.tobytes()
+
+    def rows(self, name: str, attribute: str) -> bytes:
+        assert name == ID
+        return bytes({"sex": [0, 1, 1], "salary": [1, 0, 1]}[attribute])
+
+
+def release(service: Service) -> Release:
+    return Release(cast("Client", service), ID, continued=False)
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("researcher.client.time.sleep", lambda _: None)
+
+
+def test_a_status_is_read_whole(make_spec: Make) -> None:
+    answer = researcher_pb2.GetResultResponse(
+        summary=researcher_pb2.ReleaseSummary(
+            release_id=ID,
+            label="wages",
+            state=release_pb2.RELEASE_STATE_READY,
+            attributes=["sex", "salary"],
+            epsilon="0.1",
+        ),
+        parties=[
+            researcher_pb2.PartyStatus(
+                party="server cloud", state=release_pb2.RELEASE_STATE_UPLOADING, waiting_for="waits for salary"
+            ),
+            researcher_pb2.PartyStatus(
+                party="curator bob", state=release_pb2.RELEASE_STATE_REQUESTED, waiting_for="a person decides"
+            ),
+            researcher_pb2.PartyStatus(party="curator alice", state=release_pb2.RELEASE_STATE_CHARGED),
+        ],
+        failure="why",
+        spec=spec_to_proto(make_spec()),
+        granted=["sex"],
+        seconds={"fetch": 0.5},
+        bytes={"a -> b": 7},
+    )
+    status = _status_of(answer)
+    assert status == replace(
+        STATUS,
+        state=ReleaseState.READY,
+        failure="why",
+        parties={
+            "server cloud": (ReleaseState.UPLOADING, "waits for salary"),
+            "curator bob": (ReleaseState.REQUESTED, "a person decides"),
+            "curator alice": (ReleaseState.CHARGED, ""),
+        },
+        spec=make_spec(),
+        granted=("sex",),
+        seconds={"fetch": 0.5},
+        bytes={"a -> b": 7},
+    )
+    assert status.waiting_for == "curator bob: a person decides; server cloud: waits for salary"
+    answer.ClearField("spec")
+    assert _status_of(answer).spec is None
+
+
+def test_waiting_shows_every_status_until_the_release_is_ready(study: Study) -> None:
+    steps = [replace(STATUS, state=state) for state in (ReleaseState.REQUESTED, ReleaseState.UPLOADING)]
+    ready = replace(STATUS, state=ReleaseState.READY)
+    watched: list[Status] = []
+    assert release(Service(study, *steps, ready)).wait(watch=watched.append) == ready
+    assert watched == [*steps, ready]
+
+
+@pytest.mark.parametrize(
+    ("state", "kind"),
+    [
+        (ReleaseState.DENIED, DeniedError),
+        (ReleaseState.FAILED, FailedReleaseError),
+        (ReleaseState.EXPIRED, FailedReleaseError),
+    ],
+)
+def test_waiting_ends_with_the_reason(study: Study, state: ReleaseState, kind: type[Exception]) -> None:
+    ended = replace(STATUS, state=state, failure="why it ended")
+    with pytest.raises(kind, match=f"release {ID}: why it ended"):
+        release(Service(study, STATUS, ended)).wait()
+
+
+def test_waiting_in_vain_says_for_whom(study: Study) -> None:
+    with pytest.raises(UnavailableError, match=r"not ready after 0 s; every party is at work.*The release goes on"):
+        release(Service(study, STATUS)).wait(timeout=0)
+    held = replace(STATUS, parties={"curator bob": (ReleaseState.REQUESTED, "a person decides")})
+    with pytest.raises(UnavailableError, match="curator bob: a person decides"):
+        release(Service(study, held)).wait(timeout=0)
+
+
+def test_an_estimate_inverts_what_ran(study: Study, make_spec: Make) -> None:
+    spec = make_spec(epsilon=Decimal(2))
+    ready = replace(STATUS, state=ReleaseState.READY, spec=spec, granted=("sex", "salary"))
+    service = Service(study, ready)
+    estimate = release(service).estimate(confidence=0.9)
+    r = spec.replacement / 2**64
+    expected = (service.counts / 400 - r / 4) / (1 - r)
+    assert np.allclose(estimate.raw, expected, rtol=1e-12)
+    assert (estimate.domain.names, estimate.confidence) == (("sex", "salary"), 0.9)
+    assert (estimate.design.population, estimate.design.sample) == (1000, 400)
+    frame = release(service).frame()
+    assert list(frame["sex"]) == ["f", "f", "m", "m"]
+
+
+def test_a_part_that_is_granted_is_inverted_alone(study: Study, make_spec: Make) -> None:
+    spec = make_spec(epsilon=Decimal(2))
+    service = Service(study, replace(STATUS, state=ReleaseState.READY, spec=spec, granted=("salary",)))
+    service.counts = np.array([250, 150], "<i8")
+    estimate = release(service).estimate()
+    r = spec.replacement / 2**64
+    assert estimate.design.mechanism.cells == 2
+    assert np.allclose(estimate.raw, (service.counts / 400 - r / 2) / (1 - r), rtol=1e-12)
+
+
+def test_without_a_result_there_is_no_estimate(study: Study) -> None:
+    with pytest.raises(FailedReleaseError, match="there is no result"):
+        release(Service(study, STATUS)).estimate()
+    with pytest.raises(FailedReleaseError, match="why"):
+        release(Service(study, replace(STATUS, failure="why"))).estimate()
+
+
+def test_rows_carry_the_names_of_their_categories(study: Study, make_spec: Make) -> None:
+    ready = replace(STATUS, state=ReleaseState.READY, spec=make_spec(), granted=("sex", "salary"))
+    frame = release(Service(study, ready)).rows()
+    assert frame.to_dict("list") == {"sex": ["f", "m", "m"], "salary": ["high", "low", "high"]}
+    assert list(frame["sex"].cat.categories) == ["f", "m"]
+
+
+def test_a_request_is_made_of_the_choices_and_the_study_s_defaults(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = object.__new__(Client)
+    client.study = study
+    client._timeout = 1.0
+    client._party = cast("Any", None)
+    sent: list[Any] = []
+
+    async def answer(_method: object, message: Any, **_: object) -> Any:  # noqa: ANN401 - a message
+        sent.append(message)
+        return SimpleNamespace(release_id=ID, continued=True)
+
+    def wait(work: Any) -> Any:  # noqa: ANN401 - a coroutine without a suspension
+        try:
+            work.send(None)
+        except StopIteration as ended:
+            return ended.value
+        raise AssertionError
+
+    monkeypatch.setattr("researcher.client.call", answer)
+    client._stub = cast("Any", SimpleNamespace(StartRelease=None))
+    monkeypatch.setattr(client, "_wait", wait)
+    made = client.request(["sex"], epsilon="0.10", purpose="p", label="l", partial=True, sample=7)
+    assert (made.id, made.continued) == (ID, True)
+    (message,) = sent
+    assert (list(message.attributes), message.epsilon, message.purpose, message.label) == (["sex"], "0.10", "p", "l")
+    assert (message.partial, message.sample, message.lifetime_seconds) == (True, 7, 86_400)
+    assert message.sampling == release_pb2.SAMPLING_MODE_SEED
+    assert message.pad == release_pb2.PAD_KIND_CHACHA20

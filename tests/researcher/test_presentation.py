@@ -1,0 +1,84 @@
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from html import unescape
+from typing import Any
+
+import numpy as np
+import pytest
+
+from common.errors import FailedReleaseError
+from common.release import Pad, ReleaseState, Sampling
+from common.study import Study
+from researcher.client import Status
+from researcher.estimation import Estimate
+from researcher.presentation import report_page
+from researcher.uncertainty import Design
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def status(make_spec: Make) -> Status:
+    spec = make_spec(epsilon=Decimal("1.25"))
+    return Status(
+        release_id=spec.release_id,
+        label="wages",
+        state=ReleaseState.READY,
+        attributes=("sex", "salary"),
+        epsilon="1.25",
+        failure="",
+        parties={},
+        spec=spec,
+        granted=("sex", "salary"),
+        seconds={},
+        bytes={},
+    )
+
+
+def estimate_of(study: Study, status: Status, names: tuple[str, ...]) -> Estimate:
+    domain = study.domain(names)
+    assert status.spec is not None
+    mechanism = status.spec.mechanism.marginal(domain.cells)
+    counts = np.full(domain.cells, 400 // domain.cells, np.int64)
+    return Estimate(domain=domain, design=Design(population=1000, sample=400, mechanism=mechanism), counts=counts)
+
+
+def test_a_report_says_what_was_released_and_what_it_guarantees(study: Study, status: Status) -> None:
+    assert status.spec is not None
+    page = unescape(report_page(study, status, estimate_of(study, status, ("sex", "salary"))))
+    for text in (
+        "A survey: sex, salary",
+        status.release_id,
+        str(status.spec.guaranteed_epsilon),
+        "from a seed that the curators tossed",
+        "ChaCha20, one key an attribute",
+        "alice",
+        "bob",
+        "no protection: together they hold the raw sample",
+    ):
+        assert text in page
+    for _, faces in status.spec.card.rows():
+        assert faces in page
+
+
+def test_the_other_ways_to_sample_and_encrypt_have_their_words(study: Study, status: Status) -> None:
+    assert status.spec is not None
+    other = replace(status, spec=replace(status.spec, sampling=Sampling.INDICES, pad=Pad.OTP))
+    page = report_page(study, other, estimate_of(study, status, ("sex", "salary")))
+    assert "row indices that one curator drew and shared" in page
+    assert "one-time pad" in page
+
+
+def test_a_part_names_its_own_curators_only(study: Study, status: Status) -> None:
+    page = report_page(study, status, estimate_of(study, status, ("salary",)))
+    assert "A survey: salary" in page
+    assert "bob" in page
+    assert "alice" not in page
+
+
+def test_without_a_result_there_is_no_report(study: Study, status: Status) -> None:
+    estimate = estimate_of(study, status, ("salary",))
+    for failure, problem in (("", "there is no result"), ("why", "why")):
+        with pytest.raises(FailedReleaseError, match=problem):
+            report_page(study, replace(status, spec=None, failure=failure), estimate)

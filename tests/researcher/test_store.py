@@ -1,0 +1,107 @@
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.errors import ConflictError, NotFoundError
+from common.release import ReleaseState
+from researcher.store import ResearcherStore
+
+Make = Callable[..., Any]
+ID, OTHER, THIRD = "0" * 31 + "1", "0" * 31 + "2", "0" * 31 + "3"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ResearcherStore]:
+    store = ResearcherStore(tmp_path)
+    yield store
+    store.close()
+
+
+def test_a_request_is_recorded(store: ResearcherStore, make_request: Make) -> None:
+    stored, continued = store.start(make_request(), "wages", 100)
+    assert not continued
+    assert (stored.request, stored.label, stored.created) == (make_request(), "wages", 100)
+    assert (stored.state, stored.failure, stored.spec, stored.granted) == (ReleaseState.REQUESTED, "", None, ())
+    assert store.release(ID) == store.release("wages") == stored
+    assert store.releases() == (stored,)
+
+
+def test_an_unfinished_release_that_asks_for_the_same_is_continued(store: ResearcherStore, make_request: Make) -> None:
+    store.start(make_request(), "", 100)
+    again = make_request(release_id=OTHER, deadline=2_000_000_999)
+    found, continued = store.start(again, "", 200)
+    assert (found.request.release_id, continued) == (ID, True)
+    for number, change in enumerate([{"epsilon": Decimal("0.2")}, {"partial": True}, {"sample": 5}, {"purpose": "x"}]):
+        _, continued = store.start(replace(again, release_id=f"{number + 10:032x}", **change), "", 200)  # type: ignore[arg-type]
+        assert not continued
+
+
+@pytest.mark.parametrize("end", [state for state in ReleaseState if state.finished])
+def test_a_finished_release_is_not_continued_without_a_label(
+    store: ResearcherStore, make_request: Make, end: ReleaseState
+) -> None:
+    store.start(make_request(), "", 100)
+    store.finish(ID, end, "why")
+    assert (store.release(ID).state, store.release(ID).failure) == (end, "why")
+    found, continued = store.start(make_request(release_id=OTHER), "", 200)
+    assert (found.request.release_id, continued) == (OTHER, False)
+
+
+def test_a_label_names_one_release_for_good(store: ResearcherStore, make_request: Make) -> None:
+    store.start(make_request(), "wages", 100)
+    store.finish(ID, ReleaseState.READY)
+    found, continued = store.start(make_request(release_id=OTHER), "wages", 200)
+    assert (found.request.release_id, continued) == (ID, True)
+    with pytest.raises(ConflictError, match="a release of this label asks for something else"):
+        store.start(make_request(release_id=THIRD, epsilon=Decimal("0.2")), "wages", 200)
+    unlabelled, continued = store.start(make_request(release_id=OTHER), "", 200)
+    assert (unlabelled.request.release_id, continued) == (OTHER, False)
+    other_label, continued = store.start(make_request(release_id=THIRD), "other", 200)
+    assert (other_label.request.release_id, continued) == (THIRD, False)
+
+
+def test_an_id_goes_before_a_label_that_reads_like_it(store: ResearcherStore, make_request: Make) -> None:
+    store.start(make_request(), "", 100)
+    store.start(make_request(release_id=OTHER), ID, 100)
+    store.start(make_request(release_id=THIRD), OTHER, 100)
+    for release_id in (ID, OTHER, THIRD):
+        assert store.release(release_id).request.release_id == release_id
+
+
+def test_an_unknown_release(store: ResearcherStore, make_request: Make) -> None:
+    store.start(make_request(), "", 100)
+    for name in (OTHER, "wages", ""):
+        with pytest.raises(NotFoundError, match="no such release"):
+            store.release(name)
+
+
+def test_what_is_known_outlives_the_process(tmp_path: Path, make_request: Make, make_spec: Make) -> None:
+    store, spec = ResearcherStore(tmp_path), make_spec()
+    store.start(make_request(), "wages", 100)
+    store.set_state(ID, ReleaseState.UPLOADING)
+    store.set_spec(ID, spec)
+    store.set_granted(ID, ("sex", "salary"))
+    store.set_measure(ID, {"a": 1.0, "b": 2.0}, {"x -> y": 1})
+    store.set_measure(ID, {"b": 3.0}, {'it\'s "z"': 2})
+    store.close()
+    again = ResearcherStore(tmp_path)
+    read = again.release("wages")
+    assert (read.state, read.spec, read.granted) == (ReleaseState.UPLOADING, spec, ("sex", "salary"))
+    assert (read.seconds, read.bytes) == ({"a": 1.0, "b": 3.0}, {"x -> y": 1, 'it\'s "z"': 2})
+    again.close()
+
+
+def test_every_file_of_a_release_has_its_own_place(store: ResearcherStore) -> None:
+    places = {
+        store.noisy_column(ID, "sex"),
+        store.one_time_pad(ID, "sex"),
+        store.rows(ID, "sex"),
+        store.rows(ID, "age"),
+        store.rows(OTHER, "sex"),
+        store.histogram(ID),
+    }
+    assert len(places) == 6

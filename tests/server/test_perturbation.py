@@ -1,0 +1,340 @@
+import os
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from common.domain import Symbols, symbol_dtype
+from common.errors import IntegrityError
+from common.mechanism import GammaDiagonal
+from common.release import Column, ReleaseSpec, ReleaseState
+from common.symbols import CHUNK
+from server.perturbation import check_column, perturb_release
+from server.store import ServerStore
+
+Make = Callable[..., Any]
+ID = "0" * 31 + "1"
+COLUMNS = (Column(attribute="sex", owner="alice", size=2), Column(attribute="age", owner="bob", size=300))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ServerStore]:
+    store = ServerStore(tmp_path)
+    yield store
+    store.close()
+
+
+def complete(store: ServerStore, spec: ReleaseSpec, *columns: Symbols) -> None:
+    """Put the ciphertext of a release in its place, as finished uploads do."""
+    store.open_session(spec)
+    folder = store.ciphertext_folder(spec.release_id)
+    folder.mkdir(parents=True, exist_ok=True)
+    for column, symbols in zip(spec.columns, columns, strict=True):
+        assert symbols.dtype == symbol_dtype(column.size)
+        (folder / column.attribute).write_bytes(symbols.tobytes())
+        store.complete_column(spec.release_id, column.attribute, b"digest")
+
+
+def published(store: ServerStore, spec: ReleaseSpec) -> list[Symbols]:
+    folder = store.published_folder(spec.release_id)
+    assert {path.name for path in folder.iterdir()} == {column.attribute for column in spec.columns}
+    return [read(folder / column.attribute, column.size) for column in spec.columns]
+
+
+def read(path: Path, size: int) -> Symbols:
+    symbols: Symbols = np.empty(path.stat().st_size // symbol_dtype(size).itemsize, symbol_dtype(size))
+    symbols.view(np.uint8)[:] = np.frombuffer(path.read_bytes(), np.uint8)
+    return symbols
+
+
+def small(make_spec: Make, release_id: str = ID) -> tuple[ReleaseSpec, list[Symbols]]:
+    spec: ReleaseSpec = make_spec(release_id=release_id, columns=COLUMNS, population=1000, sample=400)
+    return spec, [(np.arange(400) % 2).astype(np.uint8), (np.arange(400) % 300).astype("<u2")]
+
+
+# What comes out
+
+
+def law(x: NDArray[np.int64], y: NDArray[np.int64], mechanism: GammaDiagonal) -> float:
+    """Return the p-value of outputs y given inputs x, under A[y, x] = (1-r) 1{x=y} + r/K."""
+    cells = mechanism.cells
+    r = Fraction(mechanism.replacement, 2**64)
+    seen = np.bincount(x * cells + y, minlength=cells * cells).reshape(cells, cells)
+    matrix = np.full((cells, cells), float(r / cells)) + float(1 - r) * np.eye(cells)
+    expected = seen.sum(axis=1, keepdims=True) * matrix
+    statistic = float(((seen - expected) ** 2 / expected).sum())
+    return float(stats.chi2.sf(statistic, cells * (cells - 1)))
+
+
+def test_the_output_has_the_law_of_the_mechanism(
+    store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """10^6 rows in four chunks; alpha 1e-4 each, one seed."""
+    rows, sizes = 10**6, (2, 3)
+    columns = tuple(Column(attribute=f"a{size}", owner="alice", size=size) for size in sizes)
+    mechanism = GammaDiagonal.from_gamma(6, Fraction(5))
+    spec = make_spec(
+        columns=columns, population=10**7, sample=rows, replacement=mechanism.replacement, epsilon=Decimal("0.4")
+    )
+    cells = np.random.default_rng(8).choice(6, rows, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05])
+    cells[CHUNK : 2 * CHUNK] = cells[:CHUNK]
+    complete(store, spec, (cells // 3).astype(np.uint8), (cells % 3).astype(np.uint8))
+    monkeypatch.setattr("server.perturbation.os.urandom", lambda count: bytes(range(count)))
+    perturb_release(store, spec)
+    first, second = published(store, spec)
+    noisy = first.astype(np.int64) * 3 + second
+    assert law(cells, noisy, mechanism) > 1e-4
+    assert law(cells[-1000:], noisy[-1000:], mechanism) > 1e-4
+    # A mechanism that is off by 2% of its gamma would be seen.
+    for gamma in (Fraction(51, 10), Fraction(49, 10)):
+        assert law(cells, noisy, GammaDiagonal.from_gamma(6, gamma)) < 1e-4
+    # Chunks draw their own noise: two chunks of the same rows agree no more than two independent draws.
+    r = float(Fraction(mechanism.replacement, 2**64))
+    agree = (1 - r) ** 2 + (2 * r * (1 - r) + r * r) / 6
+    same = int((noisy[:CHUNK] == noisy[CHUNK : 2 * CHUNK]).sum())
+    assert stats.binomtest(same, CHUNK, agree).pvalue > 1e-4
+
+
+def test_a_row_is_replaced_as_a_whole_and_otherwise_kept(store: ServerStore, make_spec: Make) -> None:
+    spec = make_spec(columns=COLUMNS, population=10**7, sample=50_000, epsilon=Decimal("1.4"))
+    retention = float(spec.mechanism.retention)
+    assert 0.05 < retention < 0.95
+    sex, age = np.zeros(50_000, np.uint8), np.full(50_000, 299, "<u2")
+    complete(store, spec, sex, age)
+    perturb_release(store, spec)
+    noisy_sex, noisy_age = published(store, spec)
+    kept = noisy_age == 299
+    # alpha 1e-6: retention + r/300; and of the rows whose age was replaced, half have the other sex.
+    expected = retention + (1 - retention) / 300
+    assert stats.binomtest(int(kept.sum()), 50_000, expected).pvalue > 1e-6
+    replaced = int((~kept).sum())
+    assert stats.binomtest(int(noisy_sex[~kept].sum()), replaced, 0.5).pvalue > 1e-6
+
+
+def test_every_run_draws_fresh_noise(store: ServerStore, make_spec: Make) -> None:
+    results = []
+    for number in (1, 2):
+        spec, columns = small(make_spec, f"{number:032x}")
+        complete(store, spec, *columns)
+        perturb_release(store, spec)
+        results.append([column.tobytes() for column in published(store, spec)])
+    assert results[0] != results[1]
+
+
+# Once, ever
+
+
+def test_afterwards_there_is_no_ciphertext(store: ServerStore, make_spec: Make, tmp_path: Path) -> None:
+    spec, columns = small(make_spec)
+    complete(store, spec, *columns)
+    perturb_release(store, spec)
+    assert store.session(ID).state is ReleaseState.READY
+    assert store.perturbation_seconds(ID) > 0
+    assert not store.ciphertext_folder(ID).exists()
+    assert {path.name for path in (tmp_path / "releases" / ID).iterdir()} == {"published"}
+
+
+def test_a_second_run_is_refused_and_leaves_the_publication_alone(store: ServerStore, make_spec: Make) -> None:
+    spec, columns = small(make_spec)
+    complete(store, spec, *columns)
+    perturb_release(store, spec)
+    before = [column.tobytes() for column in published(store, spec)]
+    with pytest.raises(IntegrityError, match="published once"):
+        perturb_release(store, spec)
+    assert [column.tobytes() for column in published(store, spec)] == before
+
+
+def test_a_release_that_ended_is_not_perturbed(store: ServerStore, make_spec: Make) -> None:
+    spec, columns = small(make_spec)
+    complete(store, spec, *columns)
+    store.end(ID, ReleaseState.FAILED, "why")
+    with pytest.raises(IntegrityError):
+        perturb_release(store, spec)
+    assert not store.published_folder(ID).exists()
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+STEPS = (
+    "server.perturbation.shutil.rmtree",
+    "server.perturbation.perturb_chunk",
+    "server.perturbation.os.fsync",
+    "server.perturbation.sync_folder",
+    "pathlib.Path.mkdir",
+    "pathlib.Path.rename",
+    "server.store.ServerStore.publish",
+    "server.store.ServerStore.delete_ciphertext",
+)
+
+
+def run_until(monkeypatch: pytest.MonkeyPatch, crash_at: int, work: Callable[[], None], *, after: bool) -> str:
+    """Run the work, crash just before or after the call of that number of all the steps, and name it."""
+    calls: list[str] = []
+    with monkeypatch.context() as broken:
+        for step in STEPS:
+            owner, name = step.rsplit(".", 1)
+            target = resolve(owner)
+            original = getattr(target, name)
+
+            def counted(
+                *args: Any,  # noqa: ANN401 - any step
+                _step: str = step,
+                _original: Callable[..., Any] = original,
+                **options: Any,  # noqa: ANN401
+            ) -> Any:  # noqa: ANN401
+                calls.append(_step)
+                here = len(calls) == crash_at
+                if here and not after:
+                    raise Crash
+                result = _original(*args, **options)
+                if here:
+                    raise Crash
+                return result
+
+            broken.setattr(target, name, counted)
+        try:
+            work()
+        except Crash:
+            return calls[crash_at - 1]
+    return ""
+
+
+def resolve(path: str) -> Any:  # noqa: ANN401 - a module or a class
+    import importlib  # noqa: PLC0415
+
+    parts = path.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found: Any = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[length:]:
+            found = getattr(found, part)
+        return found
+    raise AssertionError(path)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_crash_at_any_step_ends_in_one_publication(
+    store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, after: bool
+) -> None:
+    crashed_at: set[str] = set()
+    for number in range(1, 100):
+        spec, columns = small(make_spec, f"{number:032x}")
+        complete(store, spec, *columns)
+        step = run_until(monkeypatch, number, lambda spec=spec: perturb_release(store, spec), after=after)  # type: ignore[misc]
+        # A new process takes up what is perturbing, and deletes the ciphertext of what is published.
+        served_before: list[bytes] = []
+        if store.session(spec.release_id).state is ReleaseState.PERTURBING:
+            assert store.ciphertext_folder(spec.release_id).exists()
+            perturb_release(store, spec)
+        else:
+            served_before = [column.tobytes() for column in published(store, spec)]
+            store.delete_ciphertext(spec.release_id)
+        assert store.session(spec.release_id).state is ReleaseState.READY
+        served = [column.tobytes() for column in published(store, spec)]
+        assert served_before in ([], served)
+        assert served != [column.tobytes() for column in columns]
+        assert {path.name for path in (tmp_path / "releases" / spec.release_id).iterdir()} == {"published"}
+        if not step:
+            break
+        crashed_at.add(step)
+    assert crashed_at == set(STEPS)
+
+
+def test_everything_is_durable_before_the_next_step(
+    store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, columns = small(make_spec)
+    complete(store, spec, *columns)
+    steps: list[str] = []
+    fsync, rename, publish, delete = os.fsync, Path.rename, store.publish, store.delete_ciphertext
+
+    def recorded(name: str, step: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:  # noqa: ANN401 - any step
+            steps.append(f"{name} {Path(f'/proc/self/fd/{args[0]}').resolve().name}" if name == "sync" else name)
+            return step(*args)
+
+        return run
+
+    monkeypatch.setattr(os, "fsync", recorded("sync", fsync))
+    monkeypatch.setattr(Path, "rename", recorded("rename", rename))
+    monkeypatch.setattr(store, "publish", recorded("publish", publish))
+    monkeypatch.setattr(store, "delete_ciphertext", recorded("delete", delete))
+    perturb_release(store, spec)
+    assert sorted(steps[:2]) == ["sync age", "sync sex"]
+    assert steps[2:] == ["sync perturbing", "rename", f"sync {ID}", "publish", "delete"]
+
+
+def test_an_interrupted_run_is_begun_anew_under_a_fresh_key(
+    store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, columns = small(make_spec)
+    complete(store, spec, *columns)
+    keys: list[bytes] = []
+
+    def recorded(count: int) -> bytes:
+        keys.append(os.urandom(count))
+        return keys[-1]
+
+    monkeypatch.setattr("server.perturbation.os", SimpleNamespace(**{**vars(os), "urandom": recorded}))
+
+    def crash(*_: object) -> NoReturn:
+        raise Crash
+
+    with monkeypatch.context() as broken:
+        broken.setattr(store, "publish", crash)
+        with pytest.raises(Crash):
+            perturb_release(store, spec)
+    abandoned = [column.tobytes() for column in published(store, spec)]
+    assert store.session(ID).state is ReleaseState.PERTURBING  # so nothing serves it
+    perturb_release(store, spec)
+    assert [column.tobytes() for column in published(store, spec)] != abandoned
+    assert len(keys) == len(set(keys)) == 2
+    assert {len(key) for key in keys} == {32}
+
+
+# Damage
+
+
+def test_a_column_of_another_length_is_refused(store: ServerStore, make_spec: Make) -> None:
+    spec, columns = small(make_spec)
+    complete(store, spec, *columns)
+    path = store.ciphertext_folder(ID) / "age"
+    for length in (799, 801, 0):
+        path.write_bytes(bytes(length))
+        with pytest.raises(IntegrityError, match="attribute age: a complete column has another length"):
+            perturb_release(store, spec)
+        with pytest.raises(IntegrityError, match="another length"):
+            check_column(store, spec, "age")
+    assert store.session(ID).state is ReleaseState.PERTURBING
+    assert not store.published_folder(ID).exists()
+
+
+@pytest.mark.parametrize(("attribute", "symbol"), [("sex", 2), ("sex", 255), ("age", 300), ("age", 65_535)])
+@pytest.mark.parametrize("place", [0, CHUNK, CHUNK + 9])
+def test_a_symbol_outside_its_alphabet_is_found_wherever_it_is(
+    store: ServerStore, make_spec: Make, attribute: str, symbol: int, place: int
+) -> None:
+    rows = CHUNK + 10
+    spec = make_spec(columns=COLUMNS, population=rows, sample=rows, epsilon=Decimal("0.1"))
+    columns: list[Symbols] = [np.full(rows, 1, np.uint8), np.full(rows, 299, "<u2")]
+    complete(store, spec, *columns)
+    check_column(store, spec, "sex")
+    check_column(store, spec, "age")
+    index = 0 if attribute == "sex" else 1
+    columns[index][place] = symbol
+    (store.ciphertext_folder(ID) / attribute).write_bytes(columns[index].tobytes())
+    with pytest.raises(IntegrityError, match=r"1 of .* symbols lie outside"):
+        check_column(store, spec, attribute)
+    with pytest.raises(IntegrityError, match=r"1 of .* symbols lie outside"):
+        perturb_release(store, spec)

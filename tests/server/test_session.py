@@ -1,0 +1,150 @@
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from common.errors import (
+    ConflictError,
+    DeniedError,
+    FailedReleaseError,
+    IntegrityError,
+    InvalidInputError,
+    NotReadyError,
+    VeiltabError,
+)
+from common.release import Column, Pad, ReleaseSpec, ReleaseState, Sampling
+from server.session import Session
+
+Make = Callable[..., Any]
+ATTRIBUTES = ("a", "b", "c")
+SPEC = ReleaseSpec(
+    release_id="0" * 32,
+    study_digest="0" * 64,
+    researcher="rosa",
+    columns=tuple(Column(attribute=name, owner="alice", size=2) for name in ATTRIBUTES),
+    population=10,
+    sample=5,
+    replacement=2**64,
+    epsilon=Decimal(1),
+    scheme="wor",
+    sampling=Sampling.SEED,
+    pad=Pad.CHACHA20,
+    alignment="0" * 32,
+    deadline=100,
+)
+ENDS = [ReleaseState.EXPIRED, ReleaseState.FAILED]
+
+
+class AnySequence(RuleBasedStateMachine):
+    """Whatever happens in whatever order, beside a model that only counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session = Session(spec=SPEC)
+        self.completed: set[str] = set()
+        self.publications = 0
+        self.end: tuple[ReleaseState, str] | None = None
+
+    def attempt(self, step: Callable[[], Session]) -> bool:
+        before = self.session
+        try:
+            self.session = step()
+        except VeiltabError:
+            assert self.session is before
+            return False
+        return True
+
+    @rule()
+    def upload(self) -> None:
+        open_now = self.end is None and self.completed != set(ATTRIBUTES)
+        if open_now:
+            self.session.check_open()
+        else:
+            with pytest.raises((FailedReleaseError, ConflictError)):
+                self.session.check_open()
+
+    @rule(attribute=st.sampled_from(ATTRIBUTES))
+    def complete(self, attribute: str) -> None:
+        allowed = self.end is None and self.completed != set(ATTRIBUTES)
+        assert self.attempt(lambda: self.session.with_complete(attribute)) is allowed
+        if allowed:
+            self.completed.add(attribute)
+
+    @rule()
+    def publish(self) -> None:
+        allowed = self.end is None and self.completed == set(ATTRIBUTES) and self.publications == 0
+        assert self.attempt(self.session.published) is allowed
+        self.publications += allowed
+
+    @rule(state=st.sampled_from(ENDS), reason=st.sampled_from(["one", "another"]))
+    def finish(self, state: ReleaseState, reason: str) -> None:
+        assert self.attempt(lambda: self.session.ended(state, reason))
+        if self.end is None:
+            self.end = (state, reason)
+
+    @rule(researcher=st.sampled_from(["rosa", "rita", ""]))
+    def read(self, researcher: str) -> None:
+        if researcher == "rosa" and self.publications == 1 and self.end is None:
+            self.session.check_readable(researcher)
+            return
+        with pytest.raises((DeniedError, FailedReleaseError, NotReadyError)):
+            self.session.check_readable(researcher)
+
+    @invariant()
+    def nothing_is_forgotten(self) -> None:
+        assert self.publications <= 1
+        assert self.session.complete == self.completed
+        assert set(self.session.waiting_for) == set(ATTRIBUTES) - self.completed
+        if self.end is not None:
+            assert (self.session.state, self.session.failure) == self.end
+        elif self.publications:
+            assert self.session.state is ReleaseState.READY
+        elif self.completed == set(ATTRIBUTES):
+            assert self.session.state is ReleaseState.PERTURBING
+        else:
+            assert self.session.state is ReleaseState.UPLOADING
+
+
+TestAnySequence = AnySequence.TestCase
+TestAnySequence.settings = settings(max_examples=200, stateful_step_count=15, deadline=None)
+
+
+def test_the_spec_is_fixed_by_the_first_announcement() -> None:
+    session = Session(spec=SPEC)
+    session.check_same(replace(SPEC))
+    for other in (replace(SPEC, deadline=101), replace(SPEC, sample=4), replace(SPEC, columns=SPEC.columns[::-1])):
+        with pytest.raises(ConflictError, match="another spec is announced"):
+            session.check_same(other)
+
+
+def test_a_column_comes_from_its_owner_only() -> None:
+    session = Session(spec=SPEC)
+    assert session.column_of("a", "alice") == SPEC.columns[0]
+    for other in ("bob", "", "rosa"):
+        with pytest.raises(DeniedError, match="another curator's"):
+            session.column_of("a", other)
+    with pytest.raises(InvalidInputError, match="not in this release"):
+        session.column_of("z", "alice")
+
+
+def test_refusals_say_why() -> None:
+    perturbing = Session(spec=SPEC, state=ReleaseState.PERTURBING)
+    with pytest.raises(ConflictError, match="takes no more data"):
+        perturbing.check_open()
+    with pytest.raises(NotReadyError, match="not published yet"):
+        perturbing.check_readable("rosa")
+    failed = perturbing.ended(ReleaseState.FAILED, "a column was damaged")
+    for refuse in (failed.check_open, lambda: failed.check_readable("rosa")):
+        with pytest.raises(FailedReleaseError, match="a column was damaged"):
+            refuse()
+    with pytest.raises(FailedReleaseError, match="the release is expired"):
+        perturbing.ended(ReleaseState.EXPIRED, "").check_open()
+    with pytest.raises(IntegrityError, match="published once"):
+        perturbing.published().published()
+    with pytest.raises(DeniedError, match="for another researcher"):
+        failed.check_readable("rita")

@@ -1,0 +1,42 @@
+"""What is logged is a constant text and fields that are known to hold no data."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("common", "curator", "server", "researcher", "deploy")
+METHODS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
+FIELDS = {"release", "state", "reason", "error"}
+
+
+def calls() -> Iterator[tuple[Path, str, ast.Call]]:
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if (
+                    isinstance(node, ast.Call)
+                    and isinstance(node.func, ast.Attribute)
+                    and isinstance(node.func.value, ast.Name)
+                    and node.func.value.id in {"_log", "log", "logger", "logging"}
+                    and node.func.attr in METHODS
+                ):
+                    yield path, node.func.attr, node
+
+
+def test_messages_are_constant_texts() -> None:
+    found = list(calls())
+    assert found
+    for path, method, call in found:
+        message = call.args[1 if method == "log" else 0]
+        assert isinstance(message, ast.Constant), f"{path.relative_to(ROOT)}:{call.lineno}"
+        assert method != "exception", "a traceback shows values"
+
+
+def test_extra_fields_are_known() -> None:
+    for path, _, call in calls():
+        for keyword in call.keywords:
+            assert keyword.arg == "extra", f"{path.relative_to(ROOT)}:{call.lineno}"
+            assert isinstance(keyword.value, ast.Dict)
+            names = {key.value for key in keyword.value.keys if isinstance(key, ast.Constant)}
+            assert names <= FIELDS, f"{path.relative_to(ROOT)}:{call.lineno}"
