@@ -3,19 +3,21 @@
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
 
 from common.domain import symbol_dtype
 from common.errors import InvalidInputError
 from common.mechanism import GammaDiagonal
 from common.naming import check_attribute_name, check_name
 from common.planning import Plan
-from common.privacy.amplification import check_sizes, pure_epsilon
-from common.privacy.card import EpsilonCard
-from common.privacy.rounding import exp_below, ln_above, parse_epsilon
+from common.privacy.card import EpsilonCard, card_of
+from common.privacy.description import ReleaseDescription
+from common.privacy.rounding import exp_below, parse_delta, parse_epsilon
+from common.privacy.schemes import SCHEMES, scheme_of
 
 RELEASE_ID = re.compile(r"[0-9a-f]{32}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -54,6 +56,7 @@ class Sampling(Enum):
 
     SEED = "seed"
     INDICES = "indices"
+    SERVER = "server"
 
 
 class Pad(Enum):
@@ -94,12 +97,14 @@ class ReleaseSpec:
         population: common respondents n.
         sample: sampled rows m.
         replacement: r64; the server replaces a row with probability r64 / 2^64.
-        epsilon: pure epsilon asked for, nats.
-        scheme: "wor", uniform without replacement.
+        epsilon: epsilon asked for, nats; pure unless there is a delta.
+        scheme: name of the sampling scheme; "wor" is uniform without replacement.
         sampling: how the curators come to the same sample.
         pad: where the pads come from.
         alignment: keyed digest of the common respondents, hexadecimal.
         deadline: Unix seconds after which an unfinished release is abandoned.
+        delta: delta asked for with epsilon; None asks for a pure epsilon.
+        stage: rows after stage one of a two-stage scheme.
     """
 
     release_id: str
@@ -115,6 +120,8 @@ class ReleaseSpec:
     pad: Pad
     alignment: str
     deadline: int
+    delta: Decimal | None = None
+    stage: int | None = None
 
     def __post_init__(self) -> None:
         if not RELEASE_ID.fullmatch(self.release_id):
@@ -122,15 +129,13 @@ class ReleaseSpec:
         if not _DIGEST.fullmatch(self.study_digest) or not _ALIGNMENT.fullmatch(self.alignment):
             raise InvalidInputError("a digest is not the hexadecimal digits of one", where="release spec")
         check_name("researcher", self.researcher)
-        if self.scheme != "wor":
-            raise InvalidInputError(f"sampling scheme {self.scheme!r} is not known", remedy="Known: wor.")
         if not 2 <= self.cells <= MAX_CELLS:
             raise InvalidInputError(f"a release has 2 to {MAX_CELLS} cells, not {self.cells}", where="cells")
         if len({column.attribute for column in self.columns}) != len(self.columns):
             raise InvalidInputError("an attribute is listed twice", where="columns")
         parse_epsilon(self.epsilon)
-        check_sizes(population=self.population, sample=self.sample)
-        if self.guaranteed_epsilon > self.epsilon:
+        check_modes(self.scheme, self.sampling, self.delta)
+        if not self._keeps_what_was_asked():
             raise InvalidInputError("the replacement probability is too small for the epsilon", where="replacement")
 
     @property
@@ -147,18 +152,39 @@ class ReleaseSpec:
         return GammaDiagonal(cells=self.cells, replacement=self.replacement)
 
     @property
+    def description(self) -> ReleaseDescription:
+        """What the accountants look at."""
+        scheme = scheme_of(self.scheme, population=self.population, sample=self.sample, stage=self.stage)
+        return ReleaseDescription(scheme=scheme, cells=self.cells, gamma=self.mechanism.gamma)
+
+    @property
+    def uploaded_rows(self) -> int:
+        """Rows that the curators upload: the sample, or everyone if the server samples."""
+        return self.population if self.sampling is Sampling.SERVER else self.sample
+
+    @property
     def guaranteed_epsilon(self) -> Decimal:
-        """Pure epsilon of the mechanism that runs (nats, upper bound, never above what was asked for)."""
-        gamma = self.mechanism.gamma
-        bound = pure_epsilon(gamma, population=self.population, sample=self.sample)
-        # The bound is rounded up, perhaps past epsilon; whether the mechanism keeps epsilon is decided exactly.
-        kept = 1 + Fraction(self.sample, self.population) * (gamma - 1) <= exp_below(self.epsilon)
-        return min(bound, self.epsilon) if kept else bound
+        """Pure epsilon of the mechanism that runs (nats, upper bound; never above a pure epsilon asked for)."""
+        bound = self.description.pure_epsilon
+        return min(bound, self.epsilon) if self.delta is None and self._keeps_exactly() else bound
+
+    def _keeps_exactly(self) -> bool:
+        """Whether the mechanism keeps a pure epsilon; the bound is rounded up, perhaps past it."""
+        if self.scheme not in {"wor", "poisson"}:
+            return self.description.pure_epsilon <= self.epsilon
+        ratio = 1 + Fraction(self.sample, self.population) * (self.mechanism.gamma - 1)
+        return ratio <= exp_below(self.epsilon)
+
+    def _keeps_what_was_asked(self) -> bool:
+        if self.delta is None:
+            return self.guaranteed_epsilon <= self.epsilon
+        return _certified(self.description, self.epsilon, self.delta)
 
     @property
     def card(self) -> EpsilonCard:
         """Who faces which epsilon."""
-        return EpsilonCard(epsilon=self.guaranteed_epsilon, local_epsilon=ln_above(self.mechanism.gamma))
+        card = card_of(self.description, delta=self.delta, one_time=self.pad is Pad.OTP)
+        return replace(card, epsilon=self.guaranteed_epsilon)
 
     def column(self, attribute: str) -> Column:
         """Return the column of an attribute."""
@@ -187,6 +213,8 @@ class ReleaseSpec:
             "pad": self.pad.value,
             "alignment": self.alignment,
             "deadline": self.deadline,
+            "delta": None if self.delta is None else str(self.delta),
+            "stage": self.stage,
         }
 
     def to_json(self) -> str:
@@ -199,6 +227,7 @@ class ReleaseSpec:
         plain = json.loads(text)
         plain["columns"] = tuple(Column(attribute=a, owner=o, size=s) for a, o, s in plain["columns"])
         plain["epsilon"] = Decimal(plain["epsilon"])
+        plain["delta"] = None if plain.get("delta") is None else Decimal(plain["delta"])
         plain["sampling"] = Sampling(plain["sampling"])
         plain["pad"] = Pad(plain["pad"])
         return cls(**plain)
@@ -222,7 +251,11 @@ class ReleaseRequest:
         partial: go on with what is granted when some attributes are denied.
         sampling: how the curators come to the same sample.
         pad: where the pads come from.
-        sample: rows to sample, or None for the planner's choice.
+        sample: rows to sample (for Poisson on average), or None for the planner's choice.
+        delta: to keep with epsilon; None asks for a pure epsilon.
+        max_local_epsilon: most that ln gamma may be, nats; None for no cap.
+        scheme: name of the sampling scheme.
+        stage: rows after stage one of a two-stage scheme.
     """
 
     release_id: str
@@ -235,6 +268,10 @@ class ReleaseRequest:
     sampling: Sampling
     pad: Pad
     sample: int | None
+    delta: Decimal | None = None
+    max_local_epsilon: Decimal | None = None
+    scheme: str = "wor"
+    stage: int | None = None
 
     def __post_init__(self) -> None:
         if not RELEASE_ID.fullmatch(self.release_id):
@@ -242,6 +279,9 @@ class ReleaseRequest:
         if not self.attributes or len(set(self.attributes)) != len(self.attributes):
             raise InvalidInputError("a request names at least one attribute, and none twice", where="attributes")
         parse_epsilon(self.epsilon)
+        check_modes(self.scheme, self.sampling, self.delta)
+        if self.scheme not in SCHEMES:
+            raise InvalidInputError(f"scheme {self.scheme!r} is not known", remedy=f"Known: {', '.join(SCHEMES)}.")
         if self.sample is not None and self.sample < 1:
             raise InvalidInputError("a sample has at least 1 row", where="sample")
         # It is printed on the terminals of those who decide, who must see what they decide about.
@@ -266,6 +306,10 @@ class ReleaseRequest:
             "sampling": self.sampling.value,
             "pad": self.pad.value,
             "sample": self.sample,
+            "delta": None if self.delta is None else str(self.delta),
+            "max_local_epsilon": None if self.max_local_epsilon is None else str(self.max_local_epsilon),
+            "scheme": self.scheme,
+            "stage": self.stage,
         }
 
     @classmethod
@@ -273,7 +317,8 @@ class ReleaseRequest:
         """Read back what `to_json` wrote."""
         plain = json.loads(text)
         plain["attributes"] = tuple(plain["attributes"])
-        plain["epsilon"] = Decimal(plain["epsilon"])
+        for name in ("epsilon", "delta", "max_local_epsilon"):
+            plain[name] = None if plain.get(name) is None else Decimal(plain[name])
         plain["sampling"] = Sampling(plain["sampling"])
         plain["pad"] = Pad(plain["pad"])
         return cls(**plain)
@@ -292,9 +337,33 @@ def spec_of(
         sample=plan.sample,
         replacement=plan.mechanism.replacement,
         epsilon=request.epsilon,
-        scheme="wor",
+        scheme=request.scheme,
         sampling=request.sampling,
         pad=request.pad,
         alignment=alignment,
         deadline=request.deadline,
+        delta=request.delta,
+        stage=request.stage,
     )
+
+
+@lru_cache(maxsize=256)
+def _certified(release: ReleaseDescription, epsilon: Decimal, delta: Decimal) -> bool:
+    return release.delta(float(epsilon)) <= float(delta)
+
+
+def check_modes(scheme: str, sampling: Sampling, delta: Decimal | None) -> None:
+    """Refuse ways of sampling that do not go together.
+
+    Raises:
+        InvalidInputError: a scheme that draws respondents more than once, with delta (there is no order certificate for
+            it), explicit indices or sampling at the server.
+    """
+    if delta is not None:
+        parse_delta(delta)
+    if scheme in {"wor", "poisson"}:
+        return
+    if delta is not None:
+        raise InvalidInputError(f"a release with delta is certified for wor and poisson, not {scheme}", where="scheme")
+    if sampling is not Sampling.SEED:
+        raise InvalidInputError(f"the scheme {scheme} is drawn from a seed", where="sampling")

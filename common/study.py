@@ -68,6 +68,7 @@ class Study:
         minimum_population: fewest common respondents of a release (rows).
         maximum_cells: most cells of a release.
         budget_epsilon: what one curator may spend, over all researchers and releases (nats).
+        budget_delta: delta of that budget; None holds the budget purely.
         sampling: how curators share a sample if a request does not say: "seed" or "indices".
         pad: how columns are encrypted if a request does not say: "chacha20" or "otp".
         server: the cloud server.
@@ -85,6 +86,7 @@ class Study:
     minimum_population: int
     maximum_cells: int
     budget_epsilon: Decimal
+    budget_delta: Decimal | None
     sampling: str
     pad: str
     server: Party
@@ -173,6 +175,7 @@ def _study(root: Fields, digest: str) -> Study:
             minimum_population=head.integer("minimum_population", 100),
             maximum_cells=head.integer("maximum_cells", 100_000),
             budget_epsilon=budget.number("epsilon"),
+            budget_delta=budget.number("delta") if budget.holds("delta", object) else None,
             sampling=release.text("sampling", "seed"),
             pad=release.text("pad", "chacha20"),
             server=_party(root.table("server")),
@@ -249,6 +252,8 @@ def _check_numbers(study: Study) -> None:
         raise InvalidInputError(
             "the budget's epsilon is not above 0 and at most 1000", remedy="Give it in nats; a few nats are usual."
         )
+    if study.budget_delta is not None and not 0 < study.budget_delta < 1:
+        raise InvalidInputError("the budget's delta is not between 0 and 1", remedy="1e-6 is usual.")
 
 
 def _check_parties(study: Study) -> None:

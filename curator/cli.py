@@ -24,12 +24,13 @@ from common.party_options import (
     state_option,
     study_argument,
 )
-from common.planning import plan_release
-from common.privacy.card import EpsilonCard, upward
-from common.release import ReleaseState
+from common.privacy.card import card_of
+from common.privacy.rounding import upward
+from common.release import Pad, ReleaseState
 from common.study import Study, load_study
 from curator.ledger import Ledger
 from curator.policy import Policy, load_policy
+from curator.release import foreseen_plan
 from curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision, StoredRelease
 
 policy_option = click.option(
@@ -231,7 +232,7 @@ def _policy(path: Path | None, study: Study, name: str) -> Policy:
 
 def _ledger(store: CuratorStore, study: Study, policy: Policy) -> Ledger:
     budget = study.budget_epsilon if policy.budget is None else min(policy.budget, study.budget_epsilon)
-    return Ledger(store.connection, budget)
+    return Ledger(store.connection, budget, study.budget_delta)
 
 
 def _decide(
@@ -280,15 +281,10 @@ def _expected(stored: StoredRelease, study: Study, store: CuratorStore) -> dict[
     if population is None:
         return {"card": [], "note": "The tables are not aligned yet; the card needs the number of common respondents."}
     try:
-        plan = plan_release(
-            population=population,
-            cells=study.domain(stored.request.attributes).cells,
-            epsilon=stored.request.epsilon,
-            sample=stored.request.sample,
-        )
+        plan = foreseen_plan(stored.request, population=population, cells=study.domain(stored.request.attributes).cells)
     except InvalidInputError as error:
         return {"card": [], "note": f"This cannot be planned: {error}"}
-    card = EpsilonCard(epsilon=plan.epsilon, local_epsilon=plan.local_epsilon)
+    card = card_of(plan.description, delta=plan.delta, one_time=stored.request.pad is Pad.OTP)
     return {"card": [list(row) for row in card.rows()], "sample": plan.sample, "root_mse": plan.root_mse()}
 
 

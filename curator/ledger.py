@@ -8,18 +8,27 @@ composition).
 
 import hashlib
 import json
+import sqlite3
+from collections import Counter
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from functools import reduce
+from functools import lru_cache, reduce
 
 from common.database import Database, transaction
 from common.errors import BudgetExceededError, IntegrityError
-from common.privacy.card import upward
+from common.privacy.composition import compose
+from common.privacy.description import ReleaseDescription, description_of
+from common.privacy.rounding import upward
 from common.release import ReleaseSpec
 
 # An epsilon may have more digits than the default context keeps; what does not fit 100 digits is rounded against us.
 _UP = Context(prec=100, rounding=ROUND_CEILING)
 _DOWN = Context(prec=100, rounding=ROUND_FLOOR)
+_ALL = "SELECT entry, epsilon FROM ledger UNION ALL SELECT entry, epsilon FROM reservation"
+_OTHERS = (
+    "SELECT release_id, entry, epsilon FROM ledger WHERE release_id <> ? UNION ALL"
+    " SELECT release_id, entry, epsilon FROM reservation WHERE release_id <> ?"
+)
 _GENESIS = hashlib.sha256(b"veiltab ledger").digest()
 
 
@@ -38,15 +47,18 @@ class Ledger:
 
     Args:
         connection: the curator's database.
-        budget: most that may ever be spent, in nats, pure, by basic composition.
+        budget: most that may ever be spent, in nats.
+        delta: None: pure epsilons are added up. Otherwise releases are composed, and together stay inside (budget,
+            delta).
 
     Raises:
         IntegrityError: the chain is broken.
     """
 
-    def __init__(self, connection: Database, budget: Decimal) -> None:
+    def __init__(self, connection: Database, budget: Decimal, delta: Decimal | None = None) -> None:
         self._connection = connection
         self.budget = budget
+        self.delta = delta
         self.verify()
 
     def verify(self) -> None:
@@ -87,14 +99,13 @@ class Ledger:
 
     @property
     def spent(self) -> Decimal:
-        """Sum of all charges, in nats."""
-        return self._sum("SELECT epsilon FROM ledger")
+        """Epsilon of all charges together, in nats: their sum, or composed at the budget's delta."""
+        return self._total(self._rows("SELECT entry, epsilon FROM ledger"))
 
     @property
     def remaining(self) -> Decimal:
         """What is neither spent nor kept for a release under way, in nats."""
-        kept = self._sum("SELECT epsilon FROM reservation")
-        return _DOWN.subtract(self.budget, _UP.add(self.spent, kept)) or Decimal(0)  # and never -0
+        return _DOWN.subtract(self.budget, self._total(self._rows(_ALL))) or Decimal(0)  # and never -0
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -116,22 +127,40 @@ class Ledger:
         Raises:
             BudgetExceededError: the budget does not hold it; nothing is kept or charged.
         """
-        with transaction(self._connection) as db:
-            if self.is_charged(spec.release_id):
-                return
-            # A crash may part a plan from its reservation, and the next plan may differ.
-            db.execute("DELETE FROM reservation WHERE release_id = ?", [spec.release_id])
-            epsilon = spec.guaranteed_epsilon
-            if epsilon > self.remaining:
-                raise BudgetExceededError(
-                    f"the release needs epsilon {upward(epsilon)}; of the budget of {self.budget}"
-                    f" there is {max(self.remaining, Decimal(0)):.6f} left",
-                    where="privacy budget",
-                    remedy="Ask for a smaller epsilon.",
-                )
-            db.execute(
-                "INSERT INTO reservation VALUES (?, ?, ?)", [spec.release_id, json.dumps(_facts(spec)), str(epsilon)]
+        # Composing takes a while, so it happens outside the transaction, again if the ledger has moved meanwhile.
+        total, seen = Decimal(0), None
+        while True:
+            with transaction(self._connection) as db:
+                if self.is_charged(spec.release_id):
+                    return
+                others = self._rows(_OTHERS, spec.release_id, spec.release_id)
+                if seen == [row["release_id"] for row in others]:
+                    self._check_budget(spec, total)
+                    # A crash may part a plan from its reservation, and the next plan may differ.
+                    db.execute("DELETE FROM reservation WHERE release_id = ?", [spec.release_id])
+                    values = [spec.release_id, json.dumps(_facts(spec)), str(spec.guaranteed_epsilon)]
+                    db.execute("INSERT INTO reservation VALUES (?, ?, ?)", values)
+                    return
+            total, seen = self._total(others, spec), [row["release_id"] for row in others]
+
+    def _check_budget(self, spec: ReleaseSpec, total: Decimal) -> None:
+        if total <= self.budget:
+            return
+        left = f"there is {max(self.remaining, Decimal(0)):.6f} left"
+        if self.delta is None:
+            raise BudgetExceededError(
+                f"the release needs epsilon {upward(spec.guaranteed_epsilon)}; of the budget of {self.budget} {left}",
+                where="privacy budget",
+                remedy="Ask for a smaller epsilon."
+                if spec.delta is None
+                else "The study's budget has no delta, so the release's pure epsilon counts; ask without --delta.",
             )
+        raise BudgetExceededError(
+            f"with the release the total would be epsilon {upward(total)} at delta {self.delta}; of the budget of"
+            f" {self.budget} {left}",
+            where="privacy budget",
+            remedy="Ask for a smaller epsilon.",
+        )
 
     def charge(self, release_id: str) -> None:
         """Turn what is kept for a release into a charge; once only, however often it is asked.
@@ -165,9 +194,24 @@ class Ledger:
     def _exists(self, query: str, release_id: str) -> bool:
         return self._connection.execute(query, [release_id]).fetchone() is not None
 
-    def _sum(self, query: str) -> Decimal:
-        charges = (Decimal(row["epsilon"]) for row in self._connection.execute(query).fetchall())
-        return reduce(_UP.add, charges, Decimal(0))
+    def _rows(self, query: str, *values: str) -> list[sqlite3.Row]:
+        return self._connection.execute(query, values).fetchall()
+
+    def _total(self, rows: list[sqlite3.Row], spec: ReleaseSpec | None = None) -> Decimal:
+        """Return the epsilon of some entries, and of one more release, together."""
+        charges = [Decimal(row["epsilon"]) for row in rows] + ([spec.guaranteed_epsilon] if spec else [])
+        if self.delta is None or not charges:
+            return reduce(_UP.add, charges, Decimal(0))
+        releases = [description_of(json.loads(row["entry"]), "ledger") for row in rows]
+        return composed_epsilon((*releases, *([spec.description] if spec else [])), self.delta)
+
+
+@lru_cache(maxsize=64)
+def composed_epsilon(releases: tuple[ReleaseDescription, ...], delta: Decimal) -> Decimal:
+    """Return the epsilon of releases together at a delta, rounded up."""
+    counted = Counter(releases)
+    ordered = sorted(counted.items(), key=lambda item: repr(item[0]))
+    return Decimal(compose(ordered, float(delta)).epsilon).quantize(Decimal("1e-9"), rounding=ROUND_CEILING)
 
 
 def _chained(head: bytes, number: int, release_id: str, entry: str, epsilon: str) -> bytes:
@@ -177,13 +221,9 @@ def _chained(head: bytes, number: int, release_id: str, entry: str, epsilon: str
 
 def _facts(spec: ReleaseSpec) -> dict[str, object]:
     return {
-        "mechanism": "gamma-diagonal",
-        "relation": "substitution",
-        "scheme": spec.scheme,
-        "population": spec.population,
-        "sample": spec.sample,
-        "cells": spec.cells,
+        **spec.description.as_dict(),
         "replacement": spec.replacement,
+        "delta": None if spec.delta is None else str(spec.delta),
         "researcher": spec.researcher,
         "attributes": [column.attribute for column in spec.columns],
     }

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.coin import SHARE_LENGTH, derive
+from common.drawing import draw_rows
 from common.errors import (
     BudgetExceededError,
     ConflictError,
@@ -247,7 +248,7 @@ class CuratorNode:
         )
         population, digest = self.alignment.result()
         spec = planned_spec(stored.request, columns, self.study, population=population, alignment=digest)
-        self.ledger.reserve(spec)
+        await asyncio.to_thread(self.ledger.reserve, spec)
         self.store.set_spec(spec.release_id, spec)
         return ReleaseState.PLANNED
 
@@ -284,7 +285,10 @@ class CuratorNode:
         seed = await peers.toss(f"release/{spec.release_id}")
         if spec.sampling is Sampling.SEED:
             key = derive(seed, "sampling")
-            rows = await asyncio.to_thread(sample_by_priority, table.tokens(), spec.sample, key)
+            rows = await asyncio.to_thread(draw_rows, spec.description.scheme, table.tokens(), key)
+        elif spec.sampling is Sampling.SERVER:
+            key = derive(seed, "sampling")
+            rows = await asyncio.to_thread(sample_by_priority, table.tokens(), spec.population, key)
         else:
             rows = await self._shared_indices(spec, peers)
         check = hmac.new(derive(seed, "sample check"), digestmod="sha256")

@@ -5,10 +5,12 @@ sample and compare, encrypt, upload. Nothing is charged unless every curator has
 before every curator has charged; no byte leaves before every curator has drawn the same sample.
 """
 
+import hashlib
 from collections.abc import Iterable
 
+from common.drawing import poisson_size
 from common.errors import DeniedError, FailedReleaseError, IntegrityError, InvalidInputError
-from common.planning import plan_release
+from common.planning import Plan, plan_release
 from common.release import Column, ReleaseRequest, ReleaseSpec, ReleaseState, spec_of
 from common.study import Study
 from curator.coordination import Progress, all_have
@@ -78,8 +80,31 @@ def planned_spec(
     cells = 1
     for column in columns:
         cells *= column.size
-    plan = plan_release(population=population, cells=cells, epsilon=request.epsilon, sample=request.sample)
+    plan = foreseen_plan(request, population=population, cells=cells)
     return spec_of(request, columns, plan, study_digest=study.digest, alignment=alignment)
+
+
+def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Plan:
+    """Plan what a request asks for, before or after it is granted.
+
+    A Poisson sample's size is drawn here, from the release id: it is public, and given it the sample is one without
+    replacement.
+    """
+    size = request.sample
+    if request.scheme == "poisson":
+        size = size or plan_release(population=population, cells=cells, epsilon=request.epsilon).sample
+        coin = hashlib.sha256(b"veiltab poisson size" + bytes.fromhex(request.release_id)).digest()
+        size = poisson_size(population, size, coin)
+    return plan_release(
+        population=population,
+        cells=cells,
+        epsilon=request.epsilon,
+        delta=request.delta,
+        max_local_epsilon=request.max_local_epsilon,
+        sample=size,
+        scheme=request.scheme,
+        stage=request.stage,
+    )
 
 
 def check_same_spec(spec: ReleaseSpec, progress: tuple[Progress, ...]) -> None:

@@ -1,5 +1,6 @@
 """Sending encrypted columns to the server, from wherever an earlier attempt stopped."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -70,7 +71,7 @@ class ServerLink:
         if state_from_proto(answer.state) is ReleaseState.UPLOADING:
             for attribute, (path, digest) in columns.items():
                 await self._upload_column(spec, attribute, path, digest, answer.received[attribute])
-        sent(sum(column.byte_length(spec.sample) for column in spec.columns_of(self._name)))
+        sent(sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self._name)))
 
     async def _upload_column(self, spec: ReleaseSpec, attribute: str, path: Path, digest: bytes, offset: int) -> None:
         header = ingest_pb2.UploadHeader(
@@ -80,6 +81,15 @@ class ServerLink:
             answer = await self._stub.UploadColumn(_messages(header, path, offset), timeout=_STREAM_SECONDS)
         except grpc.aio.AioRpcError as error:
             raise error_from_rpc(error, str(self._party)) from None
+        except asyncio.CancelledError:
+            # gRPC cancels a call whose request cannot be read to its end, and says no more.
+            if _is_cancelled():
+                raise
+            raise IntegrityError(
+                "the pad is spent and its ciphertext cannot be read",
+                where=f"attribute {attribute}",
+                remedy="Ask for a new release; a pad is never used again.",
+            ) from None
         if not answer.complete:
             raise IntegrityError("the server does not have the whole column", where=f"attribute {attribute}")
 
@@ -88,5 +98,12 @@ async def _messages(
     header: ingest_pb2.UploadHeader, path: Path, offset: int
 ) -> AsyncIterator[ingest_pb2.UploadColumnRequest]:
     yield ingest_pb2.UploadColumnRequest(header=header)
-    for chunk in file_chunks(path, offset):
+    # Once the server has the whole column the file is deleted; the header alone then finds the column complete.
+    for chunk in file_chunks(path, offset) if path.exists() or not offset else ():
         yield ingest_pb2.UploadColumnRequest(chunk=chunk)
+
+
+def _is_cancelled() -> bool:
+    """Whether this task itself is to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,55 +1,67 @@
-"""`veiltab plan`: what error an epsilon buys."""
+"""`veiltab plan`: what error an epsilon buys, which epsilon an error needs, how many people."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import click
 
 from common.cli import EXIT_CODES, emit, json_option
 from common.errors import InvalidInputError
+from common.planner import Answer, Question, answer
 from common.planning import Plan, paper_bound, paper_sample, plan_release
-from common.privacy.card import EpsilonCard, upward
-from common.privacy.rounding import parse_epsilon
+from common.privacy.card import card_of
+from common.privacy.rounding import parse_delta, parse_epsilon
 
 
-@click.command(epilog=f"Example: veiltab plan --population 45222 --cells 24 --epsilon 1\n{EXIT_CODES}")
-@click.option("--population", required=True, type=click.IntRange(min=1), help="Respondents that all curators share, n.")
+@click.command(
+    epilog="Example: veiltab plan --population 45222 --cells 24 --epsilon 0.5 --delta 1e-6 --plot error.png\n"
+    + EXIT_CODES
+)
+@click.option("--population", type=click.IntRange(min=1), help="Respondents that all curators share, n.")
 @click.option("--cells", required=True, type=click.IntRange(min=2), help="Cells of the joint table, K.")
-@click.option("--epsilon", required=True, help="Pure epsilon against the researcher, in nats.")
+@click.option("--epsilon", help="Epsilon against the researcher, nats; pure unless there is a --delta.")
+@click.option("--delta", help="Plan for (epsilon, delta) by the secret order.")
+@click.option("--error", type=float, help="Root-mean-square error of the joint distribution to aim at.")
 @click.option("--sample", type=click.IntRange(min=1), help="Rows to sample; by default the best.")
+@click.option("--max-local-epsilon", help="Most that a row may face from who knows the sample, ln gamma, nats.")
 @click.option(
     "--sum-of-squares",
     help="Sum of the squared cell probabilities, if public sources tell; by default 1/K, which is the worst.",
 )
+@click.option("--plot", type=click.Path(path_type=Path), help="Draw the error against m and epsilon (.svg or .png).")
 @json_option
 def plan(  # noqa: PLR0913, PLR0917 - one argument an option
-    population: int,
+    population: int | None,
     cells: int,
-    epsilon: str,
+    epsilon: str | None,
+    delta: str | None,
+    error: float | None,
     sample: int | None,
+    max_local_epsilon: str | None,
     sum_of_squares: str | None,
+    plot: Path | None,
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
-    """Say how many rows to sample, how much to perturb, and what error to expect."""
-    squares = _sum_of_squares(sum_of_squares, cells)
-    wanted = parse_epsilon(epsilon)
-    best = plan_release(population=population, cells=cells, epsilon=wanted, sample=sample, sum_of_squares=squares)
-    star = paper_sample(population=population, cells=cells, epsilon=wanted)
-    paper = plan_release(population=population, cells=cells, epsilon=wanted, sample=star)
-    spread = None if squares is None else float(squares)
-    data = {
-        "m": best.sample,
-        "gamma": best.gamma,
-        "epsilon": best.epsilon,
-        "root_mse": best.root_mse(spread),
-        "local_epsilon": best.local_epsilon,
-        "replacement_probability": best.mechanism.replacement / 2**64,
-        "paper": {
-            "m": star,
-            "root_mse": paper.root_mse(spread),
-            "bound": paper_bound(sample=star, cells=cells, gamma=paper.gamma),
-        },
-    }
-    emit(as_json, data, _text(best, paper, spread))
+    """Say how many rows to sample, how much to perturb, and what error to expect.
+
+    Leave --epsilon or --population away and give --error to ask for it.
+    """
+    question = Question(
+        cells=cells,
+        population=population,
+        epsilon=None if epsilon is None else parse_epsilon(epsilon),
+        delta=None if delta is None else parse_delta(delta),
+        error=error,
+        sample=sample,
+        max_local_epsilon=None if max_local_epsilon is None else parse_epsilon(max_local_epsilon),
+        sum_of_squares=_sum_of_squares(sum_of_squares, cells),
+    )
+    found = answer(question)
+    if plot is not None:
+        from deploy.plan_picture import draw  # noqa: PLC0415 - matplotlib is slow to load
+
+        draw(question, found.plan, plot)
+    emit(as_json, _as_dict(question, found), _text(question, found))
 
 
 def _sum_of_squares(text: str | None, cells: int) -> Fraction | None:
@@ -64,16 +76,45 @@ def _sum_of_squares(text: str | None, cells: int) -> Fraction | None:
     return value
 
 
-def _text(best: Plan, paper: Plan, spread: float | None) -> str:
-    rows = "\n".join(f"  {who}: {faces}" for who, faces in _card(best).rows())
-    return (
-        f"Sample m = {best.sample} of n = {best.population} rows; replace a row with probability"
-        f" {best.mechanism.replacement / 2**64:.6f} (gamma = {best.gamma:.4f}, K = {best.mechanism.cells} cells).\n"
-        f"Expected root-mean-square error of the joint distribution: {best.root_mse(spread):.5f}"
-        f" (the paper's m* = {paper.sample}: {paper.root_mse(spread):.5f}).\n"
-        f"Guarantee: epsilon = {upward(best.epsilon)}\n{rows}"
+def _paper(found: Plan, cells: int) -> Plan:
+    """Return the plan at the paper's sample size, which is for a pure epsilon."""
+    star = paper_sample(population=found.population, cells=cells, epsilon=found.epsilon)
+    return plan_release(population=found.population, cells=cells, epsilon=found.epsilon, sample=star)
+
+
+def _as_dict(question: Question, found: Answer) -> dict[str, object]:
+    best, paper = found.plan, _paper(found.plan, question.cells)
+    return {
+        "population": best.population,
+        "m": best.sample,
+        "gamma": best.gamma,
+        "epsilon": best.epsilon if best.delta is not None else best.pure_epsilon,
+        "delta": best.delta,
+        "mode": "pure" if best.delta is None else "order",
+        "pure_epsilon": best.pure_epsilon,
+        "local_epsilon": best.local_epsilon,
+        "root_mse": found.root_mse,
+        "replacement_probability": best.mechanism.replacement / 2**64,
+        "feasible": found.feasible,
+        "advice": found.advice,
+        "paper": {
+            "m": paper.sample,
+            "root_mse": question.root_mse(paper),
+            "bound": paper_bound(sample=paper.sample, cells=question.cells, gamma=paper.gamma),
+        },
+    }
+
+
+def _text(question: Question, found: Answer) -> str:
+    best, paper = found.plan, _paper(found.plan, question.cells)
+    rows = "\n".join(f"  {who}: {faces}" for who, faces in card_of(best.description, delta=best.delta).rows())
+    wanted = f"epsilon {best.epsilon.normalize():f}" + (
+        f", delta {best.delta}" if best.delta is not None else " (pure)"
     )
-
-
-def _card(plan: Plan) -> EpsilonCard:
-    return EpsilonCard(epsilon=plan.epsilon, local_epsilon=plan.local_epsilon)
+    return (
+        f"For {wanted}: sample m = {best.sample} of n = {best.population} rows; replace a row with probability"
+        f" {best.mechanism.replacement / 2**64:.6f} (gamma = {best.gamma:.4f}, K = {best.mechanism.cells} cells).\n"
+        f"Expected root-mean-square error of the joint distribution: {found.root_mse:.5f}"
+        f" (the paper's m* = {paper.sample}, pure: {question.root_mse(paper):.5f}).\n"
+        f"{found.advice}\n{rows}"
+    )

@@ -22,6 +22,7 @@ from common.party_options import (
     state_option,
     study_argument,
 )
+from common.privacy.schemes import SCHEMES
 from common.release import Pad, Sampling
 
 if TYPE_CHECKING:
@@ -104,7 +105,13 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
 @name_option
 @identity_option
 @click.option("--attributes", required=True, help="Attributes to ask for, separated by commas.")
-@click.option("--epsilon", required=True, help="Pure epsilon in nats.")
+@click.option("--epsilon", required=True, help="Epsilon in nats; pure unless there is a --delta.")
+@click.option("--delta", help="Keep (epsilon, delta) by the secret order instead: far more accurate.")
+@click.option("--max-local-epsilon", help="Most that a row may face from who knows the sample, ln gamma, nats.")
+@click.option(
+    "--scheme", type=click.Choice(list(SCHEMES)), default="wor", show_default=True, help="How rows are drawn."
+)
+@click.option("--stage", type=click.IntRange(min=1), help="Rows after stage one of a MUST scheme.")
 @click.option("--purpose", default="", help="Why, for the persons who decide.")
 @click.option("--label", default="", help="Your own name for the release; the same label is the same release.")
 @click.option("--partial", is_flag=True, help="Go on with what is granted when some attributes are denied.")
@@ -133,6 +140,10 @@ def request(  # noqa: PLR0913, PLR0917 - one argument an option
     identity_folder: Path,
     attributes: str,
     epsilon: str,
+    delta: str | None,
+    max_local_epsilon: str | None,
+    scheme: str,
+    stage: int | None,
     purpose: str,
     label: str,
     partial: bool,  # noqa: FBT001 - an option
@@ -149,6 +160,10 @@ def request(  # noqa: PLR0913, PLR0917 - one argument an option
         release = client.request(
             _split(attributes),
             epsilon=epsilon,
+            delta=delta,
+            max_local_epsilon=max_local_epsilon,
+            scheme=scheme,
+            stage=stage,
             purpose=purpose,
             label=label,
             partial=partial,
@@ -307,6 +322,7 @@ def _status_dict(status: "Status") -> dict[str, object]:
                     "gamma": spec.mechanism.gamma,
                     "replacement_probability": spec.replacement / 2**64,
                     "guaranteed_epsilon": spec.guaranteed_epsilon,
+                    "delta": spec.delta,
                     "scheme": spec.scheme,
                     "sampling": spec.sampling.value,
                     "pad": spec.pad.value,

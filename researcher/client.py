@@ -128,19 +128,27 @@ class Client:
         sampling: Sampling | None = None,
         pad: Pad | None = None,
         sample: int | None = None,
+        delta: str | None = None,
+        max_local_epsilon: str | None = None,
+        scheme: str = "wor",
+        stage: int | None = None,
         lifetime_seconds: int = 86_400,
     ) -> "Release":
         """Ask the curators for a release, or continue the unfinished one that asks for the same.
 
         Args:
             attributes: names from the study.
-            epsilon: pure epsilon in nats, as text: "0.5" is exact, 0.5 is not.
+            epsilon: in nats, as text: "0.5" is exact, 0.5 is not. Pure unless there is a delta.
             purpose: for the persons who decide.
             label: your own name for the release; the same label is the same release.
             partial: go on with what is granted when some attributes are denied.
             sampling: how the curators come to the same sample; the study's default if not given.
             pad: where the pads come from; the study's default if not given.
             sample: rows to sample; the planner's choice if not given.
+            delta: to keep with epsilon, as text; far more accurate than a pure epsilon, see the README.
+            max_local_epsilon: most that ln gamma may be, as text.
+            scheme: how rows are sampled: wor, poisson, wr, must.ow, must.wo, must.ww.
+            stage: rows after stage one of a MUST scheme.
             lifetime_seconds: until an unfinished release is abandoned.
 
         Raises:
@@ -156,6 +164,10 @@ class Client:
             pad=pad_to_proto(pad or Pad(self.study.pad)),
             sample=sample or 0,
             label=label,
+            delta=delta or "",
+            max_local_epsilon=max_local_epsilon or "",
+            scheme=scheme,
+            stage=stage or 0,
         )
         answer = self._wait(call(self._stub.StartRelease, message, peer=self._party, within=self._timeout))
         return Release(self, answer.release_id, continued=answer.continued)
@@ -246,7 +258,12 @@ class Release:
             raise FailedReleaseError(status.failure or "there is no result", where=f"release {self.id}")
         domain = self._client.study.domain(status.granted)
         spec = status.spec
-        design = Design(population=spec.population, sample=spec.sample, mechanism=spec.mechanism.marginal(domain.cells))
+        design = Design(
+            population=spec.population,
+            sample=spec.sample,
+            mechanism=spec.mechanism.marginal(domain.cells),
+            scheme=spec.description.scheme,
+        )
         counts = np.frombuffer(data, "<i8").astype(np.int64)
         return Estimate(domain=domain, design=design, counts=counts, confidence=confidence)
 

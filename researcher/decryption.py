@@ -4,6 +4,7 @@ Perturbation commutes with the pads, so what comes off is the gamma-diagonal mec
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,9 @@ from common.symbols import check_symbols, subtract
 from common.tabulation import tabulate
 
 
-def decrypt_column(noisy: Path, column: Column, rows: int, key: bytes | Path, out: Path) -> None:
+def decrypt_column(  # noqa: PLR0913, PLR0917 - what decryption needs
+    noisy: Path, column: Column, rows: int, key: bytes | Path, out: Path, places: "Places | None" = None
+) -> None:
     """Decrypt one perturbed column into a file of symbols.
 
     symbol = perturbed ciphertext - pad mod K_a
@@ -30,6 +33,7 @@ def decrypt_column(noisy: Path, column: Column, rows: int, key: bytes | Path, ou
         rows: sampled rows m.
         key: 32 bytes of a stream cipher, or the file of a one-time pad.
         out: file for the (m,) noisy symbols.
+        places: where the rows stood in the padded column, if the server sampled them.
 
     Raises:
         IntegrityError: a file has another length, or a symbol lies outside the alphabet.
@@ -38,15 +42,43 @@ def decrypt_column(noisy: Path, column: Column, rows: int, key: bytes | Path, ou
     """
     ciphertext = _symbols(noisy, column, rows)
     check_symbols(ciphertext, column.size)
-    plain: Symbols = np.empty(rows, symbol_dtype(column.size))
+    if places is not None:
+        ciphertext = places.put_back(ciphertext)
+    plain: Symbols = np.empty(len(ciphertext), symbol_dtype(column.size))
     if isinstance(key, Path):
-        pad = _symbols(key, column, rows)
+        pad = _symbols(key, column, len(ciphertext))
         check_symbols(pad, column.size)
         subtract(ciphertext, pad, column.size, plain)
     else:
         decrypt(ciphertext, column.size, CipherStream(key), plain)
+    if places is not None:
+        plain = plain[places.where]
     with written_whole(out) as file:
-        file.write(plain.data)
+        file.write(np.ascontiguousarray(plain).data)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the rows that the server sampled stood among all that were uploaded.
+
+    Args:
+        where: (m,) ascending places below `total`.
+        total: uploaded rows.
+    """
+
+    where: NDArray[np.int64]
+    total: int
+
+    def __post_init__(self) -> None:
+        rises = np.all(np.diff(self.where) > 0)
+        if not (len(self.where) and rises and self.where[0] >= 0 and self.where[-1] < self.total):
+            raise IntegrityError("the sampled places are not ascending places of the uploaded rows", where="places")
+
+    def put_back(self, column: Symbols) -> Symbols:
+        """Return a column of `total` symbols with the sampled ones where their pads are."""
+        whole: Symbols = np.zeros(self.total, column.dtype)
+        whole[self.where] = column
+        return whole
 
 
 def count_rows(files: Sequence[Path], columns: Sequence[Column], rows: int) -> NDArray[np.int64]:

@@ -6,15 +6,17 @@ from collections.abc import AsyncIterable
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+
 from common.errors import DeniedError, FailedReleaseError, NotReadyError, UnavailableError, VeiltabError
 from common.files import written_whole
 from common.identity import Identity, Party, Role
-from common.release import Column, Pad, ReleaseRequest, ReleaseSpec, ReleaseState
+from common.release import Column, Pad, ReleaseRequest, ReleaseSpec, ReleaseState, Sampling
 from common.rpc.channel import call, connect
 from common.rpc.chunks import ChunkMessage, received
 from common.study import Study
 from common.wire.release import pad_from_proto, request_to_proto, spec_from_proto, state_from_proto
-from researcher.decryption import count_rows, decrypt_column
+from researcher.decryption import Places, count_rows, decrypt_column
 from researcher.store import ResearcherStore, StoredRelease
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, server_release_pb2, server_release_pb2_grpc
 
@@ -92,14 +94,20 @@ class ResearcherNode:
     async def _advance(self, stored: StoredRelease, parties: "Parties") -> None:
         release_id = stored.request.release_id
         statuses = self.statuses.setdefault(release_id, {})
-        await self._ask_curators(stored, parties, statuses)
+        planned = await self._ask_curators(stored, parties, statuses)
         spec = await self._ask_server(release_id, parties, statuses)
+        for name, other in planned.items():
+            if other.digest() != spec.digest():
+                raise FailedReleaseError(
+                    "the server published another release than was planned", where=f"curator {name}"
+                )
         self.store.set_spec(release_id, spec)
         began = time.monotonic()
         for column in spec.columns:
             await parties.fetch_column(spec, column, self.store.noisy_column(release_id, column.attribute))
+        places = await parties.fetch_places(spec) if spec.sampling is Sampling.SERVER else None
         fetched = time.monotonic()
-        granted, key_bytes = await self._decrypt(spec, parties)
+        granted, key_bytes = await self._decrypt(spec, parties, places)
         histogram = await asyncio.to_thread(
             count_rows, [self.store.rows(release_id, c.attribute) for c in granted], granted, spec.sample
         )
@@ -120,9 +128,14 @@ class ResearcherNode:
 
     async def _ask_curators(
         self, stored: StoredRelease, parties: "Parties", statuses: dict[str, tuple[ReleaseState, str]]
-    ) -> None:
-        """Make sure every curator has the request; record how far each is; raise if one ended it."""
+    ) -> dict[str, ReleaseSpec]:
+        """Make sure every curator has the request; record how far each is; raise if one ended it.
+
+        Returns:
+            What each curator planned, as far as they have.
+        """
         states = []
+        planned = {}
         unreachable: VeiltabError | None = None
         for name in parties.curators:
             statuses.setdefault(f"curator {name}", (ReleaseState.REQUESTED, "has not answered yet"))
@@ -135,6 +148,8 @@ class ResearcherNode:
             state = state_from_proto(answer.state)
             statuses[f"curator {name}"] = (state, answer.waiting_for)
             self._record(stored, name, answer)
+            if answer.HasField("spec"):
+                planned[name] = spec_from_proto(answer.spec)
             if state is ReleaseState.DENIED:
                 raise DeniedError(answer.failure)
             if state.unsuccessful and stored.spec is None:
@@ -143,6 +158,7 @@ class ResearcherNode:
         if unreachable:
             raise unreachable
         self.store.set_state(stored.request.release_id, min(*states, ReleaseState.UPLOADING, key=_position))
+        return planned
 
     def _record(self, stored: StoredRelease, curator: str, answer: curator_pb2.GetRequestResponse) -> None:
         self.store.set_measure(
@@ -174,7 +190,9 @@ class ResearcherNode:
         self.store.set_measure(release_id, {f"{who}: perturbing": answer.perturbation_seconds}, {})
         return spec_from_proto(answer.spec)
 
-    async def _decrypt(self, spec: ReleaseSpec, parties: "Parties") -> tuple[list[Column], dict[str, int]]:
+    async def _decrypt(
+        self, spec: ReleaseSpec, parties: "Parties", places: Places | None
+    ) -> tuple[list[Column], dict[str, int]]:
         """Decrypt every column whose key is given; return those columns, and the bytes of keys by link."""
         granted, key_bytes = [], dict[str, int]()
         denied: DeniedError | None = None
@@ -189,7 +207,7 @@ class ResearcherNode:
             key_bytes[link] = key_bytes.get(link, 0) + length
             noisy = self.store.noisy_column(spec.release_id, column.attribute)
             rows = self.store.rows(spec.release_id, column.attribute)
-            await asyncio.to_thread(decrypt_column, noisy, column, spec.sample, key, rows)
+            await asyncio.to_thread(decrypt_column, noisy, column, spec.sample, key, rows, places)
             granted.append(column)
         if not granted:
             raise denied or DeniedError("no curator gave a key", where=f"release {spec.release_id}")
@@ -246,6 +264,14 @@ class Parties:
             async for data in received(responses, offset=0, peer=str(self._server), total=total):
                 file.write(data)
 
+    async def fetch_places(self, spec: ReleaseSpec) -> Places:
+        """Fetch the places that the server sampled."""
+        request = server_release_pb2.FetchPlacesRequest(release_id=spec.release_id)
+        responses = self._release_stub.FetchPlaces(request, timeout=_STREAM_SECONDS)
+        pieces = received(responses, offset=0, peer=str(self._server), total=8 * spec.sample)
+        data = b"".join([piece async for piece in pieces])
+        return Places(np.frombuffer(data, "<i8").astype(np.int64), spec.population)
+
     async def fetch_key(self, spec: ReleaseSpec, column: Column, pad_path: Path) -> bytes | Path:
         """Fetch the key of a column: 32 bytes, or a one-time pad into a file.
 
@@ -259,7 +285,7 @@ class Parties:
             return b"".join(
                 [data async for data in received(_of_kind(responses, spec.pad), offset=0, peer=peer, total=32)]
             )
-        total = column.byte_length(spec.sample)
+        total = column.byte_length(spec.uploaded_rows)
         with written_whole(pad_path) as file:
             async for data in received(_of_kind(responses, spec.pad), offset=0, peer=peer, total=total):
                 file.write(data)

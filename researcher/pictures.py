@@ -226,9 +226,17 @@ def _inline(svg: str, prefix: str) -> str:
     """Return an <svg> element that can stand beside others in a page: no prologue, no metadata, ids of its own."""
     svg = svg[svg.index("<svg") :].rstrip()
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    return re.sub(r"<[^>]*>", lambda tag: _own_ids(tag.group(), prefix), svg)
+    numbers: dict[str, int] = {}
+    return re.sub(r"<[^>]*>", lambda tag: _own_ids(tag.group(), prefix, numbers), svg)
 
 
-def _own_ids(tag: str, prefix: str) -> str:
-    """Return a tag whose ids and references carry the prefix; names of categories stand between tags."""
-    return re.sub(r'(\bid="|\bhref="#|url\(#)', rf"\g<1>{prefix}-", tag)
+def _own_ids(tag: str, prefix: str, numbers: dict[str, int]) -> str:
+    """Return a tag whose ids and references are the prefix and a number, in order of appearance.
+
+    Some of matplotlib's own ids depend on addresses in memory. Names of categories stand between tags.
+    """
+    return re.sub(
+        r'(\bid="|\bhref="#|url\(#)([^")]+)',
+        lambda found: f"{found.group(1)}{prefix}-{numbers.setdefault(found.group(2), len(numbers))}",
+        tag,
+    )

@@ -6,15 +6,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import FailedReleaseError
-from common.release import Pad, Sampling
+from common.release import Pad, ReleaseSpec, Sampling
 from common.study import Study
 from researcher.client import Status
 from researcher.estimation import Estimate
 from researcher.report import ReportInput, render
 
 _SAMPLING = {
-    Sampling.SEED: "without replacement, from a seed that the curators tossed",
-    Sampling.INDICES: "without replacement, from row indices that one curator drew and shared",
+    Sampling.SEED: "from a seed that the curators tossed",
+    Sampling.INDICES: "from row indices that one curator drew and shared",
+    Sampling.SERVER: "by the server, of rows in an order that only the curators know",
+}
+_SCHEMES = {
+    "wor": "without replacement",
+    "poisson": "Poisson",
+    "wr": "with replacement",
+    "must.ow": "MUST.OW (two stages)",
+    "must.wo": "MUST.WO (two stages)",
+    "must.ww": "MUST.WW (two stages)",
 }
 _PAD = {Pad.CHACHA20: "ChaCha20, one key an attribute", Pad.OTP: "one-time pad"}
 
@@ -34,11 +43,17 @@ def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray
             release_id=status.release_id,
             estimate=estimate,
             owners=tuple((name, study.owner_of(name)) for name in estimate.domain.names),
-            epsilon=str(spec.guaranteed_epsilon),
-            scheme=_SAMPLING[spec.sampling],
+            epsilon=_epsilon(spec),
+            scheme=f"{_SCHEMES[spec.scheme]}, {_SAMPLING[spec.sampling]}",
             pad=_PAD[spec.pad],
             dates=(("report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),),
             card=spec.card.rows(),
             truth=truth,
         )
     )
+
+
+def _epsilon(spec: ReleaseSpec) -> str:
+    if spec.delta is None:
+        return f"{spec.guaranteed_epsilon.normalize():f} (pure)"
+    return f"{spec.epsilon.normalize():f} at delta {spec.delta}"

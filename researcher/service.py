@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from common.errors import InvalidInputError, NotReadyError
-from common.privacy.rounding import parse_epsilon
+from common.privacy.rounding import parse_delta, parse_epsilon
 from common.release import ReleaseRequest, ReleaseState
 from common.rpc.authorisation import Context
 from common.rpc.chunks import file_chunks
@@ -43,6 +43,12 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
             sampling=sampling_from_proto(request.sampling),
             pad=pad_from_proto(request.pad),
             sample=request.sample or None,
+            delta=parse_delta(request.delta) if request.delta else None,
+            max_local_epsilon=parse_epsilon(cap, what="max_local_epsilon")
+            if (cap := request.max_local_epsilon)
+            else None,
+            scheme=request.scheme or "wor",
+            stage=request.stage or None,
         )
         stored, continued = self._node.start(wanted, request.label, now)
         return researcher_pb2.StartReleaseResponse(release_id=stored.request.release_id, continued=continued)

@@ -11,7 +11,7 @@ It is a diagonal plus terms of low rank, so variances and contrasts cost O(K); t
 asked for.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from common.errors import InvalidInputError
 from common.mechanism import GammaDiagonal
+from common.privacy.schemes import Scheme, WithoutReplacement
 
 MATRIX_LIMIT = 4096
 """Largest number of cells, or of contrasts, whose covariance matrix is built (128 MiB)."""
@@ -41,20 +42,24 @@ class CovarianceTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """What is public about a release: n respondents, m of them sampled without replacement, and the mechanism.
+    """What is public about a release: n respondents, m rows sampled of them, and the mechanism.
+
+    Copies of one respondent are perturbed independently, so they are correlated through the sampling alone.
 
     Args:
         population: n, rows that all curators share.
-        sample: m, rows drawn, 1 <= m <= n.
+        sample: m, rows drawn.
         mechanism: the gamma-diagonal mechanism over the cells of the release.
+        scheme: how they were drawn; None is without replacement, 1 <= m <= n.
     """
 
     population: int
     sample: int
     mechanism: GammaDiagonal
+    scheme: Scheme | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= self.sample <= self.population:
+        if self.scheme is None and not 1 <= self.sample <= self.population:
             raise InvalidInputError(f"a sample has 1 to n = {self.population} rows, not {self.sample}")
         if self.mechanism.retention <= 0:
             raise InvalidInputError(
@@ -71,8 +76,8 @@ class Design:
         """
         n, m, rho = self.population, self.sample, self.mechanism.retention
         uniform = (1 - rho) / self.mechanism.cells
-        # m = n leaves no sampling error; it is also the only design with n = 1, where (n-m)/(n-1) is 0/0.
-        sampling = Fraction(n - m, (n - 1) * m) if m < n else Fraction(0)
+        scheme = self.scheme or WithoutReplacement(population=n, sample=m)
+        sampling = scheme.variance_factor
         return CovarianceTerms(
             constant=uniform / (m * rho**2),
             linear=(1 - rho) / (m * rho) + sampling,
@@ -83,7 +88,7 @@ class Design:
 
     def marginal(self, cells: int) -> "Design":
         """Return the design of the same rows seen through a subset of the attributes, of `cells` cells."""
-        return Design(population=self.population, sample=self.sample, mechanism=self.mechanism.marginal(cells))
+        return replace(self, mechanism=self.mechanism.marginal(cells))
 
 
 def variances(fractions: NDArray[np.float64], design: Design) -> NDArray[np.float64]:

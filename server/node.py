@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from common.errors import DeniedError, IntegrityError, InvalidInputError, VeiltabError
-from common.release import Column, ReleaseSpec, ReleaseState
+from common.errors import DeniedError, IntegrityError, InvalidInputError, NotFoundError, VeiltabError
+from common.release import Column, ReleaseSpec, ReleaseState, Sampling
 from common.study import Study
-from server.perturbation import check_column, perturb_release
+from server.perturbation import PLACES, check_column, perturb_release
 from server.session import Session
 from server.store import ServerStore
 from server.upload import ColumnUpload, received_bytes
@@ -65,7 +65,7 @@ class ServerNode:
         columns = spec.columns_of(curator)
         if session.state is ReleaseState.UPLOADING:
             return session, {c.attribute: received_bytes(folder / c.attribute) for c in columns}
-        return session, {c.attribute: c.byte_length(spec.sample) for c in columns}
+        return session, {c.attribute: c.byte_length(spec.uploaded_rows) for c in columns}
 
     def _check_spec(self, spec: ReleaseSpec, curator: str) -> None:
         if spec.study_digest != self._study.digest:
@@ -106,7 +106,7 @@ class ServerNode:
             if session.spec.digest() != spec_digest:
                 raise InvalidInputError("the column belongs to another spec", where=f"release {release_id}")
             column = session.column_of(attribute, curator)
-            length = column.byte_length(session.spec.sample)
+            length = column.byte_length(session.spec.uploaded_rows)
             if attribute in session.complete:
                 return await self._check_again(session, column, column_digest)
             session.check_open()
@@ -124,7 +124,7 @@ class ServerNode:
     async def _check_again(self, session: Session, column: Column, digest: bytes) -> tuple[int, bool]:
         """Answer an upload of a column that is complete: the same bytes are fine, others are refused."""
         self._store.check_column_digest(session.spec.release_id, column.attribute, digest)
-        return column.byte_length(session.spec.sample), True
+        return column.byte_length(session.spec.uploaded_rows), True
 
     async def _complete(self, session: Session, attribute: str, digest: bytes) -> None:
         release_id = session.spec.release_id
@@ -167,3 +167,11 @@ class ServerNode:
         session.check_readable(researcher)
         column = session.spec.column(attribute)
         return self._store.published_folder(release_id) / attribute, column.byte_length(session.spec.sample)
+
+    def sampled_places(self, release_id: str, researcher: str) -> Path:
+        """Return the file of the places that the server sampled, for the researcher whose release it is."""
+        session = self._store.session(release_id)
+        session.check_readable(researcher)
+        if session.spec.sampling is not Sampling.SERVER:
+            raise NotFoundError("the server did not sample this release", where=f"release {release_id}")
+        return self._store.published_folder(release_id) / PLACES

@@ -7,17 +7,23 @@ only then is the ciphertext deleted. A run that is cut short is begun anew under
 import os
 import shutil
 import time
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.domain import Symbols, symbol_dtype
 from common.errors import IntegrityError
-from common.files import sync_folder
+from common.files import sync_folder, written_whole
 from common.mechanism import perturb_chunk
 from common.randomness import CipherStream
-from common.release import ReleaseSpec
+from common.release import ReleaseSpec, Sampling
+from common.sampling import sample_indices
 from common.symbols import check_symbols, chunks
 from server.store import ServerStore
+
+PLACES = ".places"
+"""File of the sampled places beside the published columns; no attribute has such a name."""
 
 
 def perturb_release(store: ServerStore, spec: ReleaseSpec) -> None:
@@ -48,10 +54,12 @@ def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[s
     sources = [_column(store, spec, column.attribute) for column in spec.columns]
     sizes = [column.size for column in spec.columns]
     stream = CipherStream(os.urandom(32))
+    places = _sampled_places(spec, Path(working)) if spec.sampling is Sampling.SERVER else None
     files = [open(os.path.join(working, column.attribute), "xb") for column in spec.columns]  # noqa: PTH118, PTH123, SIM115
     try:
         for number, rows in enumerate(chunks(spec.sample)):
-            inputs = [source[rows] for source in sources]
+            taken = rows if places is None else places[rows]
+            inputs = [source[taken] for source in sources]
             outputs = [np.empty_like(part) for part in inputs]
             perturb_chunk(inputs, sizes, spec.mechanism, stream, outputs, chunk=number)
             for file, part in zip(files, outputs, strict=True):
@@ -64,10 +72,21 @@ def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[s
             file.close()
 
 
+def _sampled_places(spec: ReleaseSpec, working: Path) -> NDArray[np.int64]:
+    """Draw the sample of a release that the curators left to the server; its places go to the researcher with it.
+
+    The rows stand in an order that the curators alone know, so the places tell nothing of who was drawn.
+    """
+    places = np.sort(sample_indices(spec.population, spec.sample, os.urandom(32)))
+    with written_whole(working / PLACES) as file:
+        file.write(places.astype("<i8").data)
+    return places
+
+
 def _column(store: ServerStore, spec: ReleaseSpec, attribute: str) -> Symbols:
     column = spec.column(attribute)
     path = store.ciphertext_folder(spec.release_id) / attribute
-    if path.stat().st_size != column.byte_length(spec.sample):
+    if path.stat().st_size != column.byte_length(spec.uploaded_rows):
         raise IntegrityError("a complete column has another length than its release", where=f"attribute {attribute}")
     return np.memmap(path, dtype=symbol_dtype(column.size), mode="r")
 
@@ -79,5 +98,5 @@ def check_column(store: ServerStore, spec: ReleaseSpec, attribute: str) -> None:
         IntegrityError: says how many symbols are outside, never which.
     """
     source = _column(store, spec, attribute)
-    for rows in chunks(spec.sample):
+    for rows in chunks(spec.uploaded_rows):
         check_symbols(source[rows], spec.column(attribute).size)

@@ -77,3 +77,14 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
         for chunk in file_chunks(path, request.offset):
             yield server_release_pb2.FetchColumnResponse(total=total, chunk=chunk)
             await asyncio.sleep(0)
+
+    async def FetchPlaces(
+        self, request: server_release_pb2.FetchPlacesRequest, context: Context
+    ) -> AsyncIterator[server_release_pb2.FetchPlacesResponse]:
+        path = self._node.sampled_places(request.release_id, caller(context).name)
+        total = path.stat().st_size
+        if request.offset == total:
+            yield server_release_pb2.FetchPlacesResponse(total=total)
+        for chunk in file_chunks(path, request.offset):
+            yield server_release_pb2.FetchPlacesResponse(total=total, chunk=chunk)
+            await asyncio.sleep(0)

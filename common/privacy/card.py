@@ -2,6 +2,12 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
+
+from common.privacy.description import ReleaseDescription
+from common.privacy.rounding import upward
+from common.privacy.schemes import Poisson, WithoutReplacement
+from common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE, OrderCertificate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -10,26 +16,66 @@ class EpsilonCard:
 
     Args:
         epsilon: pure epsilon against the researcher, nats, an upper bound.
+        order: (epsilon, delta) against the researcher from the secret order, upper bounds; None where there is no
+            certificate for the scheme. It holds beside the pure one.
         local_epsilon: ln gamma against who knows the sample and its order, nats per row, an upper bound.
+        one_time: whether the pads are one-time pads.
     """
 
     epsilon: Decimal
+    order: tuple[Decimal, Decimal] | None
     local_epsilon: Decimal
+    one_time: bool = False
 
     def rows(self) -> tuple[tuple[str, str], ...]:
         """Return (adversary, what it faces), one row an adversary."""
+        both = ""
+        if self.order is not None:
+            both = f", and (epsilon, delta) = ({upward(self.order[0])}, {self.order[1]:.3g}) (both hold)"
         return (
-            ("researcher", f"epsilon = {upward(self.epsilon)} (pure, tight: the sample is secret)"),
+            ("researcher", f"epsilon = {upward(self.epsilon)} (pure){both}"),
             (
                 "researcher with a curator",
                 f"epsilon = {upward(self.local_epsilon)} per row (it knows the sample: the noise alone protects)",
             ),
-            ("server alone", "nothing: the ciphertext does not depend on the data"),
+            (
+                "server alone",
+                "nothing: the ciphertext does not depend on the data"
+                if self.one_time
+                else "nothing, as far as ChaCha20 cannot be told from random: the ciphertext is pseudorandom",
+            ),
             ("server with the researcher", "no protection: together they hold the raw sample"),
             ("a curator, about another's columns", "nothing beyond which respondents they share"),
         )
 
 
-def upward(value: Decimal) -> str:
-    """Write an upper bound with six decimals, rounded up."""
-    return f"{value.quantize(Decimal('1e-6'), rounding='ROUND_CEILING'):f}"
+def advised_delta(population: int) -> Decimal:
+    """Return min(1e-6, n^-1.1), to two digits downward: small beside the chance of naming one respondent."""
+    return min(Decimal("1e-6"), Decimal(f"{population**-1.1 * 0.95:.1e}"))
+
+
+@lru_cache(maxsize=256)
+def card_of(release: ReleaseDescription, *, delta: Decimal | None = None, one_time: bool = False) -> EpsilonCard:
+    """Return the card of a release.
+
+    Args:
+        release: what runs.
+        delta: for the guarantee of the secret order; by default the advised one.
+        one_time: whether the pads are one-time pads.
+    """
+    scheme = release.scheme
+    order = None
+    if (
+        release.gamma > 1
+        and isinstance(scheme, WithoutReplacement | Poisson)
+        and scheme.sample <= MAX_SAMPLE
+        and release.cells <= MAX_CELLS
+    ):
+        at = delta or advised_delta(scheme.population)
+        certificate = OrderCertificate(
+            population=scheme.population, sample=scheme.sample, cells=release.cells, gamma=release.gamma
+        )
+        order = (Decimal(certificate.epsilon(float(at))), at)
+    return EpsilonCard(
+        epsilon=release.pure_epsilon, order=order, local_epsilon=release.local_epsilon, one_time=one_time
+    )

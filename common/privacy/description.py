@@ -13,9 +13,9 @@ from typing import Any
 
 from common.errors import InvalidInputError
 from common.mechanism import GammaDiagonal
-from common.privacy.amplification import amplify, pure_epsilon
+from common.privacy.amplification import amplify, gamma_for_pure_epsilon, pure_epsilon
 from common.privacy.profiles import GammaDiagonal as GammaDiagonalProfile
-from common.privacy.rounding import ln_above
+from common.privacy.rounding import exp_below, ln_above, ln_below
 from common.privacy.schemes import MustOW, MustWW, Poisson, Relation, Scheme, WithoutReplacement, scheme_of
 from common.privacy.shuffle import OrderCertificate
 
@@ -27,7 +27,7 @@ class ReleaseDescription:
     Args:
         scheme: how rows were sampled.
         cells: K.
-        gamma: that of the mechanism that ran, exact, above 1.
+        gamma: that of the mechanism that ran, exact, at least 1.
     """
 
     scheme: Scheme
@@ -37,8 +37,8 @@ class ReleaseDescription:
     def __post_init__(self) -> None:
         if self.cells < 2:
             raise InvalidInputError("there must be at least 2 cells", where="cells")
-        if self.gamma <= 1:
-            raise InvalidInputError("gamma must be above 1", where="gamma")
+        if self.gamma < 1:
+            raise InvalidInputError("gamma must be at least 1", where="gamma")
 
     @property
     def local_epsilon(self) -> Decimal:
@@ -137,3 +137,28 @@ def _fraction(value: object, where: str) -> Fraction:
         return Fraction(str(value))
     except (ValueError, ZeroDivisionError):
         raise InvalidInputError("gamma must be a number above 1", where=where) from None
+
+
+def gamma_for(scheme: Scheme, epsilon: Decimal) -> Fraction:
+    """Return the largest gamma that keeps a release under a scheme inside a pure epsilon, rounded down.
+
+    The inverse of `ReleaseDescription.pure_epsilon`.
+
+    Raises:
+        InvalidInputError: sizes that the scheme forbids.
+    """
+    n, m = scheme.population, scheme.sample
+    if isinstance(scheme, WithoutReplacement | Poisson):
+        return gamma_for_pure_epsilon(epsilon, population=n, sample=m)
+    if isinstance(scheme, MustOW):
+        b = scheme.stage
+        excess = b * (exp_below(ln_below(1 + (exp_below(epsilon) - 1) * Fraction(n, b)) / m) - 1)
+    elif isinstance(scheme, MustWW):
+        b = scheme.stage
+        excess = b * (exp_below(ln_below(1 + n * (exp_below(epsilon / b) - 1)) / m) - 1)
+    else:
+        excess = n * (exp_below(epsilon / m) - 1)
+    # The bound that is claimed is rounded up to 1e-12 a step; stay below it.
+    while ReleaseDescription(scheme=scheme, cells=2, gamma=1 + excess).pure_epsilon > epsilon:
+        excess *= 1 - Fraction(1, 10**6)
+    return 1 + excess

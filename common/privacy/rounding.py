@@ -48,6 +48,11 @@ def parse_delta(value: str | Decimal) -> Decimal:
     return delta
 
 
+def upward(value: Decimal) -> str:
+    """Write an upper bound with six decimals, rounded up."""
+    return f"{value.quantize(Decimal('1e-6'), rounding=ROUND_CEILING):f}"
+
+
 def exp_below(x: Decimal) -> Fraction:
     """Return a rational number at most e^x and within a relative 1e-58 of it."""
     return Fraction(_DOWN.next_minus(_DOWN.exp(x)))
@@ -59,6 +64,11 @@ def ln_above(x: Fraction) -> Decimal:
         raise InvalidInputError("a worst-case ratio is at least 1")
     ratio = _UP.divide(Decimal(x.numerator), Decimal(x.denominator))
     return _UP.next_plus(_UP.ln(ratio)).quantize(_REPORTED, rounding=ROUND_CEILING) if x > 1 else Decimal(0)
+
+
+def ln_below(x: Fraction) -> Decimal:
+    """Return a decimal at most ln x and within 1e-57 of it, for x above 1."""
+    return _DOWN.next_minus(_DOWN.ln(_DOWN.divide(Decimal(x.numerator), Decimal(x.denominator))))
 
 
 def sqrt_of(x: Fraction) -> Decimal:

@@ -6,6 +6,7 @@ that sampling buys depends (Balle, Barthe, Gaboardi 2018; MUST, Theorem 5).
 
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 from math import expm1, log1p
 from typing import ClassVar
 
@@ -60,10 +61,10 @@ class Scheme:
         return np.array([1 - self.eta, self.eta])
 
     @property
-    def variance_factor(self) -> float:
+    def variance_factor(self) -> Fraction:
         """Return v with Cov(sampled fractions) = v (diag(T) - T T')."""
         n, m = self.population, self.sample
-        return (n - m) / ((n - 1) * m) if n > 1 else 0.0
+        return Fraction(n - m, (n - 1) * m) if n > 1 else Fraction(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +101,9 @@ class WithReplacement(Scheme):
         return _binomial(self.sample, 1 / self.population)
 
     @property
-    def variance_factor(self) -> float:
+    def variance_factor(self) -> Fraction:
         """1/m."""
-        return 1 / self.sample
+        return Fraction(1, self.sample)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,10 +150,10 @@ class MustOW(_TwoStage):
         return law
 
     @property
-    def variance_factor(self) -> float:
+    def variance_factor(self) -> Fraction:
         """Return f + (1-f)/m with f = (n-b)/((n-1) b)."""
         n, b = self.population, self.stage
-        first = (n - b) / ((n - 1) * b) if n > 1 else 0.0
+        first = Fraction(n - b, (n - 1) * b) if n > 1 else Fraction(0)
         return first + (1 - first) / self.sample
 
 
@@ -180,9 +181,9 @@ class MustWO(_TwoStage):
         return _binomial(self.sample, 1 / self.population)
 
     @property
-    def variance_factor(self) -> float:
+    def variance_factor(self) -> Fraction:
         """1/m."""
-        return 1 / self.sample
+        return Fraction(1, self.sample)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,9 +209,9 @@ class MustWW(_TwoStage):
         return total
 
     @property
-    def variance_factor(self) -> float:
+    def variance_factor(self) -> Fraction:
         """1/b + (1 - 1/b)/m."""
-        return 1 / self.stage + (1 - 1 / self.stage) / self.sample
+        return Fraction(1, self.stage) + Fraction(self.stage - 1, self.stage * self.sample)
 
 
 def _at_least_once(draws: int, probability: float) -> float:

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import TypeVar
 
 from common.errors import InvalidInputError
-from common.privacy.rounding import parse_epsilon
+from common.privacy.rounding import parse_delta, parse_epsilon
 from common.release import Column, Pad, ReleaseRequest, ReleaseSpec, ReleaseState, Sampling
 from veiltab.v1 import curator_pb2, release_pb2
 
@@ -74,6 +74,8 @@ def spec_to_proto(spec: ReleaseSpec) -> release_pb2.ReleaseSpec:
         pad=pad_to_proto(spec.pad),
         alignment=spec.alignment,
         deadline=spec.deadline,
+        delta="" if spec.delta is None else str(spec.delta),
+        stage=spec.stage or 0,
     )
 
 
@@ -95,6 +97,8 @@ def spec_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
         pad=pad_from_proto(message.pad),
         alignment=message.alignment,
         deadline=message.deadline,
+        delta=parse_delta(message.delta) if message.delta else None,
+        stage=message.stage or None,
     )
 
 
@@ -111,6 +115,10 @@ def request_to_proto(request: ReleaseRequest, study_digest: str) -> curator_pb2.
         sampling=sampling_to_proto(request.sampling),
         pad=pad_to_proto(request.pad),
         sample=request.sample or 0,
+        delta="" if request.delta is None else str(request.delta),
+        max_local_epsilon="" if request.max_local_epsilon is None else str(request.max_local_epsilon),
+        scheme=request.scheme,
+        stage=request.stage or 0,
     )
 
 
@@ -127,4 +135,8 @@ def request_from_proto(message: curator_pb2.SubmitRequestRequest, researcher: st
         sampling=sampling_from_proto(message.sampling),
         pad=pad_from_proto(message.pad),
         sample=message.sample or None,
+        delta=parse_delta(message.delta) if message.delta else None,
+        max_local_epsilon=parse_epsilon(message.max_local_epsilon) if message.max_local_epsilon else None,
+        scheme=message.scheme or "wor",
+        stage=message.stage or None,
     )

@@ -10,7 +10,7 @@ import click
 
 from common.cli import EXIT_CODES, emit, json_option, note
 from common.errors import InvalidInputError
-from common.privacy.rounding import parse_epsilon
+from common.privacy.rounding import parse_delta, parse_epsilon
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 @click.command(epilog=f"Example: veiltab demo --curators 3 --pad otp --epsilon 0.5\n{EXIT_CODES}")
 @click.option("--curators", type=click.IntRange(2, 3), default=2, show_default=True, help="How many split the table.")
-@click.option("--epsilon", default="1", show_default=True, help="Pure epsilon of the release, in nats.")
+@click.option("--epsilon", default="1", show_default=True, help="Epsilon of the release, nats; pure without a --delta.")
+@click.option("--delta", help="Keep (epsilon, delta) by the secret order instead: far more accurate.")
 @click.option("--pad", type=click.Choice(["chacha20", "otp"]), default="chacha20", show_default=True)
-@click.option("--sampling", type=click.Choice(["seed", "indices"]), default="seed", show_default=True)
+@click.option("--sampling", type=click.Choice(["seed", "indices", "server"]), default="seed", show_default=True)
 @click.option(
     "--grant",
     type=click.Choice(["full", "partial"]),
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 def demo(  # noqa: PLR0913, PLR0917 - one argument an option
     curators: int,
     epsilon: str,
+    delta: str | None,
     pad: str,
     sampling: str,
     grant: str,
@@ -64,6 +66,7 @@ def demo(  # noqa: PLR0913, PLR0917 - one argument an option
         out=out or Path(f"veiltab-demo-{datetime.now(UTC):%Y%m%d-%H%M%S}"),
         curators=curators,
         epsilon=parse_epsilon(epsilon),
+        delta=None if delta is None else parse_delta(delta),
         pad=pad,
         sampling=sampling,
         tables=(*tables, *more_tables),
@@ -102,7 +105,9 @@ def _outcome_dict(outcome: "Outcome") -> dict[str, object]:
             "cells": spec.cells,
             "gamma": spec.mechanism.gamma,
             "replacement_probability": spec.replacement / 2**64,
-            "epsilon": spec.guaranteed_epsilon,
+            "epsilon": spec.guaranteed_epsilon if spec.delta is None else spec.epsilon,
+            "delta": spec.delta,
+            "pure_epsilon": spec.guaranteed_epsilon,
             "scheme": spec.scheme,
             "sampling": spec.sampling.value,
             "pad": spec.pad.value,

@@ -35,9 +35,10 @@ class DemoOptions:
     Args:
         out: folder for everything it makes; it must not exist or be empty.
         curators: 2 or 3, for the Adult table.
-        epsilon: pure epsilon of the release, nats.
+        epsilon: epsilon of the release, nats; pure unless there is a delta.
+        delta: delta of the release.
         pad: "chacha20" or "otp".
-        sampling: "seed" or "indices".
+        sampling: "seed", "indices" or "server".
         tables: one's own CSV files instead of Adult, one a curator.
         partial: also run a release for a second researcher whom only the first curator grants anything.
     """
@@ -45,6 +46,7 @@ class DemoOptions:
     out: Path
     curators: int = 2
     epsilon: Decimal = Decimal(1)
+    delta: Decimal | None = None
     pad: str = "chacha20"
     sampling: str = "seed"
     tables: tuple[Path, ...] = ()
@@ -159,14 +161,19 @@ def _prepare(options: DemoOptions, say: Callable[[str], None]) -> tuple[LocalStu
         raise InvalidInputError("this folder is not empty", where=str(options.out), remedy="Name another one.")
     (options.out / "tables").mkdir(parents=True)
     budget = max(Decimal(4), 2 * options.epsilon)
+    budget_delta = None if options.delta is None else min(2 * options.delta, Decimal("0.01"))
     if options.tables:
         own = own_tables(options.tables)
         curators, paths = list(own.paths), own.paths
-        text = study_text(own, _endpoints(curators), str(budget)).encode()
+        text = study_text(
+            own, _endpoints(curators), str(budget), None if budget_delta is None else f"{budget_delta:f}"
+        ).encode()
         counts = own.truth()
     else:
         curators = ["alice", "bob", "carol"][: options.curators]
-        text = adult_tables.adult_study(curators=options.curators, endpoints=_endpoints(curators), epsilon=budget)
+        text = adult_tables.adult_study(
+            curators=options.curators, endpoints=_endpoints(curators), epsilon=budget, delta=budget_delta
+        )
         say("writing the Adult tables: 45,222 people whom every curator holds, and some whom one holds alone")
         paths = adult_tables.write_tables(options.out / "tables", adult_tables.assignment(options.curators))
         counts = adult_tables.truth()
@@ -197,6 +204,7 @@ def _release(
         release = client.request(
             truth.names,
             epsilon=str(options.epsilon),
+            delta=None if options.delta is None else str(options.delta),
             purpose="demonstration",
             partial=researcher == PARTIAL_RESEARCHER,
             sampling=Sampling(options.sampling),

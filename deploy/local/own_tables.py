@@ -105,11 +105,11 @@ def _read(path: Path) -> pa.Table:
     return pa.table(trimmed, names=[name.strip() for name in table.column_names])
 
 
-def study_text(tables: OwnTables, endpoints: dict[str, str], budget: str) -> str:
+def study_text(tables: OwnTables, endpoints: dict[str, str], budget: str, delta: str | None = None) -> str:
     """Return the study file of one's own tables."""
     lines = [
         '[study]\nid = "demo"\ntitle = "Your tables"\nminimum_population = 2\nmaximum_cells = 4194304',
-        f"[budget]\nepsilon = {budget}",
+        f"[budget]\nepsilon = {budget}" + ("" if delta is None else f"\ndelta = {delta}"),
         f'[server]\nname = "cloud"\nendpoint = "{endpoints["cloud"]}"',
     ]
     lines += [

@@ -38,11 +38,12 @@ class _Person:
     values: Mapping[str, str]
 
 
-def adult_study(
+def adult_study(  # noqa: PLR0913 - one argument a thing that may differ
     *,
     curators: int = 2,
     endpoints: Mapping[str, str] | None = None,
     epsilon: Decimal | None = None,
+    delta: Decimal | None = None,
     minimum_population: int | None = None,
     release: Mapping[str, str] | None = None,
 ) -> bytes:
@@ -52,6 +53,7 @@ def adult_study(
         curators: 2 (alice, bob) or 3 (alice, bob, carol).
         endpoints: party name -> host:port, where it differs from the ready study file.
         epsilon: budget of each curator (nats), if it differs.
+        delta: delta of that budget, if it is to have one.
         minimum_population: fewest common respondents of a release, if it differs.
         release: defaults of a release (sampling, pad), where they differ.
     """
@@ -65,6 +67,8 @@ def adult_study(
         party["endpoint"] = (endpoints or {}).get(party["name"], party["endpoint"])
     if epsilon is not None:
         study["budget"]["epsilon"] = epsilon
+    if delta is not None:
+        study["budget"]["delta"] = delta
     if minimum_population is not None:
         study["study"]["minimum_population"] = minimum_population
     study["release"].update(release or {})

@@ -88,7 +88,7 @@ def test_the_plan_is_what_every_curator_computes() -> None:
     [
         ({"population": 10, "cells": 1, "epsilon": Decimal(1)}, "one cell"),
         ({"population": 0, "cells": 4, "epsilon": Decimal(1)}, "population"),
-        ({"population": 10, "cells": 4, "epsilon": Decimal(1), "sample": 11}, "a sample has 1 to n = 10"),
+        ({"population": 10, "cells": 4, "epsilon": Decimal(1), "sample": 11}, "the sample must be 1 to n = 10"),
         ({"population": 10, "cells": 4, "epsilon": Decimal("1e-70")}, "gamma"),
     ],
 )

@@ -28,11 +28,13 @@ OTHER_SPEC: dict[str, object] = {
     "sample": 399,
     "replacement": 2**64 - 1,
     "epsilon": Decimal("0.2"),
-    "scheme": None,  # there is one scheme only
+    "scheme": "poisson",
     "sampling": Sampling.INDICES,
     "pad": Pad.OTP,
     "alignment": "0" * 32,
     "deadline": 2_000_000_001,
+    "delta": Decimal("1e-6"),
+    "stage": None,  # goes with a two-stage scheme, below
 }
 OTHER_REQUEST: dict[str, object] = {
     "release_id": "f" * 32,
@@ -45,6 +47,10 @@ OTHER_REQUEST: dict[str, object] = {
     "sampling": Sampling.INDICES,
     "pad": Pad.OTP,
     "sample": 1,
+    "delta": Decimal("1e-6"),
+    "max_local_epsilon": Decimal(3),
+    "scheme": "poisson",
+    "stage": 500,
 }
 
 
@@ -92,7 +98,11 @@ def test_a_column_has_an_alphabet_that_fits_two_bytes(size: int) -> None:
         ({"alignment": "f" * 64}, "digest"),
         ({"researcher": ""}, "is not a name"),
         ({"researcher": "../rosa"}, "is not a name"),
-        ({"scheme": "poisson"}, "'poisson' is not known"),
+        ({"scheme": "srs"}, "'srs' is not known"),
+        ({"scheme": "wr", "delta": Decimal("1e-6")}, "certified for wor and poisson"),
+        ({"scheme": "wr", "sampling": Sampling.SERVER}, "drawn from a seed"),
+        ({"scheme": "must.ow"}, "first stage"),
+        ({"delta": Decimal(0)}, "delta must lie between"),
         ({"columns": (), "replacement": 2**64}, "cells, not 1"),
         ({"columns": (Column(attribute="a", owner="b", size=1),), "replacement": 2**64}, "cells, not 1"),
         ({"columns": (Column(attribute="a", owner="b", size=2),) * 2}, "listed twice"),
@@ -101,8 +111,8 @@ def test_a_column_has_an_alphabet_that_fits_two_bytes(size: int) -> None:
         ({"epsilon": Decimal("100.1"), "replacement": 2**64}, "epsilon must be"),
         ({"epsilon": Decimal("NaN"), "replacement": 2**64}, "epsilon must be"),
         ({"epsilon": Decimal("Infinity"), "replacement": 2**64}, "epsilon must be"),
-        ({"population": 0, "replacement": 2**64}, "a sample has 1 to n = 0 rows"),
-        ({"sample": 0, "replacement": 2**64}, "rows, not 0"),
+        ({"population": 0, "replacement": 2**64}, "must be at least 1"),
+        ({"sample": 0, "replacement": 2**64}, "must be at least 1"),
         ({"sample": 1001, "replacement": 2**64}, "rows, not 1001"),
         ({"replacement": 0}, "replacement"),
         ({"replacement": 2**64 + 1}, "replacement"),
@@ -146,6 +156,8 @@ def test_every_field_of_a_spec_is_in_its_digest(make_spec: Make) -> None:
         replace(spec, columns=(owner, spec.columns[1])),
         replace(spec, columns=(size, spec.columns[1]), replacement=2**64),
         replace(spec, replacement=2**64),
+        replace(spec, scheme="must.ow", stage=500, replacement=2**64),
+        replace(spec, scheme="must.ow", stage=501, replacement=2**64),
         replace(spec, epsilon=Decimal("0.10")),
     ]
     assert len({one.digest() for one in (spec, *others, *more)}) == 1 + len(others) + len(more)
@@ -155,9 +167,9 @@ def test_the_canonical_text_of_a_spec_does_not_change(make_spec: Make) -> None:
     spec = make_spec(study_digest="0" * 64, replacement=2**64)
     text = (
         '{"alignment":"abababababababababababababababab","columns":[["sex","alice",2],["salary","bob",2]],'
-        '"deadline":2000000000,"epsilon":"0.1","pad":"chacha20","population":1000,'
+        '"deadline":2000000000,"delta":null,"epsilon":"0.1","pad":"chacha20","population":1000,'
         '"release_id":"00000000000000000000000000000001","replacement":18446744073709551616,"researcher":"rosa",'
-        '"sample":400,"sampling":"seed","scheme":"wor",'
+        '"sample":400,"sampling":"seed","scheme":"wor","stage":null,'
         '"study_digest":"0000000000000000000000000000000000000000000000000000000000000000"}'
     )
     assert spec.to_json() == text

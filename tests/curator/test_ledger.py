@@ -66,6 +66,8 @@ def test_a_charge_tells_what_was_released(store: CuratorStore, make_spec: Make) 
         "sample": 400,
         "cells": 4,
         "replacement": spec.replacement,
+        "gamma": f"{spec.mechanism.gamma.numerator}/{spec.mechanism.gamma.denominator}",
+        "delta": None,
         "researcher": "rosa",
         "attributes": ["sex", "salary"],
     }

@@ -17,13 +17,19 @@ def village(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.fixture(scope="session")
-def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Two curators, the server and one researcher, who may be killed; each test leaves all of them running.
+def mortal_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Two curators, the server and one researcher.
 
     A column of 1500 bytes travels in four pieces, and drivers wait less long than they do in earnest.
     """
     world = made_world(tmp_path_factory.mktemp("mortal") / "study")
     world.local.launcher = launcher(PACE)
     with world.local:
-        world.start(ALICE, BOB, CLOUD, ROSA)
         yield world
+
+
+@pytest.fixture
+def mortal(mortal_world: World) -> World:
+    """Two curators, the server and one researcher, all running; they may be killed."""
+    mortal_world.ensure(ALICE, BOB, CLOUD, ROSA)
+    return mortal_world

@@ -104,6 +104,13 @@ def test_a_table_without_rights_is_refused(world: World, tmp_path: Path) -> None
     assert (answer.code, "cannot be read (Permission denied)" in answer.errors) == (2, True)
 
 
+def test_a_second_process_on_a_state_folder_is_refused(village: World) -> None:
+    for who in (ALICE, CLOUD, ROSA):
+        answer = served(village, who)
+        assert answer.code == 5
+        assert f"{village.local.state_folder(*who)}: another process of this party already runs" in answer.errors
+
+
 def test_check_shows_the_curator_its_own_unknown_values(world: World, tmp_path: Path) -> None:
     table = tmp_path / "alice.csv"
     shutil.copy(world.local.tables["alice"], table)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from common.errors import DeniedError, NotReadyError
+from common.errors import DeniedError, FailedReleaseError, NotReadyError
 from common.release import ReleaseState
 from curator.store import APPROVED, Decision
 from tests.protocol.chance import agreement, confirmed
@@ -76,6 +76,17 @@ def test_a_denied_request_ends_everywhere_and_costs_nothing(village: World) -> N
     for curator, attribute in ((ALICE, "region"), (BOB, "health")):
         with pytest.raises(DeniedError):
             key_of(village, ROSA, curator, release_id, attribute)
+
+
+def test_a_request_that_nobody_decides_about_expires_and_costs_nothing(village: World) -> None:
+    with village.client() as client:
+        asked = client.request(("region", "health"), epsilon="4", label=village.label(), lifetime_seconds=2)
+        with pytest.raises(FailedReleaseError, match="the deadline passed") as ended:
+            asked.wait(20)
+    assert "a person decides about health" in str(ended.value)
+    assert asked.id not in village.charges("alice") + village.charges("bob")
+    late = village.curator_command("approve", "bob", "--release", asked.id)
+    assert (late.code, "are not held" in late.errors) == (2, True)
 
 
 def test_a_denied_attribute_is_left_out_when_a_part_will_do(village: World) -> None:

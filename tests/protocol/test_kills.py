@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import signal
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -184,6 +186,13 @@ def test_a_party_that_is_killed_and_started_again_continues_the_release(mortal: 
     killed(mortal, QUICK[name])
 
 
+def test_a_curator_that_is_killed_after_its_upload_waits_for_the_other(mortal: World) -> None:
+    # Alice has deleted her ciphertext, and the server still waits for Bob's when she is back.
+    mortal.restart(BOB, how=launcher(PACE, "curator.encryption:ColumnEncryption.encrypt:1:5"))
+    killed(mortal, Kill(who=ALICE, point="curator.encryption:ColumnEncryption.forget_ciphertext:1:after"))
+    mortal.restart(BOB)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("kill", LONG, ids=lambda kill: f"{kill.who[1]} {kill.point}")
 @pytest.mark.parametrize("mode", [(Sampling.SEED, Pad.CHACHA20), (Sampling.INDICES, Pad.OTP)], ids=["seed", "indices"])
@@ -194,35 +203,30 @@ def test_every_named_point(mortal: World, kill: Kill, mode: tuple[Sampling, Pad]
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("who", [ALICE, BOB, CLOUD, ROSA], ids=lambda who: who[1])
-@pytest.mark.parametrize("event", ["write", "fsync", "rename"])
+@pytest.mark.parametrize("event", ["write:{}:after", "fsync:{}", "rename:{}", "rename:{}:after"])
 def test_every_durable_step_of_a_release(mortal: World, tmp_path: Path, who: Who, event: str) -> None:
-    """Kill at the Nth durable change of a database, fsync or rename, before it and after it, for every N."""
+    """Kill after the Nth durable change of a database, at the Nth fsync, before and after the Nth rename: every N."""
     counts = tmp_path / "counts"
     mortal.restart(who, how=launcher(PACE, f"count={counts}"))
     check(mortal, asked(mortal, mortal.label(), Sampling.INDICES, Pad.OTP)[0])
-    last = json.loads(counts.read_text("utf-8")).get(event, 0)
-    reached = 0
-    for number in range(1, last + 1):
-        for when in ("", ":after"):
-            reached += killed_or_not(mortal, who, f"{event}:{number}{when}")
-    # What a party writes about whom it waits for depends on the others' pace, so the last few may not come.
-    assert reached >= last
+    last = json.loads(counts.read_text("utf-8")).get(event.partition(":")[0], 0)
+    mortal.restart(who)
+    reached = sum(killed_or_not(mortal, who, event.format(number)) for number in range(1, last + 1))
+    # What a party notes about whom it waits for depends on the others' pace, so the last few may not come.
+    assert reached >= 0.8 * last
 
 
 def killed_or_not(world: World, who: Who, point: str) -> bool:
     """Run a release during which a party is killed, if it gets to the point; return whether it was."""
     label = world.label()
-    world.local.kill(*who, number=15)
+    world.local.kill(*who, number=signal.SIGTERM)
     world.local.start(*who, launcher=launcher(PACE, point))
-    died = True
-    try:
+    with suppress(UnavailableError):  # it may be killed before it serves
         world.local.wait_for(*who)
         start_release(world, label, Sampling.INDICES, Pad.OTP)
-        died = world.ended(who, within=8.0)
-    except UnavailableError:
-        world.wait_for_kill(who)
-        died = True
+    died = world.ended(who, within=6.0)
     if died:
+        world.wait_for_kill(who)
         world.start(who)
     release_id, _ = asked(world, label, Sampling.INDICES, Pad.OTP)
     check(world, release_id)

@@ -16,13 +16,19 @@ from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Answer, World, l
 
 
 @pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A small budget; each test leaves everyone running on the right table and study file."""
+def strict_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Two curators with a small budget, the server and one researcher."""
     world = made_world(tmp_path_factory.mktemp("strict") / "study", rules=Rules(budget="10"))
     world.local.launcher = launcher(PACE)
     with world.local:
-        world.start(ALICE, BOB, CLOUD, ROSA)
         yield world
+
+
+@pytest.fixture
+def strict(strict_world: World) -> World:
+    """All of them running, each on the right table and study file."""
+    strict_world.ensure(ALICE, BOB, CLOUD, ROSA)
+    return strict_world
 
 
 def spent(world: World) -> list[Decimal]:

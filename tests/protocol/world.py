@@ -80,6 +80,11 @@ class World:
         for party in parties:
             self.local.wait_for(*party)
 
+    def ensure(self, *parties: Who) -> None:
+        """Start those of some parties that do not run, as a test that failed may leave them."""
+        running = self.local._running
+        self.start(*(party for party in parties if party not in running or running[party].poll() is not None))
+
     def restart(self, party: Who, *, how: tuple[str, ...] | None = None) -> None:
         """Stop a party in order and start it again."""
         self.local.kill(*party, signal.SIGTERM)
@@ -91,11 +96,12 @@ class World:
         assert code == -signal.SIGKILL, f"{party} ended with {code}: {self.log(party)[-2000:]}"
 
     def ended(self, party: Who, within: float) -> bool:
-        """Whether a party kills itself within some seconds."""
-        try:
-            self.local.wait_for_end(*party, timeout=within)
-        except subprocess.TimeoutExpired:
-            return False
+        """Whether a party ends by itself within some seconds."""
+        end = time.monotonic() + within
+        while self.local._running[party].poll() is None:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.05)
         return True
 
     def client(self, name: str = "rosa", timeout: float = 20) -> Client:

@@ -50,7 +50,7 @@ def test_a_report_says_what_was_released_and_what_it_guarantees(study: Study, st
     for text in (
         "A survey: sex, salary",
         status.release_id,
-        str(status.spec.guaranteed_epsilon),
+        f"{status.spec.guaranteed_epsilon.normalize():f} (pure)",
         "from a seed that the curators tossed",
         "ChaCha20, one key an attribute",
         "alice",

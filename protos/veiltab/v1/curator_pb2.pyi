@@ -9,7 +9,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class SubmitRequestRequest(_message.Message):
-    __slots__ = ("release_id", "study_digest", "attributes", "epsilon", "purpose", "deadline", "partial", "sampling", "pad", "sample")
+    __slots__ = ("release_id", "study_digest", "attributes", "epsilon", "purpose", "deadline", "partial", "sampling", "pad", "sample", "delta", "max_local_epsilon", "scheme", "stage")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
@@ -20,6 +20,10 @@ class SubmitRequestRequest(_message.Message):
     SAMPLING_FIELD_NUMBER: _ClassVar[int]
     PAD_FIELD_NUMBER: _ClassVar[int]
     SAMPLE_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    MAX_LOCAL_EPSILON_FIELD_NUMBER: _ClassVar[int]
+    SCHEME_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     study_digest: str
     attributes: _containers.RepeatedScalarFieldContainer[str]
@@ -30,7 +34,11 @@ class SubmitRequestRequest(_message.Message):
     sampling: _release_pb2.SamplingMode
     pad: _release_pb2.PadKind
     sample: int
-    def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., purpose: _Optional[str] = ..., deadline: _Optional[int] = ..., partial: bool = ..., sampling: _Optional[_Union[_release_pb2.SamplingMode, str]] = ..., pad: _Optional[_Union[_release_pb2.PadKind, str]] = ..., sample: _Optional[int] = ...) -> None: ...
+    delta: str
+    max_local_epsilon: str
+    scheme: str
+    stage: int
+    def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., purpose: _Optional[str] = ..., deadline: _Optional[int] = ..., partial: bool = ..., sampling: _Optional[_Union[_release_pb2.SamplingMode, str]] = ..., pad: _Optional[_Union[_release_pb2.PadKind, str]] = ..., sample: _Optional[int] = ..., delta: _Optional[str] = ..., max_local_epsilon: _Optional[str] = ..., scheme: _Optional[str] = ..., stage: _Optional[int] = ...) -> None: ...
 
 class SubmitRequestResponse(_message.Message):
     __slots__ = ("state",)

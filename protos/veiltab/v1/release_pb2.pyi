@@ -12,6 +12,7 @@ class SamplingMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SAMPLING_MODE_UNSPECIFIED: _ClassVar[SamplingMode]
     SAMPLING_MODE_SEED: _ClassVar[SamplingMode]
     SAMPLING_MODE_INDICES: _ClassVar[SamplingMode]
+    SAMPLING_MODE_SERVER: _ClassVar[SamplingMode]
 
 class PadKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -35,6 +36,7 @@ class ReleaseState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
 SAMPLING_MODE_UNSPECIFIED: SamplingMode
 SAMPLING_MODE_SEED: SamplingMode
 SAMPLING_MODE_INDICES: SamplingMode
+SAMPLING_MODE_SERVER: SamplingMode
 PAD_KIND_UNSPECIFIED: PadKind
 PAD_KIND_CHACHA20: PadKind
 PAD_KIND_OTP: PadKind
@@ -61,7 +63,7 @@ class Column(_message.Message):
     def __init__(self, attribute: _Optional[str] = ..., owner: _Optional[str] = ..., size: _Optional[int] = ...) -> None: ...
 
 class ReleaseSpec(_message.Message):
-    __slots__ = ("release_id", "study_digest", "researcher", "columns", "population", "sample", "replacement", "epsilon", "scheme", "sampling", "pad", "alignment", "deadline")
+    __slots__ = ("release_id", "study_digest", "researcher", "columns", "population", "sample", "replacement", "epsilon", "scheme", "sampling", "pad", "alignment", "deadline", "delta", "stage")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
     RESEARCHER_FIELD_NUMBER: _ClassVar[int]
@@ -75,6 +77,8 @@ class ReleaseSpec(_message.Message):
     PAD_FIELD_NUMBER: _ClassVar[int]
     ALIGNMENT_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     study_digest: str
     researcher: str
@@ -88,7 +92,9 @@ class ReleaseSpec(_message.Message):
     pad: PadKind
     alignment: str
     deadline: int
-    def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., population: _Optional[int] = ..., sample: _Optional[int] = ..., replacement: _Optional[bytes] = ..., epsilon: _Optional[str] = ..., scheme: _Optional[str] = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., alignment: _Optional[str] = ..., deadline: _Optional[int] = ...) -> None: ...
+    delta: str
+    stage: int
+    def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., population: _Optional[int] = ..., sample: _Optional[int] = ..., replacement: _Optional[bytes] = ..., epsilon: _Optional[str] = ..., scheme: _Optional[str] = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., alignment: _Optional[str] = ..., deadline: _Optional[int] = ..., delta: _Optional[str] = ..., stage: _Optional[int] = ...) -> None: ...
 
 class Chunk(_message.Message):
     __slots__ = ("offset", "data", "digest")

@@ -9,7 +9,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class StartReleaseRequest(_message.Message):
-    __slots__ = ("attributes", "epsilon", "purpose", "lifetime_seconds", "partial", "sampling", "pad", "sample", "label")
+    __slots__ = ("attributes", "epsilon", "purpose", "lifetime_seconds", "partial", "sampling", "pad", "sample", "label", "delta", "max_local_epsilon", "scheme", "stage")
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     PURPOSE_FIELD_NUMBER: _ClassVar[int]
@@ -19,6 +19,10 @@ class StartReleaseRequest(_message.Message):
     PAD_FIELD_NUMBER: _ClassVar[int]
     SAMPLE_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    MAX_LOCAL_EPSILON_FIELD_NUMBER: _ClassVar[int]
+    SCHEME_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
     attributes: _containers.RepeatedScalarFieldContainer[str]
     epsilon: str
     purpose: str
@@ -28,7 +32,11 @@ class StartReleaseRequest(_message.Message):
     pad: _release_pb2.PadKind
     sample: int
     label: str
-    def __init__(self, attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., purpose: _Optional[str] = ..., lifetime_seconds: _Optional[int] = ..., partial: bool = ..., sampling: _Optional[_Union[_release_pb2.SamplingMode, str]] = ..., pad: _Optional[_Union[_release_pb2.PadKind, str]] = ..., sample: _Optional[int] = ..., label: _Optional[str] = ...) -> None: ...
+    delta: str
+    max_local_epsilon: str
+    scheme: str
+    stage: int
+    def __init__(self, attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., purpose: _Optional[str] = ..., lifetime_seconds: _Optional[int] = ..., partial: bool = ..., sampling: _Optional[_Union[_release_pb2.SamplingMode, str]] = ..., pad: _Optional[_Union[_release_pb2.PadKind, str]] = ..., sample: _Optional[int] = ..., label: _Optional[str] = ..., delta: _Optional[str] = ..., max_local_epsilon: _Optional[str] = ..., scheme: _Optional[str] = ..., stage: _Optional[int] = ...) -> None: ...
 
 class StartReleaseResponse(_message.Message):
     __slots__ = ("release_id", "continued")

@@ -45,6 +45,11 @@ class ReleaseServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_server__release__pb2.FetchColumnRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_server__release__pb2.FetchColumnResponse.FromString,
                 _registered_method=True)
+        self.FetchPlaces = channel.unary_stream(
+                '/veiltab.v1.ReleaseService/FetchPlaces',
+                request_serializer=veiltab_dot_v1_dot_server__release__pb2.FetchPlacesRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_server__release__pb2.FetchPlacesResponse.FromString,
+                _registered_method=True)
 
 
 class ReleaseServiceServicer(object):
@@ -65,6 +70,14 @@ class ReleaseServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FetchPlaces(self, request, context):
+        """Streams the places that the server sampled, 8-byte little-endian, ascending, of a release that it sampled itself.
+        Callers: researchers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ReleaseServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -77,6 +90,11 @@ def add_ReleaseServiceServicer_to_server(servicer, server):
                     servicer.FetchColumn,
                     request_deserializer=veiltab_dot_v1_dot_server__release__pb2.FetchColumnRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_server__release__pb2.FetchColumnResponse.SerializeToString,
+            ),
+            'FetchPlaces': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchPlaces,
+                    request_deserializer=veiltab_dot_v1_dot_server__release__pb2.FetchPlacesRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_server__release__pb2.FetchPlacesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -134,6 +152,33 @@ class ReleaseService(object):
             '/veiltab.v1.ReleaseService/FetchColumn',
             veiltab_dot_v1_dot_server__release__pb2.FetchColumnRequest.SerializeToString,
             veiltab_dot_v1_dot_server__release__pb2.FetchColumnResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchPlaces(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/veiltab.v1.ReleaseService/FetchPlaces',
+            veiltab_dot_v1_dot_server__release__pb2.FetchPlacesRequest.SerializeToString,
+            veiltab_dot_v1_dot_server__release__pb2.FetchPlacesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -37,6 +37,10 @@ class ReleaseServiceStub:
     """Says where a release of the caller's stands. Callers: researchers."""
     FetchColumn: _grpc.UnaryStreamMultiCallable[_server_release_pb2.FetchColumnRequest, _server_release_pb2.FetchColumnResponse]
     """Streams one perturbed column of a published release of the caller's. Callers: researchers."""
+    FetchPlaces: _grpc.UnaryStreamMultiCallable[_server_release_pb2.FetchPlacesRequest, _server_release_pb2.FetchPlacesResponse]
+    """Streams the places that the server sampled, 8-byte little-endian, ascending, of a release that it sampled itself.
+    Callers: researchers.
+    """
 
 @_typing.type_check_only
 class ReleaseServiceAsyncStub(ReleaseServiceStub):
@@ -47,6 +51,10 @@ class ReleaseServiceAsyncStub(ReleaseServiceStub):
     """Says where a release of the caller's stands. Callers: researchers."""
     FetchColumn: _aio.UnaryStreamMultiCallable[_server_release_pb2.FetchColumnRequest, _server_release_pb2.FetchColumnResponse]  # type: ignore[assignment]
     """Streams one perturbed column of a published release of the caller's. Callers: researchers."""
+    FetchPlaces: _aio.UnaryStreamMultiCallable[_server_release_pb2.FetchPlacesRequest, _server_release_pb2.FetchPlacesResponse]  # type: ignore[assignment]
+    """Streams the places that the server sampled, 8-byte little-endian, ascending, of a release that it sampled itself.
+    Callers: researchers.
+    """
 
 class ReleaseServiceServicer(metaclass=_abc_1.ABCMeta):
     """What a researcher takes from the server: perturbed ciphertext, and nothing else."""
@@ -66,5 +74,15 @@ class ReleaseServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_server_release_pb2.FetchColumnResponse], _abc.AsyncIterator[_server_release_pb2.FetchColumnResponse]]:
         """Streams one perturbed column of a published release of the caller's. Callers: researchers."""
+
+    @_abc_1.abstractmethod
+    def FetchPlaces(
+        self,
+        request: _server_release_pb2.FetchPlacesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_server_release_pb2.FetchPlacesResponse], _abc.AsyncIterator[_server_release_pb2.FetchPlacesResponse]]:
+        """Streams the places that the server sampled, 8-byte little-endian, ascending, of a release that it sampled itself.
+        Callers: researchers.
+        """
 
 def add_ReleaseServiceServicer_to_server(servicer: ReleaseServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

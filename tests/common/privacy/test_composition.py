@@ -103,7 +103,7 @@ def test_the_mirrored_profile_is_that_of_the_other_direction() -> None:
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"population": 10, "sample": 5, "cells": 4, "gamma": 1}, "gamma"),
+        ({"population": 10, "sample": 5, "cells": 4, "gamma": 0.5}, "gamma"),
         ({"population": 10, "sample": 5, "cells": 4, "gamma": "x"}, "gamma"),
         ({"population": 10, "sample": 5, "cells": 4}, "gamma"),
         ({"population": 10, "sample": 11, "cells": 4, "gamma": 2}, "1 to n"),

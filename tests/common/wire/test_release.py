@@ -88,6 +88,7 @@ SPEC_CASES: list[tuple[str, object]] = [
     ("release_id", "../" + "0" * 29),
     ("study_digest", ""),
     ("study_digest", "é" * 64),
+    ("delta", "2"),
     ("researcher", ""),
     ("researcher", "a/b"),
     ("columns", []),
@@ -138,7 +139,11 @@ REQUEST_CASES: list[tuple[str, object]] = [
     ("purpose", "x" * 1001),
     ("purpose", "\x1b[2J"),
     ("sampling", 0),
-    ("sampling", 3),
+    ("sampling", 4),
+    ("delta", "0"),
+    ("delta", "x"),
+    ("max_local_epsilon", "-1"),
+    ("scheme", "srs"),
     ("pad", 0),
     ("pad", -1),
 ]
@@ -168,9 +173,9 @@ def test_a_malformed_request_is_refused(make_request: Make, field: str, value: o
 
 
 def test_every_field_is_spoiled_somewhere() -> None:
-    free = {"deadline"}  # any number of seconds is one
+    free = {"deadline", "stage"}  # any number of seconds is one; a stage is checked with its scheme
     assert {field for field, _ in SPEC_CASES} | free == {f.name for f in release_pb2.ReleaseSpec.DESCRIPTOR.fields}
-    free |= {"study_digest", "partial", "sample"}  # compared by the handler; any value means something
+    free |= {"study_digest", "partial", "sample", "stage"}  # compared by the handler; any value means something
     described = curator_pb2.SubmitRequestRequest.DESCRIPTOR.fields
     assert {field for field, _ in REQUEST_CASES} | free == {f.name for f in described}
 
