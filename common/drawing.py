@@ -50,6 +50,8 @@ def uniform_indices(n: int, count: int, key: bytes) -> Rows:
 
     A 64-bit word w gives floor(w / floor(2^64/n)); the few words that would give n or more are passed over.
     """
+    if n == 1:
+        return np.zeros(count, np.int64)
     stream, width = CipherStream(key), 2**64 // n
     found: list[NDArray[np.int64]] = []
     have = chunk = 0

@@ -34,7 +34,9 @@ def draw(question: Question, plan: Plan, path: Path) -> None:
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
-    sizes = sorted({int(m) for m in np.geomspace(max(1, plan.population // 10_000), plan.population, 60)})
+    # Each point of the secret order is a calibration of its own.
+    count = 60 if plan.delta is None else 24
+    sizes = sorted({int(m) for m in np.geomspace(max(1, plan.population // 10_000), plan.population, count)})
     _line(left, sizes, [_error(question, plan, plan.epsilon, m, plan.delta) for m in sizes], plan, "-")
     if plan.delta is not None:
         errors = [_error(question, plan, plan.epsilon, m, None) for m in sizes]
@@ -42,7 +44,7 @@ def draw(question: Question, plan: Plan, path: Path) -> None:
     left.plot([plan.sample], [question.root_mse(plan)], "D", color="black", markersize=8, label="this plan")
     left.set(xscale="log", yscale="log", xlabel="sampled rows m", ylabel="root-mean-square error (probability)")
     left.set_title(f"at epsilon = {plan.epsilon.normalize():f}")
-    epsilons = np.geomspace(0.01, 5, 25)
+    epsilons = np.geomspace(0.01, 5, count // 2)
     best = [_error(question, plan, Decimal(f"{e:.4g}"), question.sample, plan.delta) for e in epsilons]
     _line(right, list(epsilons), best, plan, "-")
     if plan.delta is not None:

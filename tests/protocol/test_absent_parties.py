@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from functools import partial
 
 import pytest
 
@@ -12,9 +13,10 @@ from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World
 
 NAMES = ("region", "income")
 SURE = 1e-6  # level at which an answer is wrong
+LONG = partial(pytest.param, marks=pytest.mark.long)
 
 
-@pytest.mark.parametrize("who", [pytest.param(ALICE, marks=pytest.mark.long), BOB, CLOUD])
+@pytest.mark.parametrize("who", [LONG(ALICE), BOB, CLOUD])
 def test_the_same_command_continues_once_the_party_is_back(mortal: World, who: Who) -> None:
     options = ("--wait", "--label", mortal.label())
     mortal.local.kill(*who)
@@ -57,7 +59,7 @@ def test_a_researcher_whose_service_is_down_is_told_so(mortal: World) -> None:
         mortal.start(ROSA)
 
 
-@pytest.mark.parametrize("who", [ALICE, pytest.param(BOB, marks=pytest.mark.long), CLOUD, ROSA])
+@pytest.mark.parametrize("who", [ALICE, LONG(BOB), LONG(CLOUD), ROSA])
 def test_a_party_that_is_stopped_in_order_at_any_time_loses_nothing(mortal: World, who: Who) -> None:
     label = mortal.label()
     with mortal.client() as client:

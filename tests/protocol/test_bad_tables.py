@@ -80,7 +80,12 @@ def served(world: World, who: tuple[Role, str], *, identity: Path | None = None,
     return world.command(*command, as_json=False)
 
 
-@pytest.mark.parametrize("wrong", list(BAD_TABLES))
+SLOWLY = {"no id column", "empty id", "header alone", "ragged row", "a folder"}
+
+
+@pytest.mark.parametrize(
+    "wrong", [pytest.param(wrong, marks=[pytest.mark.long] * (wrong in SLOWLY)) for wrong in BAD_TABLES]
+)
 def test_a_bad_table_is_refused_with_its_place_and_without_its_values(world: World, tmp_path: Path, wrong: str) -> None:
     change, message = BAD_TABLES[wrong]
     table = tmp_path / "alice.csv"
@@ -130,7 +135,7 @@ def issued(world: World, who: tuple[Role, str], *, born: timedelta, lifetime: ti
     return issue_party(world.local.study, pki, party, lifetime=lifetime, clock=lambda: datetime.now(UTC) + born)
 
 
-@pytest.mark.parametrize("who", [ALICE, CLOUD, ROSA])
+@pytest.mark.parametrize("who", [ALICE, pytest.param(CLOUD, marks=pytest.mark.long), ROSA])
 def test_a_certificate_that_is_not_valid_now_is_refused_at_the_start(
     world: World, who: tuple[Role, str], tmp_path: Path
 ) -> None:

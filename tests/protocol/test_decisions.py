@@ -9,22 +9,28 @@ import pytest
 
 from common.errors import DeniedError, FailedReleaseError, NotReadyError
 from common.release import ReleaseState
-from curator.store import APPROVED, Decision
+from curator.store import APPROVED, HELD, Decision
 from tests.protocol.chance import agreement, confirmed
 from tests.protocol.wire import Published, connection, fetch_key
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, Who, World
 
 
+def wait_until_held(world: World, release_id: str) -> None:
+    """Wait until Bob holds a request for a person."""
+
+    def held() -> bool:
+        with world.store("bob") as store:
+            return any(decision.verdict == HELD for decision in store.decisions(release_id))
+
+    world.wait_until(held)
+
+
 def listed(world: World, curator: str, release_id: str) -> dict[str, Any]:
-    """Return what `veiltab curator requests` says of a release, once it is held or over."""
-    for _ in range(20):
-        answer = world.curator_command("requests", curator)
-        assert answer.code == 0, answer.errors
-        found = [request for request in answer.data["requests"] if request["release"] == release_id]
-        if found and (found[0]["waiting_for"] or found[0]["state"] != "requested"):
-            return {**answer.data, **found[0]}
-        time.sleep(0.1)
-    raise AssertionError(answer)
+    """Return what `veiltab curator requests` says of a release."""
+    answer = world.curator_command("requests", curator)
+    assert answer.code == 0, answer.errors
+    (found,) = [request for request in answer.data["requests"] if request["release"] == release_id]
+    return {**answer.data, **found}
 
 
 def key_of(world: World, researcher: Who, curator: Who, release_id: str, attribute: str) -> bytes:
@@ -65,7 +71,7 @@ def test_a_held_request_shows_its_card_and_goes_on_once_a_person_approves(villag
 def test_a_denied_request_ends_everywhere_and_costs_nothing(village: World) -> None:
     asked = village.ask(("region", "health"), "--label", "to be denied")
     release_id = asked.data["release"]["id"]
-    listed(village, "bob", release_id)
+    wait_until_held(village, release_id)
     denied = village.curator_command("deny", "bob", "--release", release_id)
     assert (denied.code, denied.data["denied"]) == (0, ["health"])
     ended = village.ask(("region", "health"), "--wait", "--timeout", "20", "--label", "to be denied")
@@ -115,7 +121,7 @@ def held_release(world: World, name: str) -> str:
     """Ask for income, health, region and smoker, wait until Bob holds it, and return its id."""
     with world.client(name) as client:
         asked = client.request(("region", "income", "smoker", "health"), epsilon="4", label=world.label())
-    listed(world, "bob", asked.id)
+    wait_until_held(world, asked.id)
     return asked.id
 
 

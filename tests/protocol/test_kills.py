@@ -4,7 +4,7 @@ import asyncio
 import json
 import signal
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -21,18 +21,23 @@ SURE = 1e-6  # level at which an answer is wrong
 
 @dataclass(frozen=True, kw_only=True)
 class Kill:
-    """Who is killed, where, and whether its perturbed columns were on disk by then."""
+    """Who is killed and where, whether the release is published by then, and what it is."""
 
     who: Who
     point: str
-    perturbed: bool = False
+    published: bool = False
+    sampling: Sampling = Sampling.SEED
+    pad: Pad = Pad.CHACHA20
+    sample: int | None = None
 
 
 QUICK = {
     "server, uploading": Kill(who=CLOUD, point="server.upload:ColumnUpload.write:2"),
-    "server, before the rename": Kill(who=CLOUD, point="server.perturbation:_write_columns:1:after"),
+    "server, having sampled": Kill(
+        who=CLOUD, point="server.perturbation:_write_columns:1:after", sampling=Sampling.SERVER, sample=900
+    ),
     "server, after the rename": Kill(who=CLOUD, point="server.store:ServerStore.publish:1"),
-    "server, published": Kill(who=CLOUD, point="server.store:ServerStore.publish:1:after", perturbed=True),
+    "server, published": Kill(who=CLOUD, point="server.store:ServerStore.publish:1:after", published=True),
     "curator, charged": Kill(who=ALICE, point="curator.ledger:Ledger.charge:1:after"),
     "curator, encrypting": Kill(who=BOB, point="curator.store:CuratorStore.spend_key:2:after"),
     "curator, uploading": Kill(who=BOB, point="common.rpc.chunks:chunk_of:3"),
@@ -55,9 +60,10 @@ LONG = [
         )
     ),
     Kill(who=CLOUD, point="server.perturbation:_write_columns:1"),
+    Kill(who=CLOUD, point="server.perturbation:_write_columns:1:after"),
     Kill(who=CLOUD, point="server.perturbation:perturb_chunk:1:after"),
-    Kill(who=CLOUD, point="server.node:ServerNode._perturb:1:after", perturbed=True),
-    Kill(who=CLOUD, point="common.rpc.chunks:chunk_of:2", perturbed=True),
+    Kill(who=CLOUD, point="server.node:ServerNode._perturb:1:after", published=True),
+    Kill(who=CLOUD, point="common.rpc.chunks:chunk_of:2", published=True),
     *(
         Kill(who=who, point=f"{point}{when}")
         for who in (ALICE, BOB)
@@ -100,35 +106,44 @@ LONG = [
 ]  # fmt: skip
 
 
-def asked(world: World, label: str, sampling: Sampling, pad: Pad) -> tuple[str, bool]:
+MODES = {
+    "seed": (Sampling.SEED, Pad.CHACHA20),
+    "indices": (Sampling.INDICES, Pad.OTP),
+    "server": (Sampling.SERVER, Pad.CHACHA20),
+}
+
+
+def asked(world: World, label: str, kill: Kill) -> tuple[str, bool]:
     """Ask for the release of a label; return its id and whether it was under way."""
     with world.client() as client:
-        release = client.request(FREE, epsilon="4", label=label, sampling=sampling, pad=pad)
+        release = client.request(
+            FREE, epsilon="4", label=label, sampling=kill.sampling, pad=kill.pad, sample=kill.sample
+        )
         return release.id, release.continued
 
 
-def start_release(world: World, label: str, sampling: Sampling, pad: Pad) -> str:
+def start_release(world: World, label: str, kill: Kill) -> str:
     """Ask for a release whose researcher's service may be killed before it answers."""
     try:
-        return asked(world, label, sampling, pad)[0]
+        return asked(world, label, kill)[0]
     except UnavailableError:
         return ""
 
 
-def killed(world: World, kill: Kill, sampling: Sampling = Sampling.SEED, pad: Pad = Pad.CHACHA20) -> str:
+def killed(world: World, kill: Kill) -> str:
     """Run a release during which a party is killed and started again; return its id."""
     label = world.label()
     world.restart(kill.who, how=launcher(PACE, kill.point))
-    first = start_release(world, label, sampling, pad)
+    first = start_release(world, label, kill)
     world.wait_for_kill(kill.who)
-    before = world.published(first) if kill.perturbed else {}
-    if kill.who != ROSA and not kill.perturbed:
+    before = world.published(first) if kill.published else {}
+    if kill.who != ROSA and not kill.published:
         says_whom_it_waits_for(world, first, f"{kill.who[0].value} {kill.who[1]}: ")
     world.start(kill.who)
-    again, continued = asked(world, label, sampling, pad)
+    again, continued = asked(world, label, kill)
     assert (again, continued) == (first, True) or not first
     check(world, again)
-    if kill.perturbed:
+    if kill.published:
         assert world.published(again) == before, "a publication never changes"
     return again
 
@@ -155,7 +170,8 @@ def check(world: World, release_id: str) -> None:
         assert agreement(release.estimate(), world.people.counts(FREE)) > SURE
     assert world.charges("alice").count(release_id) == world.charges("bob").count(release_id) == 1
     served = asyncio.run(fetched(world, release_id))
-    assert served == asyncio.run(fetched(world, release_id)) == world.published(release_id)
+    published = world.published(release_id)
+    assert served == asyncio.run(fetched(world, release_id)) == {name: published[name] for name in FREE}
     world.wait_until(lambda: not world.leftovers())
     one_ciphertext_a_key(world, release_id)
 
@@ -188,16 +204,16 @@ def test_a_party_that_is_killed_and_started_again_continues_the_release(mortal: 
 
 def test_a_curator_that_is_killed_after_its_upload_waits_for_the_other(mortal: World) -> None:
     # Alice has deleted her ciphertext, and the server still waits for Bob's when she is back.
-    mortal.restart(BOB, how=launcher(PACE, "curator.encryption:ColumnEncryption.encrypt:1:5"))
+    mortal.restart(BOB, how=launcher(PACE, "curator.encryption:ColumnEncryption.encrypt:1:4"))
     killed(mortal, Kill(who=ALICE, point="curator.encryption:ColumnEncryption.forget_ciphertext:1:after"))
-    mortal.restart(BOB)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kill", LONG, ids=lambda kill: f"{kill.who[1]} {kill.point}")
-@pytest.mark.parametrize("mode", [(Sampling.SEED, Pad.CHACHA20), (Sampling.INDICES, Pad.OTP)], ids=["seed", "indices"])
-def test_every_named_point(mortal: World, kill: Kill, mode: tuple[Sampling, Pad]) -> None:
-    killed(mortal, kill, *mode)
+@pytest.mark.parametrize("mode", list(MODES))
+def test_every_named_point(mortal: World, kill: Kill, mode: str) -> None:
+    sampling, pad = MODES[mode]
+    killed(mortal, replace(kill, sampling=sampling, pad=pad))
 
 
 @pytest.mark.long
@@ -208,26 +224,31 @@ def test_every_durable_step_of_a_release(mortal: World, tmp_path: Path, who: Who
     """Kill after the Nth durable change of a database, at the Nth fsync, before and after the Nth rename: every N."""
     counts = tmp_path / "counts"
     mortal.restart(who, how=launcher(PACE, f"count={counts}"))
-    check(mortal, asked(mortal, mortal.label(), Sampling.INDICES, Pad.OTP)[0])
+    check(mortal, asked(mortal, mortal.label(), steps_of(who, ""))[0])
     last = json.loads(counts.read_text("utf-8")).get(event.partition(":")[0], 0)
     mortal.restart(who)
-    reached = sum(killed_or_not(mortal, who, event.format(number)) for number in range(1, last + 1))
+    reached = sum(killed_or_not(mortal, steps_of(who, event.format(number))) for number in range(1, last + 1))
     # What a party notes about whom it waits for depends on the others' pace, so the last few may not come.
     assert reached >= 0.8 * last
 
 
-def killed_or_not(world: World, who: Who, point: str) -> bool:
+def steps_of(who: Who, point: str) -> Kill:
+    """Return the release with the most files."""
+    return Kill(who=who, point=point, sampling=Sampling.INDICES, pad=Pad.OTP)
+
+
+def killed_or_not(world: World, kill: Kill) -> bool:
     """Run a release during which a party is killed, if it gets to the point; return whether it was."""
     label = world.label()
-    world.local.kill(*who, number=signal.SIGTERM)
-    world.local.start(*who, launcher=launcher(PACE, point))
+    world.local.kill(*kill.who, number=signal.SIGTERM)
+    world.local.start(*kill.who, launcher=launcher(PACE, kill.point))
     with suppress(UnavailableError):  # it may be killed before it serves
-        world.local.wait_for(*who)
-        start_release(world, label, Sampling.INDICES, Pad.OTP)
-    died = world.ended(who, within=6.0)
+        world.local.wait_for(*kill.who)
+        start_release(world, label, kill)
+    died = world.ended(kill.who, within=6.0)
     if died:
-        world.wait_for_kill(who)
-        world.start(who)
-    release_id, _ = asked(world, label, Sampling.INDICES, Pad.OTP)
+        world.wait_for_kill(kill.who)
+        world.start(kill.who)
+    release_id, _ = asked(world, label, kill)
     check(world, release_id)
     return died

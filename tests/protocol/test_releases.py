@@ -55,9 +55,9 @@ def test_the_plan_is_the_planner_s_and_the_sample_what_was_asked_for(village: Wo
     names = ("region", "smoker")
     truth = village.people.counts(names)
 
-    def release(epsilon: str, sample: int | None) -> float:
+    def release(epsilon: str, sample: int | None, sampling: Sampling = Sampling.SEED) -> float:
         with village.client() as client:
-            asked = client.request(names, epsilon=epsilon, sample=sample, label=village.label())
+            asked = client.request(names, epsilon=epsilon, sample=sample, sampling=sampling, label=village.label())
             spec = asked.wait(30).spec
             assert spec is not None
             plan = plan_release(population=N, cells=6, epsilon=Decimal(epsilon), sample=sample)
@@ -67,6 +67,7 @@ def test_the_plan_is_the_planner_s_and_the_sample_what_was_asked_for(village: Wo
             return agreement(asked.estimate(), truth)
 
     assert not confirmed(lambda: release("3", 700))
+    assert not confirmed(lambda: release("3", 800, Sampling.SERVER))
     assert plan_release(population=N, cells=6, epsilon=Decimal(1)).sample < N
     assert not confirmed(lambda: release("1", None))
 

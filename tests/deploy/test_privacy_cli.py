@@ -1,0 +1,122 @@
+"""`veiltab privacy` and `veiltab plan`, as one types them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from common.errors import VeiltabError
+from deploy.cli import veiltab
+
+
+def run(*words: str) -> dict[str, Any]:
+    result = CliRunner().invoke(veiltab, [*words, "--json"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def refused(*words: str) -> str:
+    result = CliRunner().invoke(veiltab, list(words))
+    assert isinstance(result.exception, VeiltabError) or result.exit_code == 2, result.output
+    return str(result.exception) if isinstance(result.exception, VeiltabError) else result.output
+
+
+# ruff: noqa: E501 - a command line reads best on one line
+
+SIZES = ("--population", "1000", "--sample", "400")
+ADULT = ("--population", "45222", "--sample", "45222", "--cells", "24")
+
+
+def test_amplify() -> None:
+    found = run("privacy", "amplify", "--scheme", "must.ow", *SIZES, "--stage", "500", "--mechanism", "laplace",
+                "--epsilon", "0.5", "--ratio", "0.25")  # fmt: skip
+    assert set(found) == {"eta", "epsilon", "delta", "base", "class", "relation"}
+    assert (round(found["epsilon"], 3), round(found["delta"], 3)) == (0.164, 0.003)
+    assert found["class"] == "type-I weak"
+    assert run("privacy", "amplify", *SIZES, "--epsilon", "1")["class"] == "strong"
+
+
+def test_certify_both_ways_and_calibrate() -> None:
+    at = run("privacy", "certify", *ADULT, "--gamma", "356.78", "--epsilon", "0.5")
+    assert at["delta"] == pytest.approx(9.98105e-7, rel=1.5e-6)
+    back = run("privacy", "certify", *ADULT, "--gamma", "356.78", "--delta", str(at["delta"]))
+    assert back["epsilon"] == pytest.approx(0.5, rel=1e-5)
+    found = run("privacy", "calibrate", *ADULT, "--epsilon", "0.5", "--delta", "1e-6")
+    assert set(found) >= {"gamma", "epsilon", "delta", "pure_epsilon", "local_epsilon"}
+    assert found["delta"] <= 1e-6
+    assert found["gamma"] >= 356.78
+    capped = run("privacy", "calibrate", *ADULT, "--epsilon", "0.5", "--delta", "1e-6", "--max-local-epsilon", "3")
+    assert capped["local_epsilon"] <= 3
+
+
+def test_compose(tmp_path: Path) -> None:
+    file = tmp_path / "releases.json"
+    file.write_text(json.dumps([{"population": 400, "sample": 300, "cells": 6, "gamma": 9, "count": 2}]))
+    found = run("privacy", "compose", str(file), "--delta", "1e-5")
+    assert 0 < found["epsilon"] <= found["pure_epsilon"]
+    steps = ("--mechanism", "gaussian", "--scheme", "wr", "--population", "1000", "--sample", "50")
+    upper = run("privacy", "compose", *steps, "--noise-multiplier", "4", "--steps", "100", "--epsilon", "1")
+    assert 0 < upper["delta_upper"] < 1
+
+
+def test_gain(tmp_path: Path) -> None:
+    mean = run("privacy", "gain", "--statistic", "mean", "--population", "10001", "--rate", "0.1", "--epsilon", "1",
+               "--range", "1", "--variance", "0.01")  # fmt: skip
+    assert mean["gains"] is False
+    assert mean["noise_ratio"] < 1
+    values = tmp_path / "values.txt"
+    values.write_text("\n".join(str(x / 100) for x in range(101)))
+    median = run("privacy", "gain", "--statistic", "median", "--rate", "0.5", "--epsilon", "0.5", "--values", str(values),
+                 "--low", "0", "--high", "1", "--trials", "20")  # fmt: skip
+    assert median["sample"]["total"] == pytest.approx(median["sample"]["sampling"] + median["sample"]["noise"])
+
+
+def test_plan_has_the_promised_keys_and_draws(tmp_path: Path) -> None:
+    picture = tmp_path / "error.svg"
+    found = run("plan", "--population", "45222", "--cells", "24", "--epsilon", "0.5", "--delta", "1e-6",
+                "--plot", str(picture))  # fmt: skip
+    assert set(found) >= {
+        "m",
+        "gamma",
+        "epsilon",
+        "root_mse",
+        "local_epsilon",
+        "paper",
+        "delta",
+        "mode",
+        "feasible",
+        "advice",
+    }
+    assert set(found["paper"]) == {"m", "root_mse", "bound"}
+    assert (found["mode"], found["m"], found["feasible"]) == ("order", 45222, True)
+    assert picture.read_text().startswith("<?xml")
+    assert run("plan", "--population", "45222", "--cells", "24", "--epsilon", "1")["mode"] == "pure"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("privacy", "amplify", *SIZES, "--epsilon", "nan"), "epsilon"),
+        (("privacy", "amplify", "--scheme", "must.ow", *SIZES, "--epsilon", "1"), "first stage"),
+        (("privacy", "amplify", "--scheme", "must.wo", *SIZES, "--stage", "300", "--epsilon", "1"), "without replacement"),
+        (("privacy", "amplify", *SIZES, "--mechanism", "laplace", "--epsilon", "1"), "--ratio"),
+        (("privacy", "amplify", *SIZES, "--mechanism", "gamma-diagonal", "--epsilon", "1", "--gamma", "0.5", "--cells", "4"), "gamma"),
+        (("privacy", "certify", *ADULT, "--gamma", "0.9", "--epsilon", "1"), "gamma"),
+        (("privacy", "certify", *ADULT, "--gamma", "9"), "either --epsilon or --delta"),
+        (("privacy", "certify", *ADULT, "--gamma", "9", "--delta", "1.5"), "delta"),
+        (("privacy", "certify", *ADULT, "--gamma", "9", "--epsilon", "-1"), "epsilon"),
+        (("privacy", "certify", "--population", "10", "--sample", "11", "--cells", "2", "--gamma", "9", "--delta", "0.1"), "1 to n = 10"),
+        (("privacy", "certify", "--population", "1000000000", "--sample", "1000000000", "--cells", "2", "--gamma", "9", "--delta", "0.1"), "computed for"),
+        (("privacy", "calibrate", *ADULT, "--epsilon", "0", "--delta", "1e-6"), "epsilon"),
+        (("privacy", "compose", "missing.json", "--delta", "1e-6"), "cannot be read"),
+        (("privacy", "compose", "--delta", "1e-6"), "name a file"),
+        (("plan", "--population", "100", "--cells", "4", "--epsilon", "1", "--sum-of-squares", "0.1"), "between 1/K"),
+        (("plan", "--population", "100", "--cells", "4", "--epsilon", "1", "--plot", "x.pdf"), ".svg or .png"),
+        (("plan", "--population", "100", "--cells", "4", "--epsilon", "1", "--delta", "1"), "delta"),
+    ],
+)  # fmt: skip
+def test_what_means_nothing_is_refused_by_name(words: tuple[str, ...], message: str) -> None:
+    assert message in refused(*words)

@@ -1,0 +1,71 @@
+"""Every sampling scheme, and the guarantee of the secret order, over the real services."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from common.planning import plan_release
+from common.privacy.schemes import SCHEMES
+from common.release import Sampling
+from deploy.local.demo import DemoOptions, run_demo
+from tests.protocol.chance import agreement, confirmed
+from tests.protocol.world import World
+
+NAMES = ("region", "smoker")
+
+
+@pytest.mark.parametrize("scheme", [name for name in SCHEMES if name != "wor"])
+def test_a_scheme_s_release_agrees_with_the_truth(village: World, scheme: str) -> None:
+    truth = village.people.counts(NAMES)
+
+    def release() -> float:
+        with village.client() as client:
+            asked = client.request(
+                NAMES,
+                epsilon="3",
+                sample=600,
+                scheme=scheme,
+                stage=800 if "." in scheme else None,
+                label=village.label(),
+            )
+            spec = asked.wait(30).spec
+            assert spec is not None
+            assert spec.scheme == scheme
+            assert (spec.sample == 600) or scheme == "poisson"
+            assert spec.guaranteed_epsilon <= 3
+            return agreement(asked.estimate(), truth)
+
+    assert not confirmed(release)
+
+
+def test_schemes_that_cannot_go_together_are_refused(village: World) -> None:
+    answer = village.ask(NAMES, "--scheme", "wr", "--delta", "1e-6")
+    assert answer.code == 2
+    assert "certified for wor and poisson" in answer.errors
+    answer = village.ask(NAMES, "--scheme", "must.ow", "--sampling", "server")
+    assert answer.code == 2
+    assert "drawn from a seed" in answer.errors
+
+
+def test_the_server_samples_what_it_cannot_read(village: World) -> None:
+    with village.client() as client:
+        asked = client.request(NAMES, epsilon="3", sample=500, sampling=Sampling.SERVER, label=village.label())
+        spec = asked.wait(30).spec
+        assert spec is not None
+        assert (spec.sample, spec.uploaded_rows) == (500, spec.population)
+        assert len(asked.rows()) == 500
+        assert len(village.published(asked.id)["region"]) == 500
+
+
+def test_adult_at_a_small_delta_is_twenty_times_better(tmp_path: Path) -> None:
+    options = DemoOptions(out=tmp_path / "demo", epsilon=Decimal("0.5"), delta=Decimal("1e-6"))
+    (outcome,) = run_demo(options, lambda _: None).outcomes
+    star = plan_release(population=45222, cells=24, epsilon=Decimal("0.5"), sample=1472)
+    assert outcome.spec.sample == 45222
+    # One release's squared error exceeds (20/32)^-2 = 2.6 times its mean with a probability far below 1e-4.
+    assert outcome.l2_error < star.root_mse() / 20
+    order = outcome.spec.card.order
+    assert order is not None
+    assert order[0] <= Decimal("0.5")
+    assert order[1] == Decimal("1e-6")

@@ -1,0 +1,70 @@
+"""The covariance of the estimate under every sampling scheme, against many releases; and what the order is worth."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from common.drawing import draw_rows
+from common.mechanism import GammaDiagonal, invert, perturb
+from common.planning import plan_release
+from common.privacy.schemes import scheme_of
+from common.randomness import CipherStream
+from deploy.studies.adult_tables import truth
+from researcher.uncertainty import Design, covariance, total_variance
+
+ALPHA = 1e-4
+
+
+@pytest.mark.parametrize(
+    ("name", "b"), [("wor", None), ("wr", None), ("must.ow", 25), ("must.wo", 50), ("must.ww", 25)]
+)
+def test_the_covariance_is_that_of_many_releases(name: str, b: int | None) -> None:
+    n, m, cells, trials = 60, 40, 3, 3000
+    table = np.repeat(np.arange(3), [30, 20, 10])
+    fractions = np.array([1 / 2, 1 / 3, 1 / 6])
+    generator = np.random.default_rng(5)
+    tokens = generator.integers(0, 256, (n, 16), dtype=np.uint8)
+    scheme = scheme_of(name, population=n, sample=m, stage=b)
+    mechanism = GammaDiagonal.from_gamma(cells, Fraction(40))
+    design = Design(population=n, sample=m, mechanism=mechanism, scheme=scheme)
+    estimates = np.empty((trials, cells))
+    for trial in range(trials):
+        rows = draw_rows(scheme, tokens, generator.bytes(32))
+        column = table[rows].astype(np.uint8)
+        noisy = np.empty_like(column)
+        perturb([column], [cells], mechanism, CipherStream(generator.bytes(32)), [noisy])
+        estimates[trial] = invert(np.bincount(noisy, minlength=cells).astype(np.int64), mechanism)
+    exact = covariance(fractions, design)
+    deviations = estimates - fractions
+    # Each variance against chi-square, and the mean against its standard error.
+    for cell in range(cells):
+        ratio = float(np.sum(deviations[:, cell] ** 2)) / exact[cell, cell]
+        assert chi2.ppf(ALPHA, trials) < ratio < chi2.ppf(1 - ALPHA, trials)
+        assert abs(deviations[:, cell].mean()) < 4.5 * np.sqrt(exact[cell, cell] / trials)
+    off = (deviations[:, 0] * deviations[:, 1]).mean()
+    spread = np.sqrt((exact[0, 0] * exact[1, 1] + exact[0, 1] ** 2) / trials)
+    assert abs(off - exact[0, 1]) < 4.5 * spread
+
+
+def test_two_hundred_releases_of_adult_at_a_small_delta() -> None:
+    counts = truth()
+    n, fractions = int(counts.sum()), truth() / truth().sum()
+    plan = plan_release(population=n, cells=24, epsilon=Decimal("0.5"), delta=Decimal("1e-6"))
+    pure = plan_release(population=n, cells=24, epsilon=Decimal("0.5"), sample=1472)
+    column = np.repeat(np.arange(24), counts).astype(np.uint8)
+    noisy = np.empty_like(column)
+    errors = []
+    for trial in range(200):
+        stream = CipherStream(trial.to_bytes(32, "big"))
+        perturb([column], [24], plan.mechanism, stream, [noisy])
+        estimate = invert(np.bincount(noisy, minlength=24).astype(np.int64), plan.mechanism)
+        errors.append(float(np.sum((estimate - fractions) ** 2)))
+    root = float(np.sqrt(np.mean(errors)))
+    expected = np.sqrt(
+        total_variance(float(np.sum(fractions**2)), Design(population=n, sample=n, mechanism=plan.mechanism))
+    )
+    assert root == pytest.approx(expected, rel=0.08)
+    assert pure.root_mse() > 20 * root
