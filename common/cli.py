@@ -50,7 +50,7 @@ def run(command: click.Command) -> int:
     try:
         result = command.main(standalone_mode=False)
     except click.exceptions.Abort:
-        note("Interrupted. Nothing acknowledged is lost; run the command again to continue.")
+        note("Interrupted. Nothing acknowledged is lost.")
         return 130
     except click.ClickException as error:
         error.show()

@@ -44,22 +44,49 @@ def file_digest(path: Path) -> bytes:
         return hashlib.file_digest(file, "sha256").digest()
 
 
-class OwnedFolder:
-    """A state folder held by one process; a second one is refused instead of sharing pads and releases."""
+_OWNER = "party"
 
-    def __init__(self, path: Path) -> None:
+
+def check_owner(folder: Path, owner: str) -> None:
+    """Refuse a state folder that belongs to another party.
+
+    Raises:
+        ConflictError: it does; says whose it is.
+    """
+    path = folder / _OWNER
+    if path.exists() and (found := path.read_text("utf-8", errors="replace")) != owner:
+        raise ConflictError(
+            f"this folder holds the state of {found[:200]!r}, not of {owner!r}",
+            where=str(folder),
+            remedy="Give each party a folder of its own.",
+        )
+
+
+class OwnedFolder:
+    """A state folder held by one process of one party; another is refused instead of sharing pads and releases.
+
+    Args:
+        path: the folder; made if missing.
+        owner: the party, as its certificate names it; the first one to use the folder keeps it.
+    """
+
+    def __init__(self, path: Path, owner: str) -> None:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = path
+        check_owner(path, owner)
         self._lock = (path / "lock").open("a")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._lock.close()
             raise ConflictError(
-                "another process of this party already runs on this folder",
+                "another process already runs on this folder",
                 where=str(path),
                 remedy="Stop it first, or give this one a folder of its own.",
             ) from None
+        if not (path / _OWNER).exists():
+            with written_whole(path / _OWNER) as file:
+                file.write(owner.encode())
 
     def release(self) -> None:
         """Let another process take the folder."""

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from common.errors import InvalidInputError
 from common.identity import Identity, Role, load_identity
 from common.study import Study, load_study
 
@@ -31,6 +32,12 @@ listen_option = click.option(
 def load_party(study_path: Path, identity_folder: Path, role: Role, name: str) -> tuple[Study, Identity]:
     """Load a study and the identity of one of its parties."""
     study = load_study(study_path)
+    parties = {Role.CURATOR: study.curators, Role.SERVER: (study.server,), Role.RESEARCHER: study.researchers}
+    known = [party.name for party in parties[role]]
+    if name not in known:
+        raise InvalidInputError(
+            f"no {role.value} {name!r} in the study", where="--name", remedy=f"Known: {', '.join(known)}."
+        )
     return study, load_identity(identity_folder, role, name, study=study.id)
 
 

@@ -12,7 +12,7 @@ import click
 
 from common.cli import EXIT_CODES, emit, json_option
 from common.errors import InvalidInputError, NotFoundError
-from common.files import OwnedFolder
+from common.files import OwnedFolder, check_owner
 from common.identity import Party, Role
 from common.logs import log_to_stderr
 from common.party_options import (
@@ -94,7 +94,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     log_to_stderr(verbose=verbose)
     study, identity = load_party(study_path, identity_folder, Role.CURATOR, name)
     policy = _policy(policy_path, study, name)
-    folder = OwnedFolder(state_folder)
+    folder = OwnedFolder(state_folder, identity.party.uri)
     store = CuratorStore(folder.path / "curator.sqlite")
     try:
         node = CuratorNode(identity, study, folder.path, store, _ledger(store, study, policy), policy)
@@ -218,6 +218,7 @@ def _open(
     path = state_folder / "curator.sqlite"
     if not path.exists():
         raise NotFoundError("no curator has run on this folder", where=str(state_folder))
+    check_owner(state_folder, Party(study=study.id, role=Role.CURATOR, name=name).uri)
     store = CuratorStore(path)
     try:
         yield study, store, _ledger(store, study, _policy(policy_path, study, name))
@@ -240,10 +241,12 @@ def _decide(
 ) -> list[str]:
     stored = store.release(release_id)
     held = [d.attribute for d in store.decisions(release_id) if d.verdict == HELD]
-    chosen = list(attributes) or held
+    chosen = [name for listed in attributes for name in listed.split(",")] or held
     if stored.state is not ReleaseState.REQUESTED or not chosen or not set(chosen) <= set(held):
+        decided = {d.attribute: d.verdict for d in store.decisions(release_id) if d.verdict != HELD}
+        known = ", ".join(f"{name} is {verdict}" for name, verdict in decided.items())
         raise InvalidInputError(
-            "these attributes are not held",
+            "these attributes are not held" + (f" ({known})" if known else ""),
             where=f"release {release_id}",
             remedy=f"Held: {', '.join(held) or 'none'}. `veiltab curator requests` shows what waits.",
         )
@@ -265,6 +268,10 @@ def _described(stored: StoredRelease, study: Study, store: CuratorStore, name: s
         "attributes": list(request.attributes),
         "own": {attribute: decisions.get(attribute, HELD) for attribute in request.attributes if attribute in own},
         "epsilon": request.epsilon,
+        "delta": request.delta,
+        "scheme": request.scheme,
+        "sampling": request.sampling.value,
+        "pad": request.pad.value,
         "purpose": request.purpose,
         "deadline": datetime.fromtimestamp(request.deadline, UTC).isoformat(),
         "waiting_for": stored.waiting_for,
@@ -299,7 +306,10 @@ def _requests_text(listed: list[dict[str, object]], ledger: Ledger) -> str:
             f"  {label}: {request[key]}"
             for label, key in (
                 ("purpose", "purpose"),
-                ("decisions here", "own"),
+                ("delta", "delta"),
+                ("scheme", "scheme"),
+                ("sampling", "sampling"),
+                ("pad", "pad"),
                 ("until", "deadline"),
                 ("waits for", "waiting_for"),
                 ("failed", "failure"),
@@ -308,10 +318,15 @@ def _requests_text(listed: list[dict[str, object]], ledger: Ledger) -> str:
             )
             if request.get(key)
         )
+        lines.extend(f"  decision here: {name} {verdict}" for name, verdict in _pairs(request["own"]))
         lines.extend(f"  {who}: {faces}" for who, faces in _list(request["card"]))
     if not listed:
         lines.append("No requests.")
     return "\n".join(lines)
+
+
+def _pairs(value: object) -> list[tuple[str, str]]:
+    return list(value.items()) if isinstance(value, dict) else []
 
 
 def _list(value: object) -> list[list[str]]:

@@ -16,6 +16,7 @@ from functools import lru_cache, reduce
 
 from common.database import Database, transaction
 from common.errors import BudgetExceededError, IntegrityError
+from common.planning import Plan
 from common.privacy.composition import compose
 from common.privacy.description import ReleaseDescription, description_of
 from common.privacy.rounding import upward
@@ -71,7 +72,7 @@ class Ledger:
                 raise IntegrityError(
                     f"the ledger was altered at entry {number}",
                     where="ledger",
-                    remedy="Restore it from a backup and compare with the other curators; see docs/operations.md.",
+                    remedy="See docs/operations.md: the other curators hold the same charges.",
                 )
 
     def verify_against(self, witness: tuple[int, bytes], curator: str) -> None:
@@ -135,24 +136,36 @@ class Ledger:
                     return
                 others = self._rows(_OTHERS, spec.release_id, spec.release_id)
                 if seen == [row["release_id"] for row in others]:
-                    self._check_budget(spec, total)
+                    self._check_budget(spec.guaranteed_epsilon, spec.delta, total)
                     # A crash may part a plan from its reservation, and the next plan may differ.
                     db.execute("DELETE FROM reservation WHERE release_id = ?", [spec.release_id])
                     values = [spec.release_id, json.dumps(_facts(spec)), str(spec.guaranteed_epsilon)]
                     db.execute("INSERT INTO reservation VALUES (?, ?, ?)", values)
                     return
-            total, seen = self._total(others, spec), [row["release_id"] for row in others]
+            total, seen = (
+                self._total(others, (spec.guaranteed_epsilon, spec.description)),
+                [row["release_id"] for row in others],
+            )
 
-    def _check_budget(self, spec: ReleaseSpec, total: Decimal) -> None:
+    def check(self, plan: Plan) -> None:
+        """Refuse a release that the budget does not hold now, before anybody decides about it.
+
+        Raises:
+            BudgetExceededError: with the numbers.
+        """
+        total = self._total(self._rows(_ALL), (plan.pure_epsilon, plan.description))
+        self._check_budget(plan.pure_epsilon, plan.delta, total)
+
+    def _check_budget(self, epsilon: Decimal, delta: Decimal | None, total: Decimal) -> None:
         if total <= self.budget:
             return
         left = f"there is {max(self.remaining, Decimal(0)):.6f} left"
         if self.delta is None:
             raise BudgetExceededError(
-                f"the release needs epsilon {upward(spec.guaranteed_epsilon)}; of the budget of {self.budget} {left}",
+                f"the release needs epsilon {upward(epsilon)}; of the budget of {self.budget} {left}",
                 where="privacy budget",
                 remedy="Ask for a smaller epsilon."
-                if spec.delta is None
+                if delta is None
                 else "The study's budget has no delta, so the release's pure epsilon counts; ask without --delta.",
             )
         raise BudgetExceededError(
@@ -197,13 +210,13 @@ class Ledger:
     def _rows(self, query: str, *values: str) -> list[sqlite3.Row]:
         return self._connection.execute(query, values).fetchall()
 
-    def _total(self, rows: list[sqlite3.Row], spec: ReleaseSpec | None = None) -> Decimal:
+    def _total(self, rows: list[sqlite3.Row], more: tuple[Decimal, ReleaseDescription] | None = None) -> Decimal:
         """Return the epsilon of some entries, and of one more release, together."""
-        charges = [Decimal(row["epsilon"]) for row in rows] + ([spec.guaranteed_epsilon] if spec else [])
+        charges = [Decimal(row["epsilon"]) for row in rows] + ([more[0]] if more else [])
         if self.delta is None or not charges:
             return reduce(_UP.add, charges, Decimal(0))
         releases = [description_of(json.loads(row["entry"]), "ledger") for row in rows]
-        return composed_epsilon((*releases, *([spec.description] if spec else [])), self.delta)
+        return composed_epsilon((*releases, *([more[1]] if more else [])), self.delta)
 
 
 @lru_cache(maxsize=64)

@@ -45,6 +45,7 @@ from curator.release import (
     check_request,
     check_same_sample,
     check_same_spec,
+    foreseen_plan,
     planned_spec,
     union,
 )
@@ -230,12 +231,20 @@ class CuratorNode:
         self.store.decide(release_id, self._policy.decide(stored.request, self.own_attributes, int(time.time())))
         held = sorted(d.attribute for d in self.store.decisions(release_id) if d.verdict == HELD)
         if held:
+            await self._check_budget(stored.request)
             raise NotReadyError(
                 f"a person decides about {', '.join(held)}",
                 where=f"curator {self.name}",
                 remedy=f"Run `veiltab curator approve` or `deny` for {release_id}.",
             )
         return ReleaseState.APPROVED
+
+    async def _check_budget(self, request: ReleaseRequest) -> None:
+        """Refuse a request that the budget cannot hold before a person spends time on it."""
+        population = self.store.latest_population()
+        if population is not None:
+            cells = self.study.domain(request.attributes).cells
+            await asyncio.to_thread(self.ledger.check, foreseen_plan(request, population=population, cells=cells))
 
     async def _plan(self, stored: StoredRelease, progress: tuple[Progress, ...]) -> ReleaseState:
         all_have(progress, lambda peer: peer.decided, "has not decided about the request yet")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from common.cli import EXIT_CODES, emit, json_option, note
+from common.errors import InvalidInputError
 from common.files import OwnedFolder
 from common.identity import Role
 from common.logs import log_to_stderr
@@ -81,7 +82,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     log_to_stderr(verbose=verbose)
     study, identity = load_party(study_path, identity_folder, Role.RESEARCHER, name)
     endpoint = next(r.endpoint for r in study.researchers if r.name == name)
-    folder = OwnedFolder(state_folder)
+    folder = OwnedFolder(state_folder, identity.party.uri)
     store = ResearcherStore(folder.path)
     node = ResearcherNode(identity, study, store)
 
@@ -271,7 +272,10 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
     with _client(study_path, identity_folder, name) as client:
         release = client.release(release_name)
         page = report_page(client.study, release.status(), release.estimate(confidence))
-    out.write_text(page, "utf-8")
+    try:
+        out.write_text(page, "utf-8")
+    except OSError as error:
+        raise InvalidInputError(f"the report cannot be written ({error.strerror})", where=str(out)) from None
     emit(as_json, {"release": release.id, "report": out}, f"Report: {out}")
 
 

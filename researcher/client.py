@@ -70,7 +70,14 @@ class Status:
     @property
     def waiting_for(self) -> str:
         """What the release waits for, party by party, as text."""
-        return "; ".join(f"{party}: {reason}" for party, (_, reason) in sorted(self.parties.items()) if reason)
+        if self.state.finished:
+            return ""
+        reasons = [
+            reason if reason.startswith((party, "curator ", "server ")) else f"{party}: {reason}"
+            for party, (_, reason) in sorted(self.parties.items())
+            if reason
+        ]
+        return "; ".join(dict.fromkeys(reason.rstrip(".") for reason in reasons))
 
 
 class Client:

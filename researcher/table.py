@@ -121,5 +121,7 @@ def write(frame: pd.DataFrame, path: Path) -> None:
             path.write_text(json.dumps(frame.to_dict(orient="records"), ensure_ascii=False), encoding="utf-8")
     except OSError as error:
         raise InvalidInputError(
-            f"the result cannot be written: {error.strerror}", where=str(path), remedy="Choose another place."
+            f"the result cannot be written ({error.strerror or type(error).__name__})",
+            where=str(path),
+            remedy="Choose another place.",
         ) from error

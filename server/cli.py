@@ -59,7 +59,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
 
     log_to_stderr(verbose=verbose)
     study, identity = load_party(study_path, identity_folder, Role.SERVER, name)
-    folder = OwnedFolder(state_folder)
+    folder = OwnedFolder(state_folder, identity.party.uri)
     store = ServerStore(folder.path)
     node = ServerNode(study, store, retention_days=retention_days)
     callers = [Party(study=study.id, role=Role.CURATOR, name=c.name) for c in study.curators]

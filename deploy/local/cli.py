@@ -1,5 +1,6 @@
 """`veiltab demo`: the whole system on this machine."""
 
+import signal
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -72,6 +73,8 @@ def demo(  # noqa: PLR0913, PLR0917 - one argument an option
         tables=(*tables, *more_tables),
         partial=grant == "partial",
     )
+    # A demonstration that is told to end takes its parties with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     result = run_demo(options, note)
     if as_json:
         emit(as_json, _as_dict(result), "")

@@ -82,7 +82,7 @@ def test_wrong_usage_is_bad_input(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 def test_an_interruption_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_with(monkeypatch, raising(KeyboardInterrupt())) == 130
-    assert "run the command again to continue" in capsys.readouterr().err
+    assert "Nothing acknowledged is lost" in capsys.readouterr().err
 
 
 def test_what_nobody_foresaw_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,7 @@ from pathlib import Path
 from common.errors import ConflictError
 from common.files import OwnedFolder
 try:
-    OwnedFolder(Path(sys.argv[1]))
+    OwnedFolder(Path(sys.argv[1]), "a")
 except ConflictError as error:
     sys.exit(str(error))
 """
@@ -104,17 +104,24 @@ def second_process(folder: Path) -> str:
 
 
 def test_a_folder_has_one_owner(tmp_path: Path) -> None:
-    folder = OwnedFolder(tmp_path / "state")
+    folder = OwnedFolder(tmp_path / "state", "a")
     assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
-    assert "another process of this party already runs on this folder" in second_process(folder.path)
+    assert "another process already runs on this folder" in second_process(folder.path)
     with pytest.raises(ConflictError, match="Stop it first"):
-        OwnedFolder(folder.path)
+        OwnedFolder(folder.path, "a")
     folder.release()
     assert not second_process(folder.path)
-    OwnedFolder(folder.path).release()
+    OwnedFolder(folder.path, "a").release()
 
 
 def test_two_folders_have_two_owners(tmp_path: Path) -> None:
-    first, second = OwnedFolder(tmp_path / "a"), OwnedFolder(tmp_path / "b")
+    first, second = OwnedFolder(tmp_path / "a", "a"), OwnedFolder(tmp_path / "b", "b")
     first.release()
     second.release()
+
+
+def test_a_folder_stays_with_its_first_party(tmp_path: Path) -> None:
+    OwnedFolder(tmp_path / "state", "veiltab://s/curator/alice").release()
+    OwnedFolder(tmp_path / "state", "veiltab://s/curator/alice").release()
+    with pytest.raises(ConflictError, match="not of 'veiltab://s/curator/bob'"):
+        OwnedFolder(tmp_path / "state", "veiltab://s/curator/bob")

@@ -122,7 +122,7 @@ def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal, mak
     for text in (
         "rosa asks for sex, salary at epsilon 0.1",
         "wage gap",
-        "{'sex': 'held'}",
+        "decision here: sex held",
         "epsilon = 0.100000",
         "1.000000 left",
     ):

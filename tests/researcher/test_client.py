@@ -100,7 +100,9 @@ def test_a_status_is_read_whole(make_spec: Make) -> None:
         seconds={"fetch": 0.5},
         bytes={"a -> b": 7},
     )
-    assert status.waiting_for == "curator bob: a person decides; server cloud: waits for salary"
+    assert status.waiting_for == ""
+    waiting = replace(status, state=ReleaseState.REQUESTED)
+    assert waiting.waiting_for == "curator bob: a person decides; server cloud: waits for salary"
     answer.ClearField("spec")
     assert _status_of(answer).spec is None
 
