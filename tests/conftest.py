@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
@@ -50,6 +51,10 @@ owner = "bob"
 categories = ["low", "high"]
 """
 COLUMNS = (Column(attribute="sex", owner="alice", size=2), Column(attribute="salary", owner="bob", size=2))
+
+# How long an example takes says something of the machine, not of the code.
+settings.register_profile("veiltab", deadline=None)
+settings.load_profile("veiltab")
 
 
 def spec_with(**changes: Any) -> ReleaseSpec:  # noqa: ANN401 - any field of a spec
