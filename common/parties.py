@@ -12,7 +12,7 @@ NORMALISE_STEPS = ("strip", "casefold", "nfc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Party:
+class Member:
     """A server or a researcher: its name and where its service listens (host:port)."""
 
     name: str
@@ -24,7 +24,7 @@ class Party:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CuratorParty(Party):
+class CuratorMember(Member):
     """A curator: its name, its endpoint, and what makes two rows the same respondent.
 
     Args:
@@ -38,7 +38,7 @@ class CuratorParty(Party):
     normalise: tuple[str, ...] = NORMALISE_STEPS
 
     def __post_init__(self) -> None:
-        Party.__post_init__(self)
+        Member.__post_init__(self)
         if not self.id_columns or not all(name.strip() == name != "" for name in self.id_columns):
             raise InvalidInputError("id_columns names no column", remedy='List one or more, such as ["id"].')
         check_once("id_columns names", self.id_columns, "List each id column once.")

@@ -16,14 +16,14 @@ from common.domain import Attribute, Domain
 from common.errors import InvalidInputError
 from common.fields import Fields
 from common.naming import check_attribute_name, check_name, check_one_of, check_title
-from common.parties import NORMALISE_STEPS, CuratorParty, Party, check_once
+from common.parties import NORMALISE_STEPS, CuratorMember, Member, check_once
 
 __all__ = [
     "MAX_CELLS",
     "NORMALISE_STEPS",
     "AttributeRule",
-    "CuratorParty",
-    "Party",
+    "CuratorMember",
+    "Member",
     "Study",
     "load_study",
     "study_from_bytes",
@@ -89,9 +89,9 @@ class Study:
     budget_delta: Decimal | None
     sampling: str
     pad: str
-    server: Party
-    curators: tuple[CuratorParty, ...]
-    researchers: tuple[Party, ...]
+    server: Member
+    curators: tuple[CuratorMember, ...]
+    researchers: tuple[Member, ...]
     attributes: tuple[AttributeRule, ...]
 
     def __post_init__(self) -> None:
@@ -103,7 +103,7 @@ class Study:
         _check_parties(self)
         _check_attributes(self)
 
-    def curator(self, name: str) -> CuratorParty:
+    def curator(self, name: str) -> CuratorMember:
         """Return a curator by name."""
         for curator in self.curators:
             if curator.name == name:
@@ -189,17 +189,17 @@ def _study(root: Fields, digest: str) -> Study:
     return study
 
 
-def _party(fields: Fields) -> Party:
+def _party(fields: Fields) -> Member:
     """Read a [server] or [[researcher]] table."""
-    party = fields.checked(lambda: Party(name=fields.text("name"), endpoint=fields.text("endpoint")))
+    party = fields.checked(lambda: Member(name=fields.text("name"), endpoint=fields.text("endpoint")))
     fields.finish()
     return party
 
 
-def _curator(fields: Fields) -> CuratorParty:
+def _curator(fields: Fields) -> CuratorMember:
     """Read a [[curator]] table."""
     curator = fields.checked(
-        lambda: CuratorParty(
+        lambda: CuratorMember(
             name=fields.text("name"),
             endpoint=fields.text("endpoint"),
             id_columns=fields.texts("id_columns"),

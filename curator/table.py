@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from common.coding import DROP
 from common.domain import Symbols
 from common.errors import InvalidInputError
-from common.study import AttributeRule, CuratorParty, Study
+from common.study import AttributeRule, CuratorMember, Study
 from curator.column import FIRST, ColumnReader, ColumnReading
 from curator.respondents import normalised_ids, repeated_rows, string_buffers
 from curator.table_file import FIRST_ROW, Batch, first_rows, read_batches
@@ -108,7 +108,7 @@ def read_table(path: Path, study: Study, curator_name: str) -> Reading:
 class _Rows:
     """A table while its file is read."""
 
-    def __init__(self, curator: CuratorParty, rules: Sequence[AttributeRule]) -> None:
+    def __init__(self, curator: CuratorMember, rules: Sequence[AttributeRule]) -> None:
         self._curator = curator
         self._columns = [ColumnReader(rule) for rule in rules]
         self._read = self._dropped = self._empty = self._separated = 0

@@ -57,6 +57,9 @@ def privacy() -> None:
 @click.option("--ratio", type=float, help="Sensitivity over scale, for laplace and gaussian.")
 @click.option("--gamma", type=float, help="Worst-case ratio, for gamma-diagonal.")
 @click.option("--cells", type=click.IntRange(min=2), help="Cells, for gamma-diagonal.")
+@click.option(
+    "--inverse", is_flag=True, help="Take --epsilon as the target after sampling, and say which base reaches it."
+)
 @json_option
 def amplify(  # noqa: PLR0913, PLR0917 - one argument an option
     scheme: str,
@@ -68,13 +71,18 @@ def amplify(  # noqa: PLR0913, PLR0917 - one argument an option
     ratio: float | None,
     gamma: float | None,
     cells: int | None,
+    inverse: bool,  # noqa: FBT001 - an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Say what a base mechanism guarantees on a sample."""
     from common.privacy.amplification import amplify as amplified  # noqa: PLC0415 - --help stays light
+    from common.privacy.amplification import base_epsilon  # noqa: PLC0415
     from common.privacy.profiles import GammaDiagonal, Gaussian, GroupProfile, Laplace, Pure  # noqa: PLC0415
     from common.privacy.schemes import scheme_of  # noqa: PLC0415
 
+    drawn = scheme_of(scheme, population=population, sample=sample, stage=stage)
+    if inverse:
+        epsilon = base_epsilon(drawn, epsilon)
     profile: GroupProfile
     if mechanism == "pure":
         profile = Pure(epsilon0=epsilon)
@@ -83,7 +91,7 @@ def amplify(  # noqa: PLR0913, PLR0917 - one argument an option
     else:
         strength = _given(ratio, "--ratio")
         profile = Laplace(ratio=strength) if mechanism == "laplace" else Gaussian(ratio=strength)
-    found = amplified(scheme_of(scheme, population=population, sample=sample, stage=stage), profile, epsilon)
+    found = amplified(drawn, profile, epsilon)
     data = {
         "eta": found.eta,
         "epsilon": found.epsilon,
@@ -202,7 +210,8 @@ def compose(  # noqa: PLR0913, PLR0917 - one argument an option
     """Say what several releases guarantee together, or many steps of noise on subsamples.
 
     A file lists release descriptions (population, sample, cells, gamma or replacement, scheme, stage), each with a
-    count; every release is on a fresh sample. Steps clip to norm 1: a substitution moves their sum by 2.
+    count; every release is on a fresh sample (a "sample_id" that comes twice is refused). Steps clip to norm 1: a
+    substitution moves their sum by 2.
     """
     from common.privacy.composition import compose as composed  # noqa: PLC0415 - --help stays light
     from common.privacy.composition import subsampled_delta  # noqa: PLC0415
@@ -353,11 +362,18 @@ def _releases(path: Path) -> "list[tuple[ReleaseDescription, int]]":
     if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
         raise InvalidInputError("the file must hold a list of releases", where=str(path))
     releases = []
+    samples: set[str] = set()
     for number, entry in enumerate(listed, start=1):
         where = f"{path}, release {number}"
         count = entry.get("count", 1)
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise InvalidInputError("count must be a whole number from 1", where=where)
+        sample_id = entry.get("sample_id")
+        if sample_id is not None and (count > 1 or str(sample_id) in samples):
+            raise InvalidInputError(
+                "one sample never serves two releases: their gammas multiply, and nothing amplifies", where=where
+            )
+        samples.add(str(sample_id))
         releases.append((description_of(entry, where), count))
     return releases
 

@@ -39,6 +39,21 @@ def test_amplify() -> None:
     assert run("privacy", "amplify", *SIZES, "--epsilon", "1")["class"] == "strong"
 
 
+def test_amplify_backwards() -> None:
+    base = run("privacy", "amplify", *SIZES, "--epsilon", "0.5", "--inverse")
+    assert base["epsilon"] == pytest.approx(0.5)
+    assert base["epsilon"] <= 0.5
+    assert base["base"]["epsilon"] > 0.9
+
+
+def test_a_sample_is_never_used_twice(tmp_path: Path) -> None:
+    file = tmp_path / "releases.json"
+    one = {"population": 400, "sample": 300, "cells": 6, "gamma": 9, "sample_id": "a"}
+    for releases in ([one, one], [one | {"count": 2}]):
+        file.write_text(json.dumps(releases))
+        assert "one sample never serves two releases" in refused("privacy", "compose", str(file), "--delta", "1e-5")
+
+
 def test_certify_both_ways_and_calibrate() -> None:
     at = run("privacy", "certify", *ADULT, "--gamma", "356.78", "--epsilon", "0.5")
     assert at["delta"] == pytest.approx(9.98105e-7, rel=1.5e-6)

@@ -249,6 +249,8 @@ def killed_or_not(world: World, kill: Kill) -> bool:
     if died:
         world.wait_for_kill(kill.who)
         world.start(kill.who)
+    else:
+        world.restart(kill.who)  # it must not be killed later, in another release
     release_id, _ = asked(world, label, kill)
     check(world, release_id)
     return died
