@@ -57,7 +57,7 @@ def draw(question: Question, plan: Plan, path: Path) -> None:
         axes.grid(visible=True, which="both", alpha=0.25)
         axes.legend()
     figure.suptitle(f"n = {plan.population} respondents, K = {plan.mechanism.cells} cells")
-    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+    figure.savefig(path, dpi=150, metadata={"Date": None, "Creator": None} if path.suffix == ".svg" else None)
     plt.close(figure)
 
 

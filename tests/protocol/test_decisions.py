@@ -181,6 +181,7 @@ def test_a_grant_that_ends_after_the_release_ends_for_keys_too(village: World) -
 
 def test_keys_go_to_the_researcher_who_asked_and_not_before_the_column_is_sent(village: World) -> None:
     release_id = held_release(village, "rosa")
+    village.wait_for_state("alice", release_id, "approved")
     with pytest.raises(NotReadyError):
         key_of(village, ROSA, ALICE, release_id, "region")
     for curator, attribute in ((BOB, "income"), (BOB, "health"), (ALICE, "region")):
