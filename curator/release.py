@@ -74,7 +74,7 @@ def planned_spec(
     """
     if population < study.minimum_population:
         raise InvalidInputError(
-            f"the curators share {population} respondents; the study asks for at least {study.minimum_population}",
+            f"the curators share fewer respondents than the {study.minimum_population} that the study asks for",
             where="population",
         )
     cells = 1

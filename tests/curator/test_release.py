@@ -112,7 +112,7 @@ def test_every_curator_plans_the_same(study: Study, make_request: Make, make_spe
 def test_too_few_respondents_or_too_large_a_sample(study: Study, make_request: Make) -> None:
     few = replace(study, minimum_population=100)
     planned_spec(make_request(), (SEX, SALARY), few, population=100, alignment="ab" * 16)
-    with pytest.raises(InvalidInputError, match="share 99 respondents; the study asks for at least 100"):
+    with pytest.raises(InvalidInputError, match="fewer respondents than the 100 that"):
         planned_spec(make_request(), (SEX, SALARY), few, population=99, alignment="ab" * 16)
     with pytest.raises(InvalidInputError, match="1 to n = 100 rows, not 101"):
         planned_spec(make_request(sample=101), (SEX, SALARY), few, population=100, alignment="ab" * 16)

@@ -114,7 +114,7 @@ def test_tables_without_common_or_with_too_few_respondents_are_refused(strict: W
         common = [line for line in lines if line.startswith("villager-")]
         (tmp_path / "few.csv").write_text("\n".join([lines[0], *common[:49]]) + "\n", "utf-8")
         with_table(strict, tmp_path / "few.csv")
-        refused(strict, 6, "population: the curators share 49 respondents; the study asks for at least 50")
+        refused(strict, 6, "population: the curators share fewer respondents than the 50 that the study asks for")
     finally:
         with_table(strict, right)
     assert not [name for name in strict.people.ids if name in strict.logs()]
