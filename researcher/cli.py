@@ -243,7 +243,15 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
         "root_mse": found.root_mse,
         "out": out,
     }
-    emit(as_json, data, f"{frame.to_string(index=False)}\n\nExpected root-mean-square error: {found.root_mse:.5f}")
+    card = [] if known.spec is None else [f"  {who}: {faces}" for who, faces in known.spec.card.rows()]
+    lines = [
+        frame.to_string(index=False),
+        "",
+        f"Expected root-mean-square error: {found.root_mse:.5f}. Intervals at {confidence:.0%}.",
+        *card,
+        *([] if out is None else [f"Written: {out}"]),
+    ]
+    emit(as_json, data, "\n".join(lines))
 
 
 @researcher.command(
