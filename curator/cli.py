@@ -242,11 +242,14 @@ def _decide(
     stored = store.release(release_id)
     held = [d.attribute for d in store.decisions(release_id) if d.verdict == HELD]
     chosen = [name for listed in attributes for name in listed.split(",")] or held
-    if stored.state is not ReleaseState.REQUESTED or not chosen or not set(chosen) <= set(held):
+    over = time.time() > stored.request.deadline
+    if over or stored.state is not ReleaseState.REQUESTED or not chosen or not set(chosen) <= set(held):
         decided = {d.attribute: d.verdict for d in store.decisions(release_id) if d.verdict != HELD}
         known = ", ".join(f"{name} is {verdict}" for name, verdict in decided.items())
         raise InvalidInputError(
-            "these attributes are not held" + (f" ({known})" if known else ""),
+            "these attributes are not held"
+            + (f" ({known})" if known else "")
+            + ("; the deadline passed" if over else ""),
             where=f"release {release_id}",
             remedy=f"Held: {', '.join(held) or 'none'}. `veiltab curator requests` shows what waits.",
         )
