@@ -11,12 +11,12 @@ import grpc
 import pytest
 from google.protobuf.descriptor import MethodDescriptor
 
-from common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError, VeiltabError
+from common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError
 from common.identity import Party, Role
 from common.rpc.authorisation import declared_roles
 from common.rpc.status import error_from_rpc
 from deploy.pki import init_pki, issue_party
-from tests.protocol.wire import Published, answer, connection, said_clearly
+from tests.protocol.wire import Published, answer, connection
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, RITA, ROSA, Who, World, launcher, made_world
 from veiltab.v1 import curator_pb2, curator_peer_pb2, ingest_pb2, researcher_pb2, server_release_pb2
 
@@ -39,21 +39,14 @@ def path_of(method: MethodDescriptor) -> str:
 
 
 async def refusal(channel: grpc.aio.Channel, path: str) -> str:
-    """Call an RPC with an empty request; return its refusal, if it is refused."""
+    """Call an RPC with an empty request, whatever streams it has; return its refusal, if it is refused."""
     raw: Any = channel
-
-    async def called() -> str:
-        try:
-            async for _ in raw.stream_stream(path)(iter([b""]), timeout=10):
-                pass
-        except grpc.aio.AioRpcError as error:
-            raise error_from_rpc(error, "the peer") from None
-        return ""
-
     try:
-        return await said_clearly(called)
-    except VeiltabError as error:
-        return str(error)
+        async for _ in raw.unary_stream(path)(b"", timeout=10):
+            pass
+    except grpc.aio.AioRpcError as error:
+        return str(error_from_rpc(error, "the peer"))
+    return ""
 
 
 def may_call(caller: Who, host: Who, method: MethodDescriptor) -> bool:

@@ -86,10 +86,12 @@ def test_a_denied_request_ends_everywhere_and_costs_nothing(village: World) -> N
 
 def test_a_request_that_nobody_decides_about_expires_and_costs_nothing(village: World) -> None:
     with village.client() as client:
-        asked = client.request(("region", "health"), epsilon="4", label=village.label(), lifetime_seconds=2)
+        asked = client.request(("region", "health"), epsilon="4", label=village.label(), lifetime_seconds=4)
         with pytest.raises(FailedReleaseError, match="the deadline passed") as ended:
             asked.wait(20)
-    assert "a person decides about health" in str(ended.value)
+    # Whose deadline is noticed first is chance: bob waits for a person, the others for bob.
+    said = ("a person decides about health", "has not decided about the request yet")
+    assert any(reason in str(ended.value) for reason in said), str(ended.value)
     assert asked.id not in village.charges("alice") + village.charges("bob")
     late = village.curator_command("approve", "bob", "--release", asked.id)
     assert (late.code, "are not held" in late.errors) == (2, True)

@@ -384,8 +384,9 @@ async def said(channel: grpc.aio.Channel, method: MethodDescriptor, fields: dict
     known = {name: value for name, value in fields.items() if name in method.input_type.fields_by_name}
     request = GetMessageClass(method.input_type)(**known)
     raw: Any = channel
-    call = raw.stream_stream(f"/{method.containing_service.full_name}/{method.name}")(
-        iter([request.SerializeToString()]), timeout=5
+    # On the wire a stream of one request is one request.
+    call = raw.unary_stream(f"/{method.containing_service.full_name}/{method.name}")(
+        request.SerializeToString(), timeout=5
     )
     try:
         return b"".join([response async for response in call])
