@@ -1,5 +1,6 @@
 """Raw RPCs with a party's own certificate, past the product's clients."""
 
+import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -56,6 +57,7 @@ async def said_clearly(call: Callable[[], Awaitable[T]]) -> T:
         except UnavailableError as error:
             if error.problem != "the connection broke":
                 raise
+            await asyncio.sleep(0.1)
     return await call()
 
 
