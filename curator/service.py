@@ -1,6 +1,5 @@
 """The curator's RPCs: each decodes, calls the node or its store once, and encodes."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 
@@ -8,7 +7,7 @@ from common.coin import commitment, transcript
 from common.errors import ConflictError, DeniedError, InvalidInputError, NotFoundError, NotReadyError
 from common.release import Pad, ReleaseState
 from common.rpc.authorisation import Context, caller
-from common.rpc.chunks import chunks, file_chunks
+from common.rpc.chunks import chunks, file_chunks, streamed
 from common.wire.release import pad_to_proto, request_from_proto, spec_to_proto, state_to_proto
 from curator.coordination import check_study_digest
 from curator.node import CuratorNode
@@ -65,7 +64,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         path = self._node.alignment.tokens_file(request.alignment_id)
         if not request.alignment_id.isalnum() or not path.exists():
             raise NotReadyError("has not computed its tokens yet", where=f"curator {self._node.name}")
-        async for total, chunk in _streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
+        async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
             yield curator_peer_pb2.FetchTokensResponse(total=total, chunk=chunk)
 
     async def FetchIndices(
@@ -76,7 +75,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         path = self._node.indices_file(request.release_id)
         if not path.exists():
             raise NotReadyError("has not drawn the indices yet", where=f"curator {self._node.name}")
-        async for total, chunk in _streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
+        async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
             yield curator_peer_pb2.FetchIndicesResponse(total=total, chunk=chunk)
 
     async def GetProgress(
@@ -134,7 +133,7 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
         stored = self._node.store.release(request.release_id)
         _check_owner(stored.request.researcher, context)
         pad, pieces, total = self._granted_key(request.release_id, request.attribute, request.offset)
-        async for whole, chunk in _streamed(pieces, total, request.offset):
+        async for whole, chunk in streamed(pieces, total, request.offset):
             yield curator_pb2.FetchKeyResponse(pad=pad_to_proto(pad), total=whole, chunk=chunk)
 
     def _granted_key(self, release_id: str, attribute: str, offset: int) -> tuple[Pad, Iterator[Chunk], int]:
@@ -160,12 +159,3 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
 def _check_owner(researcher: str, context: Context) -> None:
     if researcher != caller(context).name:
         raise DeniedError("this request is another researcher's", where="release")
-
-
-async def _streamed(pieces: Iterator[Chunk], total: int, offset: int) -> AsyncIterator[tuple[int, Chunk | None]]:
-    """Yield what goes into the messages of a stream, with room for other calls between them."""
-    if offset == total:
-        yield total, None
-    for chunk in pieces:
-        yield total, chunk
-        await asyncio.sleep(0)

@@ -1,6 +1,5 @@
 """The researcher's own RPCs, for its command line and notebooks."""
 
-import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator
@@ -10,7 +9,7 @@ from common.errors import InvalidInputError, NotReadyError
 from common.privacy.rounding import parse_delta, parse_epsilon
 from common.release import ReleaseRequest, ReleaseState
 from common.rpc.authorisation import Context
-from common.rpc.chunks import file_chunks
+from common.rpc.chunks import file_chunks, streamed
 from common.wire.release import pad_from_proto, sampling_from_proto, spec_to_proto, state_to_proto
 from researcher.node import ResearcherNode
 from researcher.store import StoredRelease
@@ -105,13 +104,8 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         return stored
 
 
-async def _streamed(path: Path, offset: int) -> AsyncIterator[tuple[int, Chunk | None]]:
-    total = path.stat().st_size
-    if offset == total:
-        yield total, None
-    for chunk in file_chunks(path, offset):
-        yield total, chunk
-        await asyncio.sleep(0)
+def _streamed(path: Path, offset: int) -> AsyncIterator[tuple[int, Chunk | None]]:
+    return streamed(file_chunks(path, offset), path.stat().st_size, offset)
 
 
 def _summary(stored: StoredRelease) -> researcher_pb2.ReleaseSummary:

@@ -1,12 +1,11 @@
 """The server's RPCs: each decodes, calls the node once, and encodes."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 from common.errors import InvalidInputError
 from common.release import ReleaseState
 from common.rpc.authorisation import Context, caller
-from common.rpc.chunks import data_of, file_chunks
+from common.rpc.chunks import data_of, file_chunks, streamed
 from common.wire.release import spec_from_proto, spec_to_proto, state_to_proto
 from server.node import ServerNode
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc, server_release_pb2, server_release_pb2_grpc
@@ -72,19 +71,13 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
         self, request: server_release_pb2.FetchColumnRequest, context: Context
     ) -> AsyncIterator[server_release_pb2.FetchColumnResponse]:
         path, total = self._node.published_column(request.release_id, request.attribute, caller(context).name)
-        if request.offset == total:
-            yield server_release_pb2.FetchColumnResponse(total=total)
-        for chunk in file_chunks(path, request.offset):
-            yield server_release_pb2.FetchColumnResponse(total=total, chunk=chunk)
-            await asyncio.sleep(0)
+        async for whole, chunk in streamed(file_chunks(path, request.offset), total, request.offset):
+            yield server_release_pb2.FetchColumnResponse(total=whole, chunk=chunk)
 
     async def FetchPlaces(
         self, request: server_release_pb2.FetchPlacesRequest, context: Context
     ) -> AsyncIterator[server_release_pb2.FetchPlacesResponse]:
         path = self._node.sampled_places(request.release_id, caller(context).name)
         total = path.stat().st_size
-        if request.offset == total:
-            yield server_release_pb2.FetchPlacesResponse(total=total)
-        for chunk in file_chunks(path, request.offset):
-            yield server_release_pb2.FetchPlacesResponse(total=total, chunk=chunk)
-            await asyncio.sleep(0)
+        async for whole, chunk in streamed(file_chunks(path, request.offset), total, request.offset):
+            yield server_release_pb2.FetchPlacesResponse(total=whole, chunk=chunk)

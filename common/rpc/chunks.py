@@ -3,6 +3,7 @@
 A sender states the stream's total with every chunk, or once without a chunk when nothing is left to send.
 """
 
+import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -106,6 +107,15 @@ async def received(
         raise error_from_rpc(error, peer) from None
     if position != total:
         raise IntegrityError("a stream ended before its length was reached", where=peer, remedy="Resume it.")
+
+
+async def streamed(pieces: Iterator[Chunk], total: int, offset: int) -> AsyncIterator[tuple[int, Chunk | None]]:
+    """Yield (total, chunk) for the messages of a stream, with room for other calls between them."""
+    if offset == total:
+        yield total, None
+    for chunk in pieces:
+        yield total, chunk
+        await asyncio.sleep(0)
 
 
 def chunks(data: bytes, offset: int = 0) -> Iterator[Chunk]:
