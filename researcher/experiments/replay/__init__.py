@@ -1,0 +1,1 @@
+"""Replays of the papers' experiments, from the modules that the services use."""
