@@ -45,7 +45,7 @@ bench: .venv/ready ## measures, in ratios to plain numpy and pandas
 
 lock: .venv/ready ## refresh the pinned versions
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --no-header --no-annotate --extra dev pyproject.toml -o requirements.lock
+	  --no-header --no-annotate --extra dev --extra dask --extra metrics --extra otel --extra postgres pyproject.toml -o requirements.lock
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

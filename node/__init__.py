@@ -1,0 +1,1 @@
+"""A node: one value, reported through local randomisation with a sampling probability."""
