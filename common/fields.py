@@ -61,12 +61,12 @@ class Fields:
         value = self._value(key, dict, f"a table [{key}]", None if required else {})
         return Fields(cast("dict[str, object]", value), f"{self.where} [{key}]")
 
-    def tables(self, key: str) -> "tuple[Fields, ...]":
+    def tables(self, key: str, *, required: bool = True) -> "tuple[Fields, ...]":
         """Return the tables of a list of tables, each named by its own name or, without one, its place."""
         kind = f"tables [[{key}]]"
         values = [
             cast("dict[str, object]", self._typed(key, value, dict, kind))
-            for value in cast("list[object]", self._value(key, list, kind, None))
+            for value in cast("list[object]", self._value(key, list, kind, None if required else []))
         ]
         names = [str(value.get("name", f"number {place}"))[:40] for place, value in enumerate(values, 1)]
         return tuple(Fields(v, f"{self.where} [[{key}]] {name}") for v, name in zip(values, names, strict=True))

@@ -3,12 +3,16 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from common.errors import InvalidInputError
 from common.naming import check_endpoint, check_name, check_one_of
 
 NORMALISE_STEPS = ("strip", "casefold", "nfc")
 """Steps of id normalisation, in the order in which they run."""
+
+MAX_STRATA = 1000
+"""Most strata of a study's nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,38 @@ class CuratorMember(Member):
         check_once("normalise names", self.normalise, "List each step once.")
         for step in self.normalise:
             check_one_of("normalise", step, NORMALISE_STEPS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeGroup:
+    """The nodes of a study: they share one certificate, so that a connection does not say which of them it is.
+
+    Args:
+        name: the name in that certificate.
+        budget_epsilon: what all rounds of the study together may cost one node (nats).
+        strata: names of the public groups that nodes belong to; empty if there is one group.
+    """
+
+    name: str
+    budget_epsilon: Decimal
+    strata: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_name("name", self.name)
+        check_epsilon_budget(self.budget_epsilon)
+        check_once("strata names", self.strata, "List each stratum once.")
+        for stratum in self.strata:
+            check_name("stratum", stratum)
+        if len(self.strata) > MAX_STRATA:
+            raise InvalidInputError(f"more than {MAX_STRATA} strata", remedy="Use coarser groups.")
+
+
+def check_epsilon_budget(epsilon: Decimal) -> None:
+    """Refuse a budget's epsilon that protects nobody or cannot be met."""
+    if not epsilon.is_finite() or not 0 < epsilon <= 1000:
+        raise InvalidInputError(
+            "the budget's epsilon is not above 0 and at most 1000", remedy="Give it in nats; a few nats are usual."
+        )
 
 
 def check_once(what: str, values: Sequence[str], remedy: str) -> None:

@@ -32,11 +32,16 @@ listen_option = click.option(
 def load_party(study_path: Path, identity_folder: Path, role: Role, name: str) -> tuple[Study, Identity]:
     """Load a study and the identity of one of its parties."""
     study = load_study(study_path)
-    parties = {Role.CURATOR: study.curators, Role.SERVER: (study.server,), Role.RESEARCHER: study.researchers}
+    parties = {
+        Role.CURATOR: study.curators,
+        Role.SERVER: (study.server,),
+        Role.RESEARCHER: study.researchers,
+        Role.NODE: () if study.nodes is None else (study.nodes,),
+    }
     known = [party.name for party in parties[role]]
     if name not in known:
         raise InvalidInputError(
-            f"no {role.value} {name!r} in the study", where="--name", remedy=f"Known: {', '.join(known)}."
+            f"no {role.value} {name!r} in the study", where="--name", remedy=f"Known: {', '.join(known) or 'none'}."
         )
     return study, load_identity(identity_folder, role, name, study=study.id)
 

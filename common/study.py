@@ -12,11 +12,11 @@ from decimal import Decimal
 from pathlib import Path
 
 from common.coding import Coding, bin_labels
-from common.domain import Attribute, Domain
+from common.domain import MAX_CATEGORIES, Attribute, Domain
 from common.errors import InvalidInputError
 from common.fields import Fields
 from common.naming import check_attribute_name, check_name, check_one_of, check_title
-from common.parties import NORMALISE_STEPS, CuratorMember, Member, check_once
+from common.parties import NORMALISE_STEPS, CuratorMember, Member, NodeGroup, check_epsilon_budget, check_once
 
 __all__ = [
     "MAX_CELLS",
@@ -24,6 +24,8 @@ __all__ = [
     "AttributeRule",
     "CuratorMember",
     "Member",
+    "NodeGroup",
+    "Question",
     "Study",
     "load_study",
     "study_from_bytes",
@@ -58,8 +60,26 @@ class AttributeRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What nodes are asked: an alphabet, and how a node's raw value becomes one of its symbols."""
+
+    attribute: Attribute
+    coding: Coding
+
+    def __post_init__(self) -> None:
+        check_attribute_name(self.attribute.name)
+        if self.attribute.size < 2:
+            raise InvalidInputError("a question needs at least two categories", remedy="Add the others.")
+
+    @property
+    def name(self) -> str:
+        """Name of the question."""
+        return self.attribute.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """A valid study.
+    """A valid study: of curators with tables, of nodes with one value each, or both.
 
     Args:
         id: the study's id; it stands in certificates.
@@ -67,14 +87,16 @@ class Study:
         digest: SHA-256 of the study file's bytes, in hexadecimal.
         minimum_population: fewest common respondents of a release (rows).
         maximum_cells: most cells of a release.
-        budget_epsilon: what one curator may spend, over all researchers and releases (nats).
+        budget_epsilon: what one curator may spend, over all researchers and releases (nats); 0 without curators.
         budget_delta: delta of that budget; None holds the budget purely.
         sampling: how curators share a sample if a request does not say: "seed" or "indices".
         pad: how columns are encrypted if a request does not say: "chacha20" or "otp".
         server: the cloud server.
-        curators: two or more.
+        curators: two or more; none if there are nodes only.
         researchers: one or more.
         attributes: in study order, which is the order of every release.
+        nodes: the nodes, if there are any.
+        questions: what they may be asked.
 
     Raises:
         InvalidInputError: if the parts contradict one another.
@@ -93,6 +115,8 @@ class Study:
     curators: tuple[CuratorMember, ...]
     researchers: tuple[Member, ...]
     attributes: tuple[AttributeRule, ...]
+    nodes: NodeGroup | None = None
+    questions: tuple[Question, ...] = ()
 
     def __post_init__(self) -> None:
         check_name("id", self.id)
@@ -102,6 +126,7 @@ class Study:
         _check_numbers(self)
         _check_parties(self)
         _check_attributes(self)
+        _check_questions(self)
 
     def curator(self, name: str) -> CuratorMember:
         """Return a curator by name."""
@@ -110,6 +135,14 @@ class Study:
                 return curator
         known = ", ".join(curator.name for curator in self.curators)
         raise InvalidInputError(f"no curator {name!r}", where=f"study {self.id}", remedy=f"Curators: {known}.")
+
+    def question(self, name: str) -> Question:
+        """Return a question by name."""
+        for question in self.questions:
+            if question.name == name:
+                return question
+        known = ", ".join(question.name for question in self.questions) or "none"
+        raise InvalidInputError(f"no question {name[:60]!r}", where=f"study {self.id}", remedy=f"Questions: {known}.")
 
     def attributes_of(self, owner: str) -> tuple[AttributeRule, ...]:
         """Return the attributes that a curator owns, in study order."""
@@ -166,7 +199,8 @@ def study_from_bytes(data: bytes, where: str) -> Study:
 
 def _study(root: Fields, digest: str) -> Study:
     """Read the whole file; `root` is its outermost table."""
-    head, budget, release = root.table("study"), root.table("budget"), root.table("release", required=False)
+    head, release = root.table("study"), root.table("release", required=False)
+    budget = root.table("budget", required=root.holds("curator", object))
     study = root.checked(
         lambda: Study(
             id=head.text("id"),
@@ -174,14 +208,16 @@ def _study(root: Fields, digest: str) -> Study:
             digest=digest,
             minimum_population=head.integer("minimum_population", 100),
             maximum_cells=head.integer("maximum_cells", 100_000),
-            budget_epsilon=budget.number("epsilon"),
+            budget_epsilon=budget.number("epsilon") if root.holds("curator", object) else Decimal(0),
             budget_delta=budget.number("delta") if budget.holds("delta", object) else None,
             sampling=release.text("sampling", "seed"),
             pad=release.text("pad", "chacha20"),
             server=_party(root.table("server")),
-            curators=tuple(_curator(fields) for fields in root.tables("curator")),
+            curators=tuple(_curator(fields) for fields in root.tables("curator", required=False)),
             researchers=tuple(_party(fields) for fields in root.tables("researcher")),
-            attributes=tuple(_attribute(fields) for fields in root.tables("attribute")),
+            attributes=tuple(_attribute(fields) for fields in root.tables("attribute", required=False)),
+            nodes=_nodes(root.table("nodes")) if root.holds("nodes", object) else None,
+            questions=tuple(_question(fields) for fields in root.tables("question", required=False)),
         )
     )
     for fields in (head, budget, release, root):
@@ -226,11 +262,34 @@ def _attribute(fields: Fields) -> AttributeRule:
     return rule
 
 
+def _nodes(fields: Fields) -> NodeGroup:
+    """Read the [nodes] table."""
+    group = fields.checked(
+        lambda: NodeGroup(
+            name=fields.text("name"), budget_epsilon=fields.number("budget_epsilon"), strata=fields.texts("strata", ())
+        )
+    )
+    fields.finish()
+    return group
+
+
+def _question(fields: Fields) -> Question:
+    """Read a [[question]] table."""
+    name = fields.text("name")
+    coding = fields.checked(lambda: _coding(fields))
+    question = fields.checked(
+        lambda: Question(attribute=Attribute(name=name, categories=coding.categories), coding=coding)
+    )
+    fields.finish()
+    return question
+
+
 def _coding(fields: Fields) -> Coding:
     """Read how raw values become categories; binned categories without names are named after their edges."""
     bins, missing = fields.numbers("bins"), fields.text("missing", "drop")
     kept = () if missing == "drop" else (missing,)
-    named = fields.texts("categories", (*bin_labels(bins), *kept) if bins else None)
+    implied = _integers(fields) or bin_labels(bins)
+    named = fields.texts("categories", (*implied, *kept) if bins or implied else None)
     if "drop" in named:
         raise InvalidInputError('a category is named "drop"', remedy='"drop" is the rule that drops missing values.')
     return Coding(
@@ -242,34 +301,45 @@ def _coding(fields: Fields) -> Coding:
     )
 
 
+def _integers(fields: Fields) -> tuple[str, ...]:
+    """Return the categories that `integers = [first, last]` stands for; none without it."""
+    ends = fields.numbers("integers")
+    if not ends:
+        return ()
+    if len(ends) != 2 or any(end != end.to_integral_value() for end in ends) or not ends[0] < ends[1]:
+        raise InvalidInputError("integers is not [first, last]", remedy="Write it like [1, 100].")
+    if ends[1] - ends[0] >= MAX_CATEGORIES:
+        raise InvalidInputError(f"integers spans more than {MAX_CATEGORIES} categories", remedy="Use bins.")
+    return tuple(str(number) for number in range(int(ends[0]), int(ends[1]) + 1))
+
+
 def _check_numbers(study: Study) -> None:
     """Refuse limits and budgets that protect nobody or cannot be met."""
     if not 1 <= study.minimum_population <= 10**12:
         raise InvalidInputError("minimum_population is not at least 1", remedy="100 is a usual value.")
     if not 2 <= study.maximum_cells <= MAX_CELLS:
         raise InvalidInputError(f"maximum_cells is not between 2 and {MAX_CELLS}", remedy="100000 is a usual value.")
-    if not study.budget_epsilon.is_finite() or not 0 < study.budget_epsilon <= 1000:
-        raise InvalidInputError(
-            "the budget's epsilon is not above 0 and at most 1000", remedy="Give it in nats; a few nats are usual."
-        )
+    if study.curators:
+        check_epsilon_budget(study.budget_epsilon)
     if study.budget_delta is not None and not 0 < study.budget_delta < 1:
         raise InvalidInputError("the budget's delta is not between 0 and 1", remedy="1e-6 is usual.")
 
 
 def _check_parties(study: Study) -> None:
     """Refuse too few parties, and names or endpoints used twice."""
-    if len(study.curators) < 2:
+    if len(study.curators) < 2 and (study.curators or study.nodes is None):
         raise InvalidInputError("fewer than two curators", remedy="Add a [[curator]] table for each.")
     if not study.researchers:
         raise InvalidInputError("no researcher", remedy="Add a [[researcher]] table.")
     parties = (study.server, *study.curators, *study.researchers)
-    check_once("parties are named", [party.name for party in parties], "Names are unique among all parties.")
+    names = [party.name for party in parties] + ([study.nodes.name] if study.nodes else [])
+    check_once("parties are named", names, "Names are unique among all parties.")
     check_once("parties listen at", [party.endpoint for party in parties], "Give each party its own endpoint.")
 
 
 def _check_attributes(study: Study) -> None:
     """Refuse attributes named twice, owned by no curator, or none at all."""
-    if not study.attributes:
+    if study.curators and not study.attributes:
         raise InvalidInputError("no attribute", remedy="Add an [[attribute]] table for each.")
     check_once("attributes are named", [rule.name for rule in study.attributes], "Give each attribute its own name.")
     curators = [curator.name for curator in study.curators]
@@ -279,3 +349,12 @@ def _check_attributes(study: Study) -> None:
                 f"attribute {rule.name} has the owner {rule.owner[:60]!r}, who is no curator",
                 remedy=f"Curators: {', '.join(curators)}.",
             )
+
+
+def _check_questions(study: Study) -> None:
+    """Refuse nodes that are asked nothing, and questions that nobody answers or that are named twice."""
+    if bool(study.questions) != (study.nodes is not None):
+        raise InvalidInputError(
+            "[nodes] and [[question]] go together", remedy="Give both: who answers, and what they are asked."
+        )
+    check_once("questions are named", [q.name for q in study.questions], "Give each question its own name.")

@@ -44,6 +44,15 @@ class Member(Protocol):
         ...
 
 
+class Group(Protocol):
+    """Nodes, which share one certificate and listen nowhere."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+
 class Members(Protocol):
     """What the certificates need to know of a study."""
 
@@ -67,19 +76,27 @@ class Members(Protocol):
         """All researchers."""
         ...
 
+    @property
+    def nodes(self) -> Group | None:
+        """The nodes, if there are any."""
+        ...
+
 
 def parties_of(study: Members) -> dict[Party, str]:
-    """Return the parties of a study with their endpoints; the server first, then curators and researchers."""
+    """Return the parties of a study with their endpoints; that of the nodes, who listen nowhere, is localhost:0."""
     roles: list[tuple[Role, Sequence[Member]]] = [
         (Role.SERVER, [study.server]),
         (Role.CURATOR, study.curators),
         (Role.RESEARCHER, study.researchers),
     ]
-    return {
+    parties = {
         Party(study=study.id, role=role, name=member.name): member.endpoint
         for role, members in roles
         for member in members
     }
+    if study.nodes is not None:
+        parties[Party(study=study.id, role=Role.NODE, name=study.nodes.name)] = "localhost:0"
+    return parties
 
 
 def init_pki(study: Members, out: Path, *, lifetime: timedelta = LIFETIME, clock: Clock = utc_now) -> dict[Party, Path]:

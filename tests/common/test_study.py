@@ -203,7 +203,7 @@ def test_too_few_parties_and_attributes_are_refused() -> None:
     start, end = TEXT.index('[[curator]]\nname = "bob"'), TEXT.index("[[researcher]]")
     with pytest.raises(InvalidInputError, match="fewer than two curators"):
         study((TEXT[:start] + TEXT[end:]).replace('"bob"', '"alice"'))
-    with pytest.raises(InvalidInputError, match="attribute is not there"):
+    with pytest.raises(InvalidInputError, match="no attribute"):
         study(TEXT[: TEXT.index("[[attribute]]")])
     with pytest.raises(InvalidInputError, match="no attribute"):
         study("attribute = []\n" + TEXT[: TEXT.index("[[attribute]]")])

@@ -33,6 +33,7 @@ class Study:
     server: Member = Member("cloud", "cloud.example.org:7000")
     curators: tuple[Member, ...] = (Member("alice", "alice.example.org:7001"), Member("bob", "192.0.2.7:7002"))
     researchers: tuple[Member, ...] = (Member("rita", "[2001:db8::7]:7003"),)
+    nodes: Member | None = None
 
 
 def make(out: Path, study: Study | None = None, lifetime: timedelta = timedelta(days=30)) -> dict[Party, Path]:
