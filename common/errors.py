@@ -80,6 +80,20 @@ class ConflictError(VeiltabError):
     exit_code = 5
 
 
+class SpentTokenError(VeiltabError):
+    """A report whose token was spent before: by this node, if its answer was lost, or by another."""
+
+    reason = "TOKEN_SPENT"
+    exit_code = 5
+
+
+class ClosedRoundError(VeiltabError):
+    """A report, or a token, that comes after its round was closed."""
+
+    reason = "ROUND_CLOSED"
+    exit_code = 5
+
+
 class IntegrityError(VeiltabError):
     """Stored or received bytes that are not what they must be."""
 

@@ -29,8 +29,8 @@ listen_option = click.option(
 )
 
 
-def load_party(study_path: Path, identity_folder: Path, role: Role, name: str) -> tuple[Study, Identity]:
-    """Load a study and the identity of one of its parties."""
+def load_party(study_path: Path, identity_folder: Path, role: Role, name: str | None) -> tuple[Study, Identity]:
+    """Load a study and the identity of one of its parties; without a name, of the only one of its role."""
     study = load_study(study_path)
     parties = {
         Role.CURATOR: study.curators,
@@ -39,9 +39,13 @@ def load_party(study_path: Path, identity_folder: Path, role: Role, name: str) -
         Role.NODE: () if study.nodes is None else (study.nodes,),
     }
     known = [party.name for party in parties[role]]
-    if name not in known:
+    if name is None and len(known) == 1:
+        name = known[0]
+    if name is None or name not in known:
         raise InvalidInputError(
-            f"no {role.value} {name!r} in the study", where="--name", remedy=f"Known: {', '.join(known) or 'none'}."
+            f"no {role.value} {name or ''!r} in the study",
+            where="--name",
+            remedy=f"Known: {', '.join(known) or 'none'}.",
         )
     return study, load_identity(identity_folder, role, name, study=study.id)
 

@@ -16,6 +16,8 @@ _COMMANDS = {
     "curator": ("curator.cli", "curator", "Check a table, serve it, decide about requests, see the ledger."),
     "server": ("server.cli", "server", "Run the cloud server."),
     "researcher": ("researcher.cli", "researcher", "Ask for a release, estimate, report."),
+    "collect": ("researcher.collection.cli", "collect", "Ask thousands of nodes for one randomised value each."),
+    "node": ("node.cli", "node", "Answer such a round, as one node or as thousands."),
 }
 
 

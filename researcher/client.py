@@ -7,15 +7,12 @@ release.estimate().marginal(["salary"])
 release.frame()
 """
 
-import asyncio
-import threading
 import time
-from collections.abc import AsyncIterable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
-import grpc
 import numpy as np
 
 from common.domain import symbol_dtype
@@ -23,6 +20,7 @@ from common.errors import DeniedError, FailedReleaseError, UnavailableError
 from common.identity import Party, Role
 from common.party_options import load_party
 from common.release import Pad, ReleaseSpec, ReleaseState, Sampling
+from common.rpc.blocking import BlockingChannel
 from common.rpc.channel import call, connect
 from common.rpc.chunks import ChunkMessage, received
 from common.wire.release import pad_to_proto, sampling_to_proto, spec_from_proto, state_from_proto
@@ -33,7 +31,6 @@ from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
 if TYPE_CHECKING:
     import pandas as pd
 
-T = TypeVar("T")
 _STREAM_SECONDS = 600.0
 
 
@@ -95,23 +92,13 @@ class Client:
         endpoint = next((r.endpoint for r in self.study.researchers if r.name == name), "")
         self._party = Party(study=self.study.id, role=Role.RESEARCHER, name=name)
         self._timeout = timeout
-        # A loop of its own: a notebook's is busy running the notebook.
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-
-        async def open_channel() -> grpc.aio.Channel:
-            return connect(own, self._party, endpoint)
-
-        self._channel = self._wait(open_channel())
-        self._stub = researcher_pb2_grpc.ResearcherServiceStub(self._channel)
+        self._link = BlockingChannel(lambda: connect(own, self._party, endpoint))
+        self._wait = self._link.wait
+        self._stub = researcher_pb2_grpc.ResearcherServiceStub(self._link.channel)
 
     def close(self) -> None:
         """Close the connection."""
-        self._wait(self._channel.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._link.close()
 
     def __enter__(self) -> Self:
         """Return the client."""
@@ -120,9 +107,6 @@ class Client:
     def __exit__(self, *_: object) -> None:
         """Close the client."""
         self.close()
-
-    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def request(  # noqa: PLR0913 - one argument a choice
         self,

@@ -3,6 +3,7 @@
 import asyncio
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +20,10 @@ from common.party_options import (
     state_option,
     study_argument,
 )
+
+if TYPE_CHECKING:
+    from server.collection.node import CollectionNode
+    from server.node import ServerNode
 
 
 @click.group(epilog=EXIT_CODES)
@@ -48,12 +53,16 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     retention_days: int,
     verbose: bool,  # noqa: FBT001 - an option
 ) -> None:
-    """Take encrypted columns, perturb complete releases once, serve them to their researchers."""
+    """Perturb encrypted columns and serve them to their researchers; count the reports of nodes, round by round."""
     from common.rpc.party import run_party  # noqa: PLC0415 - --help stays light
     from common.rpc.server import build_server  # noqa: PLC0415
+    from server.collection.node import CollectionNode  # noqa: PLC0415
+    from server.collection.service import CollectionServicer  # noqa: PLC0415
+    from server.collection.store import CollectionStore  # noqa: PLC0415
     from server.node import ServerNode  # noqa: PLC0415
     from server.service import IngestServicer, ReleaseServicer  # noqa: PLC0415
     from server.store import ServerStore  # noqa: PLC0415
+    from veiltab.v1.collection_pb2_grpc import add_CollectionServiceServicer_to_server  # noqa: PLC0415
     from veiltab.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server  # noqa: PLC0415
     from veiltab.v1.server_release_pb2_grpc import add_ReleaseServiceServicer_to_server  # noqa: PLC0415
 
@@ -61,20 +70,32 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     study, identity = load_party(study_path, identity_folder, Role.SERVER, name)
     folder = OwnedFolder(state_folder, identity.party.uri)
     store = ServerStore(folder.path)
+    rounds = CollectionStore(folder.path)
     node = ServerNode(study, store, retention_days=retention_days)
+    collection = CollectionNode(study, rounds, retention_days=retention_days)
     callers = [Party(study=study.id, role=Role.CURATOR, name=c.name) for c in study.curators]
     callers += [Party(study=study.id, role=Role.RESEARCHER, name=r.name) for r in study.researchers]
+    callers += [Party(study=study.id, role=Role.NODE, name=study.nodes.name)] if study.nodes else []
 
     async def main() -> None:
         services = [
             partial(add_IngestServiceServicer_to_server, IngestServicer(node)),
             partial(add_ReleaseServiceServicer_to_server, ReleaseServicer(node)),
+            partial(add_CollectionServiceServicer_to_server, CollectionServicer(collection)),
         ]
         running = build_server(identity, callers, services, listen_address(listen, study.server.endpoint))
-        await run_party(identity.party, running, node.run())
+        await run_party(identity.party, running, _both(node, collection))
 
     try:
         asyncio.run(main())
     finally:
         store.close()
+        rounds.close()
         folder.release()
+
+
+async def _both(releases: "ServerNode", rounds: "CollectionNode") -> None:
+    """Work on releases and on rounds; what ends one ends both."""
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(releases.run())
+        tasks.create_task(rounds.run())

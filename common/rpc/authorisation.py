@@ -89,6 +89,7 @@ class Admission:
         peers: the parties that may call at all, as the study file names them.
         longest_call: most seconds until a call's deadline.
         calls_each: most calls of one party at a time, so that none can keep the others out.
+        calls_nodes: the same for the nodes, who are many under one name.
         clock: source of the present.
     """
 
@@ -96,6 +97,7 @@ class Admission:
     peers: frozenset[Party]
     longest_call: float = 3600.0
     calls_each: int = 64
+    calls_nodes: int = 768
     clock: Clock = utc_now
 
     def check_caller(self, certificate: PartyCertificate, method: str) -> None:
@@ -199,10 +201,9 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
     @contextmanager
     def _counted(self, party: Party) -> Iterator[None]:
         """Count a call of a party while it runs, and refuse one too many."""
-        if self._calls[party] >= self._admission.calls_each:
-            raise UnavailableError(
-                f"the caller has {self._admission.calls_each} calls under way here already", remedy="Ask again later."
-            )
+        most = self._admission.calls_nodes if party.role is Role.NODE else self._admission.calls_each
+        if self._calls[party] >= most:
+            raise UnavailableError(f"the caller has {most} calls under way here already", remedy="Ask again later.")
         self._calls[party] += 1
         try:
             yield

@@ -29,6 +29,7 @@ class Limits:
     Args:
         calls: most calls at a time, of all parties.
         calls_each: most calls at a time, of one party.
+        calls_nodes: most calls at a time, of all nodes.
         streams: most calls at a time, on one connection.
         longest_call: most seconds until a call's deadline.
         handshake: seconds a connection has for its TLS handshake.
@@ -38,6 +39,7 @@ class Limits:
 
     calls: int = 1024
     calls_each: int = 64
+    calls_nodes: int = 768
     streams: int = 100
     longest_call: float = 3600.0
     handshake: float = 5.0
@@ -131,6 +133,7 @@ def build_server(  # noqa: PLR0913 - what a server is made of
         peers=frozenset(peers),
         longest_call=limits.longest_call,
         calls_each=limits.calls_each,
+        calls_nodes=limits.calls_nodes,
         clock=clock,
     )
     server = grpc.aio.server(

@@ -16,6 +16,7 @@ from google.rpc.status_pb2 import Status  # type: ignore[import-untyped] # as ab
 
 from common.errors import (
     BudgetExceededError,
+    ClosedRoundError,
     ConflictError,
     DeniedError,
     FailedReleaseError,
@@ -23,6 +24,7 @@ from common.errors import (
     InvalidInputError,
     NotFoundError,
     NotReadyError,
+    SpentTokenError,
     UnavailableError,
     VeiltabError,
     error_class,
@@ -39,6 +41,8 @@ CODES: dict[type[VeiltabError], grpc.StatusCode] = {
     UnavailableError: grpc.StatusCode.UNAVAILABLE,
     NotReadyError: grpc.StatusCode.FAILED_PRECONDITION,
     ConflictError: grpc.StatusCode.ALREADY_EXISTS,
+    SpentTokenError: grpc.StatusCode.ALREADY_EXISTS,
+    ClosedRoundError: grpc.StatusCode.OUT_OF_RANGE,
     IntegrityError: grpc.StatusCode.DATA_LOSS,
     FailedReleaseError: grpc.StatusCode.ABORTED,
     VeiltabError: grpc.StatusCode.INTERNAL,

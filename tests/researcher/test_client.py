@@ -197,7 +197,7 @@ def test_a_request_is_made_of_the_choices_and_the_study_s_defaults(
 
     monkeypatch.setattr("researcher.client.call", answer)
     client._stub = cast("Any", SimpleNamespace(StartRelease=None))
-    monkeypatch.setattr(client, "_wait", wait)
+    monkeypatch.setattr(client, "_wait", wait, raising=False)
     made = client.request(["sex"], epsilon="0.10", purpose="p", label="l", partial=True, sample=7)
     assert (made.id, made.continued) == (ID, True)
     (message,) = sent

@@ -1,0 +1,148 @@
+"""k-ary randomised response: tell the value, or now and then a uniform one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from operator import attrgetter
+from typing import ClassVar
+
+import numpy as np
+
+from common.collection.oracles.draws import draw_events, draw_symbol
+from common.collection.oracles.oracle import (
+    Counts,
+    Values,
+    check_counts,
+    check_size,
+    check_units,
+    check_value,
+    check_values,
+    granted_ratio,
+    is_symbol,
+)
+from common.collection.oracles.reports import Category, Report
+from common.domain import Symbols, symbol_dtype
+from common.errors import InvalidInputError
+from common.mechanism import GammaDiagonal, perturb
+from common.privacy.rounding import ln_above
+from common.randomness import ByteSource
+
+# Label of the source; the noise has the next one.
+_REPLACE = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KaryRandomisedResponse:
+    """Keep the value with probability 1 - r, else replace it by a uniform one (possibly the same); support = {report}.
+
+    p = 1 - r + r/d,    q = r/d,    epsilon = ln(1 + d (1 - r)/r),    r = replacement / 2^64
+
+    Args:
+        size: number of values d, 2 to 65536.
+        replacement: r in units of 2^-64, below 2^64.
+
+    Raises:
+        InvalidInputError: a value out of range.
+
+    Source: Kairouz, Bonawitz, Ramage 2016; direct encoding in Wang, Blocki, Li, Jha 2017. The epsilon is tight.
+    """
+
+    name: ClassVar[str] = "krr"
+    size: int
+    replacement: int
+
+    def __post_init__(self) -> None:
+        check_size(self.size)
+        check_units(self.replacement, what="replacement")
+
+    @classmethod
+    def from_epsilon(cls, size: int, epsilon: Decimal) -> "KaryRandomisedResponse":
+        """Return the most accurate one that keeps epsilon (nats)."""
+        check_size(size)
+        mechanism = GammaDiagonal.from_gamma(size, granted_ratio(epsilon))
+        return cls(size=size, replacement=mechanism.replacement)
+
+    @property
+    def mechanism(self) -> GammaDiagonal:
+        """The same thing as perturbation of a table with one attribute."""
+        return GammaDiagonal(cells=self.size, replacement=self.replacement)
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """What, with name and size, makes the same oracle again."""
+        return {"replacement": self.replacement}
+
+    @property
+    def gamma(self) -> Fraction:
+        """Largest likelihood ratio of a report; exact."""
+        return self.mechanism.gamma
+
+    @property
+    def epsilon(self) -> Decimal:
+        """Upper bound of ln gamma, nats."""
+        return ln_above(self.gamma)
+
+    @property
+    def p(self) -> Fraction:
+        """Probability that the support holds the node's own value; exact."""
+        return self.mechanism.retention + self.q
+
+    @property
+    def q(self) -> Fraction:
+        """Probability that the support holds any one other value; exact."""
+        return (1 - self.mechanism.retention) / self.size
+
+    @property
+    def report_bytes(self) -> int:
+        """Payload of one report, in bytes: one symbol."""
+        return symbol_dtype(self.size).itemsize
+
+    def randomise(self, value: int, source: ByteSource) -> Category:
+        """Return the report of a node; see Oracle."""
+        check_value(value, self.size)
+        return Category(symbol=respond(value, self.mechanism, source, label=_REPLACE, chunk=0))
+
+    def randomise_many(self, values: Values, source: ByteSource) -> list[Category]:
+        """Return the reports of many nodes; see Oracle."""
+        check_values(values, self.size)
+        column: Symbols = np.empty(len(values), symbol_dtype(self.size))
+        column[:] = values
+        perturb([column], [self.size], self.mechanism, source, [column])
+        return [Category(symbol=symbol) for symbol in column.tolist()]
+
+    def check(self, report: Report) -> Category:
+        """Return the report if it is a value; see Oracle."""
+        if not (isinstance(report, Category) and is_symbol(report.symbol, self.size)):
+            raise InvalidInputError(f"the report is not one of {self.size} values", where="report")
+        return report
+
+    def support(self, report: Report) -> Values:
+        """Return the value reported; see Oracle."""
+        return np.array([self.check(report).symbol])
+
+    def add_support(self, report: Report, counts: Counts) -> None:
+        """Count one report; see Oracle."""
+        check_counts(counts, self.size)
+        counts[self.check(report).symbol] += 1
+
+    def aggregate(self, reports: Sequence[Report], counts: Counts) -> None:
+        """Count many checked reports; see Oracle."""
+        check_counts(counts, self.size)
+        symbols = np.fromiter(map(attrgetter("symbol"), reports), np.int64, len(reports))
+        counts += np.bincount(symbols, minlength=self.size)
+
+
+def respond(symbol: int, mechanism: GammaDiagonal, source: ByteSource, *, label: int, chunk: int) -> int:
+    """Return one symbol after k-ary randomised response, drawn with the same steps whatever happens to it.
+
+    Args:
+        symbol: 0..mechanism.cells-1.
+        mechanism: what to apply; r is below 1.
+        source: what decides.
+        label: of the decision; the noise takes the next one.
+        chunk: which report.
+    """
+    replaced = int(draw_events(1, mechanism.replacement, source, label=label, chunk=chunk)[0])
+    noise = draw_symbol(mechanism.cells, source, label=label + 1, chunk=chunk)
+    return symbol ^ ((noise ^ symbol) & -replaced)

@@ -1,0 +1,147 @@
+"""Optimised unary encoding: one bit a value, the own one fair, every other one rarely set."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+from operator import attrgetter
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.collection.oracles.draws import draw_events
+from common.collection.oracles.oracle import (
+    Counts,
+    Values,
+    check_counts,
+    check_size,
+    check_units,
+    check_value,
+    check_values,
+    granted_ratio,
+)
+from common.collection.oracles.reports import Bits, Report
+from common.errors import InvalidInputError
+from common.mechanism import UNIT
+from common.privacy.rounding import ln_above
+from common.randomness import ByteSource
+from common.symbols import CHUNK
+
+# Labels of the source.
+_OTHERS, _OWN = 0, 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimisedUnaryEncoding:
+    """Set the bit of the own value with probability 1/2 and every other one with probability q; support = set bits.
+
+    p = 1/2,    q = q64 / 2^64,    epsilon = ln((1 - q)/q)
+
+    q is 1/(e^epsilon + 1) rounded up to a whole number of 2^-64, so that what runs is never less private.
+
+    Args:
+        size: number of values d, 2 to 65536.
+        q64: q in units of 2^-64, below 2^63.
+
+    Raises:
+        InvalidInputError: a value out of range.
+
+    Source: Wang, Blocki, Li, Jha 2017, Section 4.3 (OUE). The epsilon is tight.
+    """
+
+    name: ClassVar[str] = "oue"
+    size: int
+    q64: int
+
+    def __post_init__(self) -> None:
+        check_size(self.size)
+        check_units(self.q64, what="q64", below=UNIT // 2)
+
+    @classmethod
+    def from_epsilon(cls, size: int, epsilon: Decimal) -> "OptimisedUnaryEncoding":
+        """Return the most accurate one that keeps epsilon (nats)."""
+        return cls(size=size, q64=ceil(UNIT / (granted_ratio(epsilon) + 1)))
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """What, with name and size, makes the same oracle again."""
+        return {"q64": self.q64}
+
+    @property
+    def gamma(self) -> Fraction:
+        """Largest likelihood ratio of a report; exact. The bits of two values differ: p(1-q)/((1-p)q)."""
+        return (1 - self.q) / self.q
+
+    @property
+    def epsilon(self) -> Decimal:
+        """Upper bound of ln gamma, nats."""
+        return ln_above(self.gamma)
+
+    @property
+    def p(self) -> Fraction:
+        """Probability that the support holds the node's own value; exact."""
+        return Fraction(1, 2)
+
+    @property
+    def q(self) -> Fraction:
+        """Probability that the support holds any one other value; exact."""
+        return Fraction(self.q64, UNIT)
+
+    @property
+    def report_bytes(self) -> int:
+        """Payload of one report, in bytes: one bit a value."""
+        return (self.size + 7) // 8
+
+    def randomise(self, value: int, source: ByteSource) -> Bits:
+        """Return the report of a node; see Oracle."""
+        check_value(value, self.size)
+        return Bits(bits=self._packed(np.array([value]), source, chunk=0).tobytes())
+
+    def randomise_many(self, values: Values, source: ByteSource) -> list[Bits]:
+        """Return the reports of many nodes; see Oracle."""
+        check_values(values, self.size)
+        rows = CHUNK // self.size
+        blocks = [values[start : start + rows] for start in range(0, len(values), rows)]
+        packed = [self._packed(block, source, chunk=chunk) for chunk, block in enumerate(blocks)]
+        return [Bits(bits=row.tobytes()) for block in packed for row in block]
+
+    def _packed(self, values: Values, source: ByteSource, *, chunk: int) -> NDArray[np.uint8]:
+        """Return the bits of some nodes, one row of bytes each; every bit is drawn, then the own one replaced."""
+        rows = len(values)
+        bits = draw_events(rows * self.size, self.q64, source, label=_OTHERS, chunk=chunk).reshape(rows, self.size)
+        bits[np.arange(rows), values] = draw_events(rows, UNIT // 2, source, label=_OWN, chunk=chunk)
+        return np.packbits(bits, axis=1, bitorder="little")
+
+    def check(self, report: Report) -> Bits:
+        """Return the report if it is a row of bits; see Oracle."""
+        if not (isinstance(report, Bits) and isinstance(report.bits, bytes)):
+            raise InvalidInputError("the report is not a row of bits", where="report")
+        if len(report.bits) != self.report_bytes:
+            raise InvalidInputError(f"the report does not have {self.report_bytes} bytes", where="report")
+        if self.size % 8 and report.bits[-1] >> self.size % 8:
+            raise InvalidInputError(f"the report has bits beyond its {self.size} values", where="report")
+        return report
+
+    def support(self, report: Report) -> Values:
+        """Return the values whose bits are set; see Oracle."""
+        return np.flatnonzero(self._unpacked(self.check(report).bits))
+
+    def add_support(self, report: Report, counts: Counts) -> None:
+        """Count one report; see Oracle."""
+        check_counts(counts, self.size)
+        counts += self._unpacked(self.check(report).bits)
+
+    def _unpacked(self, bits: bytes) -> NDArray[np.uint8]:
+        return np.unpackbits(np.frombuffer(bits, np.uint8), count=self.size, bitorder="little")
+
+    def aggregate(self, reports: Sequence[Report], counts: Counts) -> None:
+        """Count many checked reports; see Oracle."""
+        check_counts(counts, self.size)
+        for start in range(0, len(reports), 255):
+            block = b"".join(map(attrgetter("bits"), reports[start : start + 255]))
+            packed = np.frombuffer(block, np.uint8).reshape(-1, self.report_bytes)
+            bits = np.unpackbits(packed, axis=1, count=self.size, bitorder="little")
+            # 255 rows never overflow a byte, and bytes add up many times faster than longer integers.
+            counts += np.add.reduce(bits, axis=0, dtype=np.uint8)

@@ -1,0 +1,64 @@
+"""The oracles by name."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from decimal import Decimal
+
+from common.collection.oracles.krr import KaryRandomisedResponse
+from common.collection.oracles.olh import OptimisedLocalHashing
+from common.collection.oracles.oracle import Oracle
+from common.collection.oracles.oue import OptimisedUnaryEncoding
+from common.collection.oracles.ss import SubsetSelection
+from common.errors import InvalidInputError
+
+_Class = (
+    type[KaryRandomisedResponse] | type[OptimisedUnaryEncoding] | type[OptimisedLocalHashing] | type[SubsetSelection]
+)
+_CLASSES: Mapping[str, _Class] = {
+    one.name: one for one in (KaryRandomisedResponse, OptimisedUnaryEncoding, OptimisedLocalHashing, SubsetSelection)
+}
+
+ORACLE_NAMES = tuple(_CLASSES)
+"""krr, oue, olh, ss."""
+
+
+def oracle_of(name: str, size: int, parameters: Mapping[str, int]) -> Oracle:
+    """Return the oracle that name, size and parameters describe.
+
+    Args:
+        name: one of ORACLE_NAMES.
+        size: number of values d.
+        parameters: as Oracle.parameters gave them.
+
+    Raises:
+        InvalidInputError: an unknown name, parameters of another oracle, or a value out of range.
+    """
+    made = _class_of(name)
+    expected = {field.name for field in fields(made)} - {"size"}
+    if set(parameters) != expected:
+        raise InvalidInputError(f"oracle {name} has the parameters {', '.join(sorted(expected))}", where="oracle")
+    if not all(type(value) is int for value in (size, *parameters.values())):
+        raise InvalidInputError("the parameters of an oracle are whole numbers", where="oracle")
+    return made(size=size, **parameters)
+
+
+def oracle_for(name: str, size: int, epsilon: Decimal) -> Oracle:
+    """Return the most accurate oracle of a kind that keeps epsilon.
+
+    Args:
+        name: one of ORACLE_NAMES.
+        size: number of values d, 2 to 65536.
+        epsilon: nats, 1e-12 to 100.
+
+    Raises:
+        InvalidInputError: an unknown name, or a value out of range.
+    """
+    return _class_of(name).from_epsilon(size, epsilon)
+
+
+def _class_of(name: str) -> _Class:
+    if name not in _CLASSES:
+        raise InvalidInputError(
+            f"there is no oracle {name[:20]!r}", where="oracle", remedy=f"Take one of {', '.join(ORACLE_NAMES)}."
+        )
+    return _CLASSES[name]

@@ -1,0 +1,178 @@
+"""Subset selection: report w values, among which the own one is more likely than any other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from operator import attrgetter
+from typing import ClassVar, cast
+
+import numpy as np
+
+from common.collection.oracles.draws import draw_distinct, draw_events
+from common.collection.oracles.oracle import (
+    Counts,
+    Values,
+    check_counts,
+    check_size,
+    check_units,
+    check_value,
+    check_values,
+    granted_ratio,
+)
+from common.collection.oracles.reports import Report, Subset
+from common.domain import Symbols, symbol_dtype
+from common.errors import InvalidInputError
+from common.mechanism import UNIT
+from common.privacy.rounding import ln_above
+from common.randomness import ByteSource
+from common.symbols import CHUNK
+
+# Labels of the source; batches of other values take labels from _OTHERS on.
+_OWN, _OTHERS = 0, 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubsetSelection:
+    """Report w of d values: with probability p the own one and w - 1 others, else w others; support = the subset.
+
+    p = p64 / 2^64,    q = (w - p)/(d - 1),    epsilon = ln( p (d - w) / ((1 - p) w) )
+
+    p is e^epsilon w / (e^epsilon w + d - w) rounded down to a whole number of 2^-64, so that what runs is never less
+    private. The others are uniform without replacement, exactly.
+
+    Args:
+        size: number of values d, 2 to 65536.
+        w: values in a subset, 1..d-1.
+        p64: p in units of 2^-64, below 2^64 and above w/d.
+
+    Raises:
+        InvalidInputError: a value out of range.
+
+    Source: Ye, Barg 2018, Section III (and Wang et al. 2016, "Mutual information optimally local private discrete
+    distribution estimation"). The epsilon is tight.
+    """
+
+    name: ClassVar[str] = "ss"
+    size: int
+    w: int
+    p64: int
+
+    def __post_init__(self) -> None:
+        check_size(self.size)
+        if not 1 <= self.w < self.size:
+            raise InvalidInputError(f"a subset has 1 to {self.size - 1} values, not {self.w}", where="w")
+        check_units(self.p64, what="p64")
+        if self.p64 * self.size <= self.w * UNIT:
+            raise InvalidInputError("the own value must be likelier than another", where="p64")
+
+    @classmethod
+    def from_epsilon(cls, size: int, epsilon: Decimal) -> "SubsetSelection":
+        """Return the most accurate one that keeps epsilon (nats)."""
+        check_size(size)
+        gamma = granted_ratio(epsilon)
+        w = best_w(size, gamma)
+        return cls(size=size, w=w, p64=int(UNIT * _own(size, w, gamma)))
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """What, with name and size, makes the same oracle again."""
+        return {"w": self.w, "p64": self.p64}
+
+    @property
+    def gamma(self) -> Fraction:
+        """Largest likelihood ratio of a report; exact: subsets that hold one value and not the other."""
+        return Fraction(self.p64 * (self.size - self.w), (UNIT - self.p64) * self.w)
+
+    @property
+    def epsilon(self) -> Decimal:
+        """Upper bound of ln gamma, nats."""
+        return ln_above(self.gamma)
+
+    @property
+    def p(self) -> Fraction:
+        """Probability that the support holds the node's own value; exact."""
+        return Fraction(self.p64, UNIT)
+
+    @property
+    def q(self) -> Fraction:
+        """Probability that the support holds any one other value; exact."""
+        return (self.w - self.p) / (self.size - 1)
+
+    @property
+    def report_bytes(self) -> int:
+        """Payload of one report, in bytes: w symbols."""
+        return self.w * symbol_dtype(self.size).itemsize
+
+    def randomise(self, value: int, source: ByteSource) -> Subset:
+        """Return the report of a node; see Oracle."""
+        check_value(value, self.size)
+        return self._report(value, source, chunk=0)
+
+    def randomise_many(self, values: Values, source: ByteSource) -> list[Subset]:
+        """Return the reports of many nodes; see Oracle."""
+        check_values(values, self.size)
+        return [self._report(value, source, chunk=chunk) for chunk, value in enumerate(values.tolist())]
+
+    def _report(self, value: int, source: ByteSource, *, chunk: int) -> Subset:
+        """Draw w others, and put the own value in the place of the last one if it belongs to the subset."""
+        chosen = draw_distinct(self.size - 1, self.w, source, label=_OTHERS, chunk=chunk)
+        chosen += chosen >= value
+        included = int(draw_events(1, self.p64, source, label=_OWN, chunk=chunk)[0])
+        chosen[-1] ^= (chosen[-1] ^ value) & -included
+        # Marking the values sorts them in a time that depends on the subset alone, not on how it came about.
+        marked = np.zeros(self.size, np.bool_)
+        marked[chosen] = True
+        return Subset(values=np.flatnonzero(marked).astype(symbol_dtype(self.size)).tobytes())
+
+    def check(self, report: Report) -> Subset:
+        """Return the report if it is a subset of w values in increasing order; see Oracle."""
+        if not (isinstance(report, Subset) and isinstance(report.values, bytes)):
+            raise InvalidInputError("the report is not a subset", where="report")
+        if len(report.values) != self.report_bytes:
+            raise InvalidInputError(f"the report does not have {self.report_bytes} bytes", where="report")
+        values = self._values(report.values)
+        if int(values[-1]) >= self.size or np.any(values[1:] <= values[:-1]):
+            raise InvalidInputError(f"the report is not {self.w} increasing values of {self.size}", where="report")
+        return report
+
+    def support(self, report: Report) -> Values:
+        """Return the subset; see Oracle."""
+        return self._values(self.check(report).values).astype(np.int64)
+
+    def add_support(self, report: Report, counts: Counts) -> None:
+        """Count one report; see Oracle."""
+        check_counts(counts, self.size)
+        counts[self._values(self.check(report).values)] += 1
+
+    def aggregate(self, reports: Sequence[Report], counts: Counts) -> None:
+        """Count many checked reports; see Oracle."""
+        check_counts(counts, self.size)
+        rows = max(1, CHUNK // self.w)
+        for start in range(0, len(reports), rows):
+            block = b"".join(map(attrgetter("values"), reports[start : start + rows]))
+            counts += np.bincount(self._values(block), minlength=self.size)
+
+    def _values(self, values: bytes) -> Symbols:
+        return cast("Symbols", np.frombuffer(values, symbol_dtype(self.size)))
+
+
+def best_w(size: int, gamma: Fraction) -> int:
+    """Return the subset size with the least variance, summed over all values: next to d / (gamma + 1).
+
+    Source: Ye, Barg 2018, Theorem III.1 and the choice of k below it.
+    """
+    near = int(size / (gamma + 1))
+    candidates = (min(max(w, 1), size - 1) for w in (near, near + 1))
+    return min(candidates, key=lambda w: _spread(size, w, _own(size, w, gamma)))
+
+
+def _own(size: int, w: int, gamma: Fraction) -> Fraction:
+    """Return the probability p that makes the likelihood ratio gamma."""
+    return gamma * w / (gamma * w + size - w)
+
+
+def _spread(size: int, w: int, p: Fraction) -> Fraction:
+    """Return the variance of one node's contribution, summed over all values."""
+    q = (w - p) / (size - 1)
+    return (p * (1 - p) + (size - 1) * q * (1 - q)) / (p - q) ** 2

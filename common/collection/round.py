@@ -1,0 +1,196 @@
+"""A round of collection: its public description, the same object at researcher, server and every node."""
+
+import json
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from common.collection.oracles import Oracle, oracle_of
+from common.domain import symbol_dtype
+from common.errors import InvalidInputError
+from common.naming import check_attribute_name, check_name
+from common.parties import MAX_STRATA, check_once
+from common.privacy.rounding import parse_epsilon
+
+EVERYONE = "everyone"
+"""Name of the one stratum of a study that has no strata."""
+
+MAX_COUNTS = 2**22
+"""Most counters of a round: strata times categories."""
+
+MAX_POPULATION = 10**9
+"""Most nodes of a stratum."""
+
+_ID = re.compile(r"[0-9a-f]{32}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_COIN = 2**64
+
+
+@lru_cache(maxsize=256)
+def _oracle(name: str, size: int, parameters: tuple[tuple[str, int], ...]) -> Oracle:
+    return oracle_of(name, size, dict(parameters))
+
+
+class RoundState(Enum):
+    """Whether a round takes reports."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stratum:
+    """One public group of nodes.
+
+    Args:
+        name: as the study file has it, or EVERYONE.
+        population: nodes in it; no more tokens than these are enrolled.
+        rate: probability with which each of its nodes reports, in (0, 1].
+
+    Raises:
+        InvalidInputError: a value out of range.
+    """
+
+    name: str
+    population: int
+    rate: Decimal
+
+    def __post_init__(self) -> None:
+        check_name("stratum", self.name)
+        if not 1 <= self.population <= MAX_POPULATION:
+            raise InvalidInputError(
+                f"a population of {self.population} is not between 1 and {MAX_POPULATION}", where=f"stratum {self.name}"
+            )
+        if not (self.rate.is_finite() and 0 < self.rate <= 1) or self.coin == 0:
+            raise InvalidInputError(
+                "the rate must be above 0 and at most 1",
+                where=f"stratum {self.name}",
+                remedy="It is the probability with which a node reports.",
+            )
+
+    @property
+    def coin(self) -> int:
+        """The rate in units of 2^-64, rounded down: a node reports if its 64-bit word is below."""
+        return int(Fraction(self.rate) * _COIN)
+
+    @property
+    def probability(self) -> Fraction:
+        """The rate that runs, exactly."""
+        return Fraction(self.coin, _COIN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """Everything public about a round.
+
+    Args:
+        round_id: 32 hexadecimal digits, chosen at random by the researcher.
+        study_digest: SHA-256 of the study file, hexadecimal.
+        researcher: who opened it.
+        question: what is asked.
+        size: categories d of the question.
+        epsilon: most that one report costs its node, nats; pure, against everybody.
+        oracle: name of the local randomiser.
+        parameters: its exact whole-number parameters, by name.
+        strata: one or more; a node belongs to one.
+        deadline: Unix seconds after which no report is taken.
+
+    Raises:
+        InvalidInputError: a value out of range, or a randomiser that costs more than epsilon.
+    """
+
+    round_id: str
+    study_digest: str
+    researcher: str
+    question: str
+    size: int
+    epsilon: Decimal
+    oracle: str
+    parameters: tuple[tuple[str, int], ...]
+    strata: tuple[Stratum, ...]
+    deadline: int
+
+    def __post_init__(self) -> None:
+        if not _ID.fullmatch(self.round_id) or not _DIGEST.fullmatch(self.study_digest):
+            raise InvalidInputError("a round has an id of 32 and a study digest of 64 hexadecimal digits")
+        check_name("researcher", self.researcher)
+        check_attribute_name(self.question)
+        symbol_dtype(self.size)
+        parse_epsilon(self.epsilon)
+        if not 1 <= len(self.strata) <= MAX_STRATA or len(self.strata) * self.size > MAX_COUNTS:
+            raise InvalidInputError(f"a round has 1 to {MAX_STRATA} strata and at most {MAX_COUNTS} counters")
+        check_once("strata are named", [stratum.name for stratum in self.strata], "Name each stratum once.")
+        if self.randomiser.epsilon > self.epsilon:
+            raise InvalidInputError("the randomiser costs more than the round's epsilon", where="oracle")
+
+    @property
+    def randomiser(self) -> Oracle:
+        """The local randomiser that every node runs."""
+        return _oracle(self.oracle, self.size, self.parameters)
+
+    @property
+    def population(self) -> int:
+        """All nodes n."""
+        return sum(stratum.population for stratum in self.strata)
+
+    def stratum(self, name: str) -> Stratum:
+        """Return a stratum by name."""
+        for stratum in self.strata:
+            if stratum.name == name:
+                return stratum
+        known = ", ".join(stratum.name for stratum in self.strata)
+        raise InvalidInputError(f"no stratum {name[:60]!r} in this round", remedy=f"Strata: {known}.")
+
+    def to_json(self) -> str:
+        """Return the one canonical text of a round, as a database holds it."""
+        return json.dumps(
+            {
+                "round_id": self.round_id,
+                "study_digest": self.study_digest,
+                "researcher": self.researcher,
+                "question": self.question,
+                "size": self.size,
+                "epsilon": str(self.epsilon),
+                "oracle": self.oracle,
+                "parameters": dict(sorted(self.parameters)),
+                "strata": [{"name": s.name, "population": s.population, "rate": str(s.rate)} for s in self.strata],
+                "deadline": self.deadline,
+            },
+            separators=(",", ":"),
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> "Round":
+        """Return the round that `to_json` wrote."""
+        facts: dict[str, Any] = json.loads(text)
+        strata = facts.pop("strata")
+        epsilon, parameters = Decimal(facts.pop("epsilon")), facts.pop("parameters")
+        return cls(
+            epsilon=epsilon,
+            parameters=tuple(parameters.items()),
+            strata=tuple(Stratum(name=s["name"], population=s["population"], rate=Decimal(s["rate"])) for s in strata),
+            **facts,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundStatus:
+    """How a round stands at the server.
+
+    Args:
+        round: its description.
+        state: open or closed.
+        closed: Unix seconds at which it closed; 0 while it is open.
+        enrolled: tokens by stratum, in the round's order.
+        reports: reports counted by stratum.
+    """
+
+    round: Round
+    state: RoundState
+    closed: int
+    enrolled: tuple[int, ...]
+    reports: tuple[int, ...]

@@ -1,0 +1,40 @@
+"""One-time enrolment tokens: a node spends one with its report; the server knows them by their digests alone."""
+
+import hashlib
+import re
+import secrets
+
+from common.errors import InvalidInputError
+
+TOKEN_BYTES = 16
+"""Length of a token."""
+
+DIGEST_BYTES = 32
+"""Length of a token's digest."""
+
+_TEXT = re.compile(r"[0-9a-f]{32}")
+
+
+def new_token() -> bytes:
+    """Return a fresh token from the operating system."""
+    return secrets.token_bytes(TOKEN_BYTES)
+
+
+def token_of(text: str, where: str = "token") -> bytes:
+    """Return the token that a text stands for; raises InvalidInputError for any other text, without repeating it."""
+    if not _TEXT.fullmatch(text):
+        raise InvalidInputError(
+            "a token is 32 hexadecimal digits", where=where, remedy="Copy it as `veiltab collect enrol` wrote it."
+        )
+    return bytes.fromhex(text)
+
+
+def token_digest(round_id: str, token: bytes) -> bytes:
+    """Return SHA-256(round id | token), by which the server knows a token; it is of one round only.
+
+    Raises:
+        InvalidInputError: the token has another length.
+    """
+    if len(token) != TOKEN_BYTES:
+        raise InvalidInputError(f"a token has {TOKEN_BYTES} bytes, not {len(token)}")
+    return hashlib.sha256(bytes.fromhex(round_id) + token).digest()

@@ -1,0 +1,207 @@
+"""`veiltab node`: answer a round as one node, or as thousands."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from common.cli import EXIT_CODES, emit, json_option, note
+from common.errors import InvalidInputError, NotFoundError, UnavailableError
+from common.identity import Role
+from common.party_options import identity_option, load_party, state_option, study_argument
+
+if TYPE_CHECKING:
+    from common.identity import Identity
+    from common.study import Study
+    from node.fleet import FleetResult
+    from node.values import BadRow
+
+_SHOWN = 20
+
+round_option = click.option("--round", "round_id", required=True, help="Id of the round.")
+timeout_option = click.option(
+    "--timeout",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(min=0, min_open=True, max=86_400),
+    help="Seconds to keep trying; another run goes on.",
+)
+
+
+@click.group(epilog=EXIT_CODES)
+def node() -> None:
+    """Report one randomised value to a round, with the round's probability.
+
+    Example: veiltab node report study.toml --identity pki/node-fleet --state state --round ID --value 42 --token TOKEN
+    """
+
+
+@node.command(
+    epilog="Example: veiltab node report study.toml --identity pki/node-fleet --state state --round ID --value 42"
+    " --token-file token.txt"
+)
+@study_argument
+@identity_option
+@state_option
+@round_option
+@click.option("--value", required=True, help="The node's raw value, as the study's question codes it.")
+@click.option("--token", envvar="VEILTAB_TOKEN", help="The node's one-time token; or VEILTAB_TOKEN, or --token-file.")
+@click.option("--token-file", type=click.Path(path_type=Path), help="File with the token: others cannot see it there.")
+@click.option("--stratum", help="The node's public group, if the study has strata.")
+@timeout_option
+@json_option
+def report(  # noqa: PLR0913, PLR0917 - one argument an option
+    study_path: Path,
+    identity_folder: Path,
+    state_folder: Path,
+    round_id: str,
+    value: str,
+    token: str | None,
+    token_file: Path | None,
+    stratum: str | None,
+    timeout: float,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Answer a round as one node: toss the coin, randomise the value, report or stay silent.
+
+    The node remembers its answer in the state folder: the same command again repeats it and never draws anew.
+    """
+    from node.node import Node  # noqa: PLC0415 - --help stays light
+
+    state = Node(study_path, identity=identity_folder, state=state_folder).report(
+        round_id, value=value, token=_token(token, token_file), stratum=stratum, within=timeout
+    )
+    text = {"counted": "The report was counted.", "silent": "The coin said not to report; nothing was sent."}
+    emit(as_json, {"round": round_id, "state": state.value}, text[state.value])
+
+
+def _token(token: str | None, file: Path | None) -> str:
+    if file is None and token is not None:
+        return token
+    if file is None:
+        raise InvalidInputError("there is no token", where="--token", remedy="Give --token-file or VEILTAB_TOKEN.")
+    try:
+        return file.read_text("utf-8").strip()
+    except FileNotFoundError:
+        raise NotFoundError("this file is not there", where=str(file)) from None
+    except (OSError, UnicodeDecodeError):
+        raise InvalidInputError("the token cannot be read", where=str(file)) from None
+
+
+@node.command(
+    epilog="Example: veiltab node fleet study.toml --identity pki/node-fleet --state fleet --round ID"
+    " --tokens tokens.csv --values values.csv"
+)
+@study_argument
+@identity_option
+@state_option
+@round_option
+@click.option(
+    "--tokens",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="CSV file with stratum,token as `veiltab collect enrol` writes it.",
+)
+@click.option("--values", type=click.Path(path_type=Path), help="CSV file with value[,stratum], one line a node.")
+@click.option("--distribution", help="Instead of values: spread one over all tokens, such as binomial:100:0.5.")
+@click.option(
+    "--concurrency", default=64, show_default=True, type=click.IntRange(1, 4096), help="Most reports under way."
+)
+@timeout_option
+@json_option
+def fleet(  # noqa: PLR0913, PLR0917 - one argument an option
+    study_path: Path,
+    identity_folder: Path,
+    state_folder: Path,
+    round_id: str,
+    tokens: Path,
+    values: Path | None,
+    distribution: str | None,
+    concurrency: int,
+    timeout: float,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> int:
+    """Answer a round as thousands of nodes, each with a coin, a randomisation and an RPC of its own.
+
+    Interrupted, the same command goes on: nodes that have decided keep their decision.
+    """
+    if (values is None) == (distribution is None):
+        raise InvalidInputError("give either values or a distribution", where="--values, --distribution")
+    began = time.monotonic()
+    study, identity = load_party(study_path, identity_folder, Role.NODE, None)
+    source = (values, distribution)
+    result, bad = asyncio.run(_run(study, identity, state_folder, round_id, tokens, source, (concurrency, timeout)))
+    for row in bad[:_SHOWN]:
+        note(f"line {row.line}: {row.problem}")
+    if len(bad) > _SHOWN:
+        note(f"and {len(bad) - _SHOWN} more lines like these")
+    emit(as_json, _as_dict(round_id, result, bad, time.monotonic() - began), _as_text(result, bad))
+    if bad or result.refused:
+        return InvalidInputError.exit_code
+    return UnavailableError.exit_code if result.unanswered else 0
+
+
+async def _run(  # noqa: PLR0913, PLR0917 - what a fleet's run consists of
+    study: "Study",
+    identity: "Identity",
+    state_folder: Path,
+    round_id: str,
+    tokens: Path,
+    source: tuple[Path | None, str | None],
+    patience: tuple[int, float],
+) -> "tuple[FleetResult, tuple[BadRow, ...]]":
+    from common.files import OwnedFolder  # noqa: PLC0415 - --help stays light
+    from common.rpc.channel import connect  # noqa: PLC0415
+    from node.fleet import FleetRun  # noqa: PLC0415
+    from node.journal import Journal  # noqa: PLC0415
+    from node.sending import fetch_round, server_of  # noqa: PLC0415
+    from node.values import fleet_from_distribution, fleet_from_file  # noqa: PLC0415
+    from veiltab.v1.collection_pb2_grpc import CollectionServiceStub  # noqa: PLC0415
+
+    values, distribution = source
+    concurrency, within = patience
+    folder = OwnedFolder(state_folder, f"{identity.party.uri} (a fleet)")
+    journal = Journal(folder.path)
+    channel = connect(identity, server_of(study), study.server.endpoint)
+    try:
+        stub = CollectionServiceStub(channel)
+        spec, _ = await fetch_round(stub, study, round_id)
+        if values is not None:
+            nodes = fleet_from_file(spec, study, values, tokens)
+        else:
+            nodes = fleet_from_distribution(spec, study, distribution or "", tokens)
+        run = FleetRun(stub, study, spec, journal, concurrency=concurrency, within=within)
+        return await run.run(nodes, lambda done, total: note(f"{done} of {total} reports settled")), nodes.bad_rows
+    finally:
+        await channel.close()
+        journal.close()
+        folder.release()
+
+
+def _as_dict(round_id: str, result: "FleetResult", bad: "tuple[BadRow, ...]", seconds: float) -> dict[str, object]:
+    return {
+        "round": round_id,
+        "nodes": result.nodes,
+        "silent": result.silent,
+        "counted": result.counted,
+        "refused": dict(result.refused),
+        "unanswered": result.unanswered,
+        "bad_rows": [{"line": row.line, "problem": row.problem} for row in bad],
+        "bytes": result.bytes,
+        "bytes_full_participation": result.bytes_full_participation,
+        "seconds": round(seconds, 3),
+    }
+
+
+def _as_text(result: "FleetResult", bad: "tuple[BadRow, ...]") -> str:
+    refused = ", ".join(f"{count} {reason}" for reason, count in result.refused.items())
+    lines = [
+        f"{result.nodes} nodes: {result.counted} reports counted, {result.silent} silent.",
+        *([f"Refused: {refused}."] if refused else []),
+        *([f"{result.unanswered} without an answer: run this again."] if result.unanswered else []),
+        *([f"{len(bad)} lines were left out."] if bad else []),
+        f"Reports: {result.bytes:,} bytes; {result.bytes_full_participation:,} if every node had reported.",
+    ]
+    return "\n".join(lines)

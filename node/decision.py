@@ -1,0 +1,71 @@
+"""What a node decides, once: whether it reports, and the randomised value that it would report."""
+
+import numpy as np
+
+from common.collection.oracles import Report
+from common.collection.round import Round, Stratum
+from common.errors import InvalidInputError
+from common.randomness import ByteSource, SystemSource
+from common.study import Study
+
+COIN = 2**23
+"""Label of the coin in a source of randomness; the randomisers' labels lie below."""
+
+
+def decide(spec: Round, stratum: Stratum, symbol: int, source: ByteSource | None = None) -> Report | None:
+    """Toss the node's coin and randomise its value.
+
+    A 64-bit word below stratum.coin reports: probability stratum.probability exactly. The value is randomised either
+    way, so that neither the work nor its time says how the coin fell.
+
+    Args:
+        spec: the round.
+        stratum: the node's.
+        symbol: its value's category, 0..d-1.
+        source: what decides; the operating system unless a test says otherwise.
+
+    Returns:
+        The report, or None if this node stays silent.
+
+    Raises:
+        InvalidInputError: the symbol is outside the domain.
+
+    Source: Biswas, Cormode, Maple, Section 2 (sampled k-RR). The report is epsilon-differentially private for
+    substitution of the value, against whoever sees it, with the round's epsilon.
+    """
+    source = source or SystemSource()
+    word = np.empty(8, np.uint8)
+    source.fill(word, label=COIN, chunk=0)
+    report = spec.randomiser.randomise(symbol, source)
+    return report if int.from_bytes(word.tobytes(), "little") < stratum.coin else None
+
+
+def check_round(spec: Round, study: Study, stratum: str) -> Stratum:
+    """Return a node's stratum in a round, or refuse a round that is not as the node's own study file says.
+
+    Raises:
+        InvalidInputError: another study file, another domain, an epsilon above the nodes' budget, no such stratum.
+    """
+    if spec.study_digest != study.digest:
+        raise InvalidInputError(
+            "the round is of another study file than this node's",
+            where=f"round {spec.round_id}",
+            remedy="Give every party the same bytes.",
+        )
+    if spec.size != study.question(spec.question).attribute.size:
+        raise InvalidInputError("the question is not as the study says", where=f"question {spec.question}")
+    if study.nodes is None or spec.epsilon > study.nodes.budget_epsilon:
+        raise InvalidInputError("the round costs more than the study allows a node", where="epsilon")
+    return spec.stratum(stratum)
+
+
+def symbol_of(study: Study, question: str, raw: str) -> int:
+    """Return the category of a raw value; raises InvalidInputError, without repeating the value."""
+    coding = study.question(question).coding
+    symbol = coding.code(raw)
+    if symbol < 0:
+        some = ", ".join(coding.categories[:8]) + (", ..." if len(coding.categories) > 8 else "")
+        raise InvalidInputError(
+            "the value is outside the domain", where=f"question {question}", remedy=f"Categories: {some}."
+        )
+    return symbol

@@ -1,0 +1,157 @@
+"""Thousands of nodes from one process: each decides for itself, and reports by an RPC of its own."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from common.collection.oracles import Report
+from common.collection.round import Round
+from common.collection.tokens import TOKEN_BYTES
+from common.errors import UnavailableError, VeiltabError
+from common.randomness import SystemSource
+from common.study import Study
+from common.wire.collection import report_to_proto
+from node.decision import check_round, decide
+from node.journal import Decision, Journal, State
+from node.sending import Stub, hand_in
+from node.values import Fleet, NodeValue
+from veiltab.v1 import collection_pb2
+
+_BATCH = 1000
+_SAVE_SECONDS = 0.5
+
+Progress = Callable[[int, int], None]
+"""Told how many of how many reports are settled."""
+
+
+@dataclass(slots=True, kw_only=True)
+class FleetResult:
+    """What came of a fleet's round.
+
+    Args:
+        nodes: nodes with a value and a token.
+        silent: those whose coin said not to report.
+        counted: reports that were counted, in this run or before.
+        refused: reports that were not, by reason.
+        unanswered: reports that the server did not answer; another run hands them in.
+        bytes: length of all reports of nodes that were not silent.
+        bytes_full_participation: length if every node had reported.
+    """
+
+    nodes: int
+    silent: int = 0
+    counted: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    unanswered: int = 0
+    bytes: int = 0
+    bytes_full_participation: int = 0
+
+
+class FleetRun:
+    """One run of a fleet through a round; what an earlier run settled is not done again.
+
+    Args:
+        stub: of the server.
+        study: the study file.
+        spec: the round.
+        journal: what the nodes decided, now and before.
+        concurrency: most reports under way.
+        within: seconds to keep trying for each.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a run consists of
+        self, stub: Stub, study: Study, spec: Round, journal: Journal, *, concurrency: int, within: float
+    ) -> None:
+        self._stub, self._study, self._spec, self._journal = stub, study, spec, journal
+        self._concurrency, self._within = concurrency, within
+        self._settled: dict[State, list[int]] = {State.COUNTED: [], State.REFUSED: []}
+        self._sizes = {stratum.name: self._size(stratum.name) for stratum in spec.strata}
+
+    def _size(self, stratum: str) -> int:
+        """Return the length of a report of a stratum; it does not depend on what the report says."""
+        report = self._spec.randomiser.randomise(0, SystemSource())
+        return report_to_proto(self._spec.round_id, bytes(TOKEN_BYTES), stratum, report).ByteSize()
+
+    async def run(self, fleet: Fleet, progress: Progress) -> FleetResult:
+        """Let every node decide, then hand in what is to be handed in.
+
+        Raises:
+            ConflictError: the journal belongs to other values or tokens.
+            InvalidInputError: the round is not of this study.
+        """
+        round_id = self._spec.round_id
+        self._journal.check_origin(round_id, fleet.digest)
+        before = self._journal.decisions(round_id)
+        self._decide_all([node for node in fleet.nodes if node.node not in before])
+        decisions = self._journal.decisions(round_id).values()
+        result = FleetResult(
+            nodes=len(fleet.nodes),
+            silent=sum(decision.state is State.SILENT for decision in decisions),
+            counted=sum(decision.state is State.COUNTED for decision in decisions),
+            bytes=sum(decision.size for decision in decisions if decision.state is not State.SILENT),
+            bytes_full_participation=sum(decision.size for decision in decisions),
+        )
+        unsettled = [decision for decision in decisions if decision.state in {State.WAITING, State.REFUSED}]
+        await self._hand_in_all(unsettled, set(before), result, progress)
+        return result
+
+    def _decide_all(self, nodes: Sequence[NodeValue]) -> None:
+        """Record the decisions of nodes that have not decided yet, durably, in batches."""
+        groups = {name: check_round(self._spec, self._study, name) for name in {node.stratum for node in nodes}}
+        rest = iter(nodes)
+        while batch := list(islice(rest, _BATCH)):
+            self._journal.decide(
+                self._spec.round_id,
+                [self._decision(node, decide(self._spec, groups[node.stratum], node.symbol)) for node in batch],
+            )
+
+    def _decision(self, node: NodeValue, report: Report | None) -> Decision:
+        size = self._sizes[node.stratum]
+        if report is None:
+            return Decision(node=node.node, state=State.SILENT, request=b"", size=size)
+        request = report_to_proto(self._spec.round_id, node.token, node.stratum, report)
+        return Decision(node=node.node, state=State.WAITING, request=request.SerializeToString(), size=size)
+
+    async def _hand_in_all(
+        self, decisions: Sequence[Decision], before: set[int], result: FleetResult, progress: Progress
+    ) -> None:
+        """Hand in reports, as many at a time as allowed, and record now and then what came of them."""
+        rest, total, already = iter(decisions), len(decisions), result.counted
+
+        async def work(turns: Iterator[Decision]) -> None:
+            for decision in turns:
+                await self._one(decision, result, tried=decision.node in before)
+
+        workers = [asyncio.create_task(work(rest)) for _ in range(self._concurrency)]
+        try:
+            while workers:
+                done, pending = await asyncio.wait(workers, timeout=_SAVE_SECONDS)
+                for finished in done:
+                    finished.result()
+                workers = list(pending)
+                self._save()
+                progress(result.counted + result.refused.total() + result.unanswered - already, total)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            self._save()
+
+    async def _one(self, decision: Decision, result: FleetResult, *, tried: bool) -> None:
+        request = collection_pb2.ReportRequest.FromString(decision.request)
+        try:
+            await hand_in(self._stub, self._study, request, tried=tried, within=self._within)
+        except UnavailableError:
+            result.unanswered += 1
+        except VeiltabError as error:
+            result.refused[error.reason] += 1
+            self._settled[State.REFUSED].append(decision.node)
+        else:
+            result.counted += 1
+            self._settled[State.COUNTED].append(decision.node)
+
+    def _save(self) -> None:
+        for state, nodes in self._settled.items():
+            self._journal.finish(self._spec.round_id, nodes, state)
+            nodes.clear()

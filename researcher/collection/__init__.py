@@ -1,0 +1,1 @@
+"""A researcher's rounds of collection: open, enrol, close, estimate, report."""

@@ -1,0 +1,225 @@
+"""A researcher's rounds from Python: notebooks, scripts, and the command line.
+
+rounds = Rounds("study.toml", identity="pki/researcher-rosa", name="rosa")
+spec = rounds.open("age", epsilon="2", rates={"everyone": "0.5"}, populations={"everyone": 2000})
+tokens = rounds.enrol(spec.round_id, "everyone", 2000)
+rounds.close_round(spec.round_id)
+rounds.tally(spec.round_id)
+"""
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from common.collection.oracles import oracle_for
+from common.collection.round import EVERYONE, Round, RoundStatus, Stratum
+from common.collection.tokens import new_token, token_digest
+from common.errors import InvalidInputError
+from common.identity import Party, Role
+from common.party_options import load_party
+from common.privacy.rounding import parse_epsilon
+from common.rpc.blocking import BlockingChannel
+from common.rpc.channel import call, connect
+from common.rpc.chunks import received
+from common.wire.collection import round_from_proto, round_to_proto, state_from_proto
+from researcher.frequency.tally import Tally
+from veiltab.v1 import collection_pb2, collection_pb2_grpc
+
+_STREAM_SECONDS = 600.0
+_DIGESTS_A_CALL = 20_000
+
+
+class Rounds:
+    """A researcher's connection to the server.
+
+    Args:
+        study: path of the study file.
+        identity: folder of the researcher's certificate and key.
+        name: the researcher's name in the study.
+        timeout: seconds that the server may take to answer.
+    """
+
+    def __init__(self, study: str | Path, *, identity: str | Path, name: str, timeout: float = 30.0) -> None:
+        self.study, own = load_party(Path(study), Path(identity), Role.RESEARCHER, name)
+        self._name = name
+        self._server = Party(study=self.study.id, role=Role.SERVER, name=self.study.server.name)
+        self._timeout = timeout
+        self._link = BlockingChannel(lambda: connect(own, self._server, self.study.server.endpoint))
+        self._stub = collection_pb2_grpc.CollectionServiceStub(self._link.channel)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._link.close()
+
+    def __enter__(self) -> Self:
+        """Return the rounds."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connection."""
+        self.close()
+
+    def open(  # noqa: PLR0913 - one argument a choice
+        self,
+        question: str,
+        *,
+        epsilon: str,
+        rates: Mapping[str, str],
+        populations: Mapping[str, int],
+        oracle: str = "krr",
+        lifetime_seconds: int = 86_400,
+    ) -> Round:
+        """Open a round.
+
+        Args:
+            question: name of a question of the study.
+            epsilon: most that one report costs its node, nats, as text.
+            rates: probability of reporting by stratum, as text; {"everyone": ...} in a study without strata.
+            populations: nodes by stratum.
+            oracle: krr, oue, olh or ss.
+            lifetime_seconds: until the round closes by itself.
+
+        Raises:
+            InvalidInputError: a value that cannot be.
+            BudgetExceededError: the study does not allow the nodes this much.
+            VeiltabError: as the server refused.
+        """
+        spec = self._described(question, epsilon, rates, populations, oracle, lifetime_seconds)
+        request = collection_pb2.OpenRoundRequest(round=round_to_proto(spec))
+        self._link.wait(call(self._stub.OpenRound, request, peer=self._server, within=self._timeout))
+        return spec
+
+    def _described(  # noqa: PLR0913, PLR0917 - those of open
+        self,
+        question: str,
+        epsilon: str,
+        rates: Mapping[str, str],
+        populations: Mapping[str, int],
+        oracle: str,
+        lifetime: int,
+    ) -> Round:
+        asked = parse_epsilon(epsilon)
+        size = self.study.question(question).attribute.size
+        randomiser = oracle_for(oracle, size, asked)
+        return Round(
+            round_id=secrets.token_hex(16),
+            study_digest=self.study.digest,
+            researcher=self._name,
+            question=question,
+            size=size,
+            epsilon=asked,
+            oracle=oracle,
+            parameters=tuple(sorted(randomiser.parameters.items())),
+            strata=self._strata(rates, populations),
+            deadline=int(time.time()) + lifetime,
+        )
+
+    def _strata(self, rates: Mapping[str, str], populations: Mapping[str, int]) -> tuple[Stratum, ...]:
+        names = (self.study.nodes.strata if self.study.nodes else ()) or (EVERYONE,)
+        known = ", ".join(names)
+        for what, given in (("rate", rates), ("population", populations)):
+            missing = [name for name in names if name not in given]
+            unknown = [name for name in given if name not in names]
+            if unknown:
+                raise InvalidInputError(f"no stratum {unknown[0][:60]!r}", where=what, remedy=f"Strata: {known}.")
+            if missing:
+                raise InvalidInputError(
+                    f"stratum {missing[0]} has no {what}", where=what, remedy=f"Give one for each of: {known}."
+                )
+        return tuple(Stratum(name=name, population=populations[name], rate=_rate(rates[name], name)) for name in names)
+
+    def enrol(self, round_id: str, stratum: str, nodes: int) -> list[bytes]:
+        """Make one-time tokens for nodes of a stratum; the server gets their digests, and nobody but the caller them.
+
+        Returns:
+            The tokens. They are usable at once: who loses them makes others, as far as the population allows.
+        """
+        tokens = [new_token() for _ in range(nodes)]
+        for start in range(0, nodes, _DIGESTS_A_CALL):
+            batch = tokens[start : start + _DIGESTS_A_CALL]
+            request = collection_pb2.EnrolTokensRequest(
+                round_id=round_id,
+                stratum=stratum,
+                digests=b"".join(sorted(token_digest(round_id, token) for token in batch)),
+            )
+            self._link.wait(call(self._stub.EnrolTokens, request, peer=self._server, within=self._timeout))
+        return tokens
+
+    def status(self, round_id: str) -> RoundStatus:
+        """Return how a round stands."""
+        request = collection_pb2.GetRoundStatusRequest(round_id=round_id)
+        answer = self._link.wait(call(self._stub.GetRoundStatus, request, peer=self._server, within=self._timeout))
+        return RoundStatus(
+            round=round_from_proto(answer.round),
+            state=state_from_proto(answer.state),
+            closed=answer.closed,
+            enrolled=tuple(answer.enrolled),
+            reports=tuple(answer.reports),
+        )
+
+    def rounds(self) -> Sequence[str]:
+        """Return the ids of this researcher's rounds, oldest first."""
+        request = collection_pb2.ListRoundsRequest()
+        answer = self._link.wait(call(self._stub.ListRounds, request, peer=self._server, within=self._timeout))
+        return list(answer.round_ids)
+
+    def close_round(self, round_id: str) -> tuple[int, bool]:
+        """Close a round for good; return when (Unix seconds), and whether it was closed before."""
+        request = collection_pb2.CloseRoundRequest(round_id=round_id)
+        answer = self._link.wait(call(self._stub.CloseRound, request, peer=self._server, within=self._timeout))
+        return answer.closed, answer.already
+
+    def tally(self, round_id: str) -> Tally:
+        """Return the counts of a closed round.
+
+        Raises:
+            NotReadyError: it is still open.
+            ClosedRoundError: it is no longer kept.
+        """
+        request = collection_pb2.FetchCountsRequest(round_id=round_id)
+
+        async def collect() -> bytes:
+            responses = self._stub.FetchCounts(request, timeout=_STREAM_SECONDS)
+            return b"".join([data async for data in received(responses, offset=0, peer=str(self._server))])
+
+        data = self._link.wait(collect())
+        status = self.status(round_id)
+        return tally_of(status, np.frombuffer(data, "<i8"), self._labels(status.round))
+
+    def _labels(self, spec: Round) -> tuple[str, ...]:
+        return self.study.question(spec.question).attribute.categories
+
+
+def tally_of(
+    status: RoundStatus, counts: "np.ndarray[tuple[int], np.dtype[np.int64]]", labels: tuple[str, ...]
+) -> Tally:
+    """Return what a closed round counted, ready for estimation.
+
+    Raises:
+        InvalidInputError: counts of another shape.
+    """
+    spec = status.round
+    if counts.size != len(spec.strata) * spec.size:
+        raise InvalidInputError("the counts are not those of this round", where=f"round {spec.round_id}")
+    return Tally(
+        counts=counts.reshape(len(spec.strata), spec.size).astype(np.int64),
+        reports=np.array(status.reports, np.int64),
+        populations=tuple(stratum.population for stratum in spec.strata),
+        rates=tuple(stratum.probability for stratum in spec.strata),
+        p=spec.randomiser.p,
+        q=spec.randomiser.q,
+        labels=labels,
+        strata=tuple(stratum.name for stratum in spec.strata),
+    )
+
+
+def _rate(text: str, stratum: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise InvalidInputError("the rate is no number", where=f"stratum {stratum}") from None

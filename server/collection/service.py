@@ -1,0 +1,71 @@
+"""The server's RPCs for rounds: each decodes, calls the node once, and encodes."""
+
+from collections.abc import AsyncIterator
+
+from common.rpc.authorisation import Context, caller
+from common.rpc.chunks import chunks, streamed
+from common.wire.collection import report_from_proto, round_from_proto, round_to_proto, state_to_proto
+from server.collection.node import CollectionNode
+from veiltab.v1 import collection_pb2, collection_pb2_grpc
+
+
+class CollectionServicer(collection_pb2_grpc.CollectionServiceServicer):
+    """Takes rounds from researchers and reports from nodes."""
+
+    def __init__(self, node: CollectionNode) -> None:
+        self._node = node
+
+    async def OpenRound(
+        self, request: collection_pb2.OpenRoundRequest, context: Context
+    ) -> collection_pb2.OpenRoundResponse:
+        state = self._node.open_round(round_from_proto(request.round), caller(context).name)
+        return collection_pb2.OpenRoundResponse(state=state_to_proto(state))
+
+    async def EnrolTokens(
+        self, request: collection_pb2.EnrolTokensRequest, context: Context
+    ) -> collection_pb2.EnrolTokensResponse:
+        enrolled = self._node.enrol(request.round_id, request.stratum, request.digests, caller(context).name)
+        return collection_pb2.EnrolTokensResponse(enrolled=enrolled)
+
+    async def GetRound(
+        self, request: collection_pb2.GetRoundRequest, context: Context
+    ) -> collection_pb2.GetRoundResponse:
+        del context
+        spec, state = self._node.round(request.round_id)
+        return collection_pb2.GetRoundResponse(round=round_to_proto(spec), state=state_to_proto(state))
+
+    async def GetRoundStatus(
+        self, request: collection_pb2.GetRoundStatusRequest, context: Context
+    ) -> collection_pb2.GetRoundStatusResponse:
+        status = self._node.status(request.round_id, caller(context).name)
+        return collection_pb2.GetRoundStatusResponse(
+            round=round_to_proto(status.round),
+            state=state_to_proto(status.state),
+            closed=status.closed,
+            enrolled=status.enrolled,
+            reports=status.reports,
+        )
+
+    async def ListRounds(
+        self, request: collection_pb2.ListRoundsRequest, context: Context
+    ) -> collection_pb2.ListRoundsResponse:
+        del request
+        return collection_pb2.ListRoundsResponse(round_ids=self._node.rounds(caller(context).name))
+
+    async def CloseRound(
+        self, request: collection_pb2.CloseRoundRequest, context: Context
+    ) -> collection_pb2.CloseRoundResponse:
+        closed, already = self._node.close_round(request.round_id, caller(context).name)
+        return collection_pb2.CloseRoundResponse(closed=closed, already=already)
+
+    async def FetchCounts(
+        self, request: collection_pb2.FetchCountsRequest, context: Context
+    ) -> AsyncIterator[collection_pb2.FetchCountsResponse]:
+        counts = self._node.counts(request.round_id, caller(context).name)
+        async for total, chunk in streamed(chunks(counts, request.offset), len(counts), request.offset):
+            yield collection_pb2.FetchCountsResponse(total=total, chunk=chunk)
+
+    async def Report(self, request: collection_pb2.ReportRequest, context: Context) -> collection_pb2.ReportResponse:
+        del context
+        await self._node.report(request.round_id, request.token, request.stratum, report_from_proto(request))
+        return collection_pb2.ReportResponse()

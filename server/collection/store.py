@@ -1,0 +1,275 @@
+"""The durable state of rounds: tokens by their digests, and counts; one transaction spends and counts.
+
+No row joins a token to a report: a token is spent or not, and a report is what it added to the counts.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.collection.oracles import Report
+from common.collection.round import Round, RoundState, RoundStatus
+from common.collection.tokens import DIGEST_BYTES
+from common.database import Database, erase_traces, open_database, transaction
+from common.errors import (
+    BudgetExceededError,
+    ClosedRoundError,
+    ConflictError,
+    DeniedError,
+    InvalidInputError,
+    NotFoundError,
+    SpentTokenError,
+    VeiltabError,
+)
+
+BLOCK = 512
+"""Counters of one row of the table of counts: a report touches few rows, whatever the domain."""
+
+_MIGRATIONS = (
+    """
+    CREATE TABLE round (
+        id TEXT PRIMARY KEY, spec TEXT NOT NULL, state TEXT NOT NULL, closed INTEGER NOT NULL,
+        epsilon TEXT NOT NULL, created INTEGER NOT NULL);
+    CREATE TABLE token (
+        round_id TEXT NOT NULL, digest BLOB NOT NULL, stratum INTEGER NOT NULL, spent INTEGER NOT NULL,
+        PRIMARY KEY (round_id, digest)) WITHOUT ROWID;
+    CREATE TABLE tally (
+        round_id TEXT NOT NULL, stratum INTEGER NOT NULL, enrolled INTEGER NOT NULL, reports INTEGER NOT NULL,
+        PRIMARY KEY (round_id, stratum)) WITHOUT ROWID;
+    CREATE TABLE block (
+        round_id TEXT NOT NULL, stratum INTEGER NOT NULL, number INTEGER NOT NULL, counts BLOB NOT NULL,
+        PRIMARY KEY (round_id, stratum, number)) WITHOUT ROWID
+    """,
+)
+
+# A description never changes, and every report needs its own.
+_described = lru_cache(maxsize=256)(Round.from_json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """A report that was checked: its round, its token's digest, its stratum's place, its payload."""
+
+    round_id: str
+    digest: bytes
+    stratum: int
+    report: Report
+
+
+class CollectionStore:
+    """Rounds in SQLite.
+
+    Args:
+        folder: the server's state folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.connection: Database = open_database(folder / "collection.sqlite", _MIGRATIONS)
+
+    def close(self) -> None:
+        """Close the database."""
+        erase_traces(self.connection)
+        self.connection.close()
+
+    def open_round(self, spec: Round, budget: Decimal) -> RoundState:
+        """Record a round, or find it; another under the same id, or one beyond the nodes' budget, is refused."""
+        with transaction(self.connection) as db:
+            row = db.execute("SELECT spec, state FROM round WHERE id = ?", [spec.round_id]).fetchone()
+            if row is not None:
+                if row["spec"] != spec.to_json():
+                    raise ConflictError("another round was opened under this id", where=f"round {spec.round_id}")
+                return RoundState(row["state"])
+            self._check_budget(spec, budget)
+            db.execute(
+                "INSERT INTO round VALUES (?, ?, ?, 0, ?, ?)",
+                [spec.round_id, spec.to_json(), RoundState.OPEN.value, str(spec.epsilon), int(time.time())],
+            )
+            for place in range(len(spec.strata)):
+                db.execute("INSERT INTO tally VALUES (?, ?, 0, 0)", [spec.round_id, place])
+        return RoundState.OPEN
+
+    def _check_budget(self, spec: Round, budget: Decimal) -> None:
+        spent = sum((Decimal(row[0]) for row in self.connection.execute("SELECT epsilon FROM round")), Decimal(0))
+        if spent + spec.epsilon > budget:
+            raise BudgetExceededError(
+                f"the study allows a node epsilon {budget} over all rounds, and {spent} of it is spent",
+                where="epsilon",
+                remedy="Lower epsilon; a new study file with a larger budget needs the nodes' consent.",
+            )
+
+    def round(self, round_id: str) -> Round:
+        """Return a round's description."""
+        return _described(self._row(round_id)["spec"])
+
+    def status(self, round_id: str) -> RoundStatus:
+        """Return how a round stands; one that is past its deadline is closed."""
+        row = self._row(round_id)
+        spec = _described(row["spec"])
+        if row["state"] == RoundState.OPEN.value and time.time() > spec.deadline:
+            self.close_round(round_id, spec.deadline)
+            row = self._row(round_id)
+        tallies = self.connection.execute(
+            "SELECT enrolled, reports FROM tally WHERE round_id = ? ORDER BY stratum", [round_id]
+        ).fetchall()
+        return RoundStatus(
+            round=spec,
+            state=RoundState(row["state"]),
+            closed=row["closed"],
+            enrolled=tuple(tally["enrolled"] for tally in tallies),
+            reports=tuple(tally["reports"] for tally in tallies),
+        )
+
+    def rounds(self) -> tuple[Round, ...]:
+        """Return all rounds, oldest first."""
+        rows = self.connection.execute("SELECT spec FROM round ORDER BY created, id").fetchall()
+        return tuple(_described(row["spec"]) for row in rows)
+
+    def _row(self, round_id: str) -> dict[str, Any]:
+        row = self.connection.execute("SELECT * FROM round WHERE id = ?", [round_id]).fetchone()
+        if row is None:
+            raise NotFoundError("no such round here", where=f"round {round_id[:32]}")
+        return dict(row)
+
+    def close_round(self, round_id: str, now: int) -> tuple[int, bool]:
+        """Close a round for good; return when it was closed, and whether it was before this."""
+        with transaction(self.connection) as db:
+            row = self._row(round_id)
+            if row["state"] == RoundState.CLOSED.value:
+                return int(row["closed"]), True
+            db.execute("UPDATE round SET state = ?, closed = ? WHERE id = ?", [RoundState.CLOSED.value, now, round_id])
+        erase_traces(self.connection)
+        return now, False
+
+    def enrol(self, round_id: str, stratum: int, digests: Sequence[bytes], population: int) -> int:
+        """Add tokens to an open round; return how many its stratum has."""
+        with transaction(self.connection) as db:
+            self._check_open(self._row(round_id))
+            for digest in sorted(digests):
+                self._enrol_one(round_id, stratum, digest)
+            (enrolled,) = db.execute(
+                "SELECT enrolled FROM tally WHERE round_id = ? AND stratum = ?", [round_id, stratum]
+            ).fetchone()
+            if enrolled > population:
+                raise InvalidInputError(
+                    f"{enrolled} tokens would be more than the stratum's population of {population}",
+                    remedy="Enrol no more tokens than there are nodes.",
+                )
+        return int(enrolled)
+
+    def _enrol_one(self, round_id: str, stratum: int, digest: bytes) -> None:
+        added = self.connection.execute(
+            "INSERT INTO token VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING", [round_id, digest, stratum]
+        )
+        if added.rowcount:
+            self.connection.execute(
+                "UPDATE tally SET enrolled = enrolled + 1 WHERE round_id = ? AND stratum = ?", [round_id, stratum]
+            )
+        elif self._token(round_id, digest)["stratum"] != stratum:
+            raise ConflictError("a token was enrolled in another stratum", where=f"round {round_id}")
+
+    def _token(self, round_id: str, digest: bytes) -> dict[str, int]:
+        row = self.connection.execute(
+            "SELECT stratum, spent FROM token WHERE round_id = ? AND digest = ?", [round_id, digest]
+        ).fetchone()
+        if row is None:
+            raise DeniedError("this is no token of this round", remedy="Ask the study's organiser for a token.")
+        return dict(row)
+
+    def record(self, arrivals: Sequence[Arrival]) -> list[VeiltabError | None]:
+        """Spend the tokens of some reports and count them, all in one transaction.
+
+        Args:
+            arrivals: checked reports; they are taken in the order of their digests, not as they came.
+
+        Returns:
+            For each arrival, None if it was counted, or why it was not.
+        """
+        answers: list[VeiltabError | None] = [None] * len(arrivals)
+        counted: dict[tuple[str, int], list[Report]] = {}
+        with transaction(self.connection):
+            for place in sorted(range(len(arrivals)), key=lambda place: arrivals[place].digest):
+                arrival = arrivals[place]
+                try:
+                    self._spend(arrival)
+                except VeiltabError as error:
+                    answers[place] = error
+                else:
+                    counted.setdefault((arrival.round_id, arrival.stratum), []).append(arrival.report)
+            for (round_id, stratum), reports in counted.items():
+                self._count(round_id, stratum, reports)
+        return answers
+
+    def _spend(self, arrival: Arrival) -> None:
+        token = self._token(arrival.round_id, arrival.digest)
+        if token["spent"]:
+            # Before the question whether the round is open: a node that lost the answer learns that it was counted.
+            raise SpentTokenError("this token is spent", remedy="A node reports once; there is nothing to repeat.")
+        self._check_open(self._row(arrival.round_id))
+        if token["stratum"] != arrival.stratum:
+            raise DeniedError("this token is of another stratum", where="stratum")
+        self.connection.execute(
+            "UPDATE token SET spent = 1 WHERE round_id = ? AND digest = ?", [arrival.round_id, arrival.digest]
+        )
+
+    @staticmethod
+    def _check_open(row: dict[str, Any]) -> None:
+        over = time.time() > _described(row["spec"]).deadline
+        if row["state"] != RoundState.OPEN.value or over:
+            raise ClosedRoundError("the round is closed", where=f"round {row['id']}", remedy="Nothing more is taken.")
+
+    def _count(self, round_id: str, stratum: int, reports: Sequence[Report]) -> None:
+        """Add reports to the counts of a stratum, block by block where something changed."""
+        spec = self.round(round_id)
+        added = np.zeros(spec.size, np.int64)
+        spec.randomiser.aggregate(reports, added)
+        for number in np.unique(np.flatnonzero(added) // BLOCK).tolist():
+            key = [round_id, stratum, number]
+            part = added[number * BLOCK : (number + 1) * BLOCK]
+            row = self.connection.execute(
+                "SELECT counts FROM block WHERE round_id = ? AND stratum = ? AND number = ?", key
+            ).fetchone()
+            if row is not None:
+                part = part + np.frombuffer(row["counts"], "<i8")
+            self.connection.execute("INSERT OR REPLACE INTO block VALUES (?, ?, ?, ?)", [*key, part.tobytes()])
+        self.connection.execute(
+            "UPDATE tally SET reports = reports + ? WHERE round_id = ? AND stratum = ?",
+            [len(reports), round_id, stratum],
+        )
+
+    def counts(self, round_id: str) -> NDArray[np.int64]:
+        """Return the counts of a round, shape (strata, d)."""
+        spec = self.round(round_id)
+        counts = np.zeros((len(spec.strata), spec.size), "<i8")
+        rows = self.connection.execute("SELECT stratum, number, counts FROM block WHERE round_id = ?", [round_id])
+        for row in rows.fetchall():
+            part = np.frombuffer(row["counts"], "<i8")
+            counts[row["stratum"], row["number"] * BLOCK : row["number"] * BLOCK + part.size] = part
+        return counts
+
+    def forget(self, closed_before: int) -> None:
+        """Erase tokens and counts of rounds closed before an instant; what they cost the nodes stays on record."""
+        with transaction(self.connection) as db:
+            rows = db.execute(
+                "SELECT id FROM round WHERE state = ? AND closed < ?", [RoundState.CLOSED.value, closed_before]
+            ).fetchall()
+            for row in rows:
+                db.execute("DELETE FROM token WHERE round_id = ?", [row["id"]])
+                db.execute("DELETE FROM block WHERE round_id = ?", [row["id"]])
+
+    def erase_traces(self) -> None:
+        """Empty the log beside the database, where the order of arrivals still stands."""
+        erase_traces(self.connection)
+
+
+def split_digests(joined: bytes) -> Iterable[bytes]:
+    """Return the digests of a message that has them one after the other."""
+    if not joined or len(joined) % DIGEST_BYTES:
+        raise InvalidInputError(f"digests of {DIGEST_BYTES} bytes each do not make {len(joined)} bytes")
+    return [joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES)]
