@@ -1,6 +1,6 @@
 """The result of a release as one HTML page that needs nothing else: no script, no font, no picture from elsewhere."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import combinations
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from common.errors import InvalidInputError
 from researcher.estimation import Estimate
 from researcher.independence import IndependenceTest, independence
+from researcher.page import facts, figure, page, table
 from researcher.pictures import CELLS_SHOWN, estimates_picture, heat_map, largest, marginals_picture
 
 CELLS_LISTED = 1000
@@ -19,30 +20,6 @@ CELLS_LISTED = 1000
 
 MINUS = "\N{MINUS SIGN}"
 TIMES = " \N{MULTIPLICATION SIGN} "
-
-_CSS = """
-:root { color-scheme: light; }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 66rem; padding: 2.2rem 1.4rem 4rem; background: #fff; color: #1b2430;
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .3rem; }
-h2 { font-size: 1.25rem; margin: 2.6rem 0 .7rem; padding-bottom: .25rem; border-bottom: 2px solid #16324f; }
-p { margin: .6rem 0; } .lead { color: #47525e; font-size: 1.05rem; margin-top: 0; }
-dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); gap: .9rem 1.6rem; margin: 0; }
-dt { font-size: .82rem; color: #56616d; } dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .34rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid #d9dfe5; }
-thead th { border-bottom: 2px solid #8a949e; font-size: .82rem; vertical-align: bottom; }
-.n { text-align: right; white-space: nowrap; }
-figure { margin: .8rem 0; } svg { display: block; max-width: 100%; height: auto; }
-figcaption, .note { font-size: .88rem; color: #47525e; }
-.read { border-left: 4px solid #16324f; padding: .1rem 0 .1rem 1rem; }
-@page { margin: 15mm; }
-@media print { body { max-width: none; padding: 0; font-size: 10pt; } table { font-size: 8pt; }
-  th, td { padding: .2rem .35rem; } thead th { font-size: 7.5pt; } h2 { break-after: avoid; }
-  tr, figure, dl > div { break-inside: avoid; } thead { display: table-header-group; } .scroll { overflow: visible; } }
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,29 +76,25 @@ def render(report: ReportInput) -> str:
     tests = _pair_tests(report)
     sections = [
         ("What was released", _facts(report)),
-        ("Who faces which epsilon", _table(("adversary", "faces"), report.card)),
+        ("Who faces which epsilon", table(("adversary", "faces"), report.card)),
         ("How to read this", _how_to_read(report)),
         ("Estimates", _estimates(report)),
         ("One attribute at a time", _marginals(report)),
         *_dependence(report, tests),
         ("All cells", _cells(report)),
     ]
-    body = "\n".join(f"<section>\n<h2>{heading}</h2>\n{content}\n</section>" for heading, content in sections)
-    names = ", ".join(report.estimate.domain.names)
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(report.title)}</title>\n'
-        f"<style>{_CSS}</style>\n</head>\n<body>\n<h1>{escape(report.title)}</h1>\n"
-        f'<p class="lead">Joint distribution of {escape(names)}, estimated from '
-        f"{report.estimate.design.sample:,} perturbed rows out of {report.estimate.design.population:,}.</p>\n"
-        f"{body}\n</body>\n</html>\n"
+    design = report.estimate.design
+    lead = (
+        f"Joint distribution of {', '.join(report.estimate.domain.names)}, estimated from "
+        f"{design.sample:,} perturbed rows out of {design.population:,}."
     )
+    return page(report.title, lead, sections)
 
 
 def _facts(report: ReportInput) -> str:
     design, domain = report.estimate.design, report.estimate.domain
     mechanism = design.mechanism
-    facts = [
+    known = [
         ("release", report.release_id),
         ("respondents n", f"{design.population:,}"),
         ("sampled rows m", f"{design.sample:,} ({100 * design.sample / design.population:.3g}% of n)"),
@@ -135,9 +108,8 @@ def _facts(report: ReportInput) -> str:
     ]
     owners = dict(report.owners)
     attributes = [(a.name, owners[a.name], str(a.size), _listed(a.categories)) for a in domain.attributes]
-    items = "\n".join(f"<div><dt>{escape(term)}</dt><dd>{escape(text)}</dd></div>" for term, text in facts)
     headings = ("attribute", "held by", "categories", "which")
-    return f"<dl>\n{items}\n</dl>\n<p></p>\n{_table(headings, attributes, numeric={2})}"
+    return f"{facts(known)}\n<p></p>\n{table(headings, attributes, numeric={2})}"
 
 
 def _how_to_read(report: ReportInput) -> str:
@@ -165,7 +137,7 @@ def _estimates(report: ReportInput) -> str:
     marks = "Dot and bar: raw estimate and its interval. Open diamond: projected."
     truth = "" if report.truth is None else " Long upright stroke: truth."
     caption = f"{scope}{marks}{truth}"
-    return _figure(estimates_picture(report.estimate, report.truth), caption)
+    return figure(estimates_picture(report.estimate, report.truth), caption)
 
 
 def _marginals(report: ReportInput) -> str:
@@ -176,8 +148,8 @@ def _marginals(report: ReportInput) -> str:
         numbers = _numbers(one, shown, None)
         rows += [(name, one.domain.categories_of(int(c))[0], *row) for c, row in zip(shown, numbers, strict=True)]
     headings = ("attribute", "category", "estimate", "se", "interval", "projected", "people, about")
-    picture = _figure(marginals_picture(report.estimate, report.truth), "Marks as above.")
-    return picture + _table(headings, rows, numeric=set(range(2, 7)))
+    picture = figure(marginals_picture(report.estimate, report.truth), "Marks as above.")
+    return picture + table(headings, rows, numeric=set(range(2, 7)))
 
 
 def _dependence(
@@ -191,7 +163,7 @@ def _dependence(
     pair = report.pair or ((strongest.left[0], strongest.right[0]) if strongest else tests[0][0])
     chosen = "" if report.pair or strongest is None else " It is the pair with the strongest estimated association."
     caption = f"Raw estimate of the share of all respondents; darker is more.{chosen}"
-    figure = _figure(heat_map(report.estimate.marginal(pair)), caption)
+    drawn = figure(heat_map(report.estimate.marginal(pair)), caption)
     headings = ("pair", "statistic", "df", "p-value", "association", "verdict")
     note = (
         f'<p class="note">Wald chi-square tests with the covariance of noise and sampling. Each has a false-alarm '
@@ -200,8 +172,8 @@ def _dependence(
     )
     rows = [_test_row(names, test) for names, test in tests]
     return [
-        (f"{escape(pair[0])} and {escape(pair[1])}", figure),
-        ("Which attributes depend on each other", _table(headings, rows, numeric={1, 2, 3, 4}) + note),
+        (f"{escape(pair[0])} and {escape(pair[1])}", drawn),
+        ("Which attributes depend on each other", table(headings, rows, numeric={1, 2, 3, 4}) + note),
     ]
 
 
@@ -238,7 +210,7 @@ def _cells(report: ReportInput) -> str:
     headings = (*estimate.domain.names, "estimate", "se", "interval", "projected", "people, about", *truth)
     first = len(estimate.domain.names)
     note = f'<p class="note">The {CELLS_LISTED:,} largest of {estimate.domain.cells:,} cells.</p>'
-    listed = _table(headings, rows, numeric=set(range(first, len(headings))))
+    listed = table(headings, rows, numeric=set(range(first, len(headings))))
     return (note if len(shown) < estimate.domain.cells else "") + listed
 
 
@@ -267,20 +239,3 @@ def _share(fractions: NDArray[np.float64], digits: int) -> list[str]:
 def _listed(categories: Sequence[str], limit: int = 12) -> str:
     more = f", … ({len(categories) - limit} more)" if len(categories) > limit else ""
     return ", ".join(categories[:limit]) + more
-
-
-def _figure(svg: str, caption: str) -> str:
-    text = escape(caption)
-    return f'<figure>\n<div role="img" aria-label="{text}">\n{svg}\n</div>\n<figcaption>{text}</figcaption>\n</figure>'
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], numeric: set[int] | None = None) -> str:
-    """Return an HTML table of escaped texts; columns in `numeric` are set to the right."""
-    right = [' class="n"' if column in (numeric or set()) else "" for column in range(len(headings))]
-    head = "".join(f"<th{side}>{escape(text)}</th>" for side, text in zip(right, headings, strict=True))
-    lines = (
-        "<tr>" + "".join(f"<td{side}>{escape(text)}</td>" for side, text in zip(right, row, strict=True)) + "</tr>"
-        for row in rows
-    )
-    body = "\n".join(lines)
-    return f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>'

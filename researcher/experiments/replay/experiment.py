@@ -69,6 +69,7 @@ class Curve:
         low: lower ends of bars or of a band, if any.
         high: upper ends.
         style: how it is drawn.
+        group: curves of one group share a colour and a marker; empty for a group of its own.
     """
 
     label: str
@@ -77,6 +78,7 @@ class Curve:
     low: tuple[float, ...] | None = None
     high: tuple[float, ...] | None = None
     style: Literal["line", "points", "dashed", "dotted", "bars"] = "line"
+    group: str = ""
 
     def __post_init__(self) -> None:
         for values in (self.y, self.low, self.high):
@@ -114,12 +116,14 @@ class Figure:
         title: says paper and figure, such as "Lin, Wang, Rane, Figure 5: error against sample size, Adult".
         panels: one or more.
         caption: one or two sentences: what to see, and where the paper's picture differs.
+        shared_y: all panels have the same ordinates, so that they can be compared.
     """
 
     name: str
     title: str
     panels: tuple[Panel, ...]
     caption: str
+    shared_y: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

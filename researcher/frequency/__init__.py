@@ -1,0 +1,1 @@
+"""Frequencies from sampled reports of single values: estimators, their exact errors, intervals."""

@@ -1,0 +1,73 @@
+"""What is public about a round of collection: who may report, how likely, and what a report says about a value."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from common.errors import InvalidInputError
+from common.mechanism import GammaDiagonal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundDesign:
+    """Nodes in public strata, each reporting by its own coin, through a mechanism of which p and q matter.
+
+    A report has a support, a set of values. It holds i with probability p if the node's value is i and q if it is not.
+
+    Args:
+        populations: nodes n_s of each stratum, at least 1.
+        rates: probability pi_s that a node of the stratum reports, in (0, 1], exact; a function of the stratum alone.
+        p: P(support holds i | value is i), exact.
+        q: P(support holds i | value is not i), exact, below p.
+
+    Raises:
+        InvalidInputError: no stratum, lengths that differ, or a number out of range.
+
+    Source: Biswas, Cormode, Maple, Definition 2.3 (pure protocols) and Section 5 (probabilities that differ).
+    """
+
+    populations: tuple[int, ...]
+    rates: tuple[Fraction, ...]
+    p: Fraction
+    q: Fraction
+
+    def __post_init__(self) -> None:
+        if not self.populations or len(self.populations) != len(self.rates):
+            raise InvalidInputError("a round needs one population and one rate for each of its strata, at least one")
+        for place, (population, rate) in enumerate(zip(self.populations, self.rates, strict=True), 1):
+            if population < 1:
+                raise InvalidInputError(f"a stratum has at least 1 node, not {population}", where=f"stratum {place}")
+            if not 0 < rate <= 1:
+                raise InvalidInputError(
+                    f"a rate must be above 0 and at most 1, not {float(rate):g}", where=f"stratum {place}"
+                )
+        if not 0 <= self.q <= self.p <= 1:
+            raise InvalidInputError(f"p and q must satisfy 0 <= q < p <= 1, not {float(self.p):g}, {float(self.q):g}")
+        if self.p == self.q:
+            raise InvalidInputError(
+                "a report says nothing about the value (p = q), so nothing can be estimated",
+                remedy="Ask for a larger epsilon.",
+            )
+
+    @classmethod
+    def of_mechanism(
+        cls, populations: Sequence[int], rates: Sequence[Fraction], mechanism: GammaDiagonal
+    ) -> "RoundDesign":
+        """Return the design of k-ary randomised response: p = (1 - r) + r/K, q = r/K, the r that runs."""
+        q = (1 - mechanism.retention) / mechanism.cells
+        return cls(populations=tuple(populations), rates=tuple(rates), p=mechanism.retention + q, q=q)
+
+    @property
+    def population(self) -> int:
+        """All nodes, n."""
+        return sum(self.populations)
+
+    @property
+    def mean_rate(self) -> Fraction:
+        """The mean probability of reporting, sum(pi_j)/n over the nodes."""
+        return Fraction(sum(n * rate for n, rate in zip(self.populations, self.rates, strict=True)), self.population)
+
+    @property
+    def one_rate(self) -> bool:
+        """Whether every node reports with the same probability."""
+        return len(set(self.rates)) == 1

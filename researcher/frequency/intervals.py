@@ -1,0 +1,148 @@
+"""Intervals by inverting the score test: every count that the estimate does not contradict.
+
+The variance of an estimate is a known function of the true share f, quadratic at the most. With x the share that the
+estimate has f as its mean for, the interval is the f with
+
+    (x - f)^2 <= z^2 (constant + linear f + quadratic f^2)
+
+Nothing is plugged in where all nodes report at one rate. Where rates differ, the variance depends on how the nodes that
+hold a value are spread over the strata. The lower end thins them out as they were found; the upper end adds nodes as
+the population is spread, because those who were not seen may be anywhere.
+"""
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import InvalidInputError
+from researcher.frequency.design import RoundDesign
+from researcher.frequency.estimators import Estimator, as_floats, linear_form, point_estimates
+from researcher.frequency.tally import Tally
+from researcher.frequency.variances import node_variances
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Quadratic:
+    """The variance of an estimated share as a function of the true one; coefficients of shape (d,) or none."""
+
+    constant: Floats | float
+    linear: Floats | float
+    quadratic: Floats | float = 0.0
+
+    def ends(self, x: Floats, z2: float) -> tuple[Floats, Floats]:
+        """Return where (x - f)^2 = z2 (constant + linear f + quadratic f^2), written around x to keep its digits."""
+        # A few reports contradict no share at all; the interval is then merely very wide.
+        lead = np.maximum(1.0 - z2 * np.asarray(self.quadratic), 0.05)
+        centre = z2 * (self.linear + 2.0 * self.quadratic * x) / (2.0 * lead)
+        spread = z2 * (self.constant + x * (self.linear + self.quadratic * x)) / lead
+        half = np.sqrt(centre**2 + np.maximum(spread, 0.0))
+        return x + (centre - half), x + (centre + half)
+
+
+def score_interval(tally: Tally, estimator: Estimator, confidence: float) -> tuple[Floats, Floats]:
+    """Return the counts that the estimate does not contradict.
+
+    At one rate hajek's interval is conditional on the number of reports, and c's is that of g: its bias is known and
+    taken off, so that c itself may lie outside. Where rates differ, the intervals of c, g, c_hat and T take the rates
+    to be unrelated to the values.
+
+    Args:
+        tally: what was counted.
+        estimator: which.
+        confidence: probability that one interval holds its count, above 0 and below 1; not simultaneous over values.
+
+    Returns:
+        Lower and upper ends, each of shape (d,), float64 (nodes); possibly below 0 or above n.
+
+    Raises:
+        InvalidInputError: a confidence outside (0, 1).
+
+    Source: Wilson, Probable inference, the law of succession, and statistical inference (1927), with these variances.
+    """
+    if not 0.0 < confidence < 1.0:
+        raise InvalidInputError(f"a confidence lies between 0 and 1, not {confidence}", remedy="0.95 is customary.")
+    z2 = NormalDist().inv_cdf((1.0 + confidence) / 2.0) ** 2
+    design = tally.design
+    raw = point_estimates(estimator, tally.counts, tally.reports, design)
+    x, scale = _unbiased_share(estimator, raw, design)
+    below, above = _variances(tally, estimator, scale)
+    return design.population * below.ends(x, z2)[0], design.population * above.ends(x, z2)[1]
+
+
+def _unbiased_share(estimator: Estimator, raw: Floats, design: RoundDesign) -> tuple[Floats, float]:
+    """Return the share whose estimate this is on average, and what was divided by, for values unrelated to rates."""
+    if estimator is not Estimator.C:
+        return raw / design.population, float(design.population)
+    scale = float(design.population * design.mean_rate)
+    missed = float(design.population * (1 - design.mean_rate) * design.q / (design.p - design.q))
+    return (raw + missed) / scale, scale
+
+
+def _variances(tally: Tally, estimator: Estimator, scale: float) -> tuple[_Quadratic, _Quadratic]:
+    """Return the variance for shares below the estimate, and for shares above it."""
+    design = tally.design
+    if estimator is Estimator.HAJEK and design.one_rate:
+        return _ratio(tally), _ratio(tally)
+    nodes = np.array(design.populations, dtype=np.float64)[:, None]
+    if estimator in {Estimator.HAJEK, Estimator.HORVITZ_THOMPSON}:
+        found = _found(tally)
+        excess = found - nodes * (found.sum(axis=0) / design.population)
+        nowhere = np.zeros(found.shape)
+        return (
+            _weighted(tally, estimator, nowhere, design.population * _spread(tally)),
+            _weighted(tally, estimator, excess, np.broadcast_to(nodes, found.shape)),
+        )
+    holding, other = map(as_floats, node_variances(linear_form(estimator, design), design))
+    flat = _Quadratic(
+        constant=float(other @ nodes[:, 0]) / scale**2, linear=float((holding - other) @ nodes[:, 0]) / scale**2
+    )
+    return flat, flat
+
+
+def _ratio(tally: Tally) -> _Quadratic:
+    """Return Var(hajek/n | S) = [f p(1-p) + (1-f) q(1-q)]/(S (p-q)^2) + f(1-f)(n-S)/((n-1) S)."""
+    n, p, q, received = tally.design.population, tally.p, tally.q, int(tally.reports.sum())
+    holding, other = float(p * (1 - p) / (p - q) ** 2), float(q * (1 - q) / (p - q) ** 2)
+    sampling = (n - received) / (max(n - 1, 1) * received)
+    return _Quadratic(constant=other / received, linear=(holding - other) / received + sampling, quadratic=-sampling)
+
+
+def _weighted(tally: Tally, estimator: Estimator, start: Floats, slope: Floats) -> _Quadratic:
+    """Return the variance of horvitz_thompson/n or hajek/n (linearised) where start + slope f nodes hold the value.
+
+    Noise, and sum_s (1/pi_s - 1) times n_si for the one or n_si (1-f)^2 + (n_s - n_si) f^2 for the other.
+    """
+    design = tally.design
+    n, p, q = design.population, design.p, design.q
+    noise = as_floats([1 / rate for rate in design.rates]) / n**2
+    unsure = as_floats([(1 - rate) / rate for rate in design.rates]) / n**2
+    holding, other = float(p * (1 - p) / (p - q) ** 2), float(q * (1 - q) / (p - q) ** 2)
+    nodes = np.array(design.populations, dtype=np.float64)
+    constant = float(noise @ nodes) * other + (noise * (holding - other) + unsure) @ start
+    linear = (noise * (holding - other) + unsure) @ slope
+    if estimator is Estimator.HORVITZ_THOMPSON:
+        return _Quadratic(constant=constant, linear=linear)
+    return _Quadratic(
+        constant=constant, linear=linear - 2 * unsure @ start, quadratic=float(unsure @ nodes) - 2 * unsure @ slope
+    )
+
+
+def _found(tally: Tally) -> Floats:
+    """Return the estimated n_si, kept within 0 and n_s."""
+    scale = as_floats([1 / (rate * (tally.p - tally.q)) for rate in tally.rates])[:, None]
+    raw = (tally.counts - float(tally.q) * tally.reports[:, None]) * scale
+    found: Floats = np.clip(raw, 0.0, np.array(tally.populations, dtype=np.float64)[:, None])
+    return found
+
+
+def _spread(tally: Tally) -> Floats:
+    """Return which part of the nodes that hold a value is in each stratum; that of all nodes where none was found."""
+    found = _found(tally)
+    total = found.sum(axis=0)
+    everywhere = (np.array(tally.populations) / tally.design.population)[:, None]
+    spread: Floats = np.where(total > 0, found / np.where(total > 0, total, 1.0), everywhere)
+    return spread

@@ -1,0 +1,69 @@
+"""The frame of an HTML page that needs nothing else: no script, no font, no picture from elsewhere."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+_CSS = """
+:root { color-scheme: light; }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 66rem; padding: 2.2rem 1.4rem 4rem; background: #fff; color: #1b2430;
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
+h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .3rem; }
+h2 { font-size: 1.25rem; margin: 2.6rem 0 .7rem; padding-bottom: .25rem; border-bottom: 2px solid #16324f; }
+p { margin: .6rem 0; } .lead { color: #47525e; font-size: 1.05rem; margin-top: 0; }
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); gap: .9rem 1.6rem; margin: 0; }
+dt { font-size: .82rem; color: #56616d; } dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .34rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid #d9dfe5; }
+thead th { border-bottom: 2px solid #8a949e; font-size: .82rem; vertical-align: bottom; }
+.n { text-align: right; white-space: nowrap; }
+figure { margin: .8rem 0; } svg { display: block; max-width: 100%; height: auto; }
+figcaption, .note { font-size: .88rem; color: #47525e; }
+.read { border-left: 4px solid #16324f; padding: .1rem 0 .1rem 1rem; }
+@page { margin: 15mm; }
+@media print { body { max-width: none; padding: 0; font-size: 10pt; } table { font-size: 8pt; }
+  th, td { padding: .2rem .35rem; } thead th { font-size: 7.5pt; } h2 { break-after: avoid; }
+  tr, figure, dl > div { break-inside: avoid; } thead { display: table-header-group; } .scroll { overflow: visible; } }
+"""
+
+
+def page(title: str, lead: str, sections: Iterable[tuple[str, str]]) -> str:
+    """Return a complete HTML document.
+
+    Args:
+        title: its title, plain text.
+        lead: first sentence, plain text.
+        sections: (heading, content) pairs, HTML.
+    """
+    body = "\n".join(f"<section>\n<h2>{heading}</h2>\n{content}\n</section>" for heading, content in sections)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
+        f"<style>{_CSS}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
+        f'<p class="lead">{escape(lead)}</p>\n{body}\n</body>\n</html>\n'
+    )
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return a list of terms and what they are, of escaped texts."""
+    items = "\n".join(f"<div><dt>{escape(term)}</dt><dd>{escape(text)}</dd></div>" for term, text in pairs)
+    return f"<dl>\n{items}\n</dl>"
+
+
+def figure(svg: str, caption: str) -> str:
+    """Return a picture with its caption, which also describes it to who cannot see it."""
+    text = escape(caption)
+    return f'<figure>\n<div role="img" aria-label="{text}">\n{svg}\n</div>\n<figcaption>{text}</figcaption>\n</figure>'
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numeric: set[int] | None = None) -> str:
+    """Return an HTML table of escaped texts; columns in `numeric` are set to the right."""
+    right = [' class="n"' if column in (numeric or set()) else "" for column in range(len(headings))]
+    head = "".join(f"<th{side}>{escape(text)}</th>" for side, text in zip(right, headings, strict=True))
+    lines = (
+        "<tr>" + "".join(f"<td{side}>{escape(text)}</td>" for side, text in zip(right, row, strict=True)) + "</tr>"
+        for row in rows
+    )
+    body = "\n".join(lines)
+    return f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>'
