@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from common.collection.oracles import Report
 from common.collection.round import Round
@@ -15,9 +16,13 @@ from common.study import Study
 from common.wire.collection import report_to_proto
 from node.decision import check_round, decide
 from node.journal import Decision, Journal, State
-from node.sending import Stub, hand_in
+from node.sending import hand_in
 from node.values import Fleet, NodeValue
 from veiltab.v1 import collection_pb2
+
+if TYPE_CHECKING:
+    # The generated module has this name for type checkers only.
+    from veiltab.v1.collection_pb2_grpc import CollectionServiceAsyncStub as Stub
 
 _BATCH = 1000
 _SAVE_SECONDS = 0.5
@@ -62,7 +67,7 @@ class FleetRun:
     """
 
     def __init__(  # noqa: PLR0913 - what a run consists of
-        self, stub: Stub, study: Study, spec: Round, journal: Journal, *, concurrency: int, within: float
+        self, stub: "Stub", study: Study, spec: Round, journal: Journal, *, concurrency: int, within: float
     ) -> None:
         self._stub, self._study, self._spec, self._journal = stub, study, spec, journal
         self._concurrency, self._within = concurrency, within

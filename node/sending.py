@@ -1,14 +1,18 @@
 """From a node to the server: ask what a round is, and hand in a report until it is known to be counted."""
 
+from typing import TYPE_CHECKING
+
 from common.collection.round import Round, RoundState
 from common.errors import NotReadyError, SpentTokenError, UnavailableError
 from common.identity import Party, Role
 from common.rpc.channel import call
 from common.study import Study
 from common.wire.collection import round_from_proto, state_from_proto
-from veiltab.v1 import collection_pb2, collection_pb2_grpc
+from veiltab.v1 import collection_pb2
 
-Stub = collection_pb2_grpc.CollectionServiceAsyncStub
+if TYPE_CHECKING:
+    # The generated module has this name for type checkers only.
+    from veiltab.v1.collection_pb2_grpc import CollectionServiceAsyncStub as Stub
 
 
 def server_of(study: Study) -> Party:
@@ -16,7 +20,7 @@ def server_of(study: Study) -> Party:
     return Party(study=study.id, role=Role.SERVER, name=study.server.name)
 
 
-async def fetch_round(stub: Stub, study: Study, round_id: str) -> tuple[Round, RoundState]:
+async def fetch_round(stub: "Stub", study: Study, round_id: str) -> tuple[Round, RoundState]:
     """Return a round's description and state."""
     request = collection_pb2.GetRoundRequest(round_id=round_id)
     response = await call(stub.GetRound, request, peer=server_of(study))
@@ -24,7 +28,7 @@ async def fetch_round(stub: Stub, study: Study, round_id: str) -> tuple[Round, R
 
 
 async def hand_in(
-    stub: Stub, study: Study, request: collection_pb2.ReportRequest, *, tried: bool, within: float
+    stub: "Stub", study: Study, request: collection_pb2.ReportRequest, *, tried: bool, within: float
 ) -> None:
     """Hand in a report, again if no answer comes, until it is counted.
 

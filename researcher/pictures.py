@@ -4,16 +4,13 @@ Every mark differs in shape as well as in colour, so that a black-and-white prin
 SVG; mathematical markup in names is off, so a category may be called anything.
 """
 
-import re
-import warnings
-from collections.abc import Callable
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from researcher.estimation import Estimate
+from researcher.svg import ACCENT, INK, SOFT, draw, draw_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,18 +26,6 @@ LABEL_LENGTH = 60
 """Characters of a cell's label; when it would be longer, its longest categories are cut first."""
 
 _SHARE = "share of all respondents, %"
-_INK, _ACCENT, _SOFT = "#16324f", "#c2571a", "#d7dde4"
-_STYLE: Any = {
-    "svg.hashsalt": "veiltab",
-    "svg.fonttype": "none",
-    "text.parse_math": False,
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#8a949e",
-    "axes.axisbelow": True,
-}
 
 
 def largest(values: NDArray[np.float64], limit: int) -> NDArray[np.intp]:
@@ -75,7 +60,7 @@ def estimates_picture(estimate: Estimate, truth: NDArray[np.float64] | None = No
     """
     shown = largest(estimate.raw, CELLS_SHOWN)
     labels = [cell_label(estimate, int(cell)) for cell in shown]
-    return _draw(
+    return draw(
         (9.6, 1.1 + 0.27 * len(shown)),
         lambda axes: _intervals(axes, estimate, shown, labels, truth),
         "c",
@@ -102,9 +87,9 @@ def marginals_picture(estimate: Estimate, truth: NDArray[np.float64] | None = No
             labels = [cell_label(one, int(cell)) for cell in shown]
             _intervals(axes, one, shown, labels, _marginal_truth(estimate, truth, axis), legend=axis == 0)
             axes.set_xlabel(_SHARE if axis == len(marginals) - 1 else "")
-            axes.set_title(shorten(one.domain.names[0], 60), loc="left", fontsize=11, fontweight="bold", color=_INK)
+            axes.set_title(shorten(one.domain.names[0], 60), loc="left", fontsize=11, fontweight="bold", color=INK)
 
-    return _draw_figure((9.6, 0.5 + 0.3 * sum(heights)), panels, "m")
+    return draw_figure((9.6, 0.5 + 0.3 * sum(heights)), panels, "m")
 
 
 def heat_map(pair: Estimate) -> str:
@@ -122,7 +107,7 @@ def heat_map(pair: Estimate) -> str:
     longest = max(len(shorten(pair.domain.attributes[1].categories[int(c)], 24)) for c in columns)
     upright = longest * len(columns) > 70
     width, height = min(9.6, 3.2 + 0.95 * len(columns)), 1.3 + 0.42 * len(rows) + (0.075 * longest if upright else 0.0)
-    return _draw((width, height), lambda axes: _fields(axes, pair, part, rows, columns, upright=upright), "h")
+    return draw((width, height), lambda axes: _fields(axes, pair, part, rows, columns, upright=upright), "h")
 
 
 def _intervals(  # noqa: PLR0913  one call draws one panel
@@ -139,17 +124,17 @@ def _intervals(  # noqa: PLR0913  one call draws one panel
     raw, low, high = (100 * part[shown] for part in (estimate.raw, estimate.low, estimate.high))
     axes.axvline(0, color="#8a949e", linewidth=0.9, zorder=1)
     bars = axes.errorbar(
-        raw, at, xerr=(raw - low, high - raw), fmt="o", color=_INK, ms=4.6, capsize=3, elinewidth=1.7, zorder=3,
+        raw, at, xerr=(raw - low, high - raw), fmt="o", color=INK, ms=4.6, capsize=3, elinewidth=1.7, zorder=3,
         label=f"raw estimate with {100 * estimate.confidence:g}% interval",
     )  # fmt: skip
     projected = 100 * estimate.projected[shown]
-    marks = axes.plot(projected, at, "D", mfc="white", mec=_ACCENT, mew=1.3, ms=7.5, zorder=2, label="projected")
+    marks = axes.plot(projected, at, "D", mfc="white", mec=ACCENT, mew=1.3, ms=7.5, zorder=2, label="projected")
     if truth is not None:
         marks += axes.plot(100 * truth[shown], at, "|", color="black", ms=15, mew=2.0, zorder=4, label="truth")
     axes.set_yticks(at, labels)
     axes.set_ylim(len(shown) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
-    axes.grid(axis="both", color=_SOFT, linewidth=0.6)
+    axes.grid(axis="both", color=SOFT, linewidth=0.6)
     axes.spines["left"].set_visible(False)
     axes.set_xlabel(_SHARE)
     if legend:
@@ -198,45 +183,3 @@ def _marginal_truth(estimate: Estimate, truth: NDArray[np.float64] | None, axis:
     others = tuple(other for other in range(len(estimate.domain.shape)) if other != axis)
     summed: NDArray[np.float64] = truth.reshape(estimate.domain.shape).sum(axis=others)
     return summed
-
-
-def _draw(size: tuple[float, float], paint: Callable[[Any], None], prefix: str) -> str:
-    """Return the SVG of one panel."""
-    return _draw_figure(size, lambda figure: paint(figure.subplots()), prefix)
-
-
-def _draw_figure(size: tuple[float, float], paint: Callable[[Any], None], prefix: str) -> str:
-    """Return the SVG of a figure; without pyplot, so that no window system and no global figure list is touched."""
-    import matplotlib as mpl  # noqa: PLC0415  only a report pays for it
-    from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    with mpl.rc_context(_STYLE), warnings.catch_warnings():
-        # The reader's browser has fonts for scripts that matplotlib's own font, used for measuring only, lacks.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasSVG(figure)
-        paint(figure)
-        text = StringIO()
-        figure.savefig(text, format="svg", transparent=True)
-    return _inline(text.getvalue(), prefix)
-
-
-def _inline(svg: str, prefix: str) -> str:
-    """Return an <svg> element that can stand beside others in a page: no prologue, no metadata, ids of its own."""
-    svg = svg[svg.index("<svg") :].rstrip()
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    numbers: dict[str, int] = {}
-    return re.sub(r"<[^>]*>", lambda tag: _own_ids(tag.group(), prefix, numbers), svg)
-
-
-def _own_ids(tag: str, prefix: str, numbers: dict[str, int]) -> str:
-    """Return a tag whose ids and references are the prefix and a number, in order of appearance.
-
-    Some of matplotlib's own ids depend on addresses in memory. Names of categories stand between tags.
-    """
-    return re.sub(
-        r'(\bid="|\bhref="#|url\(#)([^")]+)',
-        lambda found: f"{found.group(1)}{prefix}-{numbers.setdefault(found.group(2), len(numbers))}",
-        tag,
-    )

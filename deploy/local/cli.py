@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +19,29 @@ if TYPE_CHECKING:
     from deploy.local.demo import DemoResult, Outcome
 
 
-@click.command(epilog=f"Example: veiltab demo --curators 3 --pad otp --epsilon 0.5\n{EXIT_CODES}")
+class DemoCommand(click.Command):
+    """The demonstration of a release, and `demo collect`, that of a round; a group could not take a list of tables."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,  # noqa: ANN401 - click's own
+    ) -> click.Context:
+        """Hand over to the other demonstration if it is the one named."""
+        if args[:1] == ["collect"]:
+            from deploy.local.collection_cli import collect  # noqa: PLC0415 - --help stays light
+
+            return collect.make_context(f"{info_name} collect", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command(
+    cls=DemoCommand,
+    epilog=f"Example: veiltab demo --curators 3 --pad otp --epsilon 0.5\n\nThe other shape of the problem, thousands of"
+    f" nodes with one value each: veiltab demo collect\n{EXIT_CODES}",
+)
 @click.option("--curators", type=click.IntRange(2, 3), default=2, show_default=True, help="How many split the table.")
 @click.option("--epsilon", default="1", show_default=True, help="Epsilon of the release, nats; pure without a --delta.")
 @click.option("--delta", help="Keep (epsilon, delta) by the secret order instead: far more accurate.")
@@ -137,6 +159,7 @@ def _print(result: "DemoResult", out: Path) -> None:
     _print_table(console, "Seconds", ("step", "seconds"), [(step, f"{taken:.3f}") for step, taken in seconds.items()])
     console.print(f"Report with pictures: {result.report}")
     console.print(f"Study file, certificates, tables, states and logs: {out}/")
+    console.print("Next, thousands of nodes with one value each: .venv/bin/veiltab demo collect")
 
 
 def _print_outcome(console: "Console", outcome: "Outcome") -> None:

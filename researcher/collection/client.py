@@ -119,9 +119,23 @@ class Rounds:
             deadline=int(time.time()) + lifetime,
         )
 
+    @property
+    def strata(self) -> tuple[str, ...]:
+        """Names of the nodes' strata; EVERYONE alone in a study without strata."""
+        return (self.study.nodes.strata if self.study.nodes else ()) or (EVERYONE,)
+
+    @property
+    def only_question(self) -> str:
+        """The name of the study's question, if it has one only."""
+        names = [question.name for question in self.study.questions]
+        if len(names) != 1:
+            raise InvalidInputError(
+                f"the study has {len(names)} questions", where="--question", remedy=f"Name one of: {', '.join(names)}."
+            )
+        return names[0]
+
     def _strata(self, rates: Mapping[str, str], populations: Mapping[str, int]) -> tuple[Stratum, ...]:
-        names = (self.study.nodes.strata if self.study.nodes else ()) or (EVERYONE,)
-        known = ", ".join(names)
+        names, known = self.strata, ", ".join(self.strata)
         for what, given in (("rate", rates), ("population", populations)):
             missing = [name for name in names if name not in given]
             unknown = [name for name in given if name not in names]

@@ -76,7 +76,8 @@ def _first_comes(drawn: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     places = np.arange(drawn.size)
     first = np.full(size, drawn.size)
     np.minimum.at(first, drawn, places)
-    return drawn[first[drawn] == places]
+    kept: NDArray[np.int64] = drawn[first[drawn] == places]
+    return kept
 
 
 def _likely_enough(size: int, count: int) -> int:

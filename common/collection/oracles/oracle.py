@@ -125,7 +125,7 @@ def check_units(units: int, *, what: str, below: int = UNIT) -> None:
 
 def check_value(value: int, size: int) -> None:
     """Raise InvalidInputError unless the value is one of 0..size-1; the message does not tell it."""
-    if not 0 <= value < size:
+    if not is_symbol(value, size):
         raise InvalidInputError(f"the value is not one of 0 to {size - 1}", where="value")
 
 

@@ -1,0 +1,197 @@
+"""A round of collection on this machine: server, researcher and fleet as processes, and the truth to compare with."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.collection.population import parse_population
+from common.collection.round import RoundStatus
+from common.errors import InvalidInputError, VeiltabError, error_class
+from common.identity import Role
+from common.study import study_from_bytes
+from deploy.local.processes import LocalStudy, free_ports
+from deploy.pki import init_pki
+from researcher.collection.client import Rounds
+from researcher.collection.report import report_page
+from researcher.frequency.estimation import Frequencies, estimate, total_variation
+from researcher.frequency.tally import Tally
+
+ESTIMATORS = ("c", "g", "c_hat", "hajek", "horvitz_thompson")
+_RESEARCHER, _SERVER, _NODES = "rosa", "cloud", "fleet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectionOptions:
+    """What the demonstration shows.
+
+    Args:
+        out: folder for everything it makes; it must not exist or be empty.
+        nodes: how many.
+        domain: values 1 to d.
+        epsilon: of one report, nats.
+        rate: probability of reporting.
+        distribution: of the values; empty for binomial with probability one half.
+        oracle: the local randomiser.
+    """
+
+    out: Path
+    nodes: int = 2000
+    domain: int = 100
+    epsilon: Decimal = Decimal(2)
+    rate: Decimal = Decimal("0.5")
+    distribution: str = ""
+    oracle: str = "krr"
+
+    @property
+    def values(self) -> str:
+        """The distribution of the nodes' values."""
+        return self.distribution or f"binomial:{self.domain}:0.5"
+
+
+@dataclass(kw_only=True)
+class CollectionResult:
+    """Everything the demonstration shows."""
+
+    parties: list[dict[str, Any]] = field(default_factory=list)
+    status: RoundStatus
+    tally: Tally
+    estimates: dict[str, Frequencies]
+    truth: NDArray[np.float64]
+    fleet: dict[str, Any]
+    seconds: float
+    report: Path
+
+    def total_variation(self) -> dict[str, float]:
+        """Return half the sum of |estimate - truth| over the values, as fractions of the nodes, by estimator."""
+        truth = self.truth / self.truth.sum()
+        return {name: float(total_variation(found.fractions, truth)) for name, found in self.estimates.items()}
+
+
+def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> CollectionResult:
+    """Make the study, start the server, run a round with a fleet, and compare with the truth.
+
+    Args:
+        options: what to show.
+        say: told what is going on.
+
+    Raises:
+        VeiltabError: as the parties refused.
+    """
+    began = time.monotonic()
+    truth = parse_population(options.values).counts(options.nodes, options.domain)
+    local = _prepare(options)
+    parties: list[dict[str, Any]] = []
+    with local:
+        say("starting the server as a process of its own, under mutual TLS")
+        pid = local.start(Role.SERVER, _SERVER)
+        local.wait_for(Role.SERVER, _SERVER)
+        parties.append({"role": "server", "name": _SERVER, "pid": pid})
+        opened, pid = _researcher(
+            local, "open", "--epsilon", str(options.epsilon), "--rate", str(options.rate),
+            "--population", str(options.nodes), "--oracle", options.oracle,
+        )  # fmt: skip
+        parties.append({"role": "researcher", "name": _RESEARCHER, "pid": pid})
+        round_id = opened["round"]
+        say(f"round {round_id}: {options.domain} values, {options.oracle} at epsilon {options.epsilon}")
+        tokens = options.out / "tokens.csv"
+        _researcher(local, "enrol", "--round", round_id, "--nodes", str(options.nodes), "--out", str(tokens))
+        say(f"{options.nodes} nodes toss their coins and randomise; about {options.rate * options.nodes:.0f} report")
+        fleet, pid = _run(
+            local, "node", "fleet", str(local.study_path), "--identity", str(local.identity_folder(Role.NODE, _NODES)),
+            "--state", str(options.out / "fleet"), "--round", round_id, "--tokens", str(tokens),
+            "--distribution", options.values,
+        )  # fmt: skip
+        parties.append({"role": "node", "name": _NODES, "pid": pid})
+        _researcher(local, "close", "--round", round_id)
+        status, tally = _fetch(local, round_id)
+    counts = truth.astype(np.float64)
+    page = report_page(local.study, status, tally, truth=counts)
+    report = options.out / "report.html"
+    report.write_text(page, "utf-8")
+    return CollectionResult(
+        parties=parties,
+        status=status,
+        tally=tally,
+        estimates={name: estimate(tally, name) for name in ESTIMATORS},
+        truth=counts,
+        fleet=fleet,
+        seconds=time.monotonic() - began,
+        report=report,
+    )
+
+
+def _prepare(options: CollectionOptions) -> LocalStudy:
+    if options.out.exists() and any(options.out.iterdir()):
+        raise InvalidInputError("this folder is not empty", where=str(options.out), remedy="Name another one.")
+    options.out.mkdir(parents=True, exist_ok=True)
+    server, researcher = free_ports(2)
+    text = f"""[study]
+id = "collection"
+title = "A round of collection"
+
+[server]
+name = "{_SERVER}"
+endpoint = "localhost:{server}"
+
+[[researcher]]
+name = "{_RESEARCHER}"
+endpoint = "localhost:{researcher}"
+
+[nodes]
+name = "{_NODES}"
+budget_epsilon = {options.epsilon} # nats, over all rounds
+
+[[question]]
+name = "value"
+integers = [1, {options.domain}]
+""".encode()
+    (options.out / "study.toml").write_bytes(text)
+    init_pki(study_from_bytes(text, "study.toml"), options.out / "pki")
+    return LocalStudy(folder=options.out, tables={})
+
+
+def _researcher(local: LocalStudy, command: str, *arguments: str) -> tuple[dict[str, Any], int]:
+    """Run a command of `veiltab collect` as the researcher's own process."""
+    identity = local.identity_folder(Role.RESEARCHER, _RESEARCHER)
+    connection = (str(local.study_path), "--name", _RESEARCHER, "--identity", str(identity))
+    return _run(local, "collect", command, *connection, *arguments)
+
+
+def _run(local: LocalStudy, *arguments: str) -> tuple[dict[str, Any], int]:
+    """Run a command as a process of its own; return its JSON object and its process id."""
+    command = [*local.launcher, *arguments, "--json"]
+    process = subprocess.Popen(  # noqa: S603 - the product's own command
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        out, err = process.communicate()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    if process.returncode:
+        raise _refusal(out, err, arguments[:2])
+    answer: dict[str, Any] = json.loads(out)
+    return answer, process.pid
+
+
+def _refusal(out: str, err: str, command: Sequence[str]) -> VeiltabError:
+    try:
+        told = json.loads(out)["error"]
+    except (ValueError, KeyError):
+        return VeiltabError(f"veiltab {' '.join(command)} failed: {err.strip()[-300:]}")
+    return error_class(told["reason"])(told["problem"], where=told["where"], remedy=told["remedy"])
+
+
+def _fetch(local: LocalStudy, round_id: str) -> tuple[RoundStatus, Tally]:
+    identity = local.identity_folder(Role.RESEARCHER, _RESEARCHER)
+    with Rounds(local.study_path, identity=identity, name=_RESEARCHER) as rounds:
+        return rounds.status(round_id), rounds.tally(round_id)

@@ -1,0 +1,119 @@
+"""`veiltab demo collect`: a round of collection on this machine."""
+
+import signal
+import sys
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from common.cli import EXIT_CODES, emit, json_option, note
+from common.errors import InvalidInputError
+from common.privacy.rounding import parse_epsilon
+
+if TYPE_CHECKING:
+    from deploy.local.collection import CollectionResult
+
+
+@click.command(
+    "collect", epilog=f"Example: veiltab demo collect --nodes 2000 --domain 100 --epsilon 2 --rate 0.5\n{EXIT_CODES}"
+)
+@click.option("--nodes", type=click.IntRange(1, 10**6), default=2000, show_default=True, help="How many nodes.")
+@click.option("--domain", type=click.IntRange(2, 65_536), default=100, show_default=True, help="Values 1 to this.")
+@click.option("--epsilon", default="2", show_default=True, help="Of one report, nats.")
+@click.option("--rate", default="0.5", show_default=True, help="Probability that a node reports.")
+@click.option("--distribution", default="", help="Of the values, by default binomial:DOMAIN:0.5.")
+@click.option(
+    "--oracle",
+    type=click.Choice(["krr", "oue", "olh", "ss"]),
+    default="krr",
+    show_default=True,
+    help="The local randomiser.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="New folder for all that is made; by default named here.")
+@json_option
+def collect(  # noqa: PLR0913, PLR0917 - one argument an option
+    nodes: int,
+    domain: int,
+    epsilon: str,
+    rate: str,
+    distribution: str,
+    oracle: str,
+    out: Path | None,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Run a round of collection here: server, researcher and a fleet of nodes as processes, over real TLS."""
+    from deploy.local.collection import CollectionOptions, run_collection  # noqa: PLC0415 - --help stays light
+
+    options = CollectionOptions(
+        out=out or Path(f"veiltab-collection-{datetime.now(UTC):%Y%m%d-%H%M%S}"),
+        nodes=nodes,
+        domain=domain,
+        epsilon=parse_epsilon(epsilon),
+        rate=_rate(rate),
+        distribution=distribution,
+        oracle=oracle,
+    )
+    # A demonstration that is told to end takes its parties with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    result = run_collection(options, note)
+    emit(as_json, _as_dict(result), _as_text(result))
+
+
+def _rate(text: str) -> Decimal:
+    try:
+        rate = Decimal(text)
+    except InvalidOperation:
+        rate = Decimal("NaN")
+    if not (rate.is_finite() and 0 < rate <= 1):
+        raise InvalidInputError("the rate must be above 0 and at most 1", where="--rate")
+    return rate
+
+
+def _as_dict(result: "CollectionResult") -> dict[str, object]:
+    from researcher.collection.guarantee import card  # noqa: PLC0415 - scipy is slow to load
+
+    spec = result.status.round
+    return {
+        "round": spec.round_id,
+        "nodes": spec.population,
+        "reported": sum(result.status.reports),
+        "parties": result.parties,
+        "estimates": {name: found.counts.tolist() for name, found in result.estimates.items()},
+        "truth": result.truth.tolist(),
+        "total_variation": result.total_variation(),
+        "bytes": result.fleet["bytes"],
+        "bytes_full_participation": result.fleet["bytes_full_participation"],
+        "epsilon": spec.randomiser.epsilon,
+        "card": [list(row) for row in card(result.status)],
+        "seconds": round(result.seconds, 3),
+        "report": result.report,
+    }
+
+
+def _as_text(result: "CollectionResult") -> str:
+    from researcher.collection.guarantee import card  # noqa: PLC0415 - scipy is slow to load
+
+    spec, sent, full = result.status.round, result.fleet["bytes"], result.fleet["bytes_full_participation"]
+    variation = result.total_variation()
+    lines = [
+        f"{sum(result.status.reports):,} of {spec.population:,} nodes reported.",
+        "",
+        "Total variation between estimate and truth (half the sum of |difference|, raw estimates):",
+        *(f"  {name:<17} {value:.4f}{_remark(result, name)}" for name, value in variation.items()),
+        "",
+        f"Reports sent: {sent:,} bytes; {full:,} if every node had reported.",
+        "",
+        "Who faces which epsilon (one node's value substituted):",
+        *(f"  {who}: {faces}" for who, faces in card(result.status)),
+        "",
+        f"Picture, intervals and every number: {result.report}",
+        f"Study file, certificates, states and logs: {result.report.parent}/",
+    ]
+    return "\n".join(lines)
+
+
+def _remark(result: "CollectionResult", name: str) -> str:
+    return "  (biased)" if result.estimates[name].biased else ""

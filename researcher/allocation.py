@@ -1,0 +1,239 @@
+"""Two-round collection: the second round's rates by stratum, chosen from what the first round estimated.
+
+Under rates pi the variance of horvitz_thompson for value i is a sum over strata of costs that rates divide,
+
+    Var_i = sum_s c_si/pi_s - n_i,    c_si = n_si [p(1-p)/(p-q)^2 + 1] + (n_s - n_si) q(1-q)/(p-q)^2
+
+which is convex in the rates, so the largest of all Var_i has one least value at a given sum_s n_s pi_s. Rates are a
+function of the public stratum alone: a rate that depended on a node's value would tell it to whoever sees who reports.
+
+The sum over all values is least at equal rates, whatever the values are: sum_i c_si is the same for every node. What
+can be gained is in the largest variance, or in a weighted sum.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from math import ceil, floor
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import LinearConstraint, minimize
+
+from common.errors import InvalidInputError
+from researcher.frequency.design import RoundDesign
+from researcher.frequency.tally import Tally
+from researcher.projection import project_to_simplex
+
+LEAST_RATE = Fraction(1, 1000)
+"""The floor of a rate, unless another is asked for: a stratum that never reports cannot be estimated."""
+
+_STEP = Fraction(1, 10**6)
+_TOLERANCE = 1e-9
+
+Floats = NDArray[np.float64]
+
+
+class Objective(Enum):
+    """What is made least."""
+
+    LARGEST = "largest"
+    SUM = "sum"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Allocation:
+    """The second round's rates and what they promise, if the first round's estimates are right.
+
+    Args:
+        rates: pi_s of each stratum, whole numbers of 10^-6, in (0, 1].
+        expected_reports: sum_s n_s pi_s, at most the budget.
+        variances: of horvitz_thompson at these rates, shape (d,) (nodes squared).
+        equal_rate_variances: at one rate for all with the same number of reports, shape (d,) (nodes squared).
+    """
+
+    rates: tuple[Fraction, ...]
+    expected_reports: Fraction
+    variances: Floats
+    equal_rate_variances: Floats
+
+
+def allocate(  # noqa: PLR0913 - one argument a quantity
+    first: Tally,
+    *,
+    budget: Fraction | int,
+    objective: Objective = Objective.LARGEST,
+    weights: Floats | None = None,
+    least_rate: Fraction = LEAST_RATE,
+    second: RoundDesign | None = None,
+) -> Allocation:
+    """Choose the rates of a second round of the strata of a first.
+
+    Args:
+        first: what the first round counted.
+        budget: expected reports of the second round, sum_s n_s pi_s.
+        objective: the largest variance over the values, or their sum.
+        weights: of the values, shape (d,), not negative; 1 by default. The largest is of weight times variance.
+        least_rate: floor of every rate, a whole number of 10^-6.
+        second: populations, p and q of the second round, if they differ from the first's; its rates are not used.
+
+    Returns:
+        Rates rounded down to six digits, so that the budget holds.
+
+    Raises:
+        InvalidInputError: a budget that is more than the nodes or less than the floor takes, or a number out of range.
+
+    Source: Biswas, Cormode, Maple, Section 6 (iii), which asks for it; Neyman, On the two different aspects of the
+    representative method (1934), for the weighted sum.
+    """
+    design = second or first.design
+    shares, budget = stratum_shares(first), Fraction(budget)
+    weight = np.ones(shares.shape[1]) if weights is None else np.asarray(weights, np.float64)
+    _check(first, design, budget, least_rate, weight)
+    costs, nodes = node_costs(shares, design), np.array(design.populations, np.float64)
+    held = nodes @ shares
+    if objective is Objective.SUM:
+        found = neyman_rates(costs @ weight, nodes, float(budget), float(least_rate))
+    else:
+        found = minimax_rates(costs * weight, held * weight, nodes, float(budget), float(least_rate))
+    rates = _rounded(found, design.populations, budget, least_rate)
+    return Allocation(
+        rates=rates,
+        expected_reports=_reports(rates, design.populations),
+        variances=(1 / np.array([float(rate) for rate in rates])) @ costs - held,
+        equal_rate_variances=costs.sum(axis=0) * (design.population / float(budget)) - held,
+    )
+
+
+def stratum_shares(tally: Tally) -> Floats:
+    """Return each stratum's estimated shares of the values, projected on the simplex, shape (strata, d).
+
+    A stratum without a report is taken to be like all of them together.
+    """
+    p, q = tally.p, tally.q
+    together = tally.counts.sum(axis=0) / max(int(tally.reports.sum()), 1)
+    rows = [
+        row / received if received else together
+        for row, received in zip(tally.counts, tally.reports.tolist(), strict=True)
+    ]
+    return np.array([project_to_simplex((row - float(q)) / float(p - q)) for row in rows])
+
+
+def node_costs(shares: Floats, design: RoundDesign) -> Floats:
+    """Return c_si, shape (strata, d): what stratum s adds to Var_i, times its rate (nodes squared).
+
+    Args:
+        shares: f_si, shape (strata, d).
+        design: the public parameters; its rates are not used.
+    """
+    p, q = design.p, design.q
+    holding, other = float(p * (1 - p) / (p - q) ** 2 + 1), float(q * (1 - q) / (p - q) ** 2)
+    return np.array(design.populations, np.float64)[:, None] * (other + (holding - other) * shares)
+
+
+def neyman_rates(costs: Floats, nodes: Floats, budget: float, least: float) -> Floats:
+    """Return the rates in [least, 1] with the least sum_s costs_s/pi_s at sum_s n_s pi_s = budget.
+
+    pi_s is proportional to sqrt(costs_s/n_s) wherever neither bound holds; found by filling up.
+
+    Args:
+        costs: shape (strata,), not negative.
+        nodes: n_s, shape (strata,).
+        budget: expected reports, from least sum(n_s) to sum(n_s).
+        least: floor.
+
+    Source: Neyman (1934); the Karush-Kuhn-Tucker conditions give the bounds.
+    """
+    # Without noise (q = 0) a stratum may cost nothing; its wish is then merely very small.
+    wish = np.sqrt(np.maximum(costs, max(1e-12 * float(costs.max()), 1e-100)) / nodes)
+    # The rates clip(t wish, least, 1) use more of the budget as t rises; between two bends that is linear in t.
+    bends = np.unique(np.concatenate([least / wish, 1 / wish]))
+    used = np.array([nodes @ np.clip(t * wish, least, 1.0) for t in bends])
+    t = float(np.interp(budget, used, bends))
+    rates: Floats = np.clip(t * wish, least, 1.0)
+    return rates
+
+
+def minimax_rates(costs: Floats, held: Floats, nodes: Floats, budget: float, least: float) -> Floats:
+    """Return the rates in [least, 1] with the least max_i (sum_s costs_si/pi_s - held_i) at sum_s n_s pi_s = budget.
+
+    By duality it is the largest, over weights of the values that sum to 1, of the least weighted sum, which
+    `neyman_rates` has in closed form. Only a few values attain the largest variance; the others come in when they
+    exceed it.
+
+    Args:
+        costs: shape (strata, d).
+        held: shape (d,).
+        nodes: n_s, shape (strata,).
+        budget: expected reports, from least sum(n_s) to sum(n_s).
+        least: floor.
+    """
+    rates = neyman_rates(costs.sum(axis=1), nodes, budget, least)
+    active: list[int] = []
+    while True:
+        variances = (1 / rates) @ costs - held
+        worst = int(np.argmax(variances))
+        if active and (worst in active or variances[worst] <= variances[active].max() * (1 + _TOLERANCE)):
+            return rates
+        active.append(worst)
+        some = costs[:, active]
+
+        def least_sum(multipliers: Floats, some: Floats = some) -> Floats:
+            return neyman_rates(some @ multipliers, nodes, budget, least)
+
+        rates = least_sum(_multipliers(some, held[active], least_sum))
+
+
+def _multipliers(costs: Floats, held: Floats, least_sum: Callable[[Floats], Floats]) -> Floats:
+    """Return the weights, summing to 1, whose least weighted sum of variances is largest; a smooth concave problem."""
+    count = costs.shape[1]
+    scale = float(np.abs((1 / least_sum(np.full(count, 1 / count))) @ costs - held).max()) or 1.0
+
+    def loss(multipliers: Floats) -> tuple[float, Floats]:
+        variances = ((1 / least_sum(multipliers)) @ costs - held) / scale
+        return -float(variances @ multipliers), -variances
+
+    solved = minimize(
+        loss,
+        np.full(count, 1 / count),
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * count,
+        constraints=LinearConstraint(np.ones((1, count)), 1.0, 1.0),
+        options={"maxiter": 300, "ftol": 1e-15},
+    )
+    clipped = np.clip(solved.x, 0.0, 1.0)
+    found: Floats = clipped / clipped.sum()
+    return found
+
+
+def _rounded(found: Floats, populations: Sequence[int], budget: Fraction, least: Fraction) -> tuple[Fraction, ...]:
+    """Round down to whole steps, never below the floor; then take what is still too much from the largest."""
+    # A rate that a rounding error put just below a whole step is that step.
+    rates = [max(floor(Fraction(rate) / _STEP + Fraction(1, 1000)) * _STEP, least) for rate in found.tolist()]
+    for place in sorted(range(len(rates)), key=lambda s: rates[s], reverse=True):
+        excess = _reports(rates, populations) - budget
+        if excess <= 0:
+            break
+        rates[place] = max(rates[place] - ceil(excess / populations[place] / _STEP) * _STEP, least)
+    return tuple(rates)
+
+
+def _reports(rates: Sequence[Fraction], populations: Sequence[int]) -> Fraction:
+    return Fraction(sum(n * rate for n, rate in zip(populations, rates, strict=True)))
+
+
+def _check(first: Tally, design: RoundDesign, budget: Fraction, least: Fraction, weights: Floats) -> None:
+    if len(design.populations) != len(first.populations):
+        raise InvalidInputError("both rounds must have the same strata", where="allocation")
+    if not 0 < least <= 1 or least % _STEP:
+        raise InvalidInputError("the least rate must be a whole number of 0.000001, above 0", where="least rate")
+    if weights.shape != (first.values,) or not np.isfinite(weights).all() or weights.min() < 0 or not weights.any():
+        raise InvalidInputError("every value needs a weight, none negative and not all zero", where="weights")
+    if not least * design.population <= budget <= design.population:
+        raise InvalidInputError(
+            f"a budget of {float(budget):g} reports is not between {float(least * design.population):g}, which the"
+            f" least rate takes, and the {design.population} nodes",
+            where="budget",
+        )

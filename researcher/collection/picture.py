@@ -1,0 +1,65 @@
+"""The picture of a round: estimated frequencies with intervals, beside the truth where it is known."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from researcher.frequency.estimation import Frequencies
+from researcher.svg import ACCENT, INK, SOFT, draw
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+VALUES_SHOWN = 300
+"""Values in the picture; of more, those with the largest estimates are drawn."""
+
+_NAMED = 30
+
+
+def frequencies_picture(found: Frequencies, truth: NDArray[np.float64] | None = None) -> str:
+    """Draw the share of nodes that hold each value: estimate, interval, projection, truth.
+
+    Args:
+        found: the estimates.
+        truth: true counts, shape (d,) (nodes), or None.
+
+    Returns:
+        An <svg> element, the same bytes for the same numbers.
+    """
+    shown = np.sort(np.argsort(-found.counts, kind="stable")[:VALUES_SHOWN])
+    return draw((9.6, 4.6), lambda axes: _paint(axes, found, shown, truth), "f")
+
+
+def _paint(axes: "Axes", found: Frequencies, shown: NDArray[np.intp], truth: NDArray[np.float64] | None) -> None:
+    at = np.arange(len(shown))
+    raw, low, high, projected = (
+        100 * found.shares(part)[shown] for part in (found.counts, found.low, found.high, found.projected)
+    )
+    axes.axhline(0, color="#8a949e", linewidth=0.9, zorder=1)
+    small = len(shown) > 60
+    bars = axes.errorbar(
+        at, raw, yerr=(raw - low, high - raw), fmt="o", color=INK, ms=2.6 if small else 4.6,
+        capsize=0 if small else 3, elinewidth=0.9 if small else 1.7, zorder=3,
+        label=f"{found.estimator} with {100 * found.confidence:g}% interval",
+    )  # fmt: skip
+    marks = axes.plot(
+        at, projected, "D", mfc="white", mec=ACCENT, mew=0.9, ms=3.4 if small else 6.5, zorder=2, label="projected"
+    )
+    if truth is not None:
+        marks += axes.step(
+            at, 100 * found.shares(truth)[shown], where="mid", color="black", linewidth=1.4, zorder=4, label="truth"
+        )
+    _name_values(axes, [found.labels[int(place)] for place in shown])
+    axes.grid(axis="y", color=SOFT, linewidth=0.6)
+    axes.set_ylabel("share of all nodes, %")
+    axes.legend(handles=[bars, *marks], loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
+
+
+def _name_values(axes: "Axes", labels: list[str]) -> None:
+    """Name every value if there is room, else every fifth, tenth, and so on."""
+    step = next(step for step in (1, 2, 5, 10, 20, 50, 100) if len(labels) <= _NAMED * step)
+    upright = sum(len(label) for label in labels[::step]) > 90
+    axes.set_xticks(np.arange(0, len(labels), step), labels[::step], rotation=90 if upright else 0)
+    axes.set_xlim(-0.8, len(labels) - 0.2)
+    axes.set_xlabel("value")

@@ -1,0 +1,106 @@
+"""A closed round as one HTML page."""
+
+from datetime import UTC, datetime
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.collection.round import RoundStatus
+from common.study import Study
+from researcher.collection.guarantee import card, centre, centre_text
+from researcher.collection.picture import VALUES_SHOWN, frequencies_picture
+from researcher.frequency.estimation import Frequencies, estimate
+from researcher.frequency.tally import Tally
+from researcher.page import facts, figure, page, table
+
+
+def report_page(  # noqa: PLR0913, PLR0917 - what a report depends on
+    study: Study,
+    status: RoundStatus,
+    tally: Tally,
+    estimator: str | None = None,
+    confidence: float = 0.95,
+    truth: NDArray[np.float64] | None = None,
+) -> str:
+    """Return the HTML report of a closed round.
+
+    Args:
+        study: whose title and question it names.
+        status: how the round stands.
+        tally: what was counted.
+        estimator: which; by default the one that fits the rates.
+        confidence: of each interval.
+        truth: true counts, shape (d,) (nodes), where they are known (a demonstration).
+    """
+    found = estimate(tally, estimator, confidence)
+    spec = status.round
+    rates = ", ".join(f"{s.name} {s.rate}" for s in spec.strata[:8]) + (", ..." if len(spec.strata) > 8 else "")
+    known = facts(
+        (
+            ("round", spec.round_id),
+            ("question", f"{spec.question} ({spec.size:,} values)"),
+            ("nodes n", f"{spec.population:,}"),
+            ("reports", f"{sum(status.reports):,}"),
+            ("probability of reporting", rates if len(spec.strata) > 1 else str(spec.strata[0].rate)),
+            ("randomiser", spec.oracle),
+            ("epsilon of a report", str(spec.randomiser.epsilon.normalize())),
+            ("closed", f"{datetime.fromtimestamp(status.closed, UTC):%Y-%m-%d %H:%M} UTC"),
+        )
+    )
+    sections = (
+        ("What was collected", known),
+        ("Who faces which epsilon", _guarantee(status, found)),
+        ("How to read this", _how_to_read(found)),
+        ("Estimates", figure(frequencies_picture(found, truth), _caption(found, shown_truth=truth is not None))),
+        ("All values", _numbers(found, truth)),
+    )
+    lead = f"How many of {spec.population:,} nodes hold each value, from {sum(status.reports):,} randomised reports."
+    return page(f"{study.title}: {spec.question}", lead, sections)
+
+
+def _guarantee(status: RoundStatus, found: Frequencies) -> str:
+    told = centre_text(centre(status, found))
+    note = f'<p class="note">{escape(told)}</p>' if told else ""
+    return table(("adversary", "faces"), card(status)) + note
+
+
+def _how_to_read(found: Frequencies) -> str:
+    beware = " ".join(sentence for sentence in (found.biased, found.warning) if sentence)
+    percent = f"{100 * found.confidence:g}%"
+    return (
+        f'<div class="read"><p>Every node perturbed its value itself, and reported with a probability only. The '
+        f"estimate ({found.estimator}) takes the average effect of both out again; a small share may come out "
+        f"negative. Use it for sums and differences. The <strong>projected</strong> value belongs to the nearest "
+        f"distribution without negative shares; it is biased, small shares in particular.</p>\n"
+        f"<p>An interval holds the true share of its own value in about {percent} of all rounds like this one. It "
+        f"covers both the nodes' coins and their randomisation."
+        f"{f' <strong>{escape(beware)}</strong>' if beware else ''}</p></div>"
+    )
+
+
+def _caption(found: Frequencies, *, shown_truth: bool) -> str:
+    scope = f"The {VALUES_SHOWN} largest of {len(found.labels):,} values. " if len(found.labels) > VALUES_SHOWN else ""
+    truth = " Black steps: truth." if shown_truth else ""
+    return f"{scope}Dot and bar: estimate and its interval. Open diamond: projected.{truth}"
+
+
+def _numbers(found: Frequencies, truth: NDArray[np.float64] | None) -> str:
+    parts = [found.fractions, found.shares(found.standard_errors), found.shares(found.low), found.shares(found.high)]
+    parts += [found.shares(found.projected), *([] if truth is None else [found.shares(truth)])]
+    headings = (
+        "value",
+        "estimate",
+        "se",
+        "low",
+        "high",
+        "projected",
+        "nodes, about",
+        *(["truth"] if truth is not None else []),
+    )
+    rows = []
+    for place, label in enumerate(found.labels):
+        shares = [f"{100 * part[place]:.3f}%" for part in parts]
+        nodes = f"{found.counts[place]:,.0f}"
+        rows.append((label, *shares[:5], nodes, *shares[5:]))
+    return table(headings, rows, numeric=set(range(1, len(headings))))

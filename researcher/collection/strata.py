@@ -1,0 +1,45 @@
+"""How a command line says something of every stratum: one value for all, or name=value for each."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from common.errors import InvalidInputError
+
+T = TypeVar("T")
+
+
+def by_stratum(text: str, strata: Sequence[str], read: Callable[[str], T], option: str) -> dict[str, T]:
+    """Return a value for each stratum.
+
+    Args:
+        text: one value for all of them, or name=value,name=value for each.
+        strata: their names.
+        read: turns the text of a value into it; ValueError or ArithmeticError if it cannot.
+        option: for messages.
+
+    Raises:
+        InvalidInputError: a value that cannot be read, a stratum that is unknown, named twice or left out.
+    """
+    if "=" not in text:
+        return dict.fromkeys(strata, _read(text, read, option))
+    given: dict[str, T] = {}
+    for part in text.split(","):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        if name not in strata or name in given:
+            raise InvalidInputError(
+                f"{name[:60]!r} is no stratum, or is named twice", where=option, remedy=f"Strata: {', '.join(strata)}."
+            )
+        given[name] = _read(value, read, option)
+    missing = [name for name in strata if name not in given]
+    if missing:
+        raise InvalidInputError(
+            f"stratum {missing[0]} has none", where=option, remedy="Write name=value for every stratum."
+        )
+    return given
+
+
+def _read(text: str, read: Callable[[str], T], option: str) -> T:
+    try:
+        return read(text.strip())
+    except (ValueError, ArithmeticError):
+        raise InvalidInputError(f"{text.strip()[:40]!r} is no number of this kind", where=option) from None

@@ -1,0 +1,189 @@
+"""What anonymity buys in a round of collection: the guarantee against who sees the counts of reports and nothing else.
+
+Given that S of a stratum's n nodes reported, who they were is a uniform set of S nodes, and the counts say no more than
+the reports in random order. So a round of k-ary randomised response is, stratum by stratum, a release of S of n rows in
+secret order: its order certificate holds, and so does the pure guarantee of the secret coins, ln(1 + (S/n)(gamma - 1)).
+The number of reports says nothing about values. Who knows which nodes reported faces the certificate of S of S.
+
+Neighbours: substitution of one node's value; its stratum is public. A node is in one stratum, so the worst stratum
+counts. A certificate needs reports that are truth or a uniform value; other oracles have the guarantee of the coins and
+their local epsilon.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import inf, log, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import InvalidInputError
+from common.privacy.profiles import Gaussian
+from common.privacy.root import largest_allowed
+from common.privacy.rounding import ln_above, parse_delta, parse_epsilon, upward
+from common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE, OrderCertificate
+
+_SMALLEST_LOG_RATIO = -60.0
+"""Logarithm of a sensitivity over sigma at which Gaussian noise drowns everything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CentralGuarantee:
+    """Who faces what in a round of collection; every epsilon is an upper bound in nats, of the worst stratum.
+
+    Args:
+        local_epsilon: ln gamma, whoever looks.
+        pure_epsilon: against who sees reports without names and does not know who reported.
+        delta: of the two that follow.
+        epsilon: (epsilon, delta) against who sees the counts alone; None where there is no certificate.
+        known_epsilon: the same against who also knows which nodes reported.
+        why: why there is no certificate, else empty.
+    """
+
+    local_epsilon: Decimal
+    pure_epsilon: Decimal
+    delta: Decimal
+    epsilon: Decimal | None
+    known_epsilon: Decimal | None
+    why: str = ""
+
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """Return (adversary, what it faces), one row an adversary."""
+        local = f"epsilon = {upward(self.local_epsilon)} a node: its own noise alone protects"
+        pure = f"epsilon = {upward(self.pure_epsilon)} (pure)"
+        if self.epsilon is None or self.known_epsilon is None:
+            return (
+                ("who sees counts, not who reported", f"{pure}; no (epsilon, delta): {self.why}"),
+                ("who sees whose report is whose", local),
+            )
+        both = f"(epsilon, delta) = ({upward(self.epsilon)}, {self.delta:.3g})"
+        known = f"(epsilon, delta) = ({upward(self.known_epsilon)}, {self.delta:.3g})"
+        return (
+            ("who sees counts, not who reported", f"{pure}, and {both} (both hold)"),
+            ("who sees counts and knows who reported", known),
+            ("who sees whose report is whose", local),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CentralComparison:
+    """Standard errors side by side, at one (epsilon, delta) against who sees the counts.
+
+    Args:
+        epsilon: nats.
+        delta: probability.
+        collected: standard errors of the estimated counts, shape (d,) (nodes).
+        gaussian: standard error of every count of a Gaussian histogram of all n values (nodes).
+    """
+
+    epsilon: Decimal
+    delta: Decimal
+    collected: NDArray[np.float64]
+    gaussian: float
+
+
+def central_guarantee(
+    populations: Sequence[int], reports: Sequence[int], *, gamma: Fraction, values: int | None, delta: Decimal
+) -> CentralGuarantee:
+    """Return what a round guarantees whom.
+
+    Args:
+        populations: nodes n_s of each stratum; a lower bound is safe.
+        reports: S_s, reports counted in each stratum.
+        gamma: largest likelihood ratio of a report, exact, above 1.
+        values: d, if the oracle is k-ary randomised response of d values; None for any other.
+        delta: probability.
+
+    Returns:
+        Upper bounds; those with delta are tight for large d only.
+
+    Raises:
+        InvalidInputError: more reports than nodes, or a number out of range.
+
+    Source: Biswas, Cormode, Maple, Section 6 (ii), which asks for it; the order certificate; Lin, Wang, Rane, Theorem
+    3.2 (secret sample; for any pure mechanism Balle, Barthe, Gaboardi 2018, Theorem 9).
+    """
+    parse_delta(delta)
+    if len(populations) != len(reports) or not all(0 <= s <= n for n, s in zip(populations, reports, strict=False)):
+        raise InvalidInputError("every stratum has from 0 reports to as many as it has nodes", where="reports")
+    if gamma <= 1:
+        raise InvalidInputError("gamma must be above 1", where="gamma")
+    heard = sorted({(n, s) for n, s in zip(populations, reports, strict=True) if s})
+    pure = max((ln_above(1 + Fraction(s, n) * (gamma - 1)) for n, s in heard), default=Decimal(0))
+    why = _why_not(heard, values)
+
+    def certified(pairs: list[tuple[int, int]]) -> Decimal | None:
+        if values is None or why:
+            return None
+        return _worst([OrderCertificate(population=n, sample=s, cells=values, gamma=gamma) for n, s in pairs], delta)
+
+    return CentralGuarantee(
+        local_epsilon=ln_above(gamma),
+        pure_epsilon=pure,
+        delta=delta,
+        epsilon=certified(heard),
+        known_epsilon=certified(sorted({(s, s) for _, s in heard})),
+        why=why,
+    )
+
+
+def gaussian_standard_error(epsilon: Decimal, delta: Decimal) -> float:
+    """Return the standard error (nodes) of each count of a histogram released by a trusted centre with Gaussian noise.
+
+    The least sigma with Phi(r/2 - epsilon/r) - e^epsilon Phi(-r/2 - epsilon/r) <= delta, r = sqrt(2)/sigma
+
+    Args:
+        epsilon: nats, in (0, 100].
+        delta: probability, in (0, 1).
+
+    Source: Balle, Wang 2018, Theorem 8; a substitution moves two counts by one (sensitivity sqrt(2)).
+    """
+    nats, share = float(parse_epsilon(epsilon)), float(parse_delta(delta))
+
+    def excess(log_ratio: float) -> float:
+        found = Gaussian(ratio=float(np.exp(log_ratio))).delta(nats, 1)
+        return log(found / share) if found > 0 else -inf
+
+    guess = log(nats / sqrt(2 * log(1.25 / share)))
+    return sqrt(2) / float(np.exp(largest_allowed(_SMALLEST_LOG_RATIO, guess, 10.0, excess)))
+
+
+def compare_with_gaussian(
+    standard_errors: NDArray[np.float64], guarantee: CentralGuarantee
+) -> CentralComparison | None:
+    """Return a round's standard errors beside those of a trusted centre with the same guarantee, if it has one.
+
+    Args:
+        standard_errors: of the estimated counts, shape (d,) (nodes).
+        guarantee: of the round, against who sees the counts alone.
+
+    Source: Biswas, Cormode, Maple, Section 6 (ii), which asks for it.
+    """
+    if not guarantee.epsilon:
+        return None
+    return CentralComparison(
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
+        collected=standard_errors,
+        gaussian=gaussian_standard_error(guarantee.epsilon, guarantee.delta),
+    )
+
+
+def _why_not(heard: Sequence[tuple[int, int]], values: int | None) -> str:
+    if values is None:
+        return "the certificate is for k-ary randomised response"
+    if not 2 <= values <= MAX_CELLS or any(s > MAX_SAMPLE for _, s in heard):
+        return f"the certificate is computed for 2 to {MAX_CELLS} values and to {MAX_SAMPLE} reports"
+    return ""
+
+
+def _worst(certificates: Sequence[OrderCertificate], delta: Decimal) -> Decimal:
+    """Return the largest epsilon at delta; most strata need only show that they keep what another one needs."""
+    share = float(delta)
+    found = 0.0
+    for certificate in certificates:
+        if certificate.delta(found) > share:
+            found = max(found, certificate.epsilon(share))
+    return Decimal(found)

@@ -1,0 +1,107 @@
+"""The number of symbols of local hashing, the subset size of subset selection, and the hash itself."""
+
+import hashlib
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest, chisquare
+
+from common.collection.oracles import OptimisedLocalHashing, SubsetSelection
+from common.collection.oracles.olh import best_g, hashes
+from common.collection.oracles.ss import best_w
+from common.privacy.rounding import exp_below
+
+ALPHA = 1e-4
+gammas = st.fractions(min_value=Fraction(101, 100), max_value=30, max_denominator=1000)
+
+
+def total(size: int, p: Fraction, q: Fraction) -> Fraction:
+    """Return the variance of one node's contribution, summed over the values."""
+    return (p * (1 - p) + (size - 1) * q * (1 - q)) / (p - q) ** 2
+
+
+def olh_total(size: int, gamma: Fraction) -> Callable[[int], Fraction]:
+    return lambda g: total(size, gamma / (gamma + g - 1), Fraction(1, g))
+
+
+def ss_total(size: int, gamma: Fraction) -> Callable[[int], Fraction]:
+    def of(w: int) -> Fraction:
+        p = gamma * w / (gamma * w + size - w)
+        return total(size, p, (w - p) / (size - 1))
+
+    return of
+
+
+@given(st.integers(2, 5000), gammas)
+def test_g_is_the_best_of_all(size: int, gamma: Fraction) -> None:
+    of = olh_total(size, gamma)
+    assert of(best_g(size, gamma)) == min(map(of, range(2, 60)))
+
+
+@given(st.integers(2, 80), gammas)
+def test_w_is_the_best_of_all(size: int, gamma: Fraction) -> None:
+    of = ss_total(size, gamma)
+    assert of(best_w(size, gamma)) == min(map(of, range(1, size)))
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.5", "1", "2.2", "5", "9"])
+def test_g_tends_to_the_published_one(epsilon: str) -> None:
+    gamma = exp_below(Decimal(epsilon))
+    g = OptimisedLocalHashing.from_epsilon(65536, Decimal(epsilon)).g
+    assert g in {floor(gamma) + 1, floor(gamma) + 2} or abs(g / float(gamma + 1) - 1) < 0.07
+
+
+def test_g_and_w_stay_in_range_at_extreme_epsilons() -> None:
+    assert OptimisedLocalHashing.from_epsilon(65536, Decimal(100)).g == 65536
+    assert OptimisedLocalHashing.from_epsilon(2, Decimal("1e-12")).g == 2
+    assert SubsetSelection.from_epsilon(65536, Decimal(100)).w == 1
+    assert SubsetSelection.from_epsilon(65536, Decimal("1e-12")).w == 32768
+    assert SubsetSelection.from_epsilon(2, Decimal("1e-12")).w == 1
+
+
+def slow_hashes(seed: bytes, size: int, g: int) -> list[int]:
+    """The definition, byte by byte, for g up to 4 or a power of two up to 256, or where 8-bit words do."""
+    key = hashlib.sha256(b"veiltab olh" + seed).digest()
+
+    def block(turn: int, length: int) -> bytes:
+        nonce = bytes(4) + (turn << 24).to_bytes(4, "little") + bytes(8)
+        return Cipher(algorithms.ChaCha20(key, nonce), mode=None).encryptor().update(bytes(length))
+
+    found = [word // (256 // g) for word in block(0, size)]
+    turn = 1
+    while rejected := [place for place, symbol in enumerate(found) if symbol >= g]:
+        for place, word in zip(rejected, block(turn, len(rejected)), strict=True):
+            found[place] = word // (256 // g)
+        turn += 1
+    return found
+
+
+@pytest.mark.parametrize("g", [2, 3, 7, 21, 36, 256])
+def test_the_hash_is_what_its_definition_says(g: int) -> None:
+    assert 256 % g * 64 <= 256  # so that words have 8 bits
+    for number in range(3):
+        seed = bytes([number]) * 16
+        assert hashes(seed, 2000, g).tolist() == slow_hashes(seed, 2000, g)
+
+
+def test_the_hash_never_changes() -> None:
+    # Reports of a round may be counted by another version of the code than that of their nodes.
+    assert hashes(bytes(range(16)), 12, 5).tolist() == [2, 1, 4, 2, 3, 0, 0, 4, 4, 2, 3, 4]
+    assert hashes(bytes(range(16)), 6, 1000).tolist() == [293, 570, 46, 945, 437, 935]
+
+
+@pytest.mark.parametrize("g", [3, 300])
+def test_hashes_of_a_pair_of_values_are_uniform_and_independent(g: int) -> None:
+    pairs = np.array([hashes(number.to_bytes(16, "big"), 9, g)[[1, 8]] for number in range(5000)], np.int64)
+    assert binomtest(int(np.count_nonzero(pairs[:, 0] == pairs[:, 1])), len(pairs), 1 / g).pvalue > ALPHA
+    for column in pairs.T:
+        assert chisquare(np.bincount(column * 3 // g, minlength=3)).pvalue > ALPHA
+    if g == 3:
+        assert chisquare(np.bincount(pairs @ [3, 1], minlength=9)).pvalue > ALPHA

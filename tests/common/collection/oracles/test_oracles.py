@@ -1,0 +1,371 @@
+"""What holds for every oracle: parameters, supports, counts, refusals and the rates of what it draws."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.stats import binomtest, norm
+
+from common.collection.oracles import (
+    ORACLE_NAMES,
+    Bits,
+    Category,
+    Hashed,
+    KaryRandomisedResponse,
+    OptimisedLocalHashing,
+    OptimisedUnaryEncoding,
+    Oracle,
+    Report,
+    Subset,
+    SubsetSelection,
+    oracle_for,
+    oracle_of,
+)
+from common.errors import InvalidInputError
+from common.mechanism import UNIT
+from common.privacy.rounding import exp_below
+from common.randomness import CipherStream, SystemSource
+
+ALPHA = 1e-5
+names = st.sampled_from(ORACLE_NAMES)
+epsilons = st.decimals("1e-12", 100, allow_nan=False)
+
+
+def stream(number: int) -> CipherStream:
+    return CipherStream(bytes([number]) * 32)
+
+
+class Spy:
+    """A cipher stream that remembers the places it filled."""
+
+    def __init__(self) -> None:
+        self.places: list[tuple[int, int]] = []
+
+    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
+        stream(9).fill(out, label=label, chunk=chunk)
+        if out.size:
+            self.places.append((label, chunk))
+
+
+@given(names, st.integers(2, 65536), epsilons)
+def test_parameters_make_the_same_oracle_again(name: str, size: int, epsilon: Decimal) -> None:
+    oracle = oracle_for(name, size, epsilon)
+    assert oracle.name == name
+    assert oracle.size == size
+    assert all(0 < value < UNIT for value in oracle.parameters.values())
+    assert oracle_of(name, size, oracle.parameters) == oracle
+
+
+@given(names, st.integers(2, 65536), epsilons)
+def test_what_runs_never_costs_more_than_what_was_asked_for(name: str, size: int, epsilon: Decimal) -> None:
+    oracle = oracle_for(name, size, epsilon)
+    assert 1 < oracle.gamma <= exp_below(epsilon)
+    assert 0 < oracle.epsilon <= epsilon
+    assert oracle.gamma <= exp_below(oracle.epsilon) * (1 + Fraction(1, 10**57))
+    assert 0 < oracle.q < oracle.p < 1
+
+
+@pytest.mark.parametrize("name", ORACLE_NAMES)
+@pytest.mark.parametrize("size", [2, 100, 65536])
+def test_an_ordinary_epsilon_is_reported_as_it_was_asked_for(name: str, size: int) -> None:
+    for epsilon in map(Decimal, ("0.01", "0.5", "1", "4", "8")):
+        assert oracle_for(name, size, epsilon).epsilon == epsilon
+
+
+def test_digits_beyond_the_twelfth_are_cut_downward() -> None:
+    for name in ORACLE_NAMES:
+        assert oracle_for(name, 5, Decimal("1.0000000000009")) == oracle_for(name, 5, Decimal(1))
+
+
+sizes = st.sampled_from([2, 3, 7, 8, 9, 31, 256, 257])
+
+
+@given(names, sizes, st.sampled_from(["0.2", "1", "3"]), st.integers(0, 255), st.data())
+def test_supports_add_up_one_by_one_or_together(
+    name: str, size: int, epsilon: str, seed: int, data: st.DataObject
+) -> None:
+    oracle = oracle_for(name, size, Decimal(epsilon))
+    values = np.array(data.draw(st.lists(st.integers(0, size - 1), max_size=20)), np.int64)
+    reports = oracle.randomise_many(values, stream(seed))
+    assert len(reports) == len(values)
+    together, one_by_one, listed = (np.full(size, 3, np.int64) for _ in range(3))
+    oracle.aggregate(reports, together)
+    for report in reports:
+        assert oracle.check(report) is report
+        oracle.add_support(report, one_by_one)
+        support = oracle.support(report)
+        assert support.dtype == np.int64
+        assert support.tolist() == sorted(set(support.tolist()))
+        listed[support] += 1
+    assert together.tolist() == one_by_one.tolist() == listed.tolist()
+
+
+@pytest.mark.parametrize("name", ORACLE_NAMES)
+@pytest.mark.parametrize(("size", "count"), [(9, 700), (3000, 300)])
+def test_many_blocks_of_reports_add_up(name: str, size: int, count: int) -> None:
+    oracle = oracle_for(name, size, Decimal(1))
+    reports = [*oracle.randomise_many(np.arange(30) % size, stream(1))] * (count // 30)
+    together, one_by_one = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    oracle.aggregate(reports, together)
+    for report in reports:
+        oracle.add_support(report, one_by_one)
+    assert together.tolist() == one_by_one.tolist()
+
+
+@pytest.mark.parametrize("name", ORACLE_NAMES)
+@pytest.mark.parametrize("size", [2, 8, 300, 65536])
+@pytest.mark.parametrize("epsilon", ["0.1", "3", "30"])
+def test_a_node_s_report_passes_the_check_and_has_the_stated_length(name: str, size: int, epsilon: str) -> None:
+    oracle = oracle_for(name, size, Decimal(epsilon))
+    for value in (0, size - 1):
+        report = oracle.check(oracle.randomise(value, SystemSource()))
+        assert payload(oracle, report) == oracle.report_bytes
+
+
+def payload(oracle: Oracle, report: Report) -> int:
+    match report:
+        case Category():
+            return 1 if oracle.size <= 256 else 2
+        case Bits():
+            return len(report.bits)
+        case Hashed():
+            return len(report.seed) + (1 if oracle.parameters["g"] <= 256 else 2)
+        case Subset():
+            return len(report.values)
+
+
+@pytest.mark.parametrize("name", ORACLE_NAMES)
+@pytest.mark.parametrize("size", [2, 6, 3000])
+def test_reports_share_no_part_of_the_source(name: str, size: int) -> None:
+    spy = Spy()
+    oracle_for(name, size, Decimal(2)).randomise_many(np.arange(300) % size, spy)
+    assert len(set(spy.places)) == len(spy.places) > 0
+
+
+@pytest.mark.parametrize("name", ORACLE_NAMES)
+def test_two_reports_of_a_node_differ(name: str) -> None:
+    oracle = oracle_for(name, 60000, Decimal("0.5"))
+    reports = {oracle.randomise(7, SystemSource()) for _ in range(4)}
+    assert len(reports) == 4
+
+
+def assert_rates(oracle: Oracle, draws: int, key: int) -> None:
+    """Own value and one other: two binomial tests, each at ALPHA."""
+    counts = np.zeros(oracle.size, np.int64)
+    oracle.aggregate(oracle.randomise_many(np.full(draws, 2), stream(key)), counts)
+    assert binomtest(int(counts[2]), draws, float(oracle.p)).pvalue > ALPHA
+    for other in (0, oracle.size - 1):
+        assert binomtest(int(counts[other]), draws, float(oracle.q)).pvalue > ALPHA
+
+
+@pytest.mark.parametrize(("name", "draws"), [("krr", 200_000), ("oue", 200_000), ("olh", 10_000), ("ss", 10_000)])
+def test_rates_of_own_and_other_values(name: str, draws: int) -> None:
+    assert_rates(oracle_for(name, 12, Decimal(1)), draws, key=1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["olh", "ss"])
+def test_rates_of_own_and_other_values_of_many_draws(name: str) -> None:
+    assert_rates(oracle_for(name, 12, Decimal(2)), 200_000, key=2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ORACLE_NAMES)
+def test_rates_of_a_node_s_own_reports(name: str) -> None:
+    oracle, counts, draws = oracle_for(name, 4, Decimal(1)), np.zeros(4, np.int64), 200_000
+    oracle.aggregate([oracle.randomise(1, SystemSource()) for _ in range(draws)], counts)
+    assert binomtest(int(counts[1]), draws, float(oracle.p)).pvalue > ALPHA / 100
+    for other in (0, 2, 3):
+        assert binomtest(int(counts[other]), draws, float(oracle.q)).pvalue > ALPHA / 100
+
+
+@pytest.mark.parametrize("name", ORACLE_NAMES)
+def test_counts_are_estimated_without_bias(name: str) -> None:
+    # The sum of z over the reports is normal about the truth; a Bonferroni test over all values at ALPHA.
+    oracle, truth = oracle_for(name, 6, Decimal(1)), np.array([1900, 100, 0, 100, 1000, 1500])
+    counts = np.zeros(6, np.int64)
+    oracle.aggregate(oracle.randomise_many(np.repeat(np.arange(6), truth), stream(4)), counts)
+    p, q, n = float(oracle.p), float(oracle.q), int(truth.sum())
+    deviation = (counts - n * q) / (p - q) - truth
+    error = np.sqrt(truth * p * (1 - p) + (n - truth) * q * (1 - q)) / (p - q)
+    assert np.abs(deviation / error).max() < norm.isf(ALPHA / 12)
+    assert sqrt(float(np.mean((deviation / error) ** 2))) > 0.05
+
+
+SMALL: dict[str, Oracle] = {
+    "krr": KaryRandomisedResponse.from_epsilon(300, Decimal(1)),
+    "oue": OptimisedUnaryEncoding.from_epsilon(11, Decimal(1)),
+    "olh": OptimisedLocalHashing(size=11, g=4, replacement=2**63),
+    "ss": SubsetSelection(size=11, w=3, p64=2**63),
+}
+WIDE = SubsetSelection(size=300, w=2, p64=2**63)
+NOTHING: Any = None
+
+
+def subset(*values: int, dtype: str = "<u1") -> Subset:
+    return Subset(values=np.array(values, dtype).tobytes())
+
+
+@pytest.mark.parametrize(
+    ("oracle", "report"),
+    [
+        (SMALL["krr"], Category(symbol=-1)),
+        (SMALL["krr"], Category(symbol=300)),
+        (SMALL["krr"], Category(symbol=2**70)),
+        (SMALL["krr"], Category(symbol=True)),
+        (SMALL["krr"], Category(symbol=1.0)),  # type: ignore[arg-type]
+        (SMALL["krr"], Category(symbol=NOTHING)),
+        (SMALL["krr"], Bits(bits=b"\x01")),
+        (SMALL["krr"], NOTHING),
+        (SMALL["oue"], Bits(bits=b"")),
+        (SMALL["oue"], Bits(bits=b"\x01")),
+        (SMALL["oue"], Bits(bits=b"\x01\x01\x00")),
+        (SMALL["oue"], Bits(bits=b"\x00\x08")),
+        (SMALL["oue"], Bits(bits=b"\x00\x80")),
+        (SMALL["oue"], Bits(bits="ab")),  # type: ignore[arg-type]
+        (SMALL["oue"], Bits(bits=NOTHING)),
+        (SMALL["oue"], Category(symbol=1)),
+        (SMALL["olh"], Hashed(seed=bytes(15), symbol=1)),
+        (SMALL["olh"], Hashed(seed=bytes(17), symbol=1)),
+        (SMALL["olh"], Hashed(seed=b"", symbol=1)),
+        (SMALL["olh"], Hashed(seed="a" * 16, symbol=1)),  # type: ignore[arg-type]
+        (SMALL["olh"], Hashed(seed=bytes(16), symbol=4)),
+        (SMALL["olh"], Hashed(seed=bytes(16), symbol=-1)),
+        (SMALL["olh"], Hashed(seed=bytes(16), symbol=NOTHING)),
+        (SMALL["olh"], subset(1, 2, 3)),
+        (SMALL["ss"], subset()),
+        (SMALL["ss"], subset(1, 2)),
+        (SMALL["ss"], subset(1, 2, 3, 4)),
+        (SMALL["ss"], subset(1, 3, 2)),
+        (SMALL["ss"], subset(1, 2, 2)),
+        (SMALL["ss"], subset(1, 1, 2)),
+        (SMALL["ss"], subset(1, 2, 11)),
+        (SMALL["ss"], subset(1, 2, 255)),
+        (SMALL["ss"], Subset(values=NOTHING)),
+        (SMALL["ss"], Subset(values=(1, 2, 3))),  # type: ignore[arg-type]
+        (SMALL["ss"], Hashed(seed=bytes(16), symbol=1)),
+        (WIDE, subset(1, 2)),
+        (WIDE, subset(1, 300, dtype="<u2")),
+        (WIDE, subset(256, 1, dtype="<u2")),
+        (WIDE, Subset(values=b"\x01\x00\x02")),
+    ],
+)
+def test_malformed_reports_are_refused_and_count_nothing(oracle: Oracle, report: Report) -> None:
+    counts = np.zeros(oracle.size, np.int64)
+    with pytest.raises(InvalidInputError, match="report"):
+        oracle.check(report)
+    with pytest.raises(InvalidInputError):
+        oracle.support(report)
+    with pytest.raises(InvalidInputError):
+        oracle.add_support(report, counts)
+    assert not counts.any()
+
+
+@pytest.mark.parametrize(
+    ("oracle", "report", "support"),
+    [
+        (SMALL["krr"], Category(symbol=299), [299]),
+        (SMALL["oue"], Bits(bits=b"\x00\x00"), []),
+        (SMALL["oue"], Bits(bits=b"\x81\x04"), [0, 7, 10]),
+        (SMALL["oue"], Bits(bits=b"\xff\x07"), list(range(11))),
+        (SMALL["ss"], subset(0, 5, 10), [0, 5, 10]),
+        (WIDE, subset(1, 299, dtype="<u2"), [1, 299]),
+    ],
+)
+def test_what_well_formed_reports_support(oracle: Oracle, report: Report, support: list[int]) -> None:
+    assert oracle.support(report).tolist() == support
+
+
+@pytest.mark.parametrize("name", ORACLE_NAMES)
+@pytest.mark.parametrize("value", [-1, 77, 2**80, 1.5, None])
+def test_a_value_out_of_range_is_refused_and_not_told(name: str, value: Any) -> None:  # noqa: ANN401 - anything
+    oracle = oracle_for(name, 77, Decimal(1))
+    with pytest.raises(InvalidInputError) as refusal:
+        oracle.randomise(value, SystemSource())
+    assert str(refusal.value) == "value: the value is not one of 0 to 76"
+
+
+@pytest.mark.parametrize("name", ORACLE_NAMES)
+@pytest.mark.parametrize("values", [np.array([0, 77]), np.array([-1]), np.array([0.5]), np.array([[0]])])
+def test_columns_with_values_out_of_range_are_refused(name: str, values: Any) -> None:  # noqa: ANN401 - anything
+    with pytest.raises(InvalidInputError):
+        oracle_for(name, 77, Decimal(1)).randomise_many(values, stream(1))
+
+
+@pytest.mark.parametrize("name", ORACLE_NAMES)
+@pytest.mark.parametrize("counts", [np.zeros(76, np.int64), np.zeros(77), np.zeros((77, 1), np.int64)])
+def test_counts_of_another_shape_or_type_are_refused(name: str, counts: Any) -> None:  # noqa: ANN401 - anything
+    oracle = oracle_for(name, 77, Decimal(1))
+    reports: Sequence[Report] = oracle.randomise_many(np.array([1]), stream(1))
+    with pytest.raises(InvalidInputError, match="counts"):
+        oracle.aggregate(reports, counts)
+    with pytest.raises(InvalidInputError, match="counts"):
+        oracle.add_support(reports[0], counts)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "parameters"),
+    [
+        ("rappor", 4, {}),
+        ("krr", 4, {}),
+        ("krr", 4, {"q64": 1}),
+        ("krr", 4, {"replacement": 1, "g": 2}),
+        ("krr", 1, {"replacement": 1}),
+        ("krr", 65537, {"replacement": 1}),
+        ("krr", 4, {"replacement": 0}),
+        ("krr", 4, {"replacement": UNIT}),
+        ("krr", 4, {"replacement": 0.5}),
+        ("krr", 4, {"replacement": True}),
+        ("krr", 4.0, {"replacement": 5}),
+        ("oue", 4, {"q64": 0}),
+        ("oue", 4, {"q64": 2**63}),
+        ("olh", 4, {"g": 1, "replacement": 5}),
+        ("olh", 4, {"g": 65537, "replacement": 5}),
+        ("olh", 4, {"g": 2, "replacement": 0}),
+        ("olh", 4, {"g": 2, "replacement": UNIT}),
+        ("olh", 65537, {"g": 2, "replacement": 5}),
+        ("ss", 4, {"w": 0, "p64": 2**63 + 1}),
+        ("ss", 4, {"w": 4, "p64": UNIT - 1}),
+        ("ss", 4, {"w": 2, "p64": 2**63}),
+        ("ss", 4, {"w": 1, "p64": UNIT}),
+        ("ss", 1, {"w": 1, "p64": UNIT - 1}),
+    ],
+)
+def test_parameters_that_make_no_oracle_are_refused(name: str, size: Any, parameters: dict[str, Any]) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidInputError):
+        oracle_of(name, size, parameters)
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "100.1", "NaN", "Infinity", "9e-13", "1e-999"])
+@pytest.mark.parametrize("name", ORACLE_NAMES)
+def test_an_epsilon_that_cannot_be_kept_is_refused(name: str, epsilon: str) -> None:
+    with pytest.raises(InvalidInputError, match="epsilon"):
+        oracle_for(name, 4, Decimal(epsilon))
+
+
+def test_parameters_bind_the_oracle() -> None:
+    oracle = SubsetSelection.from_epsilon(40, Decimal(1))
+    assert replace(oracle, p64=oracle.p64 - 1).gamma < oracle.gamma
+
+
+@settings(max_examples=30)
+@given(st.integers(2, 300), st.integers(0, 255), st.data())
+def test_every_bit_and_subset_of_the_right_form_is_accepted(size: int, seed: int, data: st.DataObject) -> None:
+    oracle = oracle_for("ss", size, Decimal("0.5"))
+    w = oracle.parameters["w"]
+    values = sorted(data.draw(st.sets(st.integers(0, size - 1), min_size=w, max_size=w)))
+    assert oracle.support(subset(*values, dtype="<u1" if size <= 256 else "<u2")).tolist() == values
+    bits = sorted(data.draw(st.sets(st.integers(0, size - 1))))
+    number = sum(1 << bit for bit in bits)
+    report = Bits(bits=number.to_bytes((size + 7) // 8, "little"))
+    assert oracle_for("oue", size, Decimal(1)).support(report).tolist() == bits
+    hashed = Hashed(seed=bytes([seed]) * 16, symbol=1)
+    assert oracle_for("olh", size, Decimal(1)).check(hashed) is hashed
