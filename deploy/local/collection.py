@@ -87,7 +87,7 @@ def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> Co
     """
     began = time.monotonic()
     truth = parse_population(options.values).counts(options.nodes, options.domain)
-    local = _prepare(options)
+    local = prepare(options)
     parties: list[dict[str, Any]] = []
     with local:
         say("starting the server as a process of its own, under mutual TLS")
@@ -128,7 +128,8 @@ def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> Co
     )
 
 
-def _prepare(options: CollectionOptions) -> LocalStudy:
+def prepare(options: CollectionOptions) -> LocalStudy:
+    """Make the study, its certificates and its folder; nothing is started."""
     if options.out.exists() and any(options.out.iterdir()):
         raise InvalidInputError("this folder is not empty", where=str(options.out), remedy="Name another one.")
     options.out.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ import click
 from common.cli import EXIT_CODES, emit, json_option, note
 from common.errors import ConflictError, InvalidInputError
 from common.party_options import identity_option, name_option, study_argument
+from researcher.collection.plan_cli import plan
 
 if TYPE_CHECKING:
     from common.collection.round import Round, RoundStatus
@@ -416,3 +417,6 @@ def _status_text(status: "RoundStatus") -> str:
         for s, enrolled, reports in zip(spec.strata, status.enrolled, status.reports, strict=True)
     ]
     return "\n".join(lines)
+
+
+collect.add_command(plan)

@@ -31,15 +31,12 @@ def guarantee(status: RoundStatus, delta: Decimal | None = None) -> CentralGuara
 def card(status: RoundStatus) -> tuple[tuple[str, str], ...]:
     """Return (adversary, what it faces), one row an adversary."""
     local = upward(status.round.randomiser.epsilon)
+    seen = (
+        f"epsilon = {local} a report; it sees which token, address and time a report comes with, and keeps none of them"
+    )
     return (
         *guarantee(status).rows(),
-        (
-            "server",
-            (
-                f"epsilon = {local} a report; it sees which token, address and time a report comes with, and keeps none of"
-                " them beside it"
-            ),
-        ),
+        ("server", seen),
         ("server with who handed out the tokens", f"epsilon = {local} a report, and which node sent it"),
     )
 

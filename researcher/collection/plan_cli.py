@@ -1,0 +1,91 @@
+"""`veiltab collect plan`: which randomiser, what error, which guarantee, before anybody is asked anything."""
+
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING
+
+import click
+
+from common.cli import emit, json_option
+from common.errors import InvalidInputError
+from common.privacy.rounding import parse_delta, parse_epsilon, upward
+
+if TYPE_CHECKING:
+    from common.collection.choosing import Choice
+    from researcher.shuffling import CentralGuarantee
+
+
+@click.command(epilog="Example: veiltab collect plan --domain 100 --epsilon 2 --population 50000 --rate 0.1")
+@click.option("--domain", required=True, type=click.IntRange(2, 65_536), help="Number of values d.")
+@click.option("--epsilon", required=True, help="Most that a report costs its node, nats, pure.")
+@click.option("--population", required=True, type=click.IntRange(1, 10**9), help="Nodes.")
+@click.option("--rate", default="1", show_default=True, help="Probability that a node reports.")
+@click.option("--delta", help="Of the guarantee against who sees counts alone; by default the advised one.")
+@json_option
+def plan(  # noqa: PLR0913, PLR0917 - one argument an option
+    domain: int,
+    epsilon: str,
+    population: int,
+    rate: str,
+    delta: str | None,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Rank the local randomisers by expected error, and say what k-ary randomised response guarantees centrally."""
+    from common.collection.choosing import choose  # noqa: PLC0415 - --help stays light
+    from common.collection.oracles import oracle_for  # noqa: PLC0415
+    from common.privacy.card import advised_delta  # noqa: PLC0415
+    from researcher.shuffling import central_guarantee, gaussian_standard_error  # noqa: PLC0415
+
+    asked, share = parse_epsilon(epsilon), _rate(rate)
+    at = advised_delta(max(population, 2)) if delta is None else parse_delta(delta)
+    choice = choose(domain, asked, population=population, rate=float(share))
+    expected = max(1, int(share * population))
+    gamma = oracle_for("krr", domain, asked).gamma
+    found = central_guarantee([population], [expected], gamma=gamma, values=domain, delta=at)
+    centre = gaussian_standard_error(found.epsilon, at) if found.epsilon else None
+    data = {
+        **choice.as_dict(),
+        "expected_reports": expected,
+        "krr_guarantee": {
+            "local_epsilon": found.local_epsilon,
+            "pure_epsilon": found.pure_epsilon,
+            "delta": found.delta,
+            "epsilon": found.epsilon,
+            "epsilon_if_participation_is_known": found.known_epsilon,
+            "gaussian_histogram_standard_error_nodes": centre,
+        },
+    }
+    emit(as_json, data, _text(choice, found, expected, centre))
+
+
+def _rate(text: str) -> Decimal:
+    try:
+        rate = Decimal(text)
+    except InvalidOperation:
+        rate = Decimal("NaN")
+    if not (rate.is_finite() and 0 < rate <= 1):
+        raise InvalidInputError("the rate must be above 0 and at most 1", where="--rate")
+    return rate
+
+
+def _text(choice: "Choice", found: "CentralGuarantee", expected: int, centre: float | None) -> str:
+    rows = [
+        f"  {one.oracle.name:<5} {100 * one.standard_error:>14.4f} {one.standard_error * choice.population:>12,.1f}"
+        f" {one.report_bytes:>14,}"
+        for one in choice.candidates
+    ]
+    lines = [
+        "Expected standard error of one value's frequency, and what a report sends:",
+        f"  {'':<5} {'% of nodes':>14} {'nodes':>12} {'bytes':>14}",
+        *rows,
+        choice.reason,
+        "",
+        f"k-ary randomised response with about {expected:,} reports (one node's value substituted):",
+        *(f"  {who}: {faces}" for who, faces in found.rows()),
+    ]
+    if centre is not None and found.epsilon is not None:
+        krr = next(one for one in choice.candidates if one.oracle.name == "krr").standard_error * choice.population
+        lines.append(
+            f"  At ({upward(found.epsilon)}, {found.delta:.3g}) a trusted centre's Gaussian histogram would have a"
+            f" standard error of {centre:,.4g} nodes; krr has {krr:,.4g}."
+        )
+    return "\n".join(lines)
