@@ -10,6 +10,7 @@ import pytest
 
 from common.cli import run
 from deploy.cli import veiltab
+from deploy.local.collection_cli import collect
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +25,8 @@ def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tup
             yield from commands(found, (*path, name))
 
 
-COMMANDS = dict(commands(veiltab))
+# demo is no group: it takes a list of tables, and hands over when the first word is collect.
+COMMANDS = {**dict(commands(veiltab)), ("demo", "collect"): collect}
 
 
 def run_with(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
@@ -35,7 +37,16 @@ def run_with(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 
 
 def test_there_are_all_the_groups() -> None:
-    assert {path[0] for path in COMMANDS if path} >= {"demo", "plan", "pki", "curator", "server", "researcher"}
+    assert {path[0] for path in COMMANDS if path} >= {
+        "demo",
+        "plan",
+        "pki",
+        "curator",
+        "server",
+        "researcher",
+        "collect",
+        "node",
+    }
     assert len(COMMANDS) > 15
 
 
@@ -64,7 +75,7 @@ def test_every_example_names_options_that_exist(path: tuple[str, ...]) -> None:
         inner = found.get_command(click.Context(found), word)
         assert inner is not None, word
         found = inner
-    known = {name for parameter in found.params for name in parameter.opts}
+    known = {name for one in (found, command) for parameter in one.params for name in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= known
 
 
