@@ -5,6 +5,8 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+from common.observe.request import current_request
+
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
@@ -19,7 +21,10 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        line |= {name: value for name, value in record.__dict__.items() if name not in _STANDARD}
+        if request := current_request():
+            line["request"] = request
+        extra = {name: value for name, value in record.__dict__.items() if name not in _STANDARD}
+        line |= {name: value for name, value in extra.items() if value is not None}
         if record.exc_info and record.exc_info[0]:
             line["exception"] = record.exc_info[0].__name__
         return json.dumps(line, default=str)
@@ -27,8 +32,11 @@ class JsonFormatter(logging.Formatter):
 
 def log_to_stderr(*, verbose: bool = False) -> None:
     """Send the logs of this process to stderr."""
+    level = logging.INFO if verbose else logging.WARNING
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler], force=True)
+    # Of its own, too: for metrics and traces some loggers tell more than is to be shown.
+    handler.setLevel(level)
+    logging.basicConfig(level=level, handlers=[handler], force=True)
     # gRPC's own errors may quote what a peer sent.
     logging.getLogger("grpc").setLevel(logging.CRITICAL)

@@ -288,7 +288,10 @@ def _coding(fields: Fields) -> Coding:
     """Read how raw values become categories; binned categories without names are named after their edges."""
     bins, missing = fields.numbers("bins"), fields.text("missing", "drop")
     kept = () if missing == "drop" else (missing,)
-    implied = _integers(fields) or bin_labels(bins)
+    integers = _integers(fields)
+    if integers and (bins or fields.holds("categories", object)):
+        raise InvalidInputError("integers stands beside bins or categories", remedy="Keep one of them.")
+    implied = integers or bin_labels(bins)
     named = fields.texts("categories", (*implied, *kept) if bins or implied else None)
     if "drop" in named:
         raise InvalidInputError('a category is named "drop"', remedy='"drop" is the rule that drops missing values.')
@@ -303,9 +306,9 @@ def _coding(fields: Fields) -> Coding:
 
 def _integers(fields: Fields) -> tuple[str, ...]:
     """Return the categories that `integers = [first, last]` stands for; none without it."""
-    ends = fields.numbers("integers")
-    if not ends:
+    if not fields.holds("integers", object):
         return ()
+    ends = fields.numbers("integers")
     if len(ends) != 2 or any(end != end.to_integral_value() for end in ends) or not ends[0] < ends[1]:
         raise InvalidInputError("integers is not [first, last]", remedy="Write it like [1, 100].")
     if ends[1] - ends[0] >= MAX_CATEGORIES:

@@ -11,6 +11,7 @@ import numpy as np
 from common.errors import DeniedError, FailedReleaseError, NotReadyError, UnavailableError, VeiltabError
 from common.files import written_whole
 from common.identity import Identity, Party, Role
+from common.observe.steps import concluded, step
 from common.release import Column, Pad, ReleaseRequest, ReleaseSpec, ReleaseState, Sampling
 from common.rpc.channel import call, connect
 from common.rpc.chunks import ChunkMessage, received
@@ -85,6 +86,7 @@ class ResearcherNode:
             except VeiltabError as error:
                 self.store.finish(release_id, ReleaseState.FAILED, str(error))
         self.store.set_measure(release_id, {"total": time.monotonic() - began}, {})
+        concluded(stored.state.value, release_id=release_id, seconds=time.monotonic() - began)
         self._driven.discard(release_id)
 
     def _waiting(self, release_id: str) -> str:
@@ -104,13 +106,16 @@ class ResearcherNode:
         self.store.set_spec(release_id, spec)
         began = time.monotonic()
         for column in spec.columns:
-            await parties.fetch_column(spec, column, self.store.noisy_column(release_id, column.attribute))
+            size = column.byte_length(spec.sample)
+            with step("fetch column", release_id=release_id, attribute=column.attribute, size=size):
+                await parties.fetch_column(spec, column, self.store.noisy_column(release_id, column.attribute))
         places = await parties.fetch_places(spec) if spec.sampling is Sampling.SERVER else None
         fetched = time.monotonic()
         granted, key_bytes = await self._decrypt(spec, parties, places)
-        histogram = await asyncio.to_thread(
-            count_rows, [self.store.rows(release_id, c.attribute) for c in granted], granted, spec.sample
-        )
+        with step("count", release_id=release_id):
+            histogram = await asyncio.to_thread(
+                count_rows, [self.store.rows(release_id, c.attribute) for c in granted], granted, spec.sample
+            )
         with written_whole(self.store.histogram(release_id)) as file:
             file.write(histogram.astype("<i8").data)
         self.store.set_granted(release_id, tuple(c.attribute for c in granted))
@@ -198,16 +203,19 @@ class ResearcherNode:
         denied: DeniedError | None = None
         for column in spec.columns:
             link = f"curator {column.owner} -> researcher {self.name}"
+            pad_path = self.store.one_time_pad(spec.release_id, column.attribute)
             try:
-                key = await parties.fetch_key(spec, column, self.store.one_time_pad(spec.release_id, column.attribute))
+                with step("fetch key", release_id=spec.release_id, attribute=column.attribute) as measured:
+                    key = await parties.fetch_key(spec, column, pad_path)
+                    length = measured.bytes = key.stat().st_size if isinstance(key, Path) else len(key)
             except DeniedError as error:
                 denied = error
                 continue
-            length = key.stat().st_size if isinstance(key, Path) else len(key)
             key_bytes[link] = key_bytes.get(link, 0) + length
             noisy = self.store.noisy_column(spec.release_id, column.attribute)
             rows = self.store.rows(spec.release_id, column.attribute)
-            await asyncio.to_thread(decrypt_column, noisy, column, spec.sample, key, rows, places)
+            with step("decrypt", release_id=spec.release_id, attribute=column.attribute):
+                await asyncio.to_thread(decrypt_column, noisy, column, spec.sample, key, rows, places)
             granted.append(column)
         if not granted:
             raise denied or DeniedError("no curator gave a key", where=f"release {spec.release_id}")

@@ -10,11 +10,11 @@ counts. A certificate needs reports that are truth or a uniform value; other ora
 their local epsilon.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from math import inf, log, sqrt
+from math import exp, inf, log, nextafter, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,16 +117,34 @@ def central_guarantee(
     def certified(pairs: list[tuple[int, int]]) -> Decimal | None:
         if values is None or why:
             return None
-        return _worst([OrderCertificate(population=n, sample=s, cells=values, gamma=gamma) for n, s in pairs], delta)
+        worst = [OrderCertificate(population=n, sample=s, cells=values, gamma=gamma) for n, s in undominated(pairs)]
+        share = nextafter(float(delta), 0.0)
+        return Decimal(max((certificate.epsilon(share) for certificate in worst), default=0.0))
 
     return CentralGuarantee(
         local_epsilon=ln_above(gamma),
         pure_epsilon=pure,
         delta=delta,
         epsilon=certified(heard),
-        known_epsilon=certified(sorted({(s, s) for _, s in heard})),
+        known_epsilon=certified([(s, s) for _, s in heard]),
         why=why,
     )
+
+
+def undominated(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the strata (n, S) among which the worst is at every delta: none has both fewer reports and a larger S/n.
+
+    The bound of Theorem A is E (w (Z + e - 1) - (e - 1))_+ with w = S/n and Z the mean of S independent terms of one
+    law. It falls with S, by Jensen's inequality (the mean of S + 1 is the expectation of the mean of S of them), and
+    rises with w.
+    """
+    kept: list[tuple[int, int]] = []
+    largest = Fraction(0)
+    for n, s in sorted(pairs, key=lambda pair: (pair[1], pair[0])):
+        if Fraction(s, n) > largest:
+            kept.append((n, s))
+            largest = Fraction(s, n)
+    return kept
 
 
 def gaussian_standard_error(epsilon: Decimal, delta: Decimal) -> float:
@@ -143,11 +161,11 @@ def gaussian_standard_error(epsilon: Decimal, delta: Decimal) -> float:
     nats, share = float(parse_epsilon(epsilon)), float(parse_delta(delta))
 
     def excess(log_ratio: float) -> float:
-        found = Gaussian(ratio=float(np.exp(log_ratio))).delta(nats, 1)
+        found = Gaussian(ratio=exp(log_ratio)).delta(nats, 1)
         return log(found / share) if found > 0 else -inf
 
     guess = log(nats / sqrt(2 * log(1.25 / share)))
-    return sqrt(2) / float(np.exp(largest_allowed(_SMALLEST_LOG_RATIO, guess, 10.0, excess)))
+    return sqrt(2) / exp(largest_allowed(_SMALLEST_LOG_RATIO, guess, 10.0, excess))
 
 
 def compare_with_gaussian(
@@ -177,13 +195,3 @@ def _why_not(heard: Sequence[tuple[int, int]], values: int | None) -> str:
     if not 2 <= values <= MAX_CELLS or any(s > MAX_SAMPLE for _, s in heard):
         return f"the certificate is computed for 2 to {MAX_CELLS} values and to {MAX_SAMPLE} reports"
     return ""
-
-
-def _worst(certificates: Sequence[OrderCertificate], delta: Decimal) -> Decimal:
-    """Return the largest epsilon at delta; most strata need only show that they keep what another one needs."""
-    share = float(delta)
-    found = 0.0
-    for certificate in certificates:
-        if certificate.delta(found) > share:
-            found = max(found, certificate.epsilon(share))
-    return Decimal(found)

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,10 @@ _MIGRATIONS = (
         failure TEXT NOT NULL DEFAULT '', spec TEXT, granted TEXT NOT NULL DEFAULT '[]',
         seconds TEXT NOT NULL DEFAULT '{}', bytes TEXT NOT NULL DEFAULT '{}', created INTEGER NOT NULL);
     CREATE UNIQUE INDEX release_label ON release (label) WHERE label <> ''
+    """,
+    """
+    ALTER TABLE release ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
+    UPDATE release SET since = created
     """,
 )
 
@@ -33,6 +38,7 @@ class StoredRelease:
     seconds: dict[str, float]
     bytes: dict[str, int]
     created: int
+    since: int
 
 
 class ResearcherStore:
@@ -67,8 +73,9 @@ class ResearcherStore:
                 ).fetchone()
             if row is None:
                 db.execute(
-                    "INSERT INTO release (id, label, asked, request, state, created) VALUES (?, ?, ?, ?, ?, ?)",
-                    [request.release_id, label, asked, request.to_json(), ReleaseState.REQUESTED.value, now],
+                    "INSERT INTO release (id, label, asked, request, state, created, since)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    [request.release_id, label, asked, request.to_json(), ReleaseState.REQUESTED.value, now, now],
                 )
                 return self.release(request.release_id), False
         if row["asked"] != asked:
@@ -93,16 +100,34 @@ class ResearcherStore:
         rows = self.connection.execute("SELECT * FROM release ORDER BY created, id").fetchall()
         return tuple(_release_of(row) for row in rows)
 
+    def latest(self, over: int) -> tuple[StoredRelease, ...]:
+        """Return the releases that are not over and the last ones that are, `over` of them; oldest first."""
+        states = [s.value for s in ReleaseState if s.finished]
+        ended = f"state IN ({', '.join('?' * len(states))})"
+        rows = self.connection.execute(
+            f"SELECT * FROM release WHERE NOT {ended} OR id IN"  # noqa: S608
+            f" (SELECT id FROM release WHERE {ended} ORDER BY since DESC, id LIMIT ?) ORDER BY created, id",
+            [*states, *states, over],
+        ).fetchall()
+        return tuple(_release_of(row) for row in rows)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many releases are in each state."""
+        rows = self.connection.execute("SELECT state, COUNT(*) FROM release GROUP BY state").fetchall()
+        return {row[0]: row[1] for row in rows}
+
     def finish(self, release_id: str, state: ReleaseState, failure: str = "") -> None:
         """Record how a release ended."""
         self.connection.execute(
-            "UPDATE release SET state = ?, failure = ? WHERE id = ?", [state.value, failure, release_id]
+            "UPDATE release SET state = ?, failure = ?, since = ? WHERE id = ?",
+            [state.value, failure, int(time.time()), release_id],
         )
 
     def set_state(self, release_id: str, state: ReleaseState) -> None:
         """Record how far a release is."""
         self.connection.execute(
-            "UPDATE release SET state = ? WHERE id = ? AND state <> ?", [state.value, release_id, state.value]
+            "UPDATE release SET state = ?, since = ? WHERE id = ? AND state <> ?",
+            [state.value, int(time.time()), release_id, state.value],
         )
 
     def set_spec(self, release_id: str, spec: ReleaseSpec) -> None:
@@ -148,4 +173,5 @@ def _release_of(row: sqlite3.Row) -> StoredRelease:
         seconds=json.loads(row["seconds"]),
         bytes=json.loads(row["bytes"]),
         created=row["created"],
+        since=row["since"],
     )

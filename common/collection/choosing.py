@@ -135,8 +135,8 @@ def choose(
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: Wang, Blocki, Li, Jha 2017, Section 5 (krr below about 3 e^epsilon + 2 values, else OUE or OLH); subset
-    selection (Ye, Barg 2018) is at least as accurate as they are.
+    Source: Wang, Blocki, Li, Jha 2017 (krr below 3 e^epsilon + 2 values, else OUE or OLH, for a rare value); subset
+    selection (Ye, Barg 2018) is at least as accurate as all of them.
     """
     if not among or len(set(among)) != len(among):
         raise InvalidInputError("name at least one oracle, and each once", where="oracles")

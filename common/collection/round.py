@@ -25,6 +25,11 @@ MAX_COUNTS = 2**22
 MAX_POPULATION = 10**9
 """Most nodes of a stratum."""
 
+LEAST_RATE = Decimal("1e-18")
+"""Least probability of reporting."""
+
+_RATE_DIGITS = 60
+_SHOWN = 8
 _ID = re.compile(r"[0-9a-f]{32}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _COIN = 2**64
@@ -49,7 +54,7 @@ class Stratum:
     Args:
         name: as the study file has it, or EVERYONE.
         population: nodes in it; no more tokens than these are enrolled.
-        rate: probability with which each of its nodes reports, in (0, 1].
+        rate: probability with which each of its nodes reports, in [1e-18, 1], of at most 60 digits.
 
     Raises:
         InvalidInputError: a value out of range.
@@ -65,11 +70,15 @@ class Stratum:
             raise InvalidInputError(
                 f"a population of {self.population} is not between 1 and {MAX_POPULATION}", where=f"stratum {self.name}"
             )
-        if not (self.rate.is_finite() and 0 < self.rate <= 1) or self.coin == 0:
+        # Before any exact arithmetic, in which a number such as 1e-999999999 has a billion digits.
+        if (
+            not (self.rate.is_finite() and LEAST_RATE <= self.rate <= 1)
+            or len(self.rate.as_tuple().digits) > _RATE_DIGITS
+        ):
             raise InvalidInputError(
                 "the rate must be above 0 and at most 1",
                 where=f"stratum {self.name}",
-                remedy="It is the probability with which a node reports.",
+                remedy=f"It is the probability with which a node reports: {LEAST_RATE} to 1, of at most 60 digits.",
             )
 
     @property
@@ -138,12 +147,13 @@ class Round:
         return sum(stratum.population for stratum in self.strata)
 
     def stratum(self, name: str) -> Stratum:
-        """Return a stratum by name."""
+        """Return a stratum by name; a refusal does not repeat the name, which may be a value in the wrong column."""
         for stratum in self.strata:
             if stratum.name == name:
                 return stratum
-        known = ", ".join(stratum.name for stratum in self.strata)
-        raise InvalidInputError(f"no stratum {name[:60]!r} in this round", remedy=f"Strata: {known}.")
+        known = ", ".join(stratum.name for stratum in self.strata[:_SHOWN])
+        more = ", ..." if len(self.strata) > _SHOWN else ""
+        raise InvalidInputError("no such stratum in this round", where="stratum", remedy=f"Strata: {known}{more}.")
 
     def to_json(self) -> str:
         """Return the one canonical text of a round, as a database holds it."""

@@ -24,11 +24,15 @@ from google.protobuf.message import DecodeError
 
 from common.errors import DeniedError, InvalidInputError, NotFoundError, NotReadyError, UnavailableError, VeiltabError
 from common.identity import Clock, Party, PartyCertificate, Role, party_of_certificate, utc_now
+from common.observe.request import begin_request
 from common.rpc.status import abort, incident
 from veiltab.v1 import access_pb2
 
 HEALTH = "grpc.health.v1.Health"
 """The one service that declares no roles and is open to every party of the study."""
+
+STATUS = "veiltab.v1.StatusService"
+"""The one service that is for the party alone whose server it is on: it asks itself, through its command line."""
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 if TYPE_CHECKING:
@@ -91,6 +95,7 @@ class Admission:
         calls_each: most calls of one party at a time, so that none can keep the others out.
         calls_nodes: the same for the nodes, who are many under one name.
         clock: source of the present.
+        own: whose server this is; it alone may ask for its status.
     """
 
     study: str
@@ -99,6 +104,7 @@ class Admission:
     calls_each: int = 64
     calls_nodes: int = 768
     clock: Clock = utc_now
+    own: Party | None = None
 
     def check_caller(self, certificate: PartyCertificate, method: str) -> None:
         """Raise DeniedError unless this certificate may call this RPC now."""
@@ -109,7 +115,8 @@ class Admission:
             raise DeniedError("the caller's certificate is of another study")
         if party.role not in roles:
             raise DeniedError(f"a {party.role.value} may not call this RPC")
-        if party not in self.peers:
+        admitted = {self.own} if method.startswith(f"/{STATUS}/") else self.peers
+        if party not in admitted:
             raise DeniedError("the caller is not among the parties that may call here")
         try:
             certificate.check_lifetime(self.clock())
@@ -170,6 +177,7 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
     @asynccontextmanager
     async def _admitted(self, method: str, context: Context) -> AsyncIterator[None]:
         """Refuse the call, or let it run and translate what it raises."""
+        begin_request()
         party: Party | None = None
         try:
             certificate = certificate_of(context)
@@ -187,7 +195,7 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
         except Exception as error:  # noqa: BLE001 - whatever it is, its text must not reach the caller
             told, logged = incident(error)
             # No traceback: it would show values.
-            _log.error("%s: %s", method, logged)
+            _log.error("%s: %s", method, logged, extra={"rpc": method, "reason": told.reason})
             await abort(context, told)
 
     @staticmethod
@@ -195,7 +203,13 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
         """Log a refusal and end the call with it."""
         # What is not there yet is asked for again and again in the course of a release.
         level = logging.INFO if isinstance(error, NotReadyError | NotFoundError) else logging.WARNING
-        _log.log(level, "%s refused to %s: %s: %s", method, party.uri if party else "?", error.reason, error.problem)
+        who = party.uri if party else "?"
+        _log.log(
+            level,
+            "%s refused to %s: %s: %s",
+            *(method, who, error.reason, error.problem),
+            extra={"rpc": method, "reason": error.reason},
+        )
         await abort(context, error)
 
     @contextmanager

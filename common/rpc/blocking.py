@@ -32,8 +32,12 @@ class BlockingChannel:
             raise
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end and return what it returns."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        """Run a coroutine to its end and return what it returns; who interrupts the waiting ends the work too."""
+        running = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return running.result()
+        finally:
+            running.cancel()
 
     def close(self) -> None:
         """Close the channel and end the loop."""

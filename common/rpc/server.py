@@ -135,6 +135,7 @@ def build_server(  # noqa: PLR0913 - what a server is made of
         calls_each=limits.calls_each,
         calls_nodes=limits.calls_nodes,
         clock=clock,
+        own=identity.party,
     )
     server = grpc.aio.server(
         interceptors=[Gatekeeper(admission)], options=limits.options(), maximum_concurrent_rpcs=limits.calls

@@ -8,6 +8,7 @@ from common.collection.tokens import TOKEN_BYTES
 from common.errors import InvalidInputError
 from veiltab.v1 import collection_pb2
 
+_LONGEST_NUMBER = 100
 _STATES = {state: getattr(collection_pb2, f"ROUND_STATE_{state.name}") for state in RoundState}
 
 
@@ -61,9 +62,12 @@ def round_from_proto(message: collection_pb2.Round) -> Round:
 
 def _decimal(text: str, where: str) -> Decimal:
     try:
-        return Decimal(text[:100])
+        number = Decimal(text) if text.isascii() and len(text) <= _LONGEST_NUMBER else None
     except InvalidOperation:
-        raise InvalidInputError("this is no decimal number", where=where) from None
+        number = None
+    if number is None:
+        raise InvalidInputError(f"this is no decimal number of at most {_LONGEST_NUMBER} characters", where=where)
+    return number
 
 
 def _whole(text: str) -> int:

@@ -126,7 +126,9 @@ def bias_of(estimator: Estimator, design: RoundDesign) -> str:
             f" {float(design.mean_rate):.6g}, for every node."
         )
     if estimator is Estimator.HAJEK:
-        return "hajek is a ratio of two estimates, so it is slightly biased: far less than its standard error."
+        return (
+            "hajek is a ratio of two estimates: its bias is small beside its standard error, unless reports are few."
+        )
     return ""
 
 

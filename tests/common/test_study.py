@@ -231,3 +231,157 @@ def test_a_study_is_loaded_from_its_file(tmp_path: Path) -> None:
     for absent in (tmp_path, tmp_path / "none.toml"):
         with pytest.raises(InvalidInputError, match="cannot be read"):
             load_study(absent)
+
+
+NODES = """
+[study]
+id = "poll"
+title = "A poll"
+[server]
+name = "cloud"
+endpoint = "cloud.example.org:7400"
+[[researcher]]
+name = "rosa"
+endpoint = "localhost:7410"
+[nodes]
+name = "fleet"
+budget_epsilon = 4.5
+strata = ["north", "south"]
+[[question]]
+name = "value"
+integers = [-1, 3]
+[[question]]
+name = "pet"
+categories = ["cat", "dog"]
+recode = { tom = "cat" }
+missing = "dog"
+[[question]]
+name = "height"
+bins = [0, 1.5, 3]
+missing = "none"
+"""
+
+
+def test_a_study_of_nodes_needs_no_curators() -> None:
+    read = study(NODES)
+    assert read.nodes is not None
+    assert (read.nodes.name, read.nodes.budget_epsilon, read.nodes.strata) == (
+        "fleet",
+        Decimal("4.5"),
+        ("north", "south"),
+    )
+    assert not read.curators
+    assert not read.attributes
+    assert read.budget_epsilon == 0
+    assert [question.name for question in read.questions] == ["value", "pet", "height"]
+
+
+def test_questions_are_coded_as_attributes_are() -> None:
+    read = study(NODES)
+    value, pet, height = (read.question(name) for name in ("value", "pet", "height"))
+    assert value.attribute.categories == ("-1", "0", "1", "2", "3")
+    assert [value.coding.code(raw) for raw in ("-1", " 3 ", "4", "1.0", "")] == [0, 4, UNKNOWN, UNKNOWN, DROP]
+    assert [pet.coding.code(raw) for raw in ("tom", "dog", "NA", "bird")] == [0, 1, 1, UNKNOWN]
+    assert height.attribute.categories == ("[0, 1.5)", "[1.5, 3]", "none")
+    assert [height.coding.code(raw) for raw in ("1.7", "?", "9")] == [1, 2, UNKNOWN]
+    with pytest.raises(InvalidInputError, match=r"no question 'age'. Questions: value, pet, height\."):
+        read.question("age")
+
+
+def test_curators_and_nodes_may_share_a_study() -> None:
+    nodes = NODES[NODES.index("[nodes]") :]
+    read = study(TEXT + nodes)
+    assert ([c.name for c in read.curators], [q.name for q in read.questions]) == (
+        ["alice", "bob"],
+        ["value", "pet", "height"],
+    )
+    start, end = TEXT.index('[[curator]]\nname = "bob"'), TEXT.index("[[researcher]]")
+    with pytest.raises(InvalidInputError, match="fewer than two curators"):
+        study((TEXT[:start] + TEXT[end:]).replace('"bob"', '"alice"') + nodes)
+
+
+def test_strata_may_be_left_out() -> None:
+    read = study(NODES.replace('strata = ["north", "south"]\n', ""))
+    assert read.nodes is not None
+    assert read.nodes.strata == ()
+    assert study(TEXT).nodes is None
+    assert study(TEXT).questions == ()
+
+
+def test_integers_span_as_many_categories_as_there_may_be() -> None:
+    widest = study(NODES.replace("[-1, 3]", "[1, 65536]")).question("value").attribute
+    assert (widest.size, widest.categories[0], widest.categories[-1]) == (65_536, "1", "65536")
+    kept = study(NODES.replace("[-1, 3]", '[1, 2]\nmissing = "unknown"')).question("value").attribute
+    assert kept.categories == ("1", "2", "unknown")
+    attribute = study(TEXT.replace("bins = [0, 17.5, 65]", "integers = [18, 20]")).attributes[0].attribute
+    assert attribute.categories == ("18", "19", "20")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('name = "fleet"', "", r"s.toml \[nodes\]: name is not there"),
+        ('name = "fleet"', 'name = "Fleet"', r"\[nodes\]: name = 'Fleet' is not a name"),
+        ('name = "fleet"', 'name = "rosa"', "named 'rosa' twice"),
+        ('name = "fleet"', 'name = "cloud"', "named 'cloud' twice"),
+        ('name = "fleet"', 'name = "fleet"\nendpoint = "localhost:1"', "unknown key 'endpoint'"),
+        ("budget_epsilon = 4.5", "", "budget_epsilon is not there"),
+        ("budget_epsilon = 4.5", "budget_epsilon = 0", "above 0 and at most 1000"),
+        ("budget_epsilon = 4.5", "budget_epsilon = -1", "above 0 and at most 1000"),
+        ("budget_epsilon = 4.5", "budget_epsilon = 1000.1", "above 0 and at most 1000"),
+        ("budget_epsilon = 4.5", "budget_epsilon = nan", "not a finite number"),
+        ("budget_epsilon = 4.5", 'budget_epsilon = "4"', "another kind"),
+        ("budget_epsilon = 4.5", "budget = 4.5", "budget_epsilon is not there"),
+        ('["north", "south"]', '["north", "north"]', "strata names 'north' twice"),
+        ('["north", "south"]', '["North"]', r"\[nodes\]: stratum = 'North' is not a name"),
+        ('["north", "south"]', '[""]', "is not a name"),
+        ('["north", "south"]', "[1]", "another kind"),
+        ('["north", "south"]', '"north"', "another kind"),
+        ('["north", "south"]', str([f"s{n}" for n in range(1001)]).replace("'", '"'), "more than 1000 strata"),
+        ("[nodes]", "[[nodes]]", "another kind"),
+        ("[nodes]", "[node]", "fewer than two curators"),
+        ('name = "pet"', 'name = "value"', "questions are named 'value' twice"),
+        ('name = "pet"', 'name = "Pet"', r"\[\[question\]\] Pet: name = 'Pet' is not an attribute name"),
+        ('name = "pet"', 'name = "../pet"', "not an attribute name"),
+        ('name = "pet"', "", r"\[\[question\]\] number 2: name is not there"),
+        ('name = "pet"', 'name = "pet"\nowner = "alice"', r"\[\[question\]\] pet: unknown key 'owner'"),
+        ('["cat", "dog"]', '["cat"]', "at least two categories|not a category"),
+        ('["cat", "dog"]', '["cat", "cat"]', "'cat' is listed twice"),
+        ('tom = "cat"', 'tom = "bird"', "recode sends 'tom' to 'bird'"),
+        ('missing = "dog"', 'missing = "bird"', "not a category"),
+        ("[-1, 3]", "[]", r"\[\[question\]\] value: integers is not \[first, last\]"),
+        ("[-1, 3]", "[1]", r"integers is not \[first, last\]"),
+        ("[-1, 3]", "[1, 2, 3]", r"integers is not \[first, last\]"),
+        ("[-1, 3]", "[3, 1]", r"integers is not \[first, last\]"),
+        ("[-1, 3]", "[1, 1]", r"integers is not \[first, last\]"),
+        ("[-1, 3]", "[1, 2.5]", r"integers is not \[first, last\]"),
+        ("[-1, 3]", "[1, inf]", "not a finite number"),
+        ("[-1, 3]", '["1", "3"]', "another kind"),
+        ("[-1, 3]", "3", "another kind"),
+        ("[-1, 3]", "[1, 65537]", "spans more than 65536 categories"),
+        ("[-1, 3]", "[1, 1e30]", "spans more than 65536 categories"),
+        ("[-1, 3]", "[1, 1e31]", "ordinary size"),
+        ("[-1, 3]", "[1, 3]\nbins = [1, 2, 3, 4]", "integers stands beside bins or categories"),
+        ("[-1, 3]", '[1, 3]\ncategories = ["1", "2", "3"]', "integers stands beside bins or categories"),
+        ("[-1, 3]", '[1, 3]\nmissing = "3"', "'3' is listed twice"),
+        ("integers = [-1, 3]", "integer = [-1, 3]", "categories is not there"),
+    ],
+)
+def test_a_corrupted_study_of_nodes_is_refused_with_its_place(old: str, new: str, problem: str) -> None:
+    assert old in NODES
+    with pytest.raises(InvalidInputError, match=problem) as caught:
+        study(NODES.replace(old, new, 1))
+    assert str(caught.value).startswith("s.toml")
+    assert caught.value.remedy
+
+
+def test_nodes_and_questions_go_together() -> None:
+    for text in (NODES[: NODES.index("[[question]]")], "question = []\n" + NODES[: NODES.index("[[question]]")]):
+        with pytest.raises(InvalidInputError, match="go together"):
+            study(text)
+    with pytest.raises(InvalidInputError, match="go together"):
+        study(TEXT + NODES[NODES.index("[[question]]") :])
+    with pytest.raises(InvalidInputError, match="no researcher"):
+        study("researcher = []\n" + NODES.replace('[[researcher]]\nname = "rosa"\nendpoint = "localhost:7410"\n', ""))
+    with pytest.raises(InvalidInputError, match="who is no curator"):
+        study(NODES + '[[attribute]]\nname = "age"\nowner = "alice"\ncategories = ["a", "b"]\n')

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.domain import Symbols, symbol_dtype
-from common.errors import InvalidInputError
+from common.errors import IntegrityError, InvalidInputError
 from common.randomness import ByteSource
 from common.symbols import CHUNK, fill_uniform
 
@@ -40,46 +40,62 @@ def draw_symbol(size: int, source: ByteSource, *, label: int, chunk: int) -> int
     return int(symbol[0])
 
 
-def draw_distinct(size: int, count: int, source: ByteSource, *, label: int, chunk: int) -> NDArray[np.int64]:
-    """Draw `count` distinct values of 0..size-1, exactly uniform among all sequences of distinct values.
+def draw_distinct(  # noqa: PLR0913  # what is drawn, and from where
+    size: int, count: int, rows: int, source: ByteSource, *, label: int, chunk: int
+) -> NDArray[np.int64]:
+    """Draw rows of distinct values of 0..size-1, each exactly uniform among all sequences of that many distinct ones.
 
-    Uniform values are drawn and repeats passed over. How many repeats there are does not depend on which values come,
-    so the time tells nothing of them.
+    Uniform values are drawn in batches and repeats passed over; a row whose batch holds too few is drawn anew. How many
+    repeats there are does not depend on which values come: the rows stay uniform, and the time tells nothing of them.
 
     Args:
         size: values to draw from, 1..65536.
-        count: values to draw, 0..size.
+        count: values a row, at least 1 and at most half of them, rounded up.
+        rows: number of rows, at most distinct_rows(size, count).
         source: where randomness comes from.
-        label: purpose; the t-th batch takes label + t.
-        chunk: which report; (label.., chunk) of a cipher stream serves one call, ever.
+        label: purpose; drawing anew for the t-th time takes label + t.
+        chunk: which report or block of reports; (label.., chunk) of a cipher stream serves one call, ever.
 
     Returns:
-        (count,) values in the order in which they came.
+        (rows, count) values in the order in which they came.
 
     Raises:
         InvalidInputError: there are not that many values.
+        IntegrityError: the source is stuck on repeats.
     """
-    if not 0 <= count <= size:
+    if not 1 <= count <= (size + 1) // 2:
         raise InvalidInputError(f"cannot draw {count} distinct values of {size}")
-    batch: Symbols = np.empty(min(CHUNK, _likely_enough(size, count)), symbol_dtype(size))
-    drawn = np.empty(0, np.int64)
-    for turn in range(2**16):
-        fill_uniform(batch, size, source, label=label + turn, chunk=chunk)
-        drawn = _first_comes(np.append(drawn, batch), size)
-        if drawn.size >= count:
-            break
-    return drawn[:count]
+    rest, distinct = np.arange(rows), np.empty((rows, count), np.int64)
+    for turn in range(256):
+        drawn: Symbols = np.empty(rest.size * _likely_enough(size, count), symbol_dtype(size))
+        fill_uniform(drawn, size, source, label=label + turn, chunk=chunk)
+        batches = drawn.reshape(rest.size, -1)
+        ranks = _ranks(batches, size)
+        enough = ranks.max(axis=1) >= count
+        distinct[rest[enough]] = batches[(ranks > 0) & (ranks <= count) & enough[:, None]].reshape(-1, count)
+        rest = rest[~enough]
+        if not rest.size:
+            return distinct
+    raise IntegrityError("the source of randomness gave repeats only", remedy="Do not use this machine's output")
 
 
-def _first_comes(drawn: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Keep the first of each value, in order."""
-    places = np.arange(drawn.size)
-    first = np.full(size, drawn.size)
-    np.minimum.at(first, drawn, places)
-    kept: NDArray[np.int64] = drawn[first[drawn] == places]
-    return kept
+def distinct_rows(size: int, count: int) -> int:
+    """Return how many rows draw_distinct takes at once: as many as keep its tables within a chunk, at least 1."""
+    return max(1, CHUNK // max(size, _likely_enough(size, count)))
+
+
+def _ranks(batches: Symbols, size: int) -> NDArray[np.int64]:
+    """Number the values of each row as they first come, from 1 on; a repeat has 0."""
+    rows, length = batches.shape
+    keys = (batches + size * np.arange(rows)[:, None]).ravel()
+    places = np.arange(keys.size)
+    first = np.full(rows * size, keys.size)
+    np.minimum.at(first, keys, places)
+    comes = (first[keys] == places).reshape(rows, length)
+    ranks: NDArray[np.int64] = np.cumsum(comes, axis=1) * comes
+    return ranks
 
 
 def _likely_enough(size: int, count: int) -> int:
     """Return how many draws mostly hold `count` distinct values: their mean and some standard deviations."""
-    return int(size * log(size / (size - count + 0.5)) + 4 * sqrt(count)) + 8 if count else 0
+    return int(size * log(size / (size - count + 0.5)) + 4 * sqrt(count)) + 4

@@ -25,7 +25,7 @@ from common.collection.oracles.oracle import (
 from common.collection.oracles.reports import Hashed, Report
 from common.domain import MAX_CATEGORIES, Symbols, symbol_dtype
 from common.errors import InvalidInputError
-from common.mechanism import GammaDiagonal
+from common.mechanism import GammaDiagonal, perturb_chunk
 from common.privacy.rounding import ln_above
 from common.randomness import ByteSource, CipherStream
 from common.symbols import fill_uniform
@@ -33,8 +33,11 @@ from common.symbols import fill_uniform
 SEED_BYTES = 16
 """Length of the seed of a hash function, in bytes: no two nodes ever draw the same one."""
 
-# Labels of the source; the noise of the response has the label after it.
-_SEED, _RESPONSE = 0, 1
+# Labels of the source; the response to many symbols at once takes labels 0 to 2.
+_RESPONSE, _SEED = 0, 3
+
+# Reports made at once.
+_BLOCK = 2**16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,7 @@ class OptimisedLocalHashing:
     Raises:
         InvalidInputError: a value out of range.
 
-    Source: Wang, Blocki, Li, Jha 2017, Section 4.4 (OLH). The epsilon is tight.
+    Source: Wang, Blocki, Li, Jha 2017 (OLH). The epsilon is tight.
     """
 
     name: ClassVar[str] = "olh"
@@ -114,20 +117,30 @@ class OptimisedLocalHashing:
     def randomise(self, value: int, source: ByteSource) -> Hashed:
         """Return the report of a node; see Oracle."""
         check_value(value, self.size)
-        return self._report(value, source, chunk=0)
+        seed = self._seeds(1, source, chunk=0)[0]
+        # All values are hashed, so that the time does not tell which one was looked up.
+        hashed = int(hashes(seed, self.size, self.g)[value])
+        return Hashed(seed=seed, symbol=respond(hashed, self.mechanism, source, label=_RESPONSE, chunk=0))
 
     def randomise_many(self, values: Values, source: ByteSource) -> list[Hashed]:
         """Return the reports of many nodes; see Oracle."""
         check_values(values, self.size)
-        return [self._report(value, source, chunk=chunk) for chunk, value in enumerate(values.tolist())]
+        blocks = enumerate(values[start : start + _BLOCK] for start in range(0, len(values), _BLOCK))
+        return [report for chunk, block in blocks for report in self._reports(block, source, chunk=chunk)]
 
-    def _report(self, value: int, source: ByteSource, *, chunk: int) -> Hashed:
-        """Hash all values, so that the time does not tell which one was looked up."""
-        seed = np.empty(SEED_BYTES, np.uint8)
-        source.fill(seed, label=_SEED, chunk=chunk)
-        hashed = int(hashes(seed.tobytes(), self.size, self.g)[value])
-        symbol = respond(hashed, self.mechanism, source, label=_RESPONSE, chunk=chunk)
-        return Hashed(seed=seed.tobytes(), symbol=symbol)
+    def _reports(self, values: Values, source: ByteSource, *, chunk: int) -> list[Hashed]:
+        seeds = self._seeds(len(values), source, chunk=chunk)
+        symbols: Symbols = np.empty(len(values), symbol_dtype(self.g))
+        for place, (seed, value) in enumerate(zip(seeds, values.tolist(), strict=True)):
+            symbols[place] = hashes(seed, value + 1, self.g)[value]
+        perturb_chunk([symbols], [self.g], self.mechanism, source, [symbols], chunk=chunk)
+        return [Hashed(seed=seed, symbol=symbol) for seed, symbol in zip(seeds, symbols.tolist(), strict=True)]
+
+    def _seeds(self, count: int, source: ByteSource, *, chunk: int) -> list[bytes]:
+        """Draw fresh seeds, one a report."""
+        seeds = np.empty((count, SEED_BYTES), np.uint8)
+        source.fill(seeds.reshape(-1), label=_SEED, chunk=chunk)
+        return [seed.tobytes() for seed in seeds]
 
     def check(self, report: Report) -> Hashed:
         """Return the report if it is a seed and a symbol; see Oracle."""
@@ -160,7 +173,10 @@ class OptimisedLocalHashing:
 
 
 def hashes(seed: bytes, size: int, g: int) -> Symbols:
-    """Return the hash of every value: `size` uniform symbols 0..g-1 under the key SHA-256("veiltab olh" | seed)."""
+    """Return the hash of the values 0..size-1: uniform symbols 0..g-1 under the key SHA-256("veiltab olh" | seed).
+
+    That of the first values is a prefix of that of all, as are the words and rejections that it is made of.
+    """
     out: Symbols = np.empty(size, symbol_dtype(g))
     stream = CipherStream(hashlib.sha256(b"veiltab olh" + seed).digest())
     fill_uniform(out, g, stream, label=0, chunk=0)
@@ -173,7 +189,7 @@ def best_g(size: int, gamma: Fraction) -> int:
     With a = g - 1 the sum is a (gamma + d - 1) + gamma (1 + (d-1) gamma)/a plus a constant, whatever the distribution:
     convex, so the least is next to its real minimum. That tends to g = e^epsilon + 1 as d grows.
 
-    Source: Wang, Blocki, Li, Jha 2017, equation 9 and below (the limit); the rest derived from their equation 2.
+    Source: Wang, Blocki, Li, Jha 2017 (the limit); at finite d derived from the variance of their pure protocols.
     """
     rise, fall = gamma + size - 1, gamma * (1 + (size - 1) * gamma)
     near = isqrt(fall // rise)

@@ -48,7 +48,7 @@ class OptimisedUnaryEncoding:
     Raises:
         InvalidInputError: a value out of range.
 
-    Source: Wang, Blocki, Li, Jha 2017, Section 4.3 (OUE). The epsilon is tight.
+    Source: Wang, Blocki, Li, Jha 2017 (OUE). The epsilon is tight.
     """
 
     name: ClassVar[str] = "oue"

@@ -9,7 +9,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from common.collection.oracles.draws import draw_distinct, draw_events
+from common.collection.oracles.draws import distinct_rows, draw_distinct, draw_events
 from common.collection.oracles.oracle import (
     Counts,
     Values,
@@ -28,7 +28,7 @@ from common.privacy.rounding import ln_above
 from common.randomness import ByteSource
 from common.symbols import CHUNK
 
-# Labels of the source; batches of other values take labels from _OTHERS on.
+# Labels of the source; other values take labels from _OTHERS on.
 _OWN, _OTHERS = 0, 1
 
 
@@ -43,14 +43,15 @@ class SubsetSelection:
 
     Args:
         size: number of values d, 2 to 65536.
-        w: values in a subset, 1..d-1.
+        w: values in a subset, at least 1 and at most d/2: no larger one is ever best.
         p64: p in units of 2^-64, below 2^64 and above w/d.
 
     Raises:
         InvalidInputError: a value out of range.
 
-    Source: Ye, Barg 2018, Section III (and Wang et al. 2016, "Mutual information optimally local private discrete
-    distribution estimation"). The epsilon is tight.
+    Source: Ye, Barg 2018, "Optimal schemes for discrete distribution estimation under locally differential privacy"
+    (and Wang et al. 2016, "Mutual information optimally local private discrete distribution estimation"). The epsilon
+    is tight.
     """
 
     name: ClassVar[str] = "ss"
@@ -60,8 +61,8 @@ class SubsetSelection:
 
     def __post_init__(self) -> None:
         check_size(self.size)
-        if not 1 <= self.w < self.size:
-            raise InvalidInputError(f"a subset has 1 to {self.size - 1} values, not {self.w}", where="w")
+        if not 1 <= self.w <= self.size // 2:
+            raise InvalidInputError(f"a subset has 1 to {self.size // 2} values, not {self.w}", where="w")
         check_units(self.p64, what="p64")
         if self.p64 * self.size <= self.w * UNIT:
             raise InvalidInputError("the own value must be likelier than another", where="p64")
@@ -107,23 +108,27 @@ class SubsetSelection:
     def randomise(self, value: int, source: ByteSource) -> Subset:
         """Return the report of a node; see Oracle."""
         check_value(value, self.size)
-        return self._report(value, source, chunk=0)
+        return self._reports(np.array([value]), source, chunk=0)[0]
 
     def randomise_many(self, values: Values, source: ByteSource) -> list[Subset]:
         """Return the reports of many nodes; see Oracle."""
         check_values(values, self.size)
-        return [self._report(value, source, chunk=chunk) for chunk, value in enumerate(values.tolist())]
+        rows = distinct_rows(self.size, self.w)
+        blocks = enumerate(values[start : start + rows] for start in range(0, len(values), rows))
+        return [report for chunk, block in blocks for report in self._reports(block, source, chunk=chunk)]
 
-    def _report(self, value: int, source: ByteSource, *, chunk: int) -> Subset:
-        """Draw w others, and put the own value in the place of the last one if it belongs to the subset."""
-        chosen = draw_distinct(self.size - 1, self.w, source, label=_OTHERS, chunk=chunk)
-        chosen += chosen >= value
-        included = int(draw_events(1, self.p64, source, label=_OWN, chunk=chunk)[0])
-        chosen[-1] ^= (chosen[-1] ^ value) & -included
+    def _reports(self, values: Values, source: ByteSource, *, chunk: int) -> list[Subset]:
+        """Draw w others for each node, and put its own value in the place of the last if it belongs to the subset."""
+        rows = len(values)
+        chosen = draw_distinct(self.size - 1, self.w, rows, source, label=_OTHERS, chunk=chunk)
+        chosen += chosen >= values[:, None]
+        included = draw_events(rows, self.p64, source, label=_OWN, chunk=chunk).astype(np.int64)
+        chosen[:, -1] ^= (chosen[:, -1] ^ values) & -included
         # Marking the values sorts them in a time that depends on the subset alone, not on how it came about.
-        marked = np.zeros(self.size, np.bool_)
-        marked[chosen] = True
-        return Subset(values=np.flatnonzero(marked).astype(symbol_dtype(self.size)).tobytes())
+        marked = np.zeros((rows, self.size), np.bool_)
+        marked[np.arange(rows)[:, None], chosen] = True
+        subsets = np.nonzero(marked)[1].astype(symbol_dtype(self.size)).reshape(rows, self.w)
+        return [Subset(values=subset.tobytes()) for subset in subsets]
 
     def check(self, report: Report) -> Subset:
         """Return the report if it is a subset of w values in increasing order; see Oracle."""
@@ -160,10 +165,10 @@ class SubsetSelection:
 def best_w(size: int, gamma: Fraction) -> int:
     """Return the subset size with the least variance, summed over all values: next to d / (gamma + 1).
 
-    Source: Ye, Barg 2018, Theorem III.1 and the choice of k below it.
+    Source: Ye, Barg 2018, for the uniform distribution; the sum is the same for every other one.
     """
     near = int(size / (gamma + 1))
-    candidates = (min(max(w, 1), size - 1) for w in (near, near + 1))
+    candidates = (min(max(w, 1), size // 2) for w in (near, near + 1))
     return min(candidates, key=lambda w: _spread(size, w, _own(size, w, gamma)))
 
 

@@ -19,7 +19,8 @@ def on_dask(address: str, *, wait: float = WAIT) -> Perform:
     """Return what computes points on the workers of a Dask scheduler.
 
     Args:
-        address: HOST:PORT of the scheduler; every worker needs the same veiltab, numpy and scipy.
+        address: HOST:PORT of the scheduler. Every worker needs the same veiltab, numpy and scipy, and one thread of
+            linear algebra, which is what `dask worker` gives it by itself.
         wait: seconds to wait for the scheduler, and then for a first worker.
 
     Raises:

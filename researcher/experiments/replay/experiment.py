@@ -16,6 +16,9 @@ from common.errors import InvalidInputError
 Plain = Mapping[str, Any]
 """What JSON can hold: strings, whole numbers, floats, booleans, and lists and mappings of them."""
 
+Style = Literal["line", "points", "dashed", "dotted", "bars"]
+"""How a curve is drawn."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -77,7 +80,7 @@ class Curve:
     y: tuple[float, ...]
     low: tuple[float, ...] | None = None
     high: tuple[float, ...] | None = None
-    style: Literal["line", "points", "dashed", "dotted", "bars"] = "line"
+    style: Style = "line"
     group: str = ""
 
     def __post_init__(self) -> None:

@@ -44,8 +44,8 @@ def figure_1(runs: int) -> Figure:
             density_panel(of),
             _privatised("mean", float(of.values.mean()), [1 / (SIZE * epsilon) for epsilon in SHOWN], runs),
         ),
-        caption="The mean of 10,001 values needs little noise at any epsilon. Outlines are the exact Laplace densities, "
-        f"cut where {runs} runs are expected to end; the paper draws 1,000 runs.",
+        caption="The mean of 10,001 values needs little noise at any epsilon. Outlines are the exact Laplace "
+        f"densities, cut where {runs} runs are expected to end; the paper draws 1,000 runs.",
     )
 
 
@@ -56,6 +56,7 @@ def figure_2(runs: int) -> Figure:
         2 / epsilon * median_smooth_sensitivity(of.values, low=0, high=1, beta=smooth_decay(epsilon, DELTA))
         for epsilon in SHOWN
     ]
+    inside = 1 - (exp(-of.median / smooth[0]) + exp(-(1 - of.median) / smooth[0])) / 2
     return Figure(
         name="hu-figure-2",
         title=f"{PAPER}, Figure 2: privatised median, Beta(2, 10)",
@@ -63,8 +64,9 @@ def figure_2(runs: int) -> Figure:
             _privatised("median, global sensitivity", of.median, [1 / epsilon for epsilon in SHOWN], runs),
             _privatised("median, smooth sensitivity", of.median, smooth, runs),
         ),
-        caption="Noise for the global sensitivity drowns a median of values from 0 to 1; that for the smooth sensitivity "
-        f"does not (delta = {DELTA:.4e}; the paper's caption lacks the exponent's minus sign).",
+        caption="Noise for the global sensitivity drowns a median of values from 0 to 1; that for the smooth "
+        f"sensitivity does not: at epsilon = .1 {inside:.0%} of the releases lie within 0 and 1. (delta = {DELTA:.4e}; "
+        "the paper's caption lacks the exponent's minus sign.)",
     )
 
 
@@ -75,9 +77,10 @@ def _privatised(what: str, centre: float, scales: list[float], runs: int) -> Pan
     ]
     return Panel(
         title=f"Privatised {what}",
-        x_label="one outline an epsilon",
-        y_label="released value",
-        curves=(*violins, horizontal("true value", centre, 0.5, 3.5)),
+        x_label="released value",
+        y_label="one outline an epsilon (width: density)",
+        curves=tuple(violins),
+        marks=(Mark(x=centre, label="true value"),),
     )
 
 
@@ -125,14 +128,16 @@ def figure_4() -> Figure:
     ]
     return Figure(
         name="hu-figure-4",
-        title=f"{PAPER}, Figure 4: how much sampling variance a gain can bear",
+        title=f"{PAPER}, Figure 4: sampling variance that a gain can bear",
         panels=(
             Panel(
-                title="If the sensitivity does not depend on the sample's size",
+                title="Sensitivity that ignores the sample's size",
                 x_label="sampling rate n/N",
                 y_label="q, share of the population's noise variance",
                 curves=(*curves, horizontal("q = 0.6", 0.6, 0, 1)),
-                marks=tuple(Mark(x=rate, label=f"{rate:.4f}") for rate in (bound_rate(3.0, 0.6), bound_rate(0.1, 0.6))),
+                marks=tuple(
+                    Mark(x=rate, label=f"rate {rate:.4f}") for rate in (bound_rate(3.0, 0.6), bound_rate(0.1, 0.6))
+                ),
             ),
         ),
         caption="Below epsilon = .1 the curves meet 1 - (n/N)^2; a q of .6 needs a rate of at most 61.4% at "
@@ -153,34 +158,35 @@ def figure_5() -> Figure:
         name="hu-figure-5",
         title=f"{PAPER}, Figure 5: a curve that does not exist",
         panels=(
-            _rounded("log of epsilon", dots, limits),
-            _rounded("log of epsilon_n", _amplified(dots), _amplified(limits)),
+            _rounded("epsilon", dots, limits),
+            _rounded("epsilon_n", _amplified(dots), _amplified(limits)),
             _below_one(),
         ),
-        caption="The ratio r of noise variances is below 1 at every epsilon > 0 and n < N (Bernoulli's inequality; right), "
-        "so no epsilon gives r = 1 and the mean never gains. The paper's dots are where double precision rounds "
-        "exp(epsilon) - 1 up far enough to report r >= 1 (left and middle, with the rounding error's own line).",
+        caption="The ratio r of noise variances is below 1 at every epsilon > 0 and n < N (Bernoulli's inequality; "
+        "right), so no epsilon gives r = 1 and the mean never gains. Dots like the paper's are where double precision "
+        "rounds exp(epsilon) - 1 up far enough to report r >= 1 (left and middle, with the limit of rounding).",
     )
 
 
 def rounding_limit(rate: float) -> float:
-    """Return sqrt(2^-52 / (N/n - 1)): above it exp(epsilon) - 1 cannot round up far enough for r to seem 1.
+    """Return sqrt(2^-52 (1 + n/N) / (N/n - 1)): above it rounding cannot lift r to 1.
 
-    1 - sqrt(r) is (N/n - 1) epsilon/2 to first order; exp(epsilon), just above 1, is off by at most 2^-53, so
-    exp(epsilon) - 1 by a relative 2^-53/epsilon.
+    To first order sqrt(r) lies (N/n - 1) epsilon/2 below 1. Just above 1 doubles are 2^-52 apart, so exp(epsilon) - 1
+    is off by at most a relative 2^-53/epsilon, and the logarithm's argument less 1 by a further 2^-53 (n/N)/epsilon.
     """
-    return sqrt(2**-52 / (1 / rate - 1))
+    return sqrt(2**-52 * (1 + rate) / (1 / rate - 1))
 
 
 def largest_rounded_up(rate: float) -> float:
     """Return the largest epsilon at which equation 8, evaluated as it is written, reports r >= 1."""
     limit = rounding_limit(rate)
-    return next(epsilon for epsilon in np.geomspace(2 * limit, limit / 4, 20_000).tolist() if as_written(epsilon, rate))
+    tried = np.geomspace(1.5 * limit, limit / 4, 20_000)
+    return next(float(epsilon) for epsilon in tried if ratio_as_written(float(epsilon), rate) >= 1)
 
 
-def as_written(epsilon: float, rate: float) -> bool:
-    """Tell whether equation 8 in double precision, without expm1 and log1p, reports r >= 1."""
-    return (rate * log(1 + (exp(epsilon) - 1) / rate) / epsilon) ** 2 >= 1
+def ratio_as_written(epsilon: float, rate: float) -> float:
+    """Return equation 8 in double precision without expm1 and log1p: wrong for a small epsilon."""
+    return (rate * log(1 + (exp(epsilon) - 1) / rate) / epsilon) ** 2
 
 
 def _amplified(epsilons: list[float]) -> list[float]:
@@ -190,11 +196,11 @@ def _amplified(epsilons: list[float]) -> list[float]:
     ]
 
 
-def _rounded(y_label: str, dots: list[float], limits: list[float]) -> Panel:
+def _rounded(what: str, dots: list[float], limits: list[float]) -> Panel:
     return Panel(
-        title="Where rounding reports r = 1",
+        title=f"{what} where rounding reports r = 1",
         x_label="sampling rate n/N",
-        y_label=y_label,
+        y_label=f"log of {what}",
         curves=(
             Curve(label="as rounded", x=FIGURE_5_RATES, y=tuple(log(dot) for dot in dots), style="points"),
             Curve(label="limit of rounding", x=FIGURE_5_RATES, y=tuple(log(limit) for limit in limits), style="dashed"),
@@ -203,7 +209,7 @@ def _rounded(y_label: str, dots: list[float], limits: list[float]) -> Panel:
 
 
 def _below_one() -> Panel:
-    epsilons = np.geomspace(1e-9, 5, 80).tolist()
+    epsilons = np.geomspace(1e-6, 5, 80).tolist()
     curves = [
         Curve(
             label=f"n/N = {rate}",

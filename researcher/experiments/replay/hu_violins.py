@@ -1,9 +1,10 @@
-"""Violins: the outline of a distribution, upright at an abscissa, as wide as its density.
+"""Violins, lying: the outline of a distribution around a height, as wide as its density.
 
 Laplace noise and mixtures of it have their densities in closed form, so only a sample of something else is smoothed.
 """
 
 from math import log
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,25 +14,29 @@ from researcher.experiments.replay.experiment import Curve
 
 Floats = NDArray[np.float64]
 HALF_WIDTH = 0.4
+STYLES: tuple[Literal["line"], Literal["dashed"], Literal["dotted"]] = ("line", "dashed", "dotted")
 STEPS = np.linspace(-1, 1, 161)
 
 
-def violin(label: str, at: float, values: Floats, density: Floats) -> Curve:
-    """Return a closed outline around x = at.
+def violin(label: str, at: int, values: Floats, density: Floats) -> Curve:
+    """Return a closed, filled outline around the height `at`.
 
     Args:
         label: of the curve.
-        at: the middle.
-        values: ascending ordinates.
+        at: 1, 2 or 3; each is drawn in another style.
+        values: ascending abscissae.
         density: at each; any scale.
     """
     width = HALF_WIDTH * density / density.max()
-    x = np.concatenate([at - width, (at + width)[::-1], [at - width[0]]])
-    y = np.concatenate([values, values[::-1], values[:1]])
-    return Curve(label=label, x=tuple(x.tolist()), y=tuple(y.tolist()))
+    there_and_back = np.concatenate([values, values[::-1], values[:1]])
+    # The band is filled on the way there alone: on the way back it would be cut out again.
+    both = np.concatenate([width, np.zeros(len(width) + 1)])
+    edge = np.concatenate([width, -width[::-1], width[:1]])
+    x, y, low, high = (tuple(part.tolist()) for part in (there_and_back, at + edge, at - both, at + both))
+    return Curve(label=label, x=x, y=y, low=low, high=high, style=STYLES[at - 1])
 
 
-def laplace_violin(label: str, at: float, *, centre: float, scales: Floats, runs: int) -> Curve:
+def laplace_violin(label: str, at: int, *, centre: float, scales: Floats, runs: int) -> Curve:
     """Return the outline of centre + Laplace noise whose scale is each of `scales` equally often.
 
     Its ends are where `runs` values are expected to end: beyond each lies a probability of 1/(2 runs).
@@ -49,7 +54,7 @@ def _end(scales: Floats, runs: int) -> float:
     return float(brentq(lambda end: float(np.exp(-end / scales).mean()) - 1 / runs, 0, furthest * 1.01))
 
 
-def sample_violin(label: str, at: float, drawn: Floats) -> Curve:
+def sample_violin(label: str, at: int, drawn: Floats) -> Curve:
     """Return the outline of drawn values, smoothed by a Gaussian kernel (Silverman's width), cut at the extremes."""
     values, density = smoothed(drawn)
     return violin(label, at, values, density)

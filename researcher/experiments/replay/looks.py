@@ -25,6 +25,9 @@ STYLE: Any = {
 }
 """Text stays text in an SVG, and names may hold any character: no mathematical markup."""
 
+MARK: Any = {"color": "#444c55", "linewidth": 1.0, "linestyle": (0, (7, 2, 1.5, 2)), "zorder": 1}
+"""A vertical line."""
+
 DASHES: Any = {"line": "-", "dashed": (0, (5, 2)), "dotted": (0, (1.3, 1.5))}
 
 _COLOURS = ("#16324f", "#c2571a", "#1c7c64", "#8a3fa0", "#a07d00", "#a3223b", "#3d86bd", "#5d6873")

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from researcher.experiments.replay.experiment import Comparison, Figure, Findings
-from researcher.experiments.replay.house import element, number
+from researcher.experiments.replay.house import element
+from researcher.experiments.replay.panels import number
 
 _CSS = """
 :root { color-scheme: light; }
@@ -21,6 +22,7 @@ table { border-collapse: collapse; width: 100%; font-size: .88rem; font-variant-
 th, td { padding: .34rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid #d9dfe5; }
 thead th { border-bottom: 2px solid #8a949e; font-size: .82rem; vertical-align: bottom; }
 .n { text-align: right; white-space: nowrap; } .no td:first-child { border-left: 4px solid #c2571a; }
+.no td:nth-child(6) { font-weight: 700; }
 @page { margin: 14mm; }
 @media print { body { max-width: none; padding: 0; font-size: 10pt; } table { font-size: 8pt; }
   h2, h3 { break-after: avoid; } tr, figure { break-inside: avoid; } thead { display: table-header-group; }
@@ -90,7 +92,7 @@ def _row(one: Comparison, right: set[int]) -> str:
     verdict = "yes" if one.agrees else "no"
     texts = (one.what, one.source, number(one.printed), ours, number(one.tolerance), verdict, one.note)
     cells = "".join(f"<td{_side(column in right)}>{escape(text)}</td>" for column, text in enumerate(texts))
-    return f"<tr{'' if one.agrees else ' class="no"'}>{cells}</tr>"
+    return f"<tr>{cells}</tr>" if one.agrees else f'<tr class="no">{cells}</tr>'
 
 
 def _side(right: bool) -> str:  # noqa: FBT001 - a word of a table's markup

@@ -71,7 +71,12 @@ class Point:
                 remedy="Install the same version of veiltab, numpy and scipy on every worker.",
             )
         # The arguments pass through text here too: every process gets lists where one wrote tuples.
-        return canonical(function(json.loads(canonical(self.task.arguments)), self.generator()))
+        arguments = json.loads(canonical(self.task.arguments))
+        try:
+            return canonical(function(arguments, self.generator()))
+        except Exception as error:
+            error.add_note(f"while computing {self}")
+            raise
 
 
 def canonical(data: object) -> str:

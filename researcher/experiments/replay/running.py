@@ -26,9 +26,9 @@ Perform = Callable[[Sequence[Point]], Results]
 
 TAKE_UP = "Run the same command again: computed points are kept."
 
-_ONE_THREAD = {
-    name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-}
+_ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
 
 
 def compute(points: Sequence[Point], store: Store, perform: Perform) -> dict[str, Plain]:
@@ -115,9 +115,6 @@ def _result(done: "Future[str]", point: Point) -> str:
             where=str(point),
             remedy=f"{TAKE_UP} With fewer --jobs less memory is needed.",
         ) from None
-    except Exception as error:
-        error.add_note(f"while computing {point}")
-        raise
 
 
 @contextmanager

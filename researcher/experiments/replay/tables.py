@@ -25,12 +25,14 @@ def as_csv(figure: Figure) -> str:
     writer.writerow(COLUMNS)
     for panel in figure.panels:
         for curve in panel.curves:
-            empty = ("",) * len(curve.x)
-            low, high = curve.low or empty, curve.high or empty
-            for row in zip(curve.x, curve.y, low, high, strict=True):
-                writer.writerow([panel.title, curve.label, *(v if isinstance(v, str) else repr(float(v)) for v in row)])
+            columns = [_texts(values, len(curve.x)) for values in (curve.x, curve.y, curve.low, curve.high)]
+            writer.writerows([panel.title, curve.label, *row] for row in zip(*columns, strict=True))
         writer.writerows([panel.title, mark.label, repr(float(mark.x)), "", "", ""] for mark in panel.marks)
     return text.getvalue()
+
+
+def _texts(values: Sequence[float] | None, count: int) -> list[str]:
+    return [""] * count if values is None else [repr(float(value)) for value in values]
 
 
 def series_of(figures: Sequence[Figure]) -> dict[str, dict[str, list[float | None]]]:

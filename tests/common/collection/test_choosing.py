@@ -24,7 +24,7 @@ def variance(name: str, size: int, epsilon: str, frequency: float = 0, rate: flo
 
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "4"])
 def test_published_variances_of_a_rare_value(epsilon: str) -> None:
-    # Wang, Blocki, Li, Jha 2017, Table 1.
+    # Wang, Blocki, Li, Jha 2017.
     e = exp(float(epsilon))
     assert variance("oue", 500, epsilon) == pytest.approx(4 * e / (e - 1) ** 2, rel=1e-12)
     for size in (2, 10, 1000):
@@ -93,7 +93,7 @@ def test_the_mean_over_the_values_does_not_depend_on_their_distribution(
 
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "3", "4"])
 def test_krr_beats_encodings_below_three_e_to_the_epsilon_and_two_values(epsilon: str) -> None:
-    # Wang, Blocki, Li, Jha 2017, Section 5, for a rare value; for one of frequency 1/d the edge lies a fifth lower.
+    # Wang, Blocki, Li, Jha 2017, for a rare value; for one of frequency 1/d the edge lies a fifth lower.
     edge = 3 * exp(float(epsilon)) + 2
     for size in range(2, int(1.5 * edge)):
         assert (variance("krr", size, epsilon) < variance("oue", size, epsilon)) == (size < edge)

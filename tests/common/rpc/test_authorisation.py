@@ -32,13 +32,16 @@ BOB = Party(study="survey", role=Role.CURATOR, name="bob")
 RITA = Party(study="survey", role=Role.RESEARCHER, name="rita")
 PEERS = [Party(study="survey", role=role, name="known") for role in Role]
 CALLERS = {
-    "CuratorService": Role.RESEARCHER,
-    "CuratorPeerService": Role.CURATOR,
-    "IngestService": Role.CURATOR,
-    "ReleaseService": Role.RESEARCHER,
-    "ResearcherService": Role.RESEARCHER,
+    "CuratorService": {Role.RESEARCHER},
+    "CuratorPeerService": {Role.CURATOR},
+    "IngestService": {Role.CURATOR},
+    "ReleaseService": {Role.RESEARCHER},
+    "ResearcherService": {Role.RESEARCHER},
+    "CollectionService": {Role.RESEARCHER},
+    "CollectionService.Report": {Role.NODE},
+    "CollectionService.GetRound": {Role.NODE, Role.RESEARCHER},
 }
-"""Who may call each service, from the design and not from the descriptors."""
+"""Who may call each service, or one RPC of it, from the design and not from the descriptors."""
 
 
 def all_methods() -> list[MethodDescriptor]:
@@ -48,6 +51,11 @@ def all_methods() -> list[MethodDescriptor]:
 
 
 METHODS = all_methods()
+
+
+def callers_of(method: MethodDescriptor) -> set[Role]:
+    service = method.containing_service.name
+    return CALLERS.get(f"{service}.{method.name}", CALLERS[service])
 
 
 def path_of(method: MethodDescriptor) -> str:
@@ -134,9 +142,11 @@ async def _quiet(call: AsyncIterator[object]) -> AsyncIterator[object]:
 
 
 def test_declared_roles_are_those_of_the_design() -> None:
-    assert {method.containing_service.name for method in METHODS} == set(CALLERS)
+    services = {method.containing_service.name for method in METHODS}
+    methods = {f"{method.containing_service.name}.{method.name}" for method in METHODS}
+    assert services <= set(CALLERS) <= services | methods
     for method in METHODS:
-        assert declared_roles(path_of(method)) == {CALLERS[method.containing_service.name]}
+        assert declared_roles(path_of(method)) == callers_of(method), path_of(method)
 
 
 def test_every_role_on_every_rpc(identity_of: Identities) -> None:
@@ -146,9 +156,10 @@ def test_every_role_on_every_rpc(identity_of: Identities) -> None:
             for peer in PEERS:
                 async with connect(identity_of(peer), BOB, f"localhost:{server.port}") as channel:
                     for method in METHODS:
-                        allowed = peer.role is CALLERS[method.containing_service.name]
                         code = await outcome(method, channel)
-                        expected = grpc.StatusCode.OK if allowed else grpc.StatusCode.PERMISSION_DENIED
+                        expected = (
+                            grpc.StatusCode.OK if peer.role in callers_of(method) else grpc.StatusCode.PERMISSION_DENIED
+                        )
                         assert code is expected, (peer.uri, path_of(method))
 
     asyncio.run(scenario())
@@ -414,6 +425,43 @@ def test_one_party_cannot_take_all_calls(identity_of: Identities) -> None:
             assert await ask(greedy, "/veiltab.v1.ReleaseService/GetRelease") == RITA.uri
 
     asyncio.run(scenario())
+
+
+REPORT, ROUND = "/veiltab.v1.CollectionService/Report", "/veiltab.v1.CollectionService/GetRound"
+FLEET = Party(study="survey", role=Role.NODE, name="fleet")
+
+
+def test_the_nodes_have_a_limit_of_their_own(identity_of: Identities) -> None:
+    async def scenario() -> None:
+        services = [*answering(never, REPORT), *answering(never), *answering(who, ROUND)]
+        limits = Limits(calls_each=1, calls_nodes=3)
+        async with (
+            build_server(identity_of(BOB), [RITA, FLEET], services, "localhost:0", limits=limits) as server,
+            connect(identity_of(FLEET), BOB, f"localhost:{server.port}") as nodes,
+            connect(identity_of(RITA), BOB, f"localhost:{server.port}") as researcher,
+        ):
+            waiting = [asyncio.ensure_future(ask(nodes, REPORT)) for _ in range(3)]
+            await asyncio.sleep(0.3)
+            with pytest.raises(UnavailableError, match="3 calls under way here already"):
+                await ask(nodes, ROUND)
+            # However many nodes report, others are served; and these have the limit of one party.
+            assert await ask(researcher, ROUND) == RITA.uri
+            waiting.append(asyncio.ensure_future(ask(researcher)))
+            await asyncio.sleep(0.3)
+            with pytest.raises(UnavailableError, match="1 calls under way here already"):
+                await ask(researcher, ROUND)
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+            await asyncio.sleep(0.3)
+            assert await ask(nodes, ROUND) == FLEET.uri
+
+    asyncio.run(scenario())
+
+
+def test_all_nodes_together_leave_room_for_the_others() -> None:
+    limits = Limits()
+    assert limits.calls_nodes + 4 * limits.calls_each <= limits.calls
 
 
 def test_a_caller_is_refused_before_its_request_is_read(identity_of: Identities) -> None:

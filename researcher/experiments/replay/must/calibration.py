@@ -57,9 +57,7 @@ def corrected_ratio(scheme: Scheme, epsilon: float) -> float:
     Source: MUST, Theorem 5; Balle, Wang 2018, Theorem 8.
     """
     base = base_epsilon(scheme, epsilon)
-    return _largest_ratio(
-        lambda ratio: amplify(scheme, Gaussian(ratio=ratio), base).delta, target_delta(scheme), base
-    )
+    return _largest_ratio(lambda ratio: amplify(scheme, Gaussian(ratio=ratio), base).delta, target_delta(scheme), base)
 
 
 def target_delta(scheme: Scheme) -> float:

@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from common.errors import InvalidInputError
-from common.privacy.schemes import SCHEMES, Scheme, scheme_of
+from common.privacy.schemes import SCHEMES, Relation, Scheme, scheme_of
 
 LABELS: Mapping[str, str] = {
     "poisson": "Poisson",
@@ -16,11 +20,49 @@ LABELS: Mapping[str, str] = {
 }
 """Scheme -> its name in the paper."""
 
+NUMBERED = ", ".join(f"{place} {label.removeprefix('MUST.')}" for place, label in enumerate(LABELS.values(), start=1))
+"""What the abscissae of a picture stand for that has a place for each scheme."""
+
 PRINTED = ("poisson", "wor", "wr", "must.ow", "must.ww")
 """Schemes whose results the paper prints; it left MUST.WO out, which has the law of WR."""
 
 FIXED_SIZE = ("wor", "wr", "must.ow", "must.ww")
 """Those of them that draw a fixed number of rows, so that substitution is their relation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tabulated(Scheme):
+    """A scheme whose law has been worked out once, for profiles that are read at hundreds of epsilons.
+
+    Args:
+        share: eta.
+        law: P(a respondent is drawn j times), j = 0, 1, ...
+    """
+
+    name: ClassVar[str] = "tabulated"
+
+    share: float
+    law: tuple[float, ...]
+
+    @classmethod
+    def of(cls, scheme: Scheme) -> "Tabulated":
+        """Tabulate a scheme whose relation is substitution."""
+        if scheme.relation is not Relation.SUBSTITUTION:
+            raise InvalidInputError("only schemes of a fixed size are tabulated", where=f"scheme {scheme.name}")
+        law = tuple(scheme.multiplicities().tolist())
+        return cls(population=scheme.population, sample=scheme.sample, share=scheme.eta, law=law)
+
+    def _check_sizes(self) -> None:
+        """The scheme has checked its sizes."""
+
+    @property
+    def eta(self) -> float:
+        """P(a respondent is drawn at least once)."""
+        return self.share
+
+    def multiplicities(self) -> NDArray[np.float64]:
+        """Return the law."""
+        return np.array(self.law)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +85,6 @@ class Design:
             raise InvalidInputError(f"scheme {name!r} is not known", where="design")
         stage = self.stage if name.startswith("must") else None
         return scheme_of(name, population=self.population, sample=self.sample, stage=stage)
-
-    def __str__(self) -> str:
-        """Return the sizes as the paper's Tables 9 and 10 have them."""
-        return f"(n, b, m) = ({self.population}, {self.stage}, {self.sample})"
 
 
 AMPLIFICATION = Design(population=1000, sample=400, stage=500)

@@ -30,14 +30,14 @@ class Subsets:
     @property
     def sizes(self) -> Rows:
         """Rows of each subset, copies counted: int64, shape (trials,)."""
-        return self.used.sum(axis=1)
+        return np.asarray(self.used.sum(axis=1), np.int64)
 
     @property
     def distinct(self) -> Rows:
         """Different rows of each subset: int64, shape (trials,)."""
         ordered = np.sort(np.where(self.used, self.rows, -1), axis=1)
         fresh = np.diff(ordered, axis=1, prepend=-1) != 0
-        return fresh.sum(axis=1)
+        return np.asarray(fresh.sum(axis=1), np.int64)
 
 
 def draw(scheme: Scheme, trials: int, generator: np.random.Generator) -> Subsets:

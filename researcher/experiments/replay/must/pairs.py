@@ -57,7 +57,8 @@ class Pair:
         at = self._where_loss_is(epsilons, law)
         first = np.exp(_tail(at, law, self.up, self.noise_multiplier))
         second = np.exp(epsilons + _tail(at, law, self.down, self.noise_multiplier))
-        return np.clip(first - second, np.maximum(0.0, -np.expm1(epsilons)), 1.0)
+        found: Floats = np.clip(first - second, np.maximum(0.0, -np.expm1(epsilons)), 1.0)
+        return found
 
     def _law(self) -> Floats:
         law = self.scheme.multiplicities()
@@ -85,8 +86,9 @@ class Pair:
 def eye_to_eye(scheme: Scheme, noise_multiplier: float) -> tuple[Pair, ...]:
     """Return the paper's pair, +j against -j, which is its own mirror image.
 
-    Source: MUST, equations 6 and 7. Not a worst case: the two data sets differ as much as two clipped values can, but
-    all their other rows are taken to add nothing, and where a few copies are drawn the two mixtures overlap.
+    Not a worst case: `one_sided` gives away more wherever a row is not drawn for certain.
+
+    Source: MUST, equations 6 and 7.
     """
     return (Pair(scheme=scheme, up=1.0, down=-1.0, noise_multiplier=noise_multiplier),)
 
@@ -102,21 +104,26 @@ def one_sided(scheme: Scheme, noise_multiplier: float) -> tuple[Pair, ...]:
     )
 
 
-def composed_delta(pairs: Sequence[Pair], steps: int, epsilons: Sequence[float]) -> list[float]:
+def composed_delta(pairs: Sequence[Pair], steps: Sequence[int], epsilons: Sequence[float]) -> list[list[float]]:
     """Return delta after many steps on fresh samples, the larger of the pairs' at each epsilon.
 
     Args:
         pairs: the directions of one pair.
-        steps: k, at least 1.
+        steps: numbers of steps, each at least 1.
         epsilons: nats.
 
     Returns:
-        Upper bounds of what the pairs give away, within a few per cent.
+        A list for each number of steps of a number for each epsilon: upper bounds of what the pairs give away, within a
+        few per cent where above 1e-9.
 
     Source: Sommer et al. 2018, Theorem 4, in the discretisation of Doroshenko et al. 2022.
     """
-    totals = [_distribution(pair).self_compose(steps) for pair in pairs]
-    return [max(0.0, *(float(total.get_delta_for_epsilon(epsilon)) for total in totals)) for epsilon in epsilons]
+    ones = [_distribution(pair) for pair in pairs]
+    found = []
+    for count in steps:
+        totals = [one.self_compose(count) for one in ones]
+        found.append([max(float(total.get_delta_for_epsilon(at)) for total in totals) for at in epsilons])
+    return found
 
 
 def _distribution(pair: Pair) -> "PLDPmf":
@@ -124,7 +131,9 @@ def _distribution(pair: Pair) -> "PLDPmf":
 
     interval = _top(pair) / _POINTS
     support = np.arange(-_POINTS, _POINTS + 1, dtype=np.int64)
-    return pld_pmf.create_pmf_pessimistic_connect_dots(interval, support, pair.delta(support * interval))
+    return pld_pmf.create_pmf_pessimistic_connect_dots(
+        interval, support, pair.delta(np.asarray(support * interval, np.float64))
+    )
 
 
 def _top(pair: Pair) -> float:

@@ -91,6 +91,12 @@ def test_the_hash_is_what_its_definition_says(g: int) -> None:
         assert hashes(seed, 2000, g).tolist() == slow_hashes(seed, 2000, g)
 
 
+@given(st.integers(1, 3000), st.integers(1, 3000), st.sampled_from([2, 3, 21, 300, 65535]))
+def test_the_hash_of_the_first_values_is_a_prefix(one: int, other: int, g: int) -> None:
+    few, many = sorted((one, other))
+    assert np.array_equal(hashes(bytes(16), few, g), hashes(bytes(16), many, g)[:few])
+
+
 def test_the_hash_never_changes() -> None:
     # Reports of a round may be counted by another version of the code than that of their nodes.
     assert hashes(bytes(range(16)), 12, 5).tolist() == [2, 1, 4, 2, 3, 0, 0, 4, 4, 2, 3, 4]

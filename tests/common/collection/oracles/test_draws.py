@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare
 
 from common.collection.oracles import draws
-from common.collection.oracles.draws import draw_distinct, draw_events, draw_symbol
-from common.errors import InvalidInputError
+from common.collection.oracles.draws import distinct_rows, draw_distinct, draw_events, draw_symbol
+from common.errors import IntegrityError, InvalidInputError
 from common.mechanism import UNIT
 from common.randomness import CipherStream
 
@@ -26,7 +26,7 @@ class Scripted:
 
     def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
         del chunk
-        out[:] = self.scripts[label]
+        out[:] = self.scripts[label][: out.size]
 
 
 @pytest.mark.parametrize("units", [0, 1, 2**56, 2**63, 2**63 + 12345, UNIT - 1])
@@ -42,44 +42,58 @@ def test_distinct_values_are_uniform_by_enumeration(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(draws, "_likely_enough", lambda *_: 3)
     batches = [np.array(batch, np.uint8) * np.uint8(85) for batch in product(range(3), repeat=3)]
     drawn = Counter(
-        tuple(draw_distinct(3, 2, Scripted({0: first, 1: second}), label=0, chunk=0).tolist())
+        tuple(draw_distinct(3, 2, 1, Scripted({0: first, 1: second}), label=0, chunk=0)[0].tolist())
         for first, second in product(batches, batches)
-        if len({*first.tolist(), *second.tolist()}) > 1
+        if max(len(set(first.tolist())), len(set(second.tolist()))) > 1
     )
     assert set(drawn) == set(permutations(range(3), 2))
     assert len(set(drawn.values())) == 1
 
 
-def test_distinct_values_keep_the_order_in_which_they_first_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draws, "_likely_enough", lambda *_: 4)
-    scripts = {7: np.array([3, 3, 0, 3], np.uint8), 8: np.array([0, 2, 3, 1], np.uint8)}
-    scripts = {label: batch * np.uint8(64) for label, batch in scripts.items()}
-    assert draw_distinct(4, 4, Scripted(scripts), label=7, chunk=0).tolist() == [3, 0, 2, 1]
+def test_rows_keep_the_order_in_which_values_first_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The second row needs a second batch, the fourth a third.
+    monkeypatch.setattr(draws, "_likely_enough", lambda *_: 3)
+    batches = {7: [3, 3, 0, 2, 2, 2, 1, 0, 3, 1, 1, 1], 8: [0, 2, 0, 3, 3, 3], 9: [2, 1, 3]}
+    scripts = {label: np.array(batch, np.uint8) * np.uint8(64) for label, batch in batches.items()}
+    drawn = draw_distinct(4, 2, 4, Scripted(scripts), label=7, chunk=0)
+    assert drawn.tolist() == [[3, 0], [0, 2], [1, 0], [2, 1]]
 
 
-def test_distinct_values_of_a_real_stream_are_uniform() -> None:
-    drawn = Counter(tuple(draw_distinct(4, 2, STREAM, label=0, chunk=chunk).tolist()) for chunk in range(6000))
-    assert len(drawn) == 12
+@pytest.mark.parametrize(("size", "count"), [(4, 2), (5, 3)])
+def test_distinct_values_of_a_real_stream_are_uniform(size: int, count: int) -> None:
+    drawn = Counter(map(tuple, draw_distinct(size, count, 10000, STREAM, label=0, chunk=0).tolist()))
+    assert set(drawn) == set(permutations(range(size), count))
     assert chisquare(list(drawn.values())).pvalue > ALPHA
 
 
 @given(st.integers(1, 65536), st.data())
 def test_distinct_values_are_distinct(size: int, data: st.DataObject) -> None:
-    count = data.draw(st.integers(0, min(size, 3000)))
-    drawn = draw_distinct(size, count, STREAM, label=0, chunk=0)
+    count = data.draw(st.integers(1, min((size + 1) // 2, 3000)))
+    rows = min(5, distinct_rows(size, count))
+    drawn = draw_distinct(size, count, rows, STREAM, label=0, chunk=0)
+    assert drawn.shape == (rows, count)
     assert drawn.dtype == np.int64
-    assert len(set(drawn.tolist())) == len(drawn) == count
-    assert not count or (drawn.min() >= 0 and drawn.max() < size)
+    assert all(len(set(row)) == count for row in drawn.tolist())
+    assert drawn.min() >= 0
+    assert drawn.max() < size
 
 
-@pytest.mark.parametrize("size", [1, 256, 257, 65536])
-def test_all_values_can_be_drawn(size: int) -> None:
-    assert sorted(draw_distinct(size, size, STREAM, label=0, chunk=1).tolist()) == list(range(size))
+@pytest.mark.parametrize(("size", "count"), [(1, 1), (2, 1), (255, 128), (256, 128), (257, 129), (65535, 32768)])
+def test_half_of_the_values_can_be_drawn_in_as_many_rows_as_are_stated(size: int, count: int) -> None:
+    rows = distinct_rows(size, count)
+    assert draw_distinct(size, count, rows, STREAM, label=0, chunk=1).shape == (rows, count)
 
 
-def test_more_values_than_there_are_cannot_be_drawn() -> None:
-    with pytest.raises(InvalidInputError, match="cannot draw 4 distinct values of 3"):
-        draw_distinct(3, 4, STREAM, label=0, chunk=0)
+@pytest.mark.parametrize(("size", "count"), [(3, 3), (3, 0), (1, 2), (256, 129)])
+def test_more_values_than_half_cannot_be_drawn(size: int, count: int) -> None:
+    with pytest.raises(InvalidInputError, match=f"cannot draw {count} distinct values of {size}"):
+        draw_distinct(size, count, 1, STREAM, label=0, chunk=0)
+
+
+def test_a_stuck_source_is_found_out() -> None:
+    stuck = Scripted({label: np.zeros(99, np.uint8) for label in range(256)})
+    with pytest.raises(IntegrityError, match="repeats only"):
+        draw_distinct(4, 2, 1, stuck, label=0, chunk=0)
 
 
 def test_a_symbol_is_uniform() -> None:

@@ -1,0 +1,140 @@
+"""Metrics for Prometheus; the package of the extra `metrics` is needed for this alone.
+
+What happened is counted from the log records of steps and refusals. What is the case now (releases by state, what is
+left of a budget) is asked of the party at each scrape. Labels are steps, states, RPCs and reasons: never a release, an
+attribute or a peer.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from common.errors import InvalidInputError
+from common.identity import Identity
+from common.observe.observation import Observation
+
+_SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800)
+_WAITING = (1, 10, 60, 600, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600)
+_log = logging.getLogger(__name__)
+
+
+class MetricsSink(logging.Handler):
+    """Counts steps, states that were left, bytes, reports and refusals.
+
+    Args:
+        registry: where the figures are registered.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        super().__init__()
+        self._steps = Histogram(
+            "veiltab_step_seconds", "Duration of steps.", ("step", "outcome"), buckets=_SECONDS, registry=registry
+        )
+        self._states = Histogram(
+            "veiltab_state_seconds",
+            "How long releases were in a state here, waiting included.",
+            ("state",),
+            buckets=_WAITING,
+            registry=registry,
+        )
+        self._bytes = Counter("veiltab_bytes", "Bytes that steps moved or made.", ("step",), registry=registry)
+        self._reports = Counter("veiltab_reports", "Reports of nodes that were looked at.", registry=registry)
+        self._refused = Counter(
+            "veiltab_refused_rpcs", "Calls refused, by RPC and reason.", ("rpc", "reason"), registry=registry
+        )
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Count one record."""
+        told = record.__dict__
+        if "rpc" in told:
+            self._refused.labels(told["rpc"], told["reason"]).inc()
+        elif "step" in told:
+            self._steps.labels(told["step"], told["outcome"]).observe(told["seconds"])
+            self._bytes.labels(told["step"]).inc(told.get("bytes") or 0)
+            self._reports.inc(told.get("reports") or 0)
+        elif "seconds" in told:
+            self._states.labels(told["state"]).observe(told["seconds"])
+
+
+class PartyCollector(Collector):
+    """Asks a party at each scrape.
+
+    Args:
+        study: the study's id, a label of what is left of its budget.
+        observe: says what is the case now.
+    """
+
+    def __init__(self, study: str, observe: Callable[[], Observation]) -> None:
+        self._study = study
+        self._observe = observe
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Return the figures; none if the party cannot say them now."""
+        try:
+            seen = self._observe()
+        except Exception as error:  # noqa: BLE001 - a traceback of the scraping thread would show values
+            _log.warning("no figures for a scrape", extra={"error": type(error).__name__})
+            return
+        for kind in ("release", "round"):
+            standing = GaugeMetricFamily(f"veiltab_{kind}s", f"{kind.title()}s by state.", labels=["state"])
+            for (of, state), number in seen.counts.items():
+                if of == kind:
+                    standing.add_metric([state], number)
+            yield standing
+        depths = GaugeMetricFamily("veiltab_queue_depth", "What waits to be done.", labels=["queue"])
+        for queue, depth in seen.queues.items():
+            depths.add_metric([queue], depth)
+        yield depths
+        yield from self._budgets(seen)
+
+    def _budgets(self, seen: Observation) -> Iterator[GaugeMetricFamily]:
+        labels = ["study", "protects"]
+        whole = GaugeMetricFamily("veiltab_budget_epsilon", "The privacy budget, nats.", labels=labels)
+        left = GaugeMetricFamily("veiltab_budget_left_epsilon", "What is left of it, nats.", labels=labels)
+        for budget in seen.budgets:
+            whole.add_metric([self._study, budget.protects], float(budget.epsilon))
+            left.add_metric([self._study, budget.protects], float(budget.left))
+        yield whole
+        yield left
+
+
+@contextmanager
+def serving_metrics(
+    identity: Identity, observe: Callable[[], Observation], address: tuple[str, int]
+) -> Iterator[tuple[MetricsSink, int]]:
+    """Serve a party's metrics; yield the sink that counts, and the port.
+
+    Args:
+        identity: the party's.
+        observe: says what is the case now; called in a thread.
+        address: host and port; port 0 takes a free one.
+
+    Raises:
+        InvalidInputError: the address cannot be bound.
+    """
+    registry = CollectorRegistry()
+    party = identity.party
+    about = Gauge("veiltab_party", "Which party this is.", ("study", "role", "name", "version"), registry=registry)
+    about.labels(party.study, party.role.value, party.name, version("veiltab")).set(1)
+    ends = Gauge("veiltab_certificate_end_seconds", "Unix time at which the certificate ends.", registry=registry)
+    ends.set(identity.stated.not_after.timestamp())
+    ProcessCollector(registry=registry)
+    sink = MetricsSink(registry)
+    registry.register(PartyCollector(party.study, observe))
+    try:
+        server, thread = start_http_server(address[1], address[0], registry)
+    except OSError as error:
+        raise InvalidInputError(
+            f"metrics cannot be served here ({error.strerror})", where="--metrics", remedy="Name another HOST:PORT."
+        ) from None
+    try:
+        yield sink, server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,41 @@
+"""The status RPC: what a party says of itself, to itself alone."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+
+from common.errors import DeniedError
+from common.identity import Identity
+from common.observe.observation import Observation
+from common.rpc.authorisation import Context, caller
+from common.wire.status import PartyStatus, status_to_proto
+from veiltab.v1 import status_pb2, status_pb2_grpc
+
+
+class StatusServicer(status_pb2_grpc.StatusServiceServicer):
+    """Answers whoever holds the party's own certificate.
+
+    Args:
+        identity: the party's.
+        observe: says what it does; called in a thread.
+    """
+
+    def __init__(self, identity: Identity, observe: Callable[[], Observation]) -> None:
+        self._stated = identity.stated
+        self._observe = observe
+        self._started = int(time.time())
+
+    async def GetStatus(self, request: status_pb2.GetStatusRequest, context: Context) -> status_pb2.GetStatusResponse:
+        del request
+        if caller(context) != self._stated.party:
+            raise DeniedError("a party tells its status to itself alone")
+        status = PartyStatus(
+            party=self._stated.party,
+            version=version("veiltab"),
+            started=self._started,
+            certificate_ends=int(self._stated.not_after.timestamp()),
+            # Composing what is left of a budget may take a while.
+            observation=await asyncio.to_thread(self._observe),
+        )
+        return status_to_proto(status)

@@ -1,0 +1,120 @@
+"""Who listens to a party's steps: metrics, a trace file, a collector; each only if it was asked for."""
+
+import ipaddress
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+from common.cli import note
+from common.errors import InvalidInputError
+from common.identity import Identity
+from common.observe.observation import Observation
+from common.observe.service import StatusServicer
+from common.observe.trace_file import TraceFile
+from common.rpc.server import Registration
+from veiltab.v1.status_pb2_grpc import add_StatusServiceServicer_to_server
+
+HEARD = ("common.observe.steps", "common.rpc.authorisation")
+"""The loggers whose records sinks hear: steps, and refusals."""
+
+COLLECTOR = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+"""Environment variables of which one names an OpenTelemetry collector."""
+
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def observed(
+    identity: Identity, observe: Callable[[], Observation], *, metrics: str | None, trace_file: Path | None
+) -> Iterator[Registration]:
+    """Let the sinks that were asked for listen; yield what adds the status service to the party's server.
+
+    Args:
+        identity: the party's.
+        observe: says what the party does now; called in threads.
+        metrics: where to serve metrics, as `metrics_address` reads it.
+        trace_file: where to write spans.
+
+    Raises:
+        InvalidInputError: a sink cannot be opened, or its package is not installed.
+    """
+    with ExitStack() as stack:
+        if trace_file is not None:
+            stack.enter_context(listening(TraceFile(trace_file, identity.party)))
+        if any(os.environ.get(name) for name in COLLECTOR):
+            stack.enter_context(listening(_otlp(identity)))
+        if metrics is not None:
+            stack.enter_context(_metrics(identity, observe, metrics))
+        yield partial(add_StatusServiceServicer_to_server, StatusServicer(identity, observe))
+
+
+@contextmanager
+def listening(sink: logging.Handler) -> Iterator[None]:
+    """Let a sink hear of steps and refusals, also of those that stderr does not show; then close it."""
+    loggers = [logging.getLogger(name) for name in HEARD]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.addHandler(sink)
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.removeHandler(sink)
+            logger.setLevel(level)
+        sink.close()
+
+
+def metrics_address(text: str) -> tuple[str, int]:
+    """Return the host and port of PORT or HOST:PORT; without a host it is the loopback interface.
+
+    Raises:
+        InvalidInputError: it is neither.
+    """
+    host, colon, port = text.rpartition(":")
+    name = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
+    if not name or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise InvalidInputError(
+            f"{text[:100]!r} is not PORT or HOST:PORT", where="--metrics", remedy="Such as 127.0.0.1:9464."
+        )
+    return name, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@contextmanager
+def _metrics(identity: Identity, observe: Callable[[], Observation], text: str) -> Iterator[None]:
+    host, port = metrics_address(text)
+    try:
+        from common.observe.metrics import serving_metrics  # noqa: PLC0415 - an optional package
+    except ModuleNotFoundError:
+        raise _missing("metrics need the package prometheus-client", "--metrics", "metrics") from None
+    if not is_loopback(host):
+        _log.warning("metrics are served beyond this machine, without TLS, to whoever asks")
+    with serving_metrics(identity, observe, (host, port)) as (sink, bound):
+        note(f"metrics at http://{f'[{host}]' if ':' in host else host}:{bound}/metrics")
+        with listening(sink):
+            yield
+
+
+def _otlp(identity: Identity) -> logging.Handler:
+    try:
+        from common.observe.otlp import OtlpSpans  # noqa: PLC0415 - an optional package
+    except ModuleNotFoundError:
+        raise _missing(
+            "a collector is named, and the packages of OpenTelemetry are not installed", COLLECTOR[1], "otel"
+        ) from None
+    return OtlpSpans(identity.party)
+
+
+def _missing(problem: str, where: str, extra: str) -> InvalidInputError:
+    return InvalidInputError(problem, where=where, remedy=f"pip install 'veiltab[{extra}]', or leave it out.")

@@ -1,0 +1,41 @@
+import hashlib
+
+import pytest
+
+from common.collection.tokens import DIGEST_BYTES, TOKEN_BYTES, new_token, token_digest, token_of
+from common.errors import InvalidInputError
+from tests.common.collection.rounds import ID, OTHER_ID
+
+TOKEN = bytes(range(16))
+
+
+def test_tokens_are_fresh_and_long_enough() -> None:
+    tokens = {new_token() for _ in range(1000)}
+    assert len(tokens) == 1000
+    assert {len(token) for token in tokens} == {TOKEN_BYTES} == {16}
+
+
+def test_a_token_is_read_back_from_its_text() -> None:
+    assert token_of(TOKEN.hex()) == TOKEN
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "00", "0" * 31, "0" * 33, "G" * 32, "A" * 32, " " + "0" * 31, "0" * 32 + "\n", "0x" + "0" * 30, "\u0660" * 32],
+)
+def test_another_text_is_no_token_and_is_not_repeated(text: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"line 7: a token is 32 hexadecimal digits") as refusal:
+        token_of(text, "line 7")
+    assert not text.strip() or text not in str(refusal.value)
+
+
+def test_the_server_knows_a_token_by_a_digest_of_one_round() -> None:
+    assert token_digest(ID, TOKEN) == hashlib.sha256(bytes(15) + b"\x01" + TOKEN).digest()
+    assert len(token_digest(ID, TOKEN)) == DIGEST_BYTES
+    assert token_digest(ID, TOKEN) != token_digest(OTHER_ID, TOKEN)
+
+
+@pytest.mark.parametrize("length", [0, 15, 17, 32])
+def test_a_token_of_another_length_has_no_digest(length: int) -> None:
+    with pytest.raises(InvalidInputError, match=f"a token has 16 bytes, not {length}"):
+        token_digest(ID, bytes(length))

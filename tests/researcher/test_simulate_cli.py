@@ -1,0 +1,169 @@
+"""`veiltab collect simulate`, as one types it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from common.errors import VeiltabError
+from researcher.simulate_cli import simulate
+
+NAMES = {"c", "g", "c_hat", "hajek", "horvitz_thompson"}
+SMALL = ("--nodes", "2000", "--distribution", "binomial:9:0.5", "--epsilon", "2", "--rate", "0.25", "--trials", "50")
+FILE = "stratum,population,rate,distribution\nyoung,1200,0.05,binomial:9:0.3\nold,800,0.5,\n"
+
+
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(simulate, list(words))
+
+
+def run(*words: str) -> dict[str, Any]:
+    result = invoke(*words, "--json")
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def refused(*words: str) -> str:
+    result = invoke(*words)
+    assert isinstance(result.exception, VeiltabError) or result.exit_code == 2, result.output
+    return str(result.exception) if isinstance(result.exception, VeiltabError) else result.output
+
+
+def test_the_promised_keys() -> None:
+    found = run(*SMALL, "--domain", "12")
+    assert set(found["estimators"]) == NAMES
+    for one in found["estimators"].values():
+        assert set(one) >= {"bias", "variance", "exact_variance", "total_variation"}
+        assert isinstance(one["total_variation"], float)
+        assert all(len(one[key]) == 12 for key in ("bias", "variance", "exact_variance", "exact_bias"))
+    assert (found["nodes"], found["domain"], found["epsilon"], found["trials"]) == (2000, 12, 2.0, 50)
+    assert sum(found["truth"]) == 2000
+    assert found["truth"][9:] == [0, 0, 0]
+    assert found["strata"] == [{"stratum": "all", "population": 2000, "rate": 0.25}]
+    assert found["p"] / found["q"] == pytest.approx(np.exp(2))
+
+
+def test_the_papers_setting() -> None:
+    found = run("--nodes", "50000", "--distribution", "binomial:100:0.5", "--domain", "100", "--epsilon", "2",
+                "--rate", "0.1", "--trials", "200")["estimators"]  # fmt: skip
+    gamma, n, rate = np.exp(2), 50_000, 0.1
+    p, q = gamma / (gamma + 99), 1 / (gamma + 99)
+    # Value 1 is held by nobody, so these are n q(1-q pi)/(pi (p-q)^2) and n q(1-q)/(pi (p-q)^2).
+    assert found["g"]["exact_variance"][0] == pytest.approx(n * q * (1 - q * rate) / rate / (p - q) ** 2)
+    assert found["c_hat"]["exact_variance"][0] == pytest.approx(n * q * (1 - q) / rate / (p - q) ** 2)
+    assert found["c"]["exact_bias"][0] == pytest.approx(-n * q * 0.9 / (p - q))
+    # The mean of 100 variances from 200 trials: each is off by 10%, the mean by 1%.
+    for one in found.values():
+        assert np.mean(one["variance"]) == pytest.approx(np.mean(one["exact_variance"]), rel=0.05)
+    assert found["c"]["total_variation"] > 5 * found["c_hat"]["total_variation"]
+
+
+def test_seeds_decide() -> None:
+    assert run(*SMALL, "--seed", "4") == run(*SMALL, "--seed", "4")
+    assert run(*SMALL, "--seed", "4")["estimators"] != run(*SMALL, "--seed", "5")["estimators"]
+
+
+def test_strata_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "strata.csv"
+    file.write_text(FILE)
+    found = run("--strata", str(file), "--distribution", "binomial:9:0.7", "--epsilon", "4", "--nodes", "2000")
+    assert [one["rate"] for one in found["strata"]] == [0.05, 0.5]
+    assert sum(found["truth"]) == found["nodes"] == 2000
+    estimators = found["estimators"]
+    assert max(map(abs, estimators["g"]["exact_bias"])) > 50
+    assert max(map(abs, estimators["horvitz_thompson"]["exact_bias"])) < 1e-6
+    assert estimators["hajek"]["exact"] is False
+    assert run("--strata", str(file), "--distribution", "uniform:9", "--epsilon", "4")["truth"] != found["truth"]
+
+
+def test_a_rate_beside_strata_is_said_to_be_unused(tmp_path: Path) -> None:
+    file = tmp_path / "strata.csv"
+    file.write_text(FILE)
+    result = invoke("--strata", str(file), "--distribution", "uniform:9", "--epsilon", "4", "--rate", "0.1")
+    assert result.exit_code == 0
+    assert "--rate is not used" in result.stderr
+    assert "--rate" not in result.stdout
+
+
+def test_the_text_says_who_is_biased() -> None:
+    text = invoke(*SMALL).output
+    assert all(name in text for name in NAMES)
+    assert "c is biased" in text
+    assert "g is biased" not in text
+    everyone = invoke("--nodes", "200", "--distribution", "uniform:4", "--epsilon", "2", "--rate", "1").output
+    assert "is biased" not in everyone
+
+
+@pytest.mark.parametrize("name", ["variance.svg", "variance.png"])
+def test_the_picture(tmp_path: Path, name: str) -> None:
+    picture = tmp_path / name
+    assert invoke(*SMALL, "--plot", str(picture)).exit_code == 0
+    first = picture.read_bytes()
+    assert first.startswith(b"<?xml" if name.endswith("svg") else b"\x89PNG")
+    assert invoke(*SMALL, "--plot", str(picture)).exit_code == 0
+    assert picture.read_bytes() == first
+
+
+def test_a_picture_of_hardly_any_noise(tmp_path: Path) -> None:
+    still = ("--nodes", "20", "--distribution", "uniform:2", "--epsilon", "100", "--rate", "1", "--trials", "3")
+    result = invoke(*still, "--plot", str(tmp_path / "still.svg"))
+    assert result.exit_code == 0, result.exception
+
+
+ONE = ("--nodes", "200", "--distribution", "uniform:4")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((*ONE, "--epsilon", "2"), "--rate: this option is needed"),
+        ((*ONE, "--epsilon", "2", "--rate", "0"), "--rate: a rate must be"),
+        ((*ONE, "--epsilon", "2", "--rate", "1.01"), "--rate: a rate must be"),
+        ((*ONE, "--epsilon", "2", "--rate", "nan"), "--rate: a rate must be"),
+        ((*ONE, "--epsilon", "0", "--rate", "1"), "--epsilon"),
+        ((*ONE, "--epsilon", "-1", "--rate", "1"), "--epsilon"),
+        ((*ONE, "--epsilon", "nan", "--rate", "1"), "--epsilon"),
+        ((*ONE, "--epsilon", "1e-30", "--rate", "1"), "larger epsilon"),
+        ((*ONE, "--rate", "1"), "--epsilon"),
+        (("--nodes", "200", "--epsilon", "2", "--rate", "1"), "--distribution: this option is needed"),
+        (("--distribution", "uniform:4", "--epsilon", "2", "--rate", "1"), "--nodes: this option is needed"),
+        ((*ONE, "--epsilon", "2", "--rate", "1", "--domain", "3"), "--domain: a domain of 3 values does not cover"),
+        ((*ONE, "--epsilon", "2", "--rate", "1", "--trials", "1"), "--trials"),
+        ((*ONE, "--epsilon", "2", "--rate", "1", "--nodes", "0"), "--nodes"),
+        ((*ONE, "--epsilon", "2", "--rate", "1", "--plot", "x.pdf"), ".svg or .png"),
+        ((*ONE, "--epsilon", "2", "--rate", "1", "--plot", "nowhere/x.svg"), "does not exist"),
+        (("--strata", "nowhere.csv", "--epsilon", "2"), "nowhere.csv: the strata cannot be read"),
+        ((*ONE, "--epsilon", "2", "--rate", "1e-9"), "had a report"),
+    ],
+)
+def test_what_means_nothing_is_refused_by_name(words: tuple[str, ...], message: str) -> None:
+    assert message in refused(*words)
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "message"),
+    [
+        ("stratum,population,rate\na,10,\n", (), "line 2, column rate: this stratum has no probability"),
+        ("stratum,population,rate\na,10,0.5\n", (), "--distribution: stratum a has no distribution"),
+        (
+            "stratum,population,rate\na,10,0.5\n",
+            ("--distribution", "uniform:3", "--nodes", "11"),
+            "--nodes: the strata",
+        ),
+        ("stratum,population,rate\na,10,0.5\n", ("--distribution", "uniform:3", "--domain", "2"), "--domain"),
+    ],
+)
+def test_strata_that_do_not_fit_are_refused(tmp_path: Path, text: str, more: tuple[str, ...], message: str) -> None:
+    file = tmp_path / "strata.csv"
+    file.write_text(text)
+    assert message in refused("--strata", str(file), "--epsilon", "2", *more)
+
+
+def test_strata_that_are_not_text_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "strata.csv"
+    file.write_bytes(b"\xff\xfe\x00")
+    assert "not UTF-8" in refused("--strata", str(file), "--epsilon", "2")
