@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PROTOS := $(wildcard protos/veiltab/v1/*.proto)
 
-.PHONY: demo test test-all lint format proto proto-check bench lock clean
+.PHONY: demo test test-all lint format proto proto-check bench bench-peers lock clean
 
 .venv/ready: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -42,10 +42,19 @@ proto-check: proto ## fails if the generated code is not that of the protocol
 bench: .venv/ready ## measures, in ratios to plain numpy and pandas
 	$(BIN)/python -m benchmarks.kernels
 	$(BIN)/python -m benchmarks.release
+	$(BIN)/python -m benchmarks.reports
+
+.venv-peers/ready: benchmarks/peers-requirements.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+bench-peers: .venv-peers/ready ## measures our oracles beside two published packages
+	.venv-peers/bin/python -m benchmarks.peers
 
 lock: .venv/ready ## refresh the pinned versions
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header --no-annotate --extra dev --extra dask --extra metrics --extra otel --extra postgres pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis

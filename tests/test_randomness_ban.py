@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("common", "curator", "server", "researcher", "deploy")
+PACKAGES = ("common", "curator", "server", "researcher", "node", "deploy")
 ALLOWED = ROOT / "researcher" / "experiments"
 BANNED = ("random", "numpy.random", "scipy.stats.rv", "uuid", "pandas.util.testing")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if ALLOWED not in path.parents)
