@@ -1,6 +1,7 @@
 """The house style of pictures: what tells curves apart, in colour and in black and white."""
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 from researcher.experiments.replay.experiment import Curve, Panel
@@ -43,9 +44,8 @@ class Looks:
     """
 
     def __init__(self, panels: Sequence[Panel]) -> None:
-        groups = (curve.group or curve.label for panel in panels for curve in panel.curves)
         marks = (mark.label for panel in panels for mark in panel.marks)
-        self._groups = {group: place for place, group in enumerate(dict.fromkeys(groups))}
+        self._groups = _places([[curve.group or curve.label for curve in panel.curves] for panel in panels])
         self.letters = {label: _letter(place) for place, label in enumerate(dict.fromkeys(marks))}
 
     def colour(self, curve: Curve) -> str:
@@ -62,6 +62,15 @@ class Looks:
 
     def _place(self, curve: Curve) -> int:
         return self._groups[curve.group or curve.label]
+
+
+def _places(panels: Sequence[Sequence[str]]) -> dict[str, int]:
+    """Give each group the first place that no other group beside it in any panel has: there are few looks."""
+    places: dict[str, int] = {}
+    for group in dict.fromkeys(group for panel in panels for group in panel):
+        taken = {places.get(other) for panel in panels if group in panel for other in panel}
+        places[group] = next(place for place in count() if place not in taken)
+    return places
 
 
 def _letter(place: int) -> str:

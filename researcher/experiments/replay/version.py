@@ -28,7 +28,7 @@ def code_version(module: str) -> str:
         32 hexadecimal digits; the same in every process that would compute the same numbers.
     """
     digest = hashlib.blake2b(digest_size=16)
-    digest.update(repr([_LAYOUT, ]).encode())
+    digest.update(repr([_LAYOUT, *((name, version(name)) for name in _LIBRARIES)]).encode())
     for name, source in sorted(_sources(module).items()):
         digest.update(f"\n{name} {len(source)}\n".encode() + source)
     return digest.hexdigest()

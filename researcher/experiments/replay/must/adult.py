@@ -110,7 +110,8 @@ def read_split(folder: Path) -> Split:
     if len(rows) * 3 // 4 != train:
         raise InvalidInputError(f"there must be 41292 complete rows, not {len(rows)}", where=str(folder))
     income = np.array([float(row["income"].startswith(">50K")) for row in rows])
-    table /= table.max(axis=0)
+    largest = table.max(axis=0)
+    table /= np.where(largest > 0, largest, 1.0)
     return Split(train=table[:train], train_income=income[:train], test=table[train:], test_income=income[train:])
 
 

@@ -12,6 +12,7 @@ from researcher.experiments.replay.must.scales import row_of
 
 _WIDTHS = {"mean": 2 * BOUND, "variance": (2 * BOUND) ** 2}
 _ENDS = (10.0, 100.0)
+_NOISES = {"paper": "the paper's noise", "corrected": "noise as needed"}
 _STAGE_LABEL = "b, rows after stage one"
 
 
@@ -62,8 +63,8 @@ def _scales_figure(rows: Plain) -> Figure:
             _delta_panel(rows),
         ),
         caption="The paper's noise (left) is too small: it divides the range by n = 300, though m = 30 rows are"
-        " averaged. It favours MUST by letting it keep a far larger delta' (right); with one (epsilon', delta') for all,"
-        " MUST needs the most (middle).",
+        " averaged. It favours MUST by letting it keep a far larger delta' (right); with one (epsilon', delta') for"
+        " all, MUST needs the most (middle).",
     )
 
 
@@ -129,10 +130,11 @@ def _utility_panel(
 ) -> Panel:
     curves = [_baseline(results, statistic, place)]
     curves += [_utility_curve(results, stages, scheme, statistic, noise, place) for scheme in LABELS]
+    quantity = f"{('mean', 'spread')[place]} of the {statistic}s"
     return Panel(
-        title={"paper": "the paper's noise", "corrected": "noise as needed"}[noise],
+        title=f"{quantity}, {_NOISES[noise]}",
         x_label=_STAGE_LABEL,
-        y_label=f"{('mean', 'standard deviation')[place]} of the {statistic}s",
+        y_label=f"{('mean', 'standard deviation')[place]} over data sets",
         curves=tuple(curves),
     )
 

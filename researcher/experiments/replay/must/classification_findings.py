@@ -6,21 +6,20 @@ from researcher.experiments.replay.experiment import Comparison, Curve, Figure, 
 from researcher.experiments.replay.must.adult import has_adult
 from researcher.experiments.replay.must.classification import CLIP, METRICS, VARIANTS, key_of
 from researcher.experiments.replay.must.comparing import exact, simulated
-from researcher.experiments.replay.must.designs import CLASSIFICATION, LABELS, PRINTED
+from researcher.experiments.replay.must.designs import CLASSIFICATION, LABELS, NUMBERED, PRINTED
 from researcher.experiments.replay.must.printed import PAPER, TABLE_8
 from researcher.experiments.replay.must.scales import key_of as scales_key
 
-_ROWS = ("none", *PRINTED)
+_PRINTED_ROWS = ("none", *PRINTED)
+_ROWS = ("none", *LABELS)
 _NAMES = {"none": "Poisson, non-private"} | dict(LABELS)
 _TITLES = {
     ("paper", True): "as in the paper: label among the predictors",
     ("paper", False): "without the label, the paper's noise",
     ("corrected", False): "without the label, noise as needed",
 }
-_NEEDS_FILES = "not computed: needs the files adult.data and adult.test (--adult FOLDER)"
-_PLACES = "1 no noise, " + ", ".join(
-    f"{place} {LABELS[row].removeprefix('MUST.')}" for place, row in enumerate(PRINTED, start=2)
-)
+_NEEDS_FILES = "needs the files adult.data and adult.test (--adult FOLDER)"
+_PLACES = "0 no noise, " + NUMBERED
 
 
 def findings(settings: Settings, results: Mapping[str, Plain]) -> Findings:
@@ -52,14 +51,14 @@ def _scales(rows: Plain) -> list[Comparison]:
 def _left_out() -> list[Comparison]:
     return [
         exact(f"{metric}, {_NAMES[row]}", "Table 8", printed, None, _NEEDS_FILES)
-        for row in _ROWS
+        for row in _PRINTED_ROWS
         for metric, printed in zip(METRICS, TABLE_8[row][1:], strict=True)
     ]
 
 
 def _metrics(results: Mapping[str, Plain], runs: int) -> list[Comparison]:
     found = []
-    for row in _ROWS:
+    for row in _PRINTED_ROWS:
         ours = results[_key(row, "paper", label=True)]["metrics"]
         for metric, printed in zip(METRICS, TABLE_8[row][1:], strict=True):
             mean, spread = ours[metric]
@@ -108,9 +107,15 @@ def _metrics_figure(results: Mapping[str, Plain]) -> Figure:
 
 
 def _metric_panel(results: Mapping[str, Plain], place: int, metric: str) -> Panel:
-    numbers = tuple(float(number) for number in range(1, len(_ROWS) + 1))
-    printed = tuple(float(TABLE_8[row][1 + place]) for row in _ROWS)
-    curves = [Curve(label="printed", x=numbers, y=printed, style="bars", group="printed")]
+    numbers = tuple(float(number) for number in range(len(_ROWS)))
+    printed = Curve(
+        label="printed",
+        x=tuple(number for number, row in zip(numbers, _ROWS, strict=True) if row in TABLE_8),
+        y=tuple(float(TABLE_8[row][1 + place]) for row in _ROWS if row in TABLE_8),
+        style="bars",
+        group="printed",
+    )
+    curves = [printed]
     for noise, label in VARIANTS:
         found = [results[_key(row, noise, label=label)]["metrics"][metric] for row in _ROWS]
         curves.append(

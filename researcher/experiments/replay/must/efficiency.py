@@ -19,7 +19,7 @@ BATCH = 10_000
 
 def tasks(settings: Settings) -> Sequence[Task]:
     """Return a task for each scheme and experiment, and one an experiment for the clock."""
-    batches = 3 if settings.quick else 12
+    batches = 2 if settings.quick else 12
     counting = [
         Task(
             key=distinct_key(number, scheme),

@@ -60,8 +60,8 @@ def _runs_figure(results: Mapping[str, Plain]) -> Figure:
         panels=tuple(_runs_panel(case, results) for case in CASES),
         caption="Solid: sound bounds (Poisson: exact, one row added or removed; others: one row replaced); dotted:"
         " attained by a pair of data sets; dashed: the paper's pair, which claims too little. With the paper's noise"
-        " MUST protects nobody in experiment 3. With the noise that epsilon' needs a whole run has epsilon 0.4 or 0.03 at"
-        " delta = 1e-8, and MUST, which gets more noise, gives away least.",
+        " MUST protects nobody in experiment 3. With the noise that epsilon' needs a whole run has epsilon 0.4 or 0.03"
+        " at delta = 1e-8, and MUST, which gets more noise, gives away least.",
     )
 
 

@@ -78,6 +78,14 @@ def test_groups_share_looks_and_others_do_not() -> None:
     assert looks.letters == {"first <mark>": "a", "second": "b"}
 
 
+def test_looks_begin_anew_in_a_panel_of_other_curves_but_never_meet_in_one() -> None:
+    a, b, c = curve("a"), curve("b"), curve("c")
+    looks = Looks((panel(a, b), panel(c)))
+    assert looks.colour(c) == looks.colour(a)
+    looks = Looks((panel(a, b), panel(b, c), panel(a, c)))
+    assert len({looks.colour(one) for one in (a, b, c)}) == 3
+
+
 def test_two_lines_alike_get_markers() -> None:
     alone, _ = draw(figure(panel(curve("a"), curve("b", style="dashed"))))
     alike, _ = draw(figure(panel(curve("a"), curve("b"))))
