@@ -40,6 +40,14 @@ class Fields:
         """Return a finite decimal number, exactly as it is written."""
         return self._finite(key, self._value(key, (int, Decimal), "a number", None))
 
+    def truth(self, key: str) -> bool:
+        """Return a truth value; false if the key is absent."""
+        self._asked.append(key)
+        value = self._table.get(key, False)
+        if not isinstance(value, bool):
+            raise self.refuse(f"{key} is of another kind", "It must be true or false.")
+        return value
+
     def texts(self, key: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
         """Return a list of texts."""
         values = self._value(key, list, "a list of texts", None if default is None else list(default))

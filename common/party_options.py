@@ -8,6 +8,7 @@ import click
 
 from common.errors import InvalidInputError
 from common.identity import Identity, Role, load_identity
+from common.party_file import ENVIRONMENT, KEYS, read_party_file
 from common.study import Study, load_study
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -19,14 +20,69 @@ identity_option = click.option(
     "identity_folder",
     required=True,
     type=click.Path(path_type=Path),
+    envvar=ENVIRONMENT["identity"],
+    show_envvar=True,
     help="Folder with ca.pem, NAME.pem and NAME.key, as `veiltab pki init` makes it.",
 )
 state_option = click.option(
-    "--state", "state_folder", required=True, type=click.Path(path_type=Path), help="Folder for this party's state."
+    "--state",
+    "state_folder",
+    required=True,
+    type=click.Path(path_type=Path),
+    envvar=ENVIRONMENT["state"],
+    show_envvar=True,
+    help="Folder for this party's state.",
 )
 listen_option = click.option(
     "--listen", metavar="HOST:PORT", help="Where to listen; by default all addresses, at the study file's port."
 )
+
+
+def _read_config(context: click.Context, _option: click.Parameter, path: Path | None) -> None:
+    """Let a party's file say what no option and no environment variable says."""
+    if path is None:
+        return
+    known = {parameter.name for parameter in context.command.params}
+    values, problems = read_party_file(path, [name for name, key in KEYS.items() if key.parameter in known])
+    if problems:
+        raise problems[0][1]
+    context.default_map = {KEYS[name].parameter: value for name, value in values.items()}
+
+
+_SERVE = (
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        is_eager=True,
+        expose_value=False,
+        callback=_read_config,
+        metavar="PARTY.toml",
+        help="A file with these options, STUDY.toml among them; options on the command line win.",
+    ),
+    click.argument("study_path", metavar="[STUDY.toml]", type=click.Path(path_type=Path)),
+    name_option,
+    identity_option,
+    state_option,
+    listen_option,
+    click.option(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="Serve metrics for Prometheus; a PORT alone is the loopback interface's. Needs veiltab[metrics].",
+    ),
+    click.option(
+        "--trace-file",
+        type=click.Path(path_type=Path),
+        help="Write a line of JSON for each step of a release; `veiltab trace` draws it.",
+    ),
+    click.option("--verbose", is_flag=True, help="Log every step, not only refusals."),
+)
+
+
+def serve_options(command: Command) -> Command:
+    """Add what every party's `serve` takes; each of them may come from a file instead."""
+    for option in reversed(_SERVE):
+        command = option(command)
+    return command
 
 
 def load_party(study_path: Path, identity_folder: Path, role: Role, name: str | None) -> tuple[Study, Identity]:

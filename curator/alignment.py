@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from common.coin import derive
 from common.errors import FailedReleaseError, InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from common.files import written_whole
+from common.observe.steps import step
 from curator.coordination import Peers
 from curator.intersection import (
     PIECE,
@@ -104,11 +105,13 @@ class Alignment:
             own = self.tokens_file(name)
             order_file = own.with_name("order.npy")
             if not (own.exists() and order_file.exists()):
-                await asyncio.to_thread(_write_tokens, table, derive(key, "tokens"), own, order_file)
+                with step("compute tokens", size=TOKEN_LENGTH * table.rows):
+                    await asyncio.to_thread(_write_tokens, table, derive(key, "tokens"), own, order_file)
             received = [await self._fetch(name, peer, peers) for peer in peers.parties]
-            population, digest = await asyncio.to_thread(
-                _intersect, table, own, received, derive(key, "population"), AlignedTable(self._folder / name)
-            )
+            with step("intersect"):
+                population, digest = await asyncio.to_thread(
+                    _intersect, table, own, received, derive(key, "population"), AlignedTable(self._folder / name)
+                )
             self._store.set_alignment(name, population, digest)
             for path in (*(path for _, path in received), order_file):
                 path.unlink()
@@ -116,9 +119,10 @@ class Alignment:
 
     async def _fetch(self, name: str, peer: str, peers: Peers) -> tuple[str, Path]:
         path = self._folder / name / f"{peer}-tokens.bin"
-        with written_whole(path) as file:
+        with step("fetch tokens") as measured, written_whole(path) as file:
             async for data in peers.tokens(peer, name):
                 file.write(data)
+            measured.bytes = file.tell()
         if path.stat().st_size % TOKEN_LENGTH:
             raise InvalidInputError("sent tokens that are cut short", where=f"curator {peer}")
         return peer, path

@@ -16,11 +16,10 @@ from common.files import OwnedFolder, check_owner
 from common.identity import Party, Role
 from common.logs import log_to_stderr
 from common.party_options import (
-    identity_option,
     listen_address,
-    listen_option,
     load_party,
     name_option,
+    serve_options,
     state_option,
     study_argument,
 )
@@ -64,14 +63,9 @@ def check(study_path: Path, name: str, table_path: Path, as_json: bool) -> int: 
     epilog="Example: veiltab curator serve study.toml --name alice --identity pki/curator-alice --state state"
     " --table alice.csv --policy policy.toml"
 )
-@study_argument
-@name_option
-@identity_option
-@state_option
+@serve_options
 @click.option("--table", "table_path", required=True, type=click.Path(path_type=Path), help=".csv or .parquet file.")
 @policy_option
-@listen_option
-@click.option("--verbose", is_flag=True, help="Log every step, not only refusals.")
 def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     study_path: Path,
     name: str,
@@ -80,12 +74,17 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     table_path: Path,
     policy_path: Path | None,
     listen: str | None,
+    metrics: str | None,
+    trace_file: Path | None,
     verbose: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Load the table, align it with the other curators', and take part in releases."""
-    from common.rpc.party import run_party  # noqa: PLC0415 - --help stays light
-    from common.rpc.server import build_server  # noqa: PLC0415
+    from common.observe.sinks import observed  # noqa: PLC0415 - --help stays light
+    from common.observe.steps import step  # noqa: PLC0415
+    from common.rpc.party import run_party  # noqa: PLC0415
+    from common.rpc.server import Registration, build_server  # noqa: PLC0415
     from curator.node import CuratorNode  # noqa: PLC0415
+    from curator.observation import observe  # noqa: PLC0415
     from curator.service import CuratorPeerServicer, CuratorServicer  # noqa: PLC0415
     from curator.table import load_table  # noqa: PLC0415
     from veiltab.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server  # noqa: PLC0415
@@ -98,19 +97,22 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     store = CuratorStore(folder.path / "curator.sqlite")
     try:
         node = CuratorNode(identity, study, folder.path, store, _ledger(store, study, policy), policy)
-        table = load_table(table_path, study, name)
         callers = [Party(study=study.id, role=Role.CURATOR, name=c.name) for c in study.curators if c.name != name]
         callers += [Party(study=study.id, role=Role.RESEARCHER, name=r.name) for r in study.researchers]
 
-        async def main() -> None:
-            services = [
+        async def main(status: Registration) -> None:
+            services: list[Registration] = [
+                status,
                 partial(add_CuratorPeerServiceServicer_to_server, CuratorPeerServicer(node)),
                 partial(add_CuratorServiceServicer_to_server, CuratorServicer(node)),
             ]
             address = listen_address(listen, study.curator(name).endpoint)
             await run_party(identity.party, build_server(identity, callers, services, address), node.run(table))
 
-        asyncio.run(main())
+        with observed(identity, partial(observe, node), metrics=metrics, trace_file=trace_file) as status:
+            with step("load table"):
+                table = load_table(table_path, study, name)
+            asyncio.run(main(status))
     finally:
         store.close()
         folder.release()

@@ -30,6 +30,7 @@ from common.errors import (
 )
 from common.files import written_whole
 from common.identity import Identity
+from common.observe.steps import left, step
 from common.release import ReleaseRequest, ReleaseSpec, ReleaseState, Sampling
 from common.sampling import sample_by_priority, sample_indices
 from common.study import Study
@@ -175,7 +176,9 @@ class CuratorNode:
         attempt, entered = 0, time.monotonic()
         while not (state := self.store.release(release_id).state).finished:
             if await self._try_step(release_id, peers, server):
-                self.store.add_seconds(release_id, state.value, time.monotonic() - entered)
+                seconds = time.monotonic() - entered
+                left(state.value, release_id=release_id, seconds=seconds)
+                self.store.add_seconds(release_id, state.value, seconds)
                 attempt, entered = 0, time.monotonic()
             else:
                 await asyncio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
@@ -256,8 +259,9 @@ class CuratorNode:
             own.denied | union(peer.denied for peer in progress),
         )
         population, digest = self.alignment.result()
-        spec = planned_spec(stored.request, columns, self.study, population=population, alignment=digest)
-        await asyncio.to_thread(self.ledger.reserve, spec)
+        with step("plan", release_id=stored.request.release_id):
+            spec = planned_spec(stored.request, columns, self.study, population=population, alignment=digest)
+            await asyncio.to_thread(self.ledger.reserve, spec)
         self.store.set_spec(spec.release_id, spec)
         return ReleaseState.PLANNED
 
@@ -266,8 +270,10 @@ class CuratorNode:
         check_same_spec(spec, progress)
         if spec.columns_of(self.name):
             # A server that is away, or has another study file, is found before anything is spent.
-            await server.announce(spec)
-        self.ledger.charge(spec.release_id)
+            with step("announce", release_id=spec.release_id):
+                await server.announce(spec)
+        with step("charge", release_id=spec.release_id):
+            self.ledger.charge(spec.release_id)
         return ReleaseState.CHARGED
 
     async def _draw_and_encrypt(
@@ -287,21 +293,25 @@ class CuratorNode:
 
     def _encrypt(self, spec: ReleaseSpec, table: AlignedTable, rows: NDArray[np.int64]) -> None:
         for column in spec.columns_of(self.name):
-            values = table.column(column.attribute).take(rows)
-            self.encryption(spec.release_id).encrypt(column.attribute, values, column.size, spec.pad)
+            size = column.byte_length(spec.uploaded_rows)
+            with step("encrypt", release_id=spec.release_id, attribute=column.attribute, size=size):
+                values = table.column(column.attribute).take(rows)
+                self.encryption(spec.release_id).encrypt(column.attribute, values, column.size, spec.pad)
 
     async def _sample(self, spec: ReleaseSpec, table: AlignedTable, peers: Peers) -> tuple[NDArray[np.int64], bytes]:
-        seed = await peers.toss(f"release/{spec.release_id}")
-        if spec.sampling is Sampling.SEED:
-            key = derive(seed, "sampling")
-            rows = await asyncio.to_thread(draw_rows, spec.description.scheme, table.tokens(), key)
-        elif spec.sampling is Sampling.SERVER:
-            key = derive(seed, "sampling")
-            rows = await asyncio.to_thread(sample_by_priority, table.tokens(), spec.population, key)
-        else:
-            rows = await self._shared_indices(spec, peers)
-        check = hmac.new(derive(seed, "sample check"), digestmod="sha256")
-        await asyncio.to_thread(check.update, rows.astype("<i8", copy=False).data)
+        with step("toss", release_id=spec.release_id):
+            seed = await peers.toss(f"release/{spec.release_id}")
+        with step("draw", release_id=spec.release_id):
+            if spec.sampling is Sampling.SEED:
+                key = derive(seed, "sampling")
+                rows = await asyncio.to_thread(draw_rows, spec.description.scheme, table.tokens(), key)
+            elif spec.sampling is Sampling.SERVER:
+                key = derive(seed, "sampling")
+                rows = await asyncio.to_thread(sample_by_priority, table.tokens(), spec.population, key)
+            else:
+                rows = await self._shared_indices(spec, peers)
+            check = hmac.new(derive(seed, "sample check"), digestmod="sha256")
+            await asyncio.to_thread(check.update, rows.astype("<i8", copy=False).data)
         return rows, check.digest()
 
     async def _shared_indices(self, spec: ReleaseSpec, peers: Peers) -> NDArray[np.int64]:
@@ -329,7 +339,9 @@ class CuratorNode:
             for c in spec.columns_of(self.name)
         }
         if columns:
-            await server.upload(spec, columns, lambda sent: self.store.set_bytes_uploaded(spec.release_id, sent))
+            size = sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self.name))
+            with step("upload", release_id=spec.release_id, size=size):
+                await server.upload(spec, columns, lambda sent: self.store.set_bytes_uploaded(spec.release_id, sent))
         encryption.forget_ciphertext()
         return ReleaseState.READY
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 
 from common.coin import commitment, transcript
 from common.errors import ConflictError, DeniedError, InvalidInputError, NotFoundError, NotReadyError
+from common.observe.steps import step
 from common.release import Pad, ReleaseState
 from common.rpc.authorisation import Context, caller
 from common.rpc.chunks import chunks, file_chunks, streamed
@@ -133,8 +134,9 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
         stored = self._node.store.release(request.release_id)
         _check_owner(stored.request.researcher, context)
         pad, pieces, total = self._granted_key(request.release_id, request.attribute, request.offset)
-        async for whole, chunk in streamed(pieces, total, request.offset):
-            yield curator_pb2.FetchKeyResponse(pad=pad_to_proto(pad), total=whole, chunk=chunk)
+        with step("give key", release_id=request.release_id, attribute=request.attribute, size=total - request.offset):
+            async for whole, chunk in streamed(pieces, total, request.offset):
+                yield curator_pb2.FetchKeyResponse(pad=pad_to_proto(pad), total=whole, chunk=chunk)
 
     def _granted_key(self, release_id: str, attribute: str, offset: int) -> tuple[Pad, Iterator[Chunk], int]:
         stored = self._node.store.release(release_id)

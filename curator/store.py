@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sqlite3
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +36,10 @@ _MIGRATIONS = (
         number INTEGER PRIMARY KEY, release_id TEXT NOT NULL UNIQUE, entry TEXT NOT NULL, epsilon TEXT NOT NULL,
         digest BLOB NOT NULL)
     """,
+    """
+    ALTER TABLE release ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
+    UPDATE release SET since = created
+    """,
 )
 
 APPROVED, HELD, DENIED = "approved", "held", "denied"
@@ -63,6 +68,7 @@ class StoredRelease:
     seconds: dict[str, float]
     bytes_uploaded: int
     created: int
+    since: int
 
 
 class CuratorStore:
@@ -83,12 +89,13 @@ class CuratorStore:
             row = db.execute("SELECT request FROM release WHERE id = ?", [request.release_id]).fetchone()
             if row is None:
                 db.execute(
-                    "INSERT INTO release (id, researcher, request, state, created) VALUES (?, ?, ?, ?, ?)",
+                    "INSERT INTO release (id, researcher, request, state, created, since) VALUES (?, ?, ?, ?, ?, ?)",
                     [
                         request.release_id,
                         request.researcher,
                         request.to_json(),
                         ReleaseState.REQUESTED.value,
+                        now,
                         now,
                     ],
                 )
@@ -126,13 +133,38 @@ class CuratorStore:
         rows = self.connection.execute("SELECT * FROM release ORDER BY created, id").fetchall()
         return tuple(_release_of(row) for row in rows)
 
+    def latest(self, over: int) -> tuple[StoredRelease, ...]:
+        """Return the releases that are not over and the last ones that are, `over` of them; oldest first."""
+        states = [s.value for s in ReleaseState if s.finished]
+        ended = f"state IN ({', '.join('?' * len(states))})"
+        rows = self.connection.execute(
+            f"SELECT * FROM release WHERE NOT {ended} OR id IN"  # noqa: S608
+            f" (SELECT id FROM release WHERE {ended} ORDER BY since DESC, id LIMIT ?) ORDER BY created, id",
+            [*states, *states, over],
+        ).fetchall()
+        return tuple(_release_of(row) for row in rows)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many releases are in each state."""
+        rows = self.connection.execute("SELECT state, COUNT(*) FROM release GROUP BY state").fetchall()
+        return {row[0]: row[1] for row in rows}
+
+    def held(self) -> int:
+        """Return how many requests wait for a person."""
+        (held,) = self.connection.execute(
+            "SELECT COUNT(DISTINCT release.id) FROM release JOIN decision ON release.id = decision.release_id"
+            " WHERE release.state = ? AND decision.verdict = ?",
+            [ReleaseState.REQUESTED.value, HELD],
+        ).fetchone()
+        return int(held)
+
     def set_state(self, release_id: str, state: ReleaseState, failure: str = "") -> None:
         """Move a release on; a release that ended never moves again."""
         ended = [s.value for s in ReleaseState if s.unsuccessful]
         self.connection.execute(
-            f"UPDATE release SET state = ?, failure = ?, waiting_for = '' WHERE id = ?"  # noqa: S608
+            f"UPDATE release SET state = ?, failure = ?, waiting_for = '', since = ? WHERE id = ?"  # noqa: S608
             f" AND state NOT IN ({', '.join('?' * len(ended))})",
-            [state.value, failure, release_id, *ended],
+            [state.value, failure, int(time.time()), release_id, *ended],
         )
 
     def set_waiting(self, release_id: str, waiting_for: str) -> None:
@@ -319,4 +351,5 @@ def _release_of(row: sqlite3.Row) -> StoredRelease:
         seconds=json.loads(row["seconds"]),
         bytes_uploaded=row["bytes_uploaded"],
         created=row["created"],
+        since=row["since"],
     )

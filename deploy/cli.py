@@ -18,6 +18,7 @@ _COMMANDS = {
     "researcher": ("researcher.cli", "researcher", "Ask for a release, estimate, report."),
     "collect": ("researcher.collection.cli", "collect", "Ask thousands of nodes for one randomised value each."),
     "node": ("node.cli", "node", "Answer such a round, as one node or as thousands."),
+    "reproduce": ("researcher.experiments.replay.cli", "reproduce", "Compute the papers' figures and numbers anew."),
 }
 
 

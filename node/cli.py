@@ -167,12 +167,12 @@ async def _run(  # noqa: PLR0913, PLR0917 - what a fleet's run consists of
     channel = connect(identity, server_of(study), study.server.endpoint)
     try:
         stub = CollectionServiceStub(channel)
-        spec, _ = await fetch_round(stub, study, round_id)
+        spec, state = await fetch_round(stub, study, round_id, within)
         if values is not None:
             nodes = fleet_from_file(spec, study, values, tokens)
         else:
             nodes = fleet_from_distribution(spec, study, distribution or "", tokens)
-        run = FleetRun(stub, study, spec, journal, concurrency=concurrency, within=within)
+        run = FleetRun(stub, study, spec, journal, state=state, concurrency=concurrency, within=within)
         return await run.run(nodes, lambda done, total: note(f"{done} of {total} reports settled")), nodes.bad_rows
     finally:
         await channel.close()

@@ -6,7 +6,7 @@ from common.collection.oracles import Report
 from common.collection.round import Round, Stratum
 from common.errors import InvalidInputError
 from common.randomness import ByteSource, SystemSource
-from common.study import Study
+from common.study import NodeGroup, Study
 
 COIN = 2**23
 """Label of the coin in a source of randomness; the randomisers' labels lie below."""
@@ -54,9 +54,16 @@ def check_round(spec: Round, study: Study, stratum: str) -> Stratum:
         )
     if spec.size != study.question(spec.question).attribute.size:
         raise InvalidInputError("the question is not as the study says", where=f"question {spec.question}")
-    if study.nodes is None or spec.epsilon > study.nodes.budget_epsilon:
+    if spec.epsilon > check_nodes(study).budget_epsilon:
         raise InvalidInputError("the round costs more than the study allows a node", where="epsilon")
     return spec.stratum(stratum)
+
+
+def check_nodes(study: Study) -> NodeGroup:
+    """Return the nodes of a study; raises InvalidInputError if it has none."""
+    if study.nodes is None:
+        raise InvalidInputError("this study has no nodes", where="study file", remedy="Add [nodes] to it.")
+    return study.nodes
 
 
 def symbol_of(study: Study, question: str, raw: str) -> int:

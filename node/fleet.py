@@ -1,22 +1,24 @@
 """Thousands of nodes from one process: each decides for itself, and reports by an RPC of its own."""
 
 import asyncio
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from common.collection.oracles import Report
-from common.collection.round import Round
+from common.collection.round import Round, RoundState, Stratum
 from common.collection.tokens import TOKEN_BYTES
-from common.errors import UnavailableError, VeiltabError
+from common.errors import ClosedRoundError
 from common.randomness import SystemSource
 from common.study import Study
 from common.wire.collection import report_to_proto
-from node.decision import check_round, decide
+from node.decision import check_nodes, check_round, decide
 from node.journal import Decision, Journal, State
-from node.sending import hand_in
+from node.sending import hand_in, is_answer
 from node.values import Fleet, NodeValue
 from veiltab.v1 import collection_pb2
 
@@ -40,7 +42,7 @@ class FleetResult:
         silent: those whose coin said not to report.
         counted: reports that were counted, in this run or before.
         refused: reports that were not, by reason.
-        unanswered: reports that the server did not answer; another run hands them in.
+        unanswered: reports that the server did not answer, or failed at; another run hands them in.
         bytes: length of all reports of nodes that were not silent.
         bytes_full_participation: length if every node had reported.
     """
@@ -61,17 +63,27 @@ class FleetRun:
         stub: of the server.
         study: the study file.
         spec: the round.
+        state: whether it takes reports; in one that does not, nodes that have not decided yet decide nothing any more.
         journal: what the nodes decided, now and before.
         concurrency: most reports under way.
-        within: seconds to keep trying for each.
+        within: seconds without any answer after which the rest is left to another run.
     """
 
     def __init__(  # noqa: PLR0913 - what a run consists of
-        self, stub: "Stub", study: Study, spec: Round, journal: Journal, *, concurrency: int, within: float
+        self,
+        stub: "Stub",
+        study: Study,
+        spec: Round,
+        journal: Journal,
+        *,
+        state: RoundState,
+        concurrency: int,
+        within: float,
     ) -> None:
         self._stub, self._study, self._spec, self._journal = stub, study, spec, journal
-        self._concurrency, self._within = concurrency, within
-        self._settled: dict[State, list[int]] = {State.COUNTED: [], State.REFUSED: []}
+        self._state, self._concurrency, self._within = state, concurrency, within
+        self._heard = 0.0
+        self._settled: dict[State, list[int]] = {state: [] for state in State}
         self._sizes = {stratum.name: self._size(stratum.name) for stratum in spec.strata}
 
     def _size(self, stratum: str) -> int:
@@ -85,28 +97,27 @@ class FleetRun:
         Raises:
             ConflictError: the journal belongs to other values or tokens.
             InvalidInputError: the round is not of this study.
+            BudgetExceededError: with the journal's other rounds it would cost a node too much.
         """
-        round_id = self._spec.round_id
-        self._journal.check_origin(round_id, fleet.digest)
-        before = self._journal.decisions(round_id)
-        self._decide_all([node for node in fleet.nodes if node.node not in before])
-        decisions = self._journal.decisions(round_id).values()
-        result = FleetResult(
-            nodes=len(fleet.nodes),
-            silent=sum(decision.state is State.SILENT for decision in decisions),
-            counted=sum(decision.state is State.COUNTED for decision in decisions),
-            bytes=sum(decision.size for decision in decisions if decision.state is not State.SILENT),
-            bytes_full_participation=sum(decision.size for decision in decisions),
-        )
-        unsettled = [decision for decision in decisions if decision.state in {State.WAITING, State.REFUSED}]
-        await self._hand_in_all(unsettled, set(before), result, progress)
+        groups = {name: check_round(self._spec, self._study, name) for name in {node.stratum for node in fleet.nodes}}
+        self._journal.begin(self._spec, fleet.digest, check_nodes(self._study).budget_epsilon)
+        before = self._journal.decisions(self._spec.round_id)
+        if self._state is RoundState.OPEN:
+            await self._decide_all([node for node in fleet.nodes if node.node not in before], groups)
+        decisions = self._journal.decisions(self._spec.round_id)
+        result = _before_sending(fleet, decisions)
+        # Of a report that was refused it is certain that it was not counted.
+        tried = {number for number, decision in before.items() if decision.state is State.WAITING}
+        unsettled = [decision for decision in decisions.values() if decision.state in {State.WAITING, State.REFUSED}]
+        await self._hand_in_all(unsettled, tried, result, progress)
         return result
 
-    def _decide_all(self, nodes: Sequence[NodeValue]) -> None:
+    async def _decide_all(self, nodes: Sequence[NodeValue], groups: Mapping[str, Stratum]) -> None:
         """Record the decisions of nodes that have not decided yet, durably, in batches."""
-        groups = {name: check_round(self._spec, self._study, name) for name in {node.stratum for node in nodes}}
         rest = iter(nodes)
         while batch := list(islice(rest, _BATCH)):
+            # An interruption is heard here.
+            await asyncio.sleep(0)
             self._journal.decide(
                 self._spec.round_id,
                 [self._decision(node, decide(self._spec, groups[node.stratum], node.symbol)) for node in batch],
@@ -120,14 +131,16 @@ class FleetRun:
         return Decision(node=node.node, state=State.WAITING, request=request.SerializeToString(), size=size)
 
     async def _hand_in_all(
-        self, decisions: Sequence[Decision], before: set[int], result: FleetResult, progress: Progress
+        self, decisions: Sequence[Decision], tried: AbstractSet[int], result: FleetResult, progress: Progress
     ) -> None:
         """Hand in reports, as many at a time as allowed, and record now and then what came of them."""
-        rest, total, already = iter(decisions), len(decisions), result.counted
+        rest, total = iter(decisions), len(decisions)
+        already = result.counted + result.refused.total()
+        self._heard = time.monotonic()
 
         async def work(turns: Iterator[Decision]) -> None:
             for decision in turns:
-                await self._one(decision, result, tried=decision.node in before)
+                await self._one(decision, result, tried=decision.node in tried)
 
         workers = [asyncio.create_task(work(rest)) for _ in range(self._concurrency)]
         try:
@@ -144,19 +157,38 @@ class FleetRun:
             self._save()
 
     async def _one(self, decision: Decision, result: FleetResult, *, tried: bool) -> None:
-        request = collection_pb2.ReportRequest.FromString(decision.request)
-        try:
-            await hand_in(self._stub, self._study, request, tried=tried, within=self._within)
-        except UnavailableError:
+        patience = self._heard + self._within - time.monotonic()
+        if patience <= 0:
             result.unanswered += 1
-        except VeiltabError as error:
-            result.refused[error.reason] += 1
-            self._settled[State.REFUSED].append(decision.node)
-        else:
+            return
+        request = collection_pb2.ReportRequest.FromString(decision.request)
+        outcome = await hand_in(self._stub, self._study, request, tried=tried, within=patience)
+        if outcome.error is None:
             result.counted += 1
-            self._settled[State.COUNTED].append(decision.node)
+        elif is_answer(outcome.error):
+            result.refused[outcome.error.reason] += 1
+        else:
+            result.unanswered += 1
+        if outcome.error is None or is_answer(outcome.error):
+            self._heard = time.monotonic()
+        if outcome.state is not decision.state:
+            self._settled[outcome.state].append(decision.node)
 
     def _save(self) -> None:
         for state, nodes in self._settled.items():
             self._journal.finish(self._spec.round_id, nodes, state)
             nodes.clear()
+
+
+def _before_sending(fleet: Fleet, decisions: Mapping[int, Decision]) -> FleetResult:
+    """Return what is known of a run before it hands anything in; who has not decided by now came too late."""
+    known = decisions.values()
+    late = sum(node.node not in decisions for node in fleet.nodes)
+    return FleetResult(
+        nodes=len(fleet.nodes),
+        silent=sum(decision.state is State.SILENT for decision in known),
+        counted=sum(decision.state is State.COUNTED for decision in known),
+        refused=Counter({ClosedRoundError.reason: late} if late else {}),
+        bytes=sum(decision.size for decision in known if decision.state is not State.SILENT),
+        bytes_full_participation=sum(decision.size for decision in known),
+    )

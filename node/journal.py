@@ -3,13 +3,17 @@
 Two independent randomisations of one value would cost the node epsilon twice.
 """
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
 from pathlib import Path
 
+from common.collection.round import Round
 from common.database import erase_traces, open_database, transaction
-from common.errors import ConflictError
+from common.errors import BudgetExceededError, ConflictError
 
 _MIGRATIONS = (
     """
@@ -18,6 +22,7 @@ _MIGRATIONS = (
         PRIMARY KEY (round_id, node)) WITHOUT ROWID;
     CREATE TABLE origin (round_id TEXT PRIMARY KEY, digest BLOB NOT NULL)
     """,
+    "ALTER TABLE origin ADD COLUMN epsilon TEXT NOT NULL DEFAULT '0'",
 )
 
 
@@ -62,16 +67,43 @@ class Journal:
         erase_traces(self._connection)
         self._connection.close()
 
-    def check_origin(self, round_id: str, digest: bytes) -> None:
-        """Remember where a round's values came from; refuse others, which would be matched to the wrong nodes."""
+    def begin(self, spec: Round, origin: bytes, budget: Decimal) -> None:
+        """Remember a round before anything is decided in it: its description, the origin of its values, its cost.
+
+        The nodes do not take the server's word for what their rounds cost together.
+
+        Args:
+            spec: the round.
+            origin: digest of where the values come from; empty if the same call may come with another value.
+            budget: most that all rounds may cost one node, nats.
+
+        Raises:
+            ConflictError: the round was described otherwise before, or answered from other values, which would be
+                matched to the wrong nodes.
+            BudgetExceededError: with the rounds of this folder it would cost a node more than the budget.
+        """
+        digest = hashlib.sha256(origin + spec.to_json().encode()).digest()
         with transaction(self._connection) as db:
-            db.execute("INSERT INTO origin VALUES (?, ?) ON CONFLICT DO NOTHING", [round_id, digest])
-            (known,) = db.execute("SELECT digest FROM origin WHERE round_id = ?", [round_id]).fetchone()
-        if bytes(known) != digest:
-            raise ConflictError(
-                "this folder has answered the round from other values or tokens",
-                where=f"round {round_id}",
-                remedy="Give the same files again, or another --state folder with tokens of its own.",
+            db.execute(
+                "INSERT INTO origin VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [spec.round_id, digest, str(spec.epsilon)]
+            )
+            (known,) = db.execute("SELECT digest FROM origin WHERE round_id = ?", [spec.round_id]).fetchone()
+            if bytes(known) != digest:
+                raise ConflictError(
+                    "this folder has answered the round from other values or tokens, or it was another round then",
+                    where=f"round {spec.round_id}",
+                    remedy="Give the same files again, or another --state folder with tokens of its own.",
+                )
+            self._check_budget(budget)
+
+    def _check_budget(self, budget: Decimal) -> None:
+        rows = self._connection.execute("SELECT epsilon FROM origin").fetchall()
+        # Exactly: sums of decimals are rounded.
+        if sum((Fraction(row["epsilon"]) for row in rows), Fraction(0)) > Fraction(budget):
+            raise BudgetExceededError(
+                f"the study allows a node epsilon {budget} over all rounds, and those of this folder would cost more",
+                where="epsilon",
+                remedy="Nothing was decided or sent.",
             )
 
     def decisions(self, round_id: str) -> dict[int, Decision]:
@@ -94,7 +126,7 @@ class Journal:
                 )
 
     def finish(self, round_id: str, nodes: Iterable[int], state: State) -> None:
-        """Record that reports were counted, and forget what they said; or refused, and keep them for another token."""
+        """Record that reports were counted, and forget what they said; or how else they stand, and keep them."""
         kept = "NULL" if state is State.COUNTED else "request"
         with transaction(self._connection) as db:
             for node in nodes:
@@ -102,3 +134,11 @@ class Journal:
                     f"UPDATE decision SET state = ?, request = {kept} WHERE round_id = ? AND node = ?",  # noqa: S608 - one of two words
                     [state.value, round_id, node],
                 )
+
+    def give_token(self, round_id: str, node: int, request: bytes) -> None:
+        """Record durably, before it is sent, that a report that was refused is handed in with another token."""
+        with transaction(self._connection) as db:
+            db.execute(
+                "UPDATE decision SET state = ?, request = ? WHERE round_id = ? AND node = ?",
+                [State.WAITING.value, request, round_id, node],
+            )

@@ -1,26 +1,52 @@
-"""One node from Python, for embedding in a device's own program.
+"""One node from Python, for embedding in a device's own program; it may be called where a loop runs, as in a notebook.
 
 node = Node("study.toml", identity="pki/node-fleet", state="state")
 node.report(round_id, value="42", token="0f3c...")
 """
 
-import asyncio
+import time
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import grpc
 
 from common.collection.round import EVERYONE, RoundState
 from common.collection.tokens import token_of
-from common.errors import ClosedRoundError, UnavailableError, VeiltabError
+from common.errors import ClosedRoundError
 from common.files import OwnedFolder
 from common.identity import Role
 from common.party_options import load_party
+from common.rpc.blocking import BlockingChannel
 from common.rpc.channel import connect
 from common.wire.collection import report_to_proto
-from node.decision import check_round, decide, symbol_of
+from node.decision import check_nodes, check_round, decide, symbol_of
 from node.journal import Decision, Journal, State
 from node.sending import fetch_round, hand_in, server_of
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
 
+if TYPE_CHECKING:
+    # The generated module has this name for type checkers only.
+    from veiltab.v1.collection_pb2_grpc import CollectionServiceAsyncStub as Stub
+
 _SELF = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """What a caller wants to answer: to which round, which value, with which token, of which stratum, until when."""
+
+    round_id: str
+    value: str
+    token: bytes
+    stratum: str
+    end: float
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.end - time.monotonic()
 
 
 class Node:
@@ -60,64 +86,64 @@ class Node:
         Raises:
             InvalidInputError: a value outside the domain, a token or stratum that cannot be.
             ClosedRoundError: the round is closed.
+            BudgetExceededError: with the other rounds of this node it would cost more than the study allows.
             DeniedError: a token that is not of this round.
             SpentTokenError: a token that another report has spent.
             UnavailableError: no answer in time; call again, and the same report is handed in.
         """
-        secret = token_of(token)
-        folder = OwnedFolder(self._state, f"{self._identity.party.uri} (one node)")
-        journal = Journal(folder.path)
-        try:
-            return asyncio.run(self._report(journal, round_id, value, secret, stratum, within))
-        finally:
-            journal.close()
-            folder.release()
+        answer = _Answer(
+            round_id=round_id,
+            value=value,
+            token=token_of(token),
+            stratum=stratum or EVERYONE,
+            end=time.monotonic() + within,
+        )
+        with ExitStack() as stack:
+            folder = OwnedFolder(self._state, f"{self._identity.party.uri} (one node)")
+            stack.callback(folder.release)
+            journal = stack.enter_context(closing(Journal(folder.path)))
+            known = journal.decisions(round_id).get(_SELF)
+            if known is not None and known.state in {State.SILENT, State.COUNTED}:
+                return known.state
+            link = stack.enter_context(closing(BlockingChannel(self._connect)))
+            return self._report(link, journal, answer, known)
 
-    async def _report(  # noqa: PLR0913, PLR0917 - those of report, and the journal
-        self, journal: Journal, round_id: str, value: str, token: bytes, stratum: str | None, within: float
-    ) -> State:
-        known = journal.decisions(round_id).get(_SELF)
-        channel = connect(self._identity, server_of(self._study), self._study.server.endpoint)
-        stub = collection_pb2_grpc.CollectionServiceStub(channel)
-        try:
-            if known is None:
-                decision = await self._decide(stub, round_id, value, token, stratum)
-                journal.decide(round_id, [decision])
-            else:
-                decision = known
-            if decision.state in {State.SILENT, State.COUNTED}:
-                return decision.state
-            request = collection_pb2.ReportRequest.FromString(decision.request)
-            # A report that was refused was not counted: the same report may have another token.
-            request.token = token if decision.state is State.REFUSED else request.token
-            tried = known is not None and decision.state is State.WAITING
-            try:
-                await hand_in(stub, self._study, request, tried=tried, within=within)
-            except UnavailableError:
-                raise
-            except VeiltabError:
-                journal.finish(round_id, [_SELF], State.REFUSED)
-                raise
-            journal.finish(round_id, [_SELF], State.COUNTED)
-        finally:
-            await channel.close()
-        return State.COUNTED
+    def _connect(self) -> grpc.aio.Channel:
+        return connect(self._identity, server_of(self._study), self._study.server.endpoint)
 
-    async def _decide(
-        self,
-        stub: "collection_pb2_grpc.CollectionServiceAsyncStub",
-        round_id: str,
-        value: str,
-        token: bytes,
-        stratum: str | None,
-    ) -> Decision:
-        spec, state = await fetch_round(stub, self._study, round_id)
-        group = check_round(spec, self._study, stratum or EVERYONE)
-        symbol = symbol_of(self._study, spec.question, value)
+    def _report(self, link: BlockingChannel, journal: Journal, answer: _Answer, known: Decision | None) -> State:
+        stub = collection_pb2_grpc.CollectionServiceStub(link.channel)
+        decision = self._decide(link, stub, journal, answer) if known is None else known
+        if decision.state is State.SILENT:
+            return State.SILENT
+        request = collection_pb2.ReportRequest.FromString(decision.request)
+        if decision.state is State.REFUSED:
+            # It was not counted: the same report may have another token.
+            request.token = answer.token
+            journal.give_token(answer.round_id, _SELF, request.SerializeToString())
+        tried = known is not None and known.state is State.WAITING
+        outcome = link.wait(hand_in(stub, self._study, request, tried=tried, within=answer.left))
+        if outcome.state is not State.WAITING:
+            journal.finish(answer.round_id, [_SELF], outcome.state)
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.state
+
+    def _decide(self, link: BlockingChannel, stub: "Stub", journal: Journal, answer: _Answer) -> Decision:
+        """Decide, and remember it before anybody else can know."""
+        spec, state = link.wait(fetch_round(stub, self._study, answer.round_id, answer.left))
+        group = check_round(spec, self._study, answer.stratum)
+        symbol = symbol_of(self._study, spec.question, answer.value)
         if state is not RoundState.OPEN:
-            raise ClosedRoundError("the round is closed", where=f"round {round_id}", remedy="Nothing more is taken.")
+            raise ClosedRoundError(
+                "the round is closed", where=f"round {answer.round_id}", remedy="Nothing more is taken."
+            )
+        journal.begin(spec, b"", check_nodes(self._study).budget_epsilon)
         report = decide(spec, group, symbol)
         if report is None:
-            return Decision(node=_SELF, state=State.SILENT, request=b"", size=0)
-        request = report_to_proto(round_id, token, group.name, report).SerializeToString(deterministic=True)
-        return Decision(node=_SELF, state=State.WAITING, request=request, size=len(request))
+            decision = Decision(node=_SELF, state=State.SILENT, request=b"", size=0)
+        else:
+            request = report_to_proto(spec.round_id, answer.token, group.name, report).SerializeToString()
+            decision = Decision(node=_SELF, state=State.WAITING, request=request, size=len(request))
+        journal.decide(spec.round_id, [decision])
+        return decision

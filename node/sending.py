@@ -1,18 +1,37 @@
 """From a node to the server: ask what a round is, and hand in a report until it is known to be counted."""
 
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from common.collection.round import Round, RoundState
-from common.errors import NotReadyError, SpentTokenError, UnavailableError
+from common.errors import IntegrityError, NotReadyError, SpentTokenError, UnavailableError, VeiltabError
 from common.identity import Party, Role
 from common.rpc.channel import call
 from common.study import Study
 from common.wire.collection import round_from_proto, state_from_proto
+from node.journal import State
 from veiltab.v1 import collection_pb2
 
 if TYPE_CHECKING:
     # The generated module has this name for type checkers only.
     from veiltab.v1.collection_pb2_grpc import CollectionServiceAsyncStub as Stub
+
+_SILENCE = (UnavailableError, NotReadyError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of handing in a report.
+
+    Args:
+        state: COUNTED; REFUSED if it certainly was not counted; WAITING if it may have been, or may be yet.
+        error: what the server said, or that it said nothing; None for a report that was counted.
+    """
+
+    state: State
+    error: VeiltabError | None = None
 
 
 def server_of(study: Study) -> Party:
@@ -20,20 +39,28 @@ def server_of(study: Study) -> Party:
     return Party(study=study.id, role=Role.SERVER, name=study.server.name)
 
 
-async def fetch_round(stub: "Stub", study: Study, round_id: str) -> tuple[Round, RoundState]:
-    """Return a round's description and state."""
+async def fetch_round(stub: "Stub", study: Study, round_id: str, within: float = 30.0) -> tuple[Round, RoundState]:
+    """Return a round's description and state.
+
+    Raises:
+        IntegrityError: the server described another round; answers are remembered by round, so that it could ask twice.
+        VeiltabError: as the server refused, or UnavailableError when the time is over.
+    """
     request = collection_pb2.GetRoundRequest(round_id=round_id)
-    response = await call(stub.GetRound, request, peer=server_of(study))
-    return round_from_proto(response.round), state_from_proto(response.state)
+    response = await call(stub.GetRound, request, peer=server_of(study), within=within)
+    spec = round_from_proto(response.round)
+    if spec.round_id != round_id:
+        raise IntegrityError("the server described another round", where=f"round {round_id[:32]}")
+    return spec, state_from_proto(response.state)
 
 
 async def hand_in(
     stub: "Stub", study: Study, request: collection_pb2.ReportRequest, *, tried: bool, within: float
-) -> None:
-    """Hand in a report, again if no answer comes, until it is counted.
+) -> Outcome:
+    """Hand in a report, again if no answer comes, until it is counted or refused.
 
     A spent token after an attempt without an answer means that this attempt was counted; at the first attempt it means
-    that somebody else spent it.
+    that somebody else spent it. No other refusal after such an attempt is certain either.
 
     Args:
         stub: of the server.
@@ -41,23 +68,27 @@ async def hand_in(
         request: the report; the same bytes at every attempt.
         tried: whether it may have been handed in before.
         within: seconds for all attempts.
-
-    Raises:
-        SpentTokenError: another report spent the token.
-        VeiltabError: as the server refused, or UnavailableError when the time is over: try again later.
     """
-    peer = server_of(study)
-    try:
-        await call(stub.Report, request, peer=peer, within=within, once=True)
-    except (UnavailableError, NotReadyError):
+    peer, now = server_of(study), asyncio.get_running_loop().time
+    end = now() + within
+    error = await _error_of(call(stub.Report, request, peer=peer, within=within, once=True))
+    if isinstance(error, _SILENCE):
         tried = True
-    except SpentTokenError:
-        if not tried:
-            raise
-        return
-    else:
-        return
+        error = await _error_of(call(stub.Report, request, peer=peer, within=end - now()))
+    if error is None or (tried and isinstance(error, SpentTokenError)):
+        return Outcome(state=State.COUNTED)
+    certain = is_answer(error) and not tried
+    return Outcome(state=State.REFUSED if certain else State.WAITING, error=error)
+
+
+def is_answer(error: VeiltabError) -> bool:
+    """Say whether the server has refused for a reason: silence and a failure of its own are no answers."""
+    return not isinstance(error, _SILENCE) and type(error) is not VeiltabError
+
+
+async def _error_of(attempt: Awaitable[collection_pb2.ReportResponse]) -> VeiltabError | None:
     try:
-        await call(stub.Report, request, peer=peer, within=within)
-    except SpentTokenError:
-        return
+        await attempt
+    except VeiltabError as error:
+        return error
+    return None

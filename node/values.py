@@ -58,10 +58,19 @@ class Fleet:
 
 
 def read_tokens(path: Path) -> dict[str, list[bytes]]:
-    """Return the tokens of each stratum, in the order of the file that `veiltab collect enrol` wrote."""
+    """Return the tokens of each stratum, in the order of the file that `veiltab collect enrol` wrote.
+
+    Raises:
+        InvalidInputError: a line without a token, or with that of another line: two nodes cannot share one.
+    """
     tokens: defaultdict[str, list[bytes]] = defaultdict(list)
+    seen: set[bytes] = set()
     for line, row in _rows(path, ("stratum", "token")):
-        tokens[row["stratum"]].append(token_of(row["token"], f"{path}, line {line}"))
+        token = token_of(row["token"], f"{path}, line {line}")
+        if token in seen:
+            raise InvalidInputError("this token stands in an earlier line too", where=f"{path}, line {line}")
+        seen.add(token)
+        tokens[row["stratum"]].append(token)
     return tokens
 
 

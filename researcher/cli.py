@@ -17,10 +17,9 @@ from common.logs import log_to_stderr
 from common.party_options import (
     identity_option,
     listen_address,
-    listen_option,
     load_party,
     name_option,
-    state_option,
+    serve_options,
     study_argument,
 )
 from common.privacy.schemes import SCHEMES
@@ -57,24 +56,23 @@ def researcher() -> None:
 @researcher.command(
     epilog="Example: veiltab researcher serve study.toml --name rosa --identity pki/researcher-rosa --state state"
 )
-@study_argument
-@name_option
-@identity_option
-@state_option
-@listen_option
-@click.option("--verbose", is_flag=True, help="Log every step, not only refusals.")
+@serve_options
 def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     study_path: Path,
     name: str,
     identity_folder: Path,
     state_folder: Path,
     listen: str | None,
+    metrics: str | None,
+    trace_file: Path | None,
     verbose: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Carry requests to the curators, fetch and decrypt releases, keep results."""
-    from common.rpc.party import run_party  # noqa: PLC0415 - --help stays light
-    from common.rpc.server import build_server  # noqa: PLC0415
+    from common.observe.sinks import observed  # noqa: PLC0415 - --help stays light
+    from common.rpc.party import run_party  # noqa: PLC0415
+    from common.rpc.server import Registration, build_server  # noqa: PLC0415
     from researcher.node import ResearcherNode  # noqa: PLC0415
+    from researcher.observation import observe  # noqa: PLC0415
     from researcher.service import ResearcherServicer  # noqa: PLC0415
     from researcher.store import ResearcherStore  # noqa: PLC0415
     from veiltab.v1.researcher_pb2_grpc import add_ResearcherServiceServicer_to_server  # noqa: PLC0415
@@ -86,13 +84,17 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     store = ResearcherStore(folder.path)
     node = ResearcherNode(identity, study, store)
 
-    async def main() -> None:
-        services = [partial(add_ResearcherServiceServicer_to_server, ResearcherServicer(node))]
+    async def main(status: Registration) -> None:
+        services: list[Registration] = [
+            status,
+            partial(add_ResearcherServiceServicer_to_server, ResearcherServicer(node)),
+        ]
         running = build_server(identity, [identity.party], services, listen_address(listen, endpoint))
         await run_party(identity.party, running, node.run())
 
     try:
-        asyncio.run(main())
+        with observed(identity, partial(observe, node), metrics=metrics, trace_file=trace_file) as status:
+            asyncio.run(main(status))
     finally:
         store.close()
         folder.release()

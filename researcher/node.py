@@ -85,8 +85,9 @@ class ResearcherNode:
                 self.store.finish(release_id, ReleaseState.DENIED, str(error))
             except VeiltabError as error:
                 self.store.finish(release_id, ReleaseState.FAILED, str(error))
-        self.store.set_measure(release_id, {"total": time.monotonic() - began}, {})
-        concluded(stored.state.value, release_id=release_id, seconds=time.monotonic() - began)
+        seconds = time.monotonic() - began
+        concluded(stored.state.value, release_id=release_id, seconds=seconds)
+        self.store.set_measure(release_id, {"total": seconds}, {})
         self._driven.discard(release_id)
 
     def _waiting(self, release_id: str) -> str:

@@ -11,15 +11,7 @@ from common.cli import EXIT_CODES
 from common.files import OwnedFolder
 from common.identity import Party, Role
 from common.logs import log_to_stderr
-from common.party_options import (
-    identity_option,
-    listen_address,
-    listen_option,
-    load_party,
-    name_option,
-    state_option,
-    study_argument,
-)
+from common.party_options import listen_address, load_party, serve_options
 
 if TYPE_CHECKING:
     from server.collection.node import CollectionNode
@@ -37,13 +29,8 @@ def server() -> None:
 @server.command(
     epilog="Example: veiltab server serve study.toml --name cloud --identity pki/server-cloud --state state"
 )
-@study_argument
-@name_option
-@identity_option
-@state_option
-@listen_option
+@serve_options
 @click.option("--retention-days", default=30, show_default=True, help="How long a published release can be fetched.")
-@click.option("--verbose", is_flag=True, help="Log every step, not only refusals.")
 def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     study_path: Path,
     name: str,
@@ -51,15 +38,19 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     state_folder: Path,
     listen: str | None,
     retention_days: int,
+    metrics: str | None,
+    trace_file: Path | None,
     verbose: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Perturb encrypted columns and serve them to their researchers; count the reports of nodes, round by round."""
-    from common.rpc.party import run_party  # noqa: PLC0415 - --help stays light
-    from common.rpc.server import build_server  # noqa: PLC0415
+    from common.observe.sinks import observed  # noqa: PLC0415 - --help stays light
+    from common.rpc.party import run_party  # noqa: PLC0415
+    from common.rpc.server import Registration, build_server  # noqa: PLC0415
     from server.collection.node import CollectionNode  # noqa: PLC0415
     from server.collection.service import CollectionServicer  # noqa: PLC0415
     from server.collection.store import CollectionStore  # noqa: PLC0415
     from server.node import ServerNode  # noqa: PLC0415
+    from server.observation import observe  # noqa: PLC0415
     from server.service import IngestServicer, ReleaseServicer  # noqa: PLC0415
     from server.store import ServerStore  # noqa: PLC0415
     from veiltab.v1.collection_pb2_grpc import add_CollectionServiceServicer_to_server  # noqa: PLC0415
@@ -77,8 +68,9 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     callers += [Party(study=study.id, role=Role.RESEARCHER, name=r.name) for r in study.researchers]
     callers += [Party(study=study.id, role=Role.NODE, name=study.nodes.name)] if study.nodes else []
 
-    async def main() -> None:
-        services = [
+    async def main(status: Registration) -> None:
+        services: list[Registration] = [
+            status,
             partial(add_IngestServiceServicer_to_server, IngestServicer(node)),
             partial(add_ReleaseServiceServicer_to_server, ReleaseServicer(node)),
             partial(add_CollectionServiceServicer_to_server, CollectionServicer(collection)),
@@ -86,8 +78,10 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
         running = build_server(identity, callers, services, listen_address(listen, study.server.endpoint))
         await run_party(identity.party, running, _both(node, collection))
 
+    seen = partial(observe, study, node, store, collection, rounds)
     try:
-        asyncio.run(main())
+        with observed(identity, seen, metrics=metrics, trace_file=trace_file) as status:
+            asyncio.run(main(status))
     finally:
         store.close()
         rounds.close()

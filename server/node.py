@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from common.errors import DeniedError, IntegrityError, InvalidInputError, NotFoundError, VeiltabError
+from common.observe.steps import step
 from common.release import Column, ReleaseSpec, ReleaseState, Sampling
 from common.study import Study
 from server.perturbation import PLACES, check_column, perturb_release
@@ -111,10 +112,14 @@ class ServerNode:
                 return await self._check_again(session, column, column_digest)
             session.check_open()
             upload = ColumnUpload(self._store.ciphertext_folder(release_id) / attribute, length)
+            held = upload.received
             try:
-                async for offset, data in chunks:
-                    upload.write(offset, data)
-                if not await asyncio.to_thread(upload.finish, column_digest):
+                with step("take column", release_id=release_id, attribute=attribute) as measured:
+                    async for offset, data in chunks:
+                        upload.write(offset, data)
+                    measured.bytes = upload.received - held
+                    whole = await asyncio.to_thread(upload.finish, column_digest)
+                if not whole:
                     return upload.received, False
             finally:
                 upload.close()
@@ -153,6 +158,11 @@ class ServerNode:
                 self._store.delete_ciphertext(spec.release_id)
         finally:
             del self._perturbing[spec.release_id]
+
+    @property
+    def perturbing(self) -> int:
+        """Releases that are being perturbed now."""
+        return len(self._perturbing)
 
     def release_of(self, release_id: str, researcher: str) -> tuple[Session, float]:
         """Return a release of a researcher's, and how long its perturbation took."""

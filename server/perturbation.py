@@ -16,6 +16,7 @@ from common.domain import Symbols, symbol_dtype
 from common.errors import IntegrityError
 from common.files import sync_folder, written_whole
 from common.mechanism import perturb_chunk
+from common.observe.steps import step
 from common.randomness import CipherStream
 from common.release import ReleaseSpec, Sampling
 from common.sampling import sample_indices
@@ -42,12 +43,15 @@ def perturb_release(store: ServerStore, spec: ReleaseSpec) -> None:
     working = published.with_name("perturbing")
     shutil.rmtree(working, ignore_errors=True)
     working.mkdir(parents=True)
-    _write_columns(store, spec, working)
-    sync_folder(working)
-    working.rename(published)
-    sync_folder(published.parent)
-    store.publish(spec.release_id, time.monotonic() - began)
-    store.delete_ciphertext(spec.release_id)
+    size = sum(column.byte_length(spec.sample) for column in spec.columns)
+    with step("perturb", release_id=spec.release_id, size=size):
+        _write_columns(store, spec, working)
+    with step("publish", release_id=spec.release_id):
+        sync_folder(working)
+        working.rename(published)
+        sync_folder(published.parent)
+        store.publish(spec.release_id, time.monotonic() - began)
+        store.delete_ciphertext(spec.release_id)
 
 
 def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[str]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 
 from common.errors import InvalidInputError
+from common.observe.steps import step
 from common.release import ReleaseState
 from common.rpc.authorisation import Context, caller
 from common.rpc.chunks import data_of, file_chunks, streamed
@@ -71,8 +72,10 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
         self, request: server_release_pb2.FetchColumnRequest, context: Context
     ) -> AsyncIterator[server_release_pb2.FetchColumnResponse]:
         path, total = self._node.published_column(request.release_id, request.attribute, caller(context).name)
-        async for whole, chunk in streamed(file_chunks(path, request.offset), total, request.offset):
-            yield server_release_pb2.FetchColumnResponse(total=whole, chunk=chunk)
+        size = total - request.offset
+        with step("send column", release_id=request.release_id, attribute=request.attribute, size=size):
+            async for whole, chunk in streamed(file_chunks(path, request.offset), total, request.offset):
+                yield server_release_pb2.FetchColumnResponse(total=whole, chunk=chunk)
 
     async def FetchPlaces(
         self, request: server_release_pb2.FetchPlacesRequest, context: Context

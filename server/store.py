@@ -18,6 +18,10 @@ _MIGRATIONS = (
         release_id TEXT NOT NULL REFERENCES session(id), attribute TEXT NOT NULL, digest BLOB NOT NULL,
         PRIMARY KEY (release_id, attribute))
     """,
+    """
+    ALTER TABLE session ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
+    UPDATE session SET since = created
+    """,
 )
 
 
@@ -54,13 +58,30 @@ class ServerStore:
         rows = self.connection.execute("SELECT id FROM session ORDER BY created, id").fetchall()
         return tuple(self.session(row["id"]) for row in rows)
 
+    def latest(self, over: int) -> tuple[tuple[Session, int], ...]:
+        """Return the sessions that are not over and the last ones that are, each with Unix seconds of its state."""
+        states = [s.value for s in ReleaseState if s.finished]
+        ended = f"state IN ({', '.join('?' * len(states))})"
+        rows = self.connection.execute(
+            f"SELECT id, since FROM session WHERE NOT {ended} OR id IN"  # noqa: S608
+            f" (SELECT id FROM session WHERE {ended} ORDER BY since DESC, id LIMIT ?) ORDER BY created, id",
+            [*states, *states, over],
+        ).fetchall()
+        return tuple((self.session(row["id"]), row["since"]) for row in rows)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many sessions are in each state."""
+        rows = self.connection.execute("SELECT state, COUNT(*) FROM session GROUP BY state").fetchall()
+        return {row[0]: row[1] for row in rows}
+
     def open_session(self, spec: ReleaseSpec) -> Session:
         """Record a release, or find it; another spec under the same id is refused."""
+        now = int(time.time())
         with transaction(self.connection) as db:
             db.execute(
-                "INSERT INTO session (id, spec, state, failure, created) VALUES (?, ?, ?, '', ?)"
+                "INSERT INTO session (id, spec, state, failure, created, since) VALUES (?, ?, ?, '', ?, ?)"
                 " ON CONFLICT DO NOTHING",
-                [spec.release_id, spec.to_json(), ReleaseState.UPLOADING.value, int(time.time())],
+                [spec.release_id, spec.to_json(), ReleaseState.UPLOADING.value, now, now],
             )
             session = self.session(spec.release_id)
             session.check_same(spec)
@@ -104,8 +125,11 @@ class ServerStore:
 
     def _save(self, session: Session) -> None:
         self.connection.execute(
-            "UPDATE session SET state = ?, failure = ? WHERE id = ?",
-            [session.state.value, session.failure, session.spec.release_id],
+            "UPDATE session SET since = CASE WHEN state = ? THEN since ELSE ? END, state = ?, failure = ? WHERE id = ?",
+            [
+                *(session.state.value, int(time.time())),
+                *(session.state.value, session.failure, session.spec.release_id),
+            ],
         )
 
     def ciphertext_folder(self, release_id: str) -> Path:

@@ -7,21 +7,30 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("common", "curator", "server", "researcher", "deploy")
 METHODS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
-FIELDS = {"release", "state", "reason", "error"}
+FIELDS = {
+    *("step", "state", "release", "round", "attribute", "seconds", "bytes", "reports"),
+    *("outcome", "reason", "error", "rpc"),
+}
+STEP_FIELDS = {"release_id", "round_id", "attribute", "size", "reports"}
 
 
-def calls() -> Iterator[tuple[Path, str, ast.Call]]:
+def all_calls() -> Iterator[tuple[Path, ast.Call]]:
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                if (
-                    isinstance(node, ast.Call)
-                    and isinstance(node.func, ast.Attribute)
-                    and isinstance(node.func.value, ast.Name)
-                    and node.func.value.id in {"_log", "log", "logger", "logging"}
-                    and node.func.attr in METHODS
-                ):
-                    yield path, node.func.attr, node
+                if isinstance(node, ast.Call):
+                    yield path, node
+
+
+def calls() -> Iterator[tuple[Path, str, ast.Call]]:
+    for path, node in all_calls():
+        if (
+            isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id in {"_log", "log", "logger", "logging"}
+            and node.func.attr in METHODS
+        ):
+            yield path, node.func.attr, node
 
 
 def test_messages_are_constant_texts() -> None:
@@ -40,3 +49,13 @@ def test_extra_fields_are_known() -> None:
             assert isinstance(keyword.value, ast.Dict)
             names = {key.value for key in keyword.value.keys if isinstance(key, ast.Constant)}
             assert names <= FIELDS, f"{path.relative_to(ROOT)}:{call.lineno}"
+
+
+def test_steps_are_constant_texts_about_what_is_public() -> None:
+    found = [(path, call) for path, call in all_calls() if isinstance(call.func, ast.Name) and call.func.id == "step"]
+    assert len(found) > 15
+    for path, call in found:
+        place = f"{path.relative_to(ROOT)}:{call.lineno}"
+        assert len(call.args) == 1, place
+        assert isinstance(call.args[0], ast.Constant), place
+        assert {keyword.arg for keyword in call.keywords} <= STEP_FIELDS, place

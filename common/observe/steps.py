@@ -85,5 +85,12 @@ def concluded(state: str, *, release_id: str, seconds: float) -> None:
     """Tell that a release is over for the researcher who asked for it, in which state, and how long it took in all."""
     _log.info(
         "release concluded",
-        extra={"step": "release", "release": release_id, "outcome": state, "seconds": round(seconds, 6)},
+        extra={
+            "step": "release",
+            "release": release_id,
+            "seconds": round(seconds, 6),
+            "bytes": None,
+            "reports": None,
+            "outcome": state,
+        },
     )

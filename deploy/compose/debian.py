@@ -11,6 +11,9 @@ from pathlib import Path
 
 from common.errors import UnavailableError
 
+MIRROR = "http://deb.debian.org/debian"
+"""The mirror that is near everywhere."""
+
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
@@ -24,7 +27,7 @@ class TreeMaker:
     """
 
     work: Path
-    mirror: str = "http://deb.debian.org/debian"
+    mirror: str = MIRROR
 
     def make(self, target: Path, suite: str, packages: Sequence[str]) -> None:
         """Make a tree of a suite's essential packages, apt, and some more.

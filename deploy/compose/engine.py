@@ -18,8 +18,21 @@ from pathlib import Path
 from common.errors import UnavailableError
 from deploy.compose import debian
 
-_PACKAGES = ("docker.io", "docker-cli", "docker-compose", "docker-buildx", "iptables", "slirp4netns", "iproute2")
-_SUITE = "trixie"
+SUITE = "trixie"
+"""The Debian suite of an engine of our own."""
+
+PACKAGES = (
+    "docker.io",
+    "docker-cli",
+    "docker-compose",
+    "docker-buildx",
+    "iptables",
+    "slirp4netns",
+    "iproute2",
+    "mount",
+)
+"""What it needs of that suite."""
+
 _START_SECONDS = 60.0
 _ENVIRONMENT = (
     "env",
@@ -47,7 +60,12 @@ for path in "$@"; do
     mount --bind "$path" "$tree$path"
 done
 echo "nameserver 10.0.2.3" > "$tree/etc/resolv.conf"
-exec chroot "$tree" /bin/sh -eu -c '
+cd "$tree"
+mkdir -p before
+# Containers are made by pivot_root: the tree must be the root of the mounts, not only of the process.
+pivot_root . before
+exec chroot . /bin/sh -eu -c '
+umount --lazy /before
 ip netns add engine
 nsenter --net=/run/netns/engine ip link set lo up
 slirp4netns --configure --mtu=1500 --disable-host-loopback --netns-type=path /run/netns/engine tap0 &
@@ -72,8 +90,14 @@ class Engine:
     host: tuple[str, ...] = ()
     own: bool = False
 
-    def run(self, *args: str, stdin: Path | None = None, timeout: float = 600.0) -> str:
+    def run(self, *args: str, stdin: Path | None = None, timeout: float = 600.0, told: int = 6) -> str:
         """Run the client and return what it prints.
+
+        Args:
+            args: its arguments.
+            stdin: what it reads.
+            timeout: seconds that it may take.
+            told: how many of its last lines an error tells.
 
         Raises:
             UnavailableError: it failed; says what it last said.
@@ -83,7 +107,7 @@ class Engine:
                 [*self.docker, *args], stdin=source, capture_output=True, text=True, timeout=timeout, check=False
             )
         if done.returncode:
-            last = " | ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-6:])
+            last = " | ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-told:])
             raise UnavailableError(last or f"exit code {done.returncode}", where=f"docker {' '.join(args[:3])}")
         return done.stdout
 
@@ -117,20 +141,18 @@ def unavailable_because() -> str:
 
 
 @contextmanager
-def own_engine(folder: Path, maker: debian.TreeMaker, shared: Sequence[Path]) -> Iterator[Engine]:
+def own_engine(folder: Path, tree: Path, shared: Sequence[Path]) -> Iterator[Engine]:
     """Run an engine of our own while the block lasts.
 
     Args:
-        folder: an existing folder for its tree and data; the caller deletes it.
-        maker: makes the tree.
+        folder: an existing folder for its data and log; the caller deletes it.
+        tree: Debian with PACKAGES.
         shared: folders that the engine sees under their own names: build contexts and what containers mount.
 
     Raises:
         UnavailableError: it does not start; says what it last said.
     """
-    tree, data, group = folder / "engine", folder / "data", f"/veiltab-{folder.name}"
-    if not tree.exists():
-        maker.make(tree, _SUITE, _PACKAGES)
+    data, group = folder / "data", f"/{folder.name}"
     data.mkdir(exist_ok=True)
     # The first process of the namespaces dies with us, however we die, and takes all others along.
     command = [
@@ -163,7 +185,7 @@ def _wait_for_engine(process: "subprocess.Popen[bytes]", log: Path) -> Engine:
     while time.monotonic() < end and process.poll() is None:
         first = _first_inside(process)
         if first is not None:
-            enter = ("nsenter", f"--target={first}", "--mount", "--ipc", "--uts", "--root", "--wd", "--", *_ENVIRONMENT)
+            enter = ("nsenter", f"--target={first}", "--mount", "--", *_ENVIRONMENT)
             engine = Engine(
                 docker=(*enter, "docker"), host=("nsenter", f"--net=/proc/{first}/root/run/netns/engine"), own=True
             )

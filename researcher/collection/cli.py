@@ -15,6 +15,7 @@ from common.cli import EXIT_CODES, emit, json_option, note
 from common.errors import ConflictError, InvalidInputError
 from common.party_options import identity_option, name_option, study_argument
 from researcher.collection.plan_cli import plan
+from researcher.collection.simulate_cli import simulate
 
 if TYPE_CHECKING:
     from common.collection.round import Round, RoundStatus
@@ -420,3 +421,4 @@ def _status_text(status: "RoundStatus") -> str:
 
 
 collect.add_command(plan)
+collect.add_command(simulate)

@@ -126,9 +126,7 @@ def bias_of(estimator: Estimator, design: RoundDesign) -> str:
             f" {float(design.mean_rate):.6g}, for every node."
         )
     if estimator is Estimator.HAJEK:
-        return (
-            "hajek is a ratio of two estimates: its bias is small beside its standard error, unless reports are few."
-        )
+        return "hajek is a ratio of two estimates: its bias is far below its standard error unless reports are few."
     return ""
 
 

@@ -9,6 +9,7 @@ from common.collection.oracles import Report
 from common.collection.round import EVERYONE, Round, RoundState, RoundStatus
 from common.collection.tokens import token_digest
 from common.errors import ClosedRoundError, DeniedError, InvalidInputError, NotReadyError
+from common.observe.steps import step
 from common.study import Study
 from server.collection.store import Arrival, CollectionStore, split_digests
 
@@ -55,10 +56,13 @@ class CollectionNode:
             batch = [await self._queue.get()]
             while len(batch) < MOST_AT_ONCE and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
+            rounds = {waiting.arrival.round_id for waiting in batch}
             try:
-                answers: Sequence[Exception | None] = await asyncio.to_thread(
-                    self._store.record, [waiting.arrival for waiting in batch]
-                )
+                with step("count reports", round_id=rounds.pop() if len(rounds) == 1 else None) as measured:
+                    answers: Sequence[Exception | None] = await asyncio.to_thread(
+                        self._store.record, [waiting.arrival for waiting in batch]
+                    )
+                    measured.reports = sum(answer is None for answer in answers)
             except Exception as error:  # noqa: BLE001 - each caller gets it as its own incident
                 answers = [error] * len(batch)
             for waiting, answer in zip(batch, answers, strict=True):
@@ -96,13 +100,15 @@ class CollectionNode:
             raise InvalidInputError("a stratum is not in the study", where="strata")
         if spec.deadline <= time.time():
             raise InvalidInputError("the deadline has passed", where="deadline", remedy="Give the round more time.")
-        return self._store.open_round(spec, nodes.budget_epsilon)
+        with step("open round", round_id=spec.round_id):
+            return self._store.open_round(spec, nodes.budget_epsilon)
 
     def enrol(self, round_id: str, stratum: str, joined: bytes, researcher: str) -> int:
         """Add tokens to a stratum of an open round; return how many it has."""
         spec = self._owned(round_id, researcher)
         where = spec.strata.index(spec.stratum(stratum))
-        return self._store.enrol(round_id, where, list(split_digests(joined)), spec.strata[where].population)
+        with step("enrol", round_id=round_id):
+            return self._store.enrol(round_id, where, list(split_digests(joined)), spec.strata[where].population)
 
     def round(self, round_id: str) -> tuple[Round, RoundState]:
         """Return a round's description and state."""
@@ -122,7 +128,8 @@ class CollectionNode:
         """Close a round; return when it was closed, and whether it was before."""
         self._owned(round_id, researcher)
         self._store.status(round_id)
-        return self._store.close_round(round_id, int(time.time()))
+        with step("close round", round_id=round_id):
+            return self._store.close_round(round_id, int(time.time()))
 
     def counts(self, round_id: str, researcher: str) -> bytes:
         """Return the counts of a closed round, 8-byte little-endian, stratum by stratum.
@@ -136,7 +143,8 @@ class CollectionNode:
             )
         if time.time() > status.closed + self._retention:
             raise ClosedRoundError("the round is no longer kept", where=f"round {round_id}")
-        return self._store.counts(round_id).tobytes()
+        with step("read counts", round_id=round_id):
+            return self._store.counts(round_id).tobytes()
 
     async def report(self, round_id: str, token: bytes, stratum: str, report: Report) -> None:
         """Count a report and spend its token; both are durable when this returns.
@@ -155,6 +163,11 @@ class CollectionNode:
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.put_nowait(_Waiting(arrival, answer))
         await answer
+
+    @property
+    def waiting(self) -> int:
+        """Reports that came and are not counted yet."""
+        return self._queue.qsize()
 
     def _described(self, round_id: str) -> Round:
         if round_id not in self._rounds:

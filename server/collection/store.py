@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -96,10 +97,12 @@ class CollectionStore:
         return RoundState.OPEN
 
     def _check_budget(self, spec: Round, budget: Decimal) -> None:
-        spent = sum((Decimal(row[0]) for row in self.connection.execute("SELECT epsilon FROM round")), Decimal(0))
-        if spent + spec.epsilon > budget:
+        rows = self.connection.execute("SELECT epsilon FROM round").fetchall()
+        # Exactly: sums of decimals are rounded.
+        spent = sum((Fraction(row["epsilon"]) for row in rows), Fraction(0))
+        if spent + Fraction(spec.epsilon) > Fraction(budget):
             raise BudgetExceededError(
-                f"the study allows a node epsilon {budget} over all rounds, and {spent} of it is spent",
+                f"the study allows a node epsilon {budget} over all rounds, and {float(spent):g} of it is spent",
                 where="epsilon",
                 remedy="Lower epsilon; a new study file with a larger budget needs the nodes' consent.",
             )
@@ -244,14 +247,22 @@ class CollectionStore:
         )
 
     def counts(self, round_id: str) -> NDArray[np.int64]:
-        """Return the counts of a round, shape (strata, d)."""
+        """Return the counts of a round, shape (strata, d); a round that is forgotten has none."""
         spec = self.round(round_id)
+        self._check_kept(round_id)
         counts = np.zeros((len(spec.strata), spec.size), "<i8")
         rows = self.connection.execute("SELECT stratum, number, counts FROM block WHERE round_id = ?", [round_id])
         for row in rows.fetchall():
             part = np.frombuffer(row["counts"], "<i8")
             counts[row["stratum"], row["number"] * BLOCK : row["number"] * BLOCK + part.size] = part
         return counts
+
+    def _check_kept(self, round_id: str) -> None:
+        """Refuse a round whose reports were counted and whose tokens are gone, whatever the clock says now."""
+        (reports,) = self.connection.execute("SELECT SUM(reports) FROM tally WHERE round_id = ?", [round_id]).fetchone()
+        kept = self.connection.execute("SELECT 1 FROM token WHERE round_id = ? LIMIT 1", [round_id]).fetchone()
+        if reports and kept is None:
+            raise ClosedRoundError("the round is no longer kept", where=f"round {round_id}")
 
     def forget(self, closed_before: int) -> None:
         """Erase tokens and counts of rounds closed before an instant; what they cost the nodes stays on record."""

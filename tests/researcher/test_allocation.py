@@ -189,6 +189,11 @@ def test_rates_are_six_digits_and_keep_the_budget(share: Fraction, least: Fracti
     check_rates(allocate(TWO, budget=budget, least_rate=least), TWO, budget, least)
 
 
+def test_a_rate_just_below_a_whole_step_does_not_break_the_budget() -> None:
+    one = first_round([[700, 200, 100]])
+    assert allocate(one, budget=300 - Fraction(4, 10**7)).rates == (Fraction(299_999, 10**6),)
+
+
 def test_the_ends_of_the_budget() -> None:
     assert allocate(TWO, budget=14_000).rates == (Fraction(1), Fraction(1))
     assert allocate(TWO, budget=14, least_rate=Fraction(1, 1000)).rates == (Fraction(1, 1000),) * 2

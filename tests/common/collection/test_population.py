@@ -73,6 +73,8 @@ def test_counts_are_the_nearest_whole_numbers(nodes: int, text: str) -> None:
 
 
 def test_rounding_errors_do_not_decide_between_equal_remainders() -> None:
+    law = Distribution(text="", probabilities=np.array([0.3, 0.1 + 0.2, 0.4]))
+    np.testing.assert_array_equal(law.counts(5), [2, 1, 2])
     counts = parse_population("binomial:100:0.5").counts(50_000)
     # Values k and 100 - k are equally likely; where only one of them can have a node more, it is the smaller.
     difference = counts[:49] - counts[50:99][::-1]

@@ -13,7 +13,7 @@ from common.errors import InvalidInputError, UnavailableError
 from researcher.experiments.replay import smith
 from researcher.experiments.replay.cluster import on_dask
 from researcher.experiments.replay.experiment import Task
-from researcher.experiments.replay.lin_points import error
+from researcher.experiments.replay.lin.points import error
 from researcher.experiments.replay.point import Point
 from researcher.experiments.replay.running import compute, serially
 from researcher.experiments.replay.store import Store

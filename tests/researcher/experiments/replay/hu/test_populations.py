@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import beta, kstest
 
 from common.errors import InvalidInputError
-from researcher.experiments.replay.hu_populations import DELTA, SIZE, SIZES, Population, population
-from researcher.experiments.replay.r_streams import betas, normals, uniforms
+from researcher.experiments.replay.hu.populations import DELTA, SIZE, SIZES, Population, population
+from researcher.experiments.replay.hu.r_streams import betas, normals, uniforms
 
 
 def test_r_s_uniforms() -> None:

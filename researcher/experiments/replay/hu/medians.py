@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from common.errors import InvalidInputError
-from researcher.experiments.replay.hu_populations import Population
+from researcher.experiments.replay.hu.populations import Population
 
 Floats = NDArray[np.float64]
 

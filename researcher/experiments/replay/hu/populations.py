@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InvalidInputError
-from researcher.experiments.replay.r_streams import betas, normals, uniforms
+from researcher.experiments.replay.hu.r_streams import betas, normals, uniforms
 
 SIZE = 10_001
 DELTA = 1 / (2 * SIZE)

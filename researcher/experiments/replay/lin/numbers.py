@@ -10,7 +10,7 @@ from common.mechanism import GammaDiagonal
 from common.planning import paper_bound
 from researcher.experiments.replay.census import CELLS, complete, lacking, read_people
 from researcher.experiments.replay.experiment import Comparison
-from researcher.experiments.replay.lin_curves import (
+from researcher.experiments.replay.lin.curves import (
     EPSILONS,
     PAPER,
     Results,
@@ -19,7 +19,7 @@ from researcher.experiments.replay.lin_curves import (
     exact_optimum,
     paper_optimum,
 )
-from researcher.experiments.replay.lin_points import planned
+from researcher.experiments.replay.lin.points import planned
 
 _K, _N = len(CELLS), sum(CELLS)
 _SPREAD_OUT = ("Adult", "uniform", "linear")

@@ -17,10 +17,10 @@ from common.planning import mean_squared_error, paper_sample, plan_release
 from common.randomness import CipherStream
 from researcher.experiments.replay.census import CELLS, POPULATION
 from researcher.experiments.replay.experiment import Findings, Plain, Settings
-from researcher.experiments.replay.lin import EXPERIMENT, sizes
-from researcher.experiments.replay.lin_curves import bound, concentration, exact
-from researcher.experiments.replay.lin_numbers import _law, largest_ratio
-from researcher.experiments.replay.lin_points import central_error, error, guarantee, histograms, synthetic
+from researcher.experiments.replay.lin.experiment import EXPERIMENT, sizes
+from researcher.experiments.replay.lin.curves import bound, concentration, exact
+from researcher.experiments.replay.lin.numbers import _law, largest_ratio
+from researcher.experiments.replay.lin.points import central_error, error, guarantee, histograms, synthetic
 
 ALPHA = 1e-4
 """False-alarm probability of every statistical test here; the seeds are fixed."""

@@ -7,8 +7,8 @@ import numpy as np
 from common.privacy.gain import mean_noise_ratio, noise_bound, sample_epsilon
 from common.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
 from researcher.experiments.replay.experiment import Curve, Figure, Mark, Panel
-from researcher.experiments.replay.hu_populations import DELTA, SHOWN, SIZE, Population, population
-from researcher.experiments.replay.hu_violins import laplace_violin, smoothed
+from researcher.experiments.replay.hu.populations import DELTA, SHOWN, SIZE, Population, population
+from researcher.experiments.replay.hu.violins import laplace_violin, smoothed
 
 PAPER = "Hu, Drechsler, Kim"
 FINE = 10**6

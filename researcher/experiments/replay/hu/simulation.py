@@ -1,6 +1,6 @@
 """What of Hu, Drechsler, Kim has to be drawn: samples, for their smooth sensitivity.
 
-The sample median has an exact law (`hu_medians`), and given the sample the Laplace noise has a known one, so neither is
+The sample median has an exact law (`medians`), and given the sample the Laplace noise has a known one, so neither is
 drawn: the mean square error of a privatised sample median is
 
     E (m_n - m_N)^2 + E 2 (2 S_n/epsilon_n)^2
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from common.privacy.gain import sample_epsilon
 from common.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
 from researcher.experiments.replay.experiment import Plain, Settings, Task
-from researcher.experiments.replay.hu_medians import sampling_error, smooth_sensitivities
-from researcher.experiments.replay.hu_populations import (
+from researcher.experiments.replay.hu.medians import sampling_error, smooth_sensitivities
+from researcher.experiments.replay.hu.populations import (
     DELTA,
     EPSILONS,
     SHOWN,

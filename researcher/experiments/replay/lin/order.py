@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from researcher.experiments.replay.census import CELLS, POPULATION
 from researcher.experiments.replay.experiment import Curve, Figure, Panel, Style
-from researcher.experiments.replay.lin_curves import (
+from researcher.experiments.replay.lin.curves import (
     EPSILONS,
     GRID,
     PAPER,
@@ -15,7 +15,7 @@ from researcher.experiments.replay.lin_curves import (
     paper_mark,
     simulated,
 )
-from researcher.experiments.replay.lin_points import central_error, planned
+from researcher.experiments.replay.lin.points import central_error, planned
 
 DELTAS = ("1e-6", "1e-8")
 

@@ -10,9 +10,9 @@ from common.errors import InvalidInputError
 from common.privacy.gain import sample_epsilon
 from common.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
 from researcher.experiments.median_gain import median_gain
-from researcher.experiments.replay.hu_medians import median_law, sampling_error, smooth_sensitivities
-from researcher.experiments.replay.hu_populations import DELTA, SIZE, Population, population
-from researcher.experiments.replay.hu_simulation import draw_sensitivities, noise_variance
+from researcher.experiments.replay.hu.medians import median_law, sampling_error, smooth_sensitivities
+from researcher.experiments.replay.hu.populations import DELTA, SIZE, Population, population
+from researcher.experiments.replay.hu.simulation import draw_sensitivities, noise_variance
 
 
 @pytest.mark.parametrize(("whole", "size"), [(7, 3), (9, 1), (9, 9), (11, 5)])

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from common.errors import VeiltabError
-from researcher.simulate_cli import simulate
+from researcher.collection.simulate_cli import simulate
 
 NAMES = {"c", "g", "c_hat", "hajek", "horvitz_thompson"}
 SMALL = ("--nodes", "2000", "--distribution", "binomial:9:0.5", "--epsilon", "2", "--rate", "0.25", "--trials", "50")
@@ -106,6 +106,11 @@ def test_the_picture(tmp_path: Path, name: str) -> None:
     assert first.startswith(b"<?xml" if name.endswith("svg") else b"\x89PNG")
     assert invoke(*SMALL, "--plot", str(picture)).exit_code == 0
     assert picture.read_bytes() == first
+
+
+def test_a_picture_that_cannot_be_is_refused_before_anything_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("researcher.experiments.collection.simulate", lambda *_, **__: pytest.fail("computed"))
+    assert "does not exist" in refused(*SMALL, "--plot", "nowhere/x.svg")
 
 
 def test_a_picture_of_hardly_any_noise(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from common.planning import mean_squared_error, optimal_sample, paper_bound, paper_sample
 from researcher.experiments.replay.census import CELLS, POPULATION
 from researcher.experiments.replay.experiment import Curve, Mark, Panel, Plain, Style
-from researcher.experiments.replay.lin_points import planned
+from researcher.experiments.replay.lin.points import planned
 
 Results = Mapping[str, Plain]
 

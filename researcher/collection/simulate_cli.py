@@ -81,7 +81,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one argument an option
             note("--rate is not used: every stratum of --strata has its own.")
         setting = _many_strata(strata, nodes, distribution, domain)
     if plot is not None:
-        from researcher.simulate_picture import check_picture  # noqa: PLC0415
+        from researcher.collection.simulate_picture import check_picture  # noqa: PLC0415
 
         check_picture(plot)
     mechanism = GammaDiagonal.from_gamma(setting.truth.shape[1], exp_below(nats))
@@ -89,7 +89,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one argument an option
     design = RoundDesign.of_mechanism(setting.truth.sum(axis=1).tolist(), setting.rates, mechanism)
     title = f"{_title(design, setting.truth.shape[1])}, epsilon = {nats.normalize():f}, {trials} trials"
     if plot is not None:
-        from researcher.simulate_picture import draw  # noqa: PLC0415 - matplotlib is slow to load
+        from researcher.collection.simulate_picture import draw  # noqa: PLC0415 - matplotlib is slow to load
 
         draw(found, title, plot)
     settings = {"epsilon": nats, "trials": trials, "seed": seed}

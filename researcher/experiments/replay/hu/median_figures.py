@@ -6,11 +6,11 @@ import numpy as np
 
 from common.privacy.gain import sample_epsilon
 from researcher.experiments.replay.experiment import Curve, Figure, Mark, Panel
-from researcher.experiments.replay.hu_formulas import PAPER, density_panel, horizontal
-from researcher.experiments.replay.hu_medians import median_law
-from researcher.experiments.replay.hu_populations import EPSILONS, SHOWN, SIZE, SIZES, SMALL, population
-from researcher.experiments.replay.hu_simulation import CONTESTED, CONTESTED_SIZES, Medians, Others
-from researcher.experiments.replay.hu_violins import laplace_violin, sample_violin, violin
+from researcher.experiments.replay.hu.formulas import PAPER, density_panel, horizontal
+from researcher.experiments.replay.hu.medians import median_law
+from researcher.experiments.replay.hu.populations import EPSILONS, SHOWN, SIZE, SIZES, SMALL, population
+from researcher.experiments.replay.hu.simulation import CONTESTED, CONTESTED_SIZES, Medians, Others
+from researcher.experiments.replay.hu.violins import laplace_violin, sample_violin, violin
 
 NAMES = {"lognormal": "Lognormal(5, .5)", "bimodal": "two modes"}
 

@@ -10,17 +10,17 @@ from scipy.stats import laplace
 from common.privacy.gain import noise_bound, sample_epsilon
 from researcher.experiments.replay.experiment import Comparison, Findings, Settings, Task
 from researcher.experiments.replay.hu import EXPERIMENT
-from researcher.experiments.replay.hu_formulas import (
+from researcher.experiments.replay.hu.formulas import (
     FIGURE_5_RATES,
     bound_rate,
     largest_rounded_up,
     ratio_as_written,
     rounding_limit,
 )
-from researcher.experiments.replay.hu_medians import sampling_error
-from researcher.experiments.replay.hu_populations import SIZE, SIZES, population
-from researcher.experiments.replay.hu_simulation import Medians, medians
-from researcher.experiments.replay.hu_violins import laplace_violin, sample_violin, smoothed
+from researcher.experiments.replay.hu.medians import sampling_error
+from researcher.experiments.replay.hu.populations import SIZE, SIZES, population
+from researcher.experiments.replay.hu.simulation import Medians, medians
+from researcher.experiments.replay.hu.violins import laplace_violin, sample_violin, smoothed
 from researcher.experiments.replay.tables import series_of
 
 QUICK = Settings(trials=20, quick=True, seed=3)

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from researcher.experiments.replay import hu_simulation
 from researcher.experiments.replay.experiment import Experiment, Findings, Plain, Settings, Task
-from researcher.experiments.replay.hu_formulas import figure_1, figure_2, figure_3, figure_4, figure_5
-from researcher.experiments.replay.hu_median_figures import bimodal_figures, lognormal_figures
-from researcher.experiments.replay.hu_numbers import comparisons
+from researcher.experiments.replay.hu import simulation
+from researcher.experiments.replay.hu.formulas import figure_1, figure_2, figure_3, figure_4, figure_5
+from researcher.experiments.replay.hu.median_figures import bimodal_figures, lognormal_figures
+from researcher.experiments.replay.hu.numbers import comparisons
 
 
 class Hu:
@@ -27,13 +27,13 @@ class Hu:
 
     def tasks(self, settings: Settings) -> Sequence[Task]:
         """Return the points to compute: 1,000 runs each, or 200 if quick."""
-        return hu_simulation.tasks(settings)
+        return simulation.tasks(settings)
 
     def findings(self, settings: Settings, results: Mapping[str, Plain]) -> Findings:
         """Return all figures and numbers; what has a formula is computed here."""
-        lognormal, bimodal = (hu_simulation.medians(name, results) for name in hu_simulation.DRAWN)
-        others = hu_simulation.others(results)
-        runs = hu_simulation.runs(settings)
+        lognormal, bimodal = (simulation.medians(name, results) for name in simulation.DRAWN)
+        others = simulation.others(results)
+        runs = simulation.runs(settings)
         closed = (figure_1(runs), figure_2(runs), figure_3(), figure_4(), figure_5())
         return Findings(
             figures=(*closed, *lognormal_figures(lognormal, others), *bimodal_figures(bimodal)),

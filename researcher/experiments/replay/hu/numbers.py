@@ -7,10 +7,10 @@ import numpy as np
 
 from common.privacy.gain import mean_gain, sample_epsilon
 from researcher.experiments.replay.experiment import Comparison
-from researcher.experiments.replay.hu_formulas import bound_rate, rounding_limit
-from researcher.experiments.replay.hu_medians import sampling_error
-from researcher.experiments.replay.hu_populations import DELTA, EPSILONS, SIZE, SIZES, SMALL, population
-from researcher.experiments.replay.hu_simulation import CONTESTED, DRAWN, Medians, Others
+from researcher.experiments.replay.hu.formulas import bound_rate, rounding_limit
+from researcher.experiments.replay.hu.medians import sampling_error
+from researcher.experiments.replay.hu.populations import DELTA, EPSILONS, SIZE, SIZES, SMALL, population
+from researcher.experiments.replay.hu.simulation import CONTESTED, DRAWN, Medians, Others
 
 PRINTED_RATIOS = {(0.1, 1001): 1.28, (0.1, 101): 3.72, (1.0, 1001): 4.24, (1.0, 101): 23.30}
 GAPS = (0.3, 0.5)

@@ -5,7 +5,7 @@ from math import sqrt
 
 from researcher.experiments.replay.census import CELLS, POPULATION
 from researcher.experiments.replay.experiment import Curve, Figure, Mark, Panel
-from researcher.experiments.replay.lin_curves import (
+from researcher.experiments.replay.lin.curves import (
     EPSILONS,
     GRID,
     PAPER,
@@ -18,7 +18,7 @@ from researcher.experiments.replay.lin_curves import (
     paper_mark,
     simulated,
 )
-from researcher.experiments.replay.lin_points import synthetic
+from researcher.experiments.replay.lin.points import synthetic
 
 SHAPES = ("Adult", "uniform", "linear", "peaky")
 """The census, and the paper's types of synthetic tables."""

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from common.planning import paper_sample
-from researcher.experiments.replay import lin_numbers, lin_order, lin_pictures
 from researcher.experiments.replay.census import CELLS, POPULATION, known_tables
 from researcher.experiments.replay.experiment import Findings, Plain, Settings, Task
-from researcher.experiments.replay.lin_curves import EPSILONS
-from researcher.experiments.replay.lin_order import DELTAS
-from researcher.experiments.replay.lin_pictures import SHAPES
-from researcher.experiments.replay.lin_points import error, guarantee, synthetic
+from researcher.experiments.replay.lin import numbers, order, pictures
+from researcher.experiments.replay.lin.curves import EPSILONS
+from researcher.experiments.replay.lin.order import DELTAS
+from researcher.experiments.replay.lin.pictures import SHAPES
+from researcher.experiments.replay.lin.points import error, guarantee, synthetic
 
 CARDINALITIES = (12, 24, 48, 96, 192, 384, 768)
 QUICK_CARDINALITIES = (12, 24, 96, 768)
@@ -48,13 +48,13 @@ class Lin:
         """Return figures and comparisons."""
         return Findings(
             figures=(
-                lin_pictures.figure_5(results),
-                *(lin_pictures.figure_of_shape(results, shape) for shape in SHAPES[1:]),
-                lin_pictures.figure_9(results, with_files=settings.adult is not None),
-                lin_order.errors(results),
-                lin_order.price(results),
+                pictures.figure_5(results),
+                *(pictures.figure_of_shape(results, shape) for shape in SHAPES[1:]),
+                pictures.figure_9(results, with_files=settings.adult is not None),
+                order.errors(results),
+                order.price(results),
             ),
-            comparisons=lin_numbers.comparisons(results, settings.adult),
+            comparisons=numbers.comparisons(results, settings.adult),
         )
 
 

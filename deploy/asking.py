@@ -1,0 +1,36 @@
+"""Asking a running party something from the command line: with whose identity, and where it listens."""
+
+from pathlib import Path
+
+from common.errors import InvalidInputError, NotFoundError
+from common.identity import Identity, Party, Role, load_identity, party_of_certificate
+from common.study import Study
+
+
+def endpoint_of(study: Study, party: Party) -> str:
+    """Return where the study file says that a party listens."""
+    listed = {Role.CURATOR: study.curators, Role.SERVER: (study.server,), Role.RESEARCHER: study.researchers}
+    known = {member.name: member.endpoint for member in listed.get(party.role, ())}
+    if party.name not in known:
+        raise InvalidInputError(
+            f"the study has no {party} that serves", where="--name", remedy=f"Known: {', '.join(known) or 'none'}."
+        )
+    return known[party.name]
+
+
+def identity_in(folder: Path, study: str) -> Identity:
+    """Load the identity in a folder, whosever it is."""
+    keys = sorted(folder.glob("*.key"))
+    if len(keys) != 1:
+        raise InvalidInputError(
+            f"there are {len(keys)} private keys here, not exactly one",
+            where=str(folder),
+            remedy="Name a party's folder as `veiltab pki init` makes it.",
+        )
+    try:
+        asker = party_of_certificate(keys[0].with_suffix(".pem").read_bytes()).party
+    except OSError as error:
+        raise NotFoundError(
+            f"the certificate cannot be read ({error.strerror})", where=str(keys[0].with_suffix(".pem"))
+        ) from None
+    return load_identity(folder, asker.role, asker.name, study=study)

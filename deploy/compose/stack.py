@@ -1,0 +1,154 @@
+"""The Adult study as containers under test: start, ask from inside, ask as the researcher, break, mend, remove."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common.errors import UnavailableError, VeiltabError
+from deploy.compose.engine import Engine
+
+PARTIES = {"alice": "curator-alice", "bob": "curator-bob", "cloud": "server-cloud", "rosa": "researcher-rosa"}
+"""Party -> its service in compose.yaml."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """One running compose project.
+
+    Args:
+        engine: what runs it.
+        folder: where `prepare` put the study.
+        project: the project's name.
+        image: the image's name.
+    """
+
+    engine: Engine
+    folder: Path
+    project: str
+    image: str
+
+    def compose(self, *args: str, timeout: float = 300.0) -> str:
+        """Run `docker compose` in the study's folder."""
+        where = ("--project-directory", str(self.folder), "--project-name", self.project)
+        return self.engine.run("compose", *where, *args, timeout=timeout)
+
+    def up(self) -> None:
+        """Start what is down, and wait until every health check says that its party serves."""
+        self.compose("up", "--no-build", "--detach", "--wait", "--wait-timeout", "150", "--quiet-pull")
+
+    def container(self, party: str) -> str:
+        """Return the name of a party's container."""
+        return f"{self.project}-{PARTIES[party]}-1"
+
+    def network(self, name: str) -> str:
+        """Return the engine's name of a network of compose.yaml."""
+        return f"{self.project}_{name}"
+
+    def inspect(self, party: str) -> dict[str, Any]:
+        """Return what the engine knows of a party's container."""
+        found: dict[str, Any] = json.loads(self.engine.run("inspect", self.container(party)))[0]
+        return found
+
+    def addresses(self, party: str) -> dict[str, str]:
+        """Return network of compose.yaml -> a party's address in it."""
+        networks = self.inspect(party)["NetworkSettings"]["Networks"]
+        return {name.removeprefix(f"{self.project}_"): found["IPAddress"] for name, found in networks.items()}
+
+    def gateways(self) -> dict[str, str]:
+        """Return network of compose.yaml -> the address that this machine would have in it."""
+        names = [self.network(name) for name in ("curators", "ingest", "results", "nodes", "desk")]
+        networks = json.loads(self.engine.run("network", "inspect", *names))
+        return {n["Name"].removeprefix(f"{self.project}_"): n["IPAM"]["Config"][0]["Gateway"] for n in networks}
+
+    def probe(self, party: str, *args: str) -> dict[str, Any]:
+        """Run the probe inside a party's container."""
+        found: dict[str, Any] = json.loads(
+            self.engine.run("exec", self.container(party), "python", "-m", "deploy.compose.probe", *args)
+        )
+        return found
+
+    def stranger(self, network: str, *args: str) -> dict[str, Any]:
+        """Run the probe in a new container in a network, with the image and no certificate."""
+        command = ("run", "--rm", "--network", network, "--entrypoint", "python", self.image)
+        found: dict[str, Any] = json.loads(self.engine.run(*command, "-m", "deploy.compose.probe", *args))
+        return found
+
+    def researcher(self, *args: str) -> dict[str, Any]:
+        """Run `veiltab researcher` on this machine as rosa; return its JSON.
+
+        Raises:
+            UnavailableError: it failed; says what it said.
+        """
+        command = [
+            *self.engine.host,
+            sys.executable,
+            "-m",
+            "deploy",
+            "researcher",
+            args[0],
+            str(self.folder / "study.toml"),
+        ]
+        command += ["--name", "rosa", "--identity", str(self.folder / "pki" / "researcher-rosa"), *args[1:], "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603
+        if done.returncode:
+            raise UnavailableError(done.stderr.strip().splitlines()[-1], where=f"veiltab researcher {args[0]}")
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    def curator(self, name: str, *args: str) -> dict[str, Any]:
+        """Run `veiltab curator` in a curator's container; return its JSON."""
+        where = ("/etc/veiltab/study.toml", "--name", name, "--state", f"/var/lib/veiltab/{name}")
+        command = ("exec", self.container(name), "veiltab", "curator", args[0], *where, *args[1:], "--json")
+        found: dict[str, Any] = json.loads(self.engine.run(*command))
+        return found
+
+    def kill(self, party: str) -> None:
+        """End a party without a warning."""
+        self.engine.run("kill", self.container(party))
+
+    def start(self, party: str) -> None:
+        """Start a party that is down; do not wait for it."""
+        self.engine.run("start", self.container(party))
+
+    def cut(self, party: str, network: str) -> None:
+        """Take a party out of a network."""
+        self.engine.run("network", "disconnect", self.network(network), self.container(party))
+
+    def mend(self, party: str, network: str) -> None:
+        """Put it back, under its name if it accepts connections there."""
+        alias = ("--alias", party) if party == "cloud" else ()
+        self.engine.run("network", "connect", *alias, self.network(network), self.container(party))
+
+    def remove(self) -> None:
+        """Remove containers, networks and volumes."""
+        self.compose("down", "--volumes", "--remove-orphans", "--timeout", "15")
+
+
+def until(condition: Callable[[], str], within: float) -> None:
+    """Return once a condition names nothing that is still missing.
+
+    Raises:
+        UnavailableError: it still does after so many seconds; says what.
+    """
+    end = time.monotonic() + within
+    while missing := condition():
+        if time.monotonic() > end:
+            raise UnavailableError(f"after {within:.0f} s: {missing}")
+        time.sleep(0.5)
+
+
+class BrokenError(VeiltabError):
+    """A promise that does not hold."""
+
+    reason = "BROKEN"
+
+
+def require(holds: bool, problem: str) -> None:  # noqa: FBT001 - it is the point
+    """Raise BrokenError unless something holds."""
+    if not holds:
+        raise BrokenError(problem)

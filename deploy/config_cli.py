@@ -1,0 +1,63 @@
+"""`veiltab config`: check a party's file before the party is started."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from common.cli import EXIT_CODES, emit, json_option
+from common.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from deploy.party_check import Findings, Problem
+
+
+@click.group(epilog=EXIT_CODES)
+def config() -> None:
+    """Look after a party's own file, which `serve --config` reads.
+
+    Example: veiltab config check party.toml
+    """
+
+
+@config.command(epilog="Example: veiltab config check party.toml --json")
+@click.argument("path", metavar="PARTY.toml", type=click.Path(path_type=Path))
+@json_option
+def check(path: Path, as_json: bool) -> int:  # noqa: FBT001 - an option
+    """Check the file and everything that it names; nothing is started, changed or sent.
+
+    VEILTAB_IDENTITY and VEILTAB_STATE win over the file, as they do when the party is started.
+    """
+    from deploy.party_check import check_party  # noqa: PLC0415 - --help stays light
+
+    findings = check_party(path)
+    emit(as_json, _as_dict(findings), _as_text(findings))
+    return InvalidInputError.exit_code if findings.problems else 0
+
+
+def _as_dict(findings: "Findings") -> dict[str, object]:
+    return {
+        "ok": not findings.problems,
+        "file": findings.path,
+        "party": None if findings.party is None else findings.party.uri,
+        "problems": [
+            {"file": findings.path, "key": found.key, "where": found.where, "problem": found.problem, "fix": found.fix}
+            for found in findings.problems
+        ],
+        "notes": findings.notes,
+    }
+
+
+def _as_text(findings: "Findings") -> str:
+    who = "" if findings.party is None else f" for {findings.party}"
+    count = len(findings.problems)
+    verdict = "ready" if not count else f"{count} problem{'s' if count > 1 else ''}"
+    lines = [f"{findings.path}: {verdict}{who}"]
+    lines += [f"  problem: {_problem(findings.path, found)}" for found in findings.problems]
+    lines += [f"  {note}" for note in findings.notes]
+    return "\n".join(lines)
+
+
+def _problem(path: Path, found: "Problem") -> str:
+    places = [str(path), *([found.key] if found.key else []), *([found.where] if found.where != str(path) else [])]
+    return f"{': '.join(places)}: {found.problem}. {found.fix}"

@@ -1,0 +1,264 @@
+"""Everything that a party's `serve` would find wrong with its file, found without starting it.
+
+Nothing is changed and nothing is sent. Each problem names the file, the key and the fix; all are gathered, not the
+first one.
+"""
+
+import fcntl
+import importlib.util
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common.errors import InvalidInputError, VeiltabError
+from common.files import check_owner
+from common.identity import Clock, Party, Role, load_identity, utc_now
+from common.observe.sinks import is_loopback, metrics_address
+from common.party_file import ENVIRONMENT, KEYS, Value, read_party_file
+from common.party_options import listen_address
+from common.study import Study, load_study
+from curator.policy import load_policy
+from curator.table import read_table
+from deploy.asking import endpoint_of
+
+_SOON_DAYS = 30
+_FOR = {"table": Role.CURATOR, "policy": Role.CURATOR, "retention_days": Role.SERVER}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong.
+
+    Args:
+        key: of the party's file.
+        problem: what is wrong.
+        where: the file, table or variable where it is wrong.
+        fix: what to do.
+    """
+
+    key: str
+    problem: str
+    where: str
+    fix: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """What a check found.
+
+    Args:
+        path: the party's file.
+        party: who it is for; None if the file does not say so.
+        problems: what keeps the party from serving.
+        notes: what is right, and what deserves a look.
+    """
+
+    path: Path
+    party: Party | None = None
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, key: str, problem: str, fix: str, where: str = "") -> None:
+        """Record a problem."""
+        self.problems.append(Problem(key=key, problem=problem, where=where or str(self.path), fix=fix))
+
+    @contextmanager
+    def about(self, key: str) -> Iterator[None]:
+        """Record what is refused within as a problem of a key."""
+        try:
+            yield
+        except VeiltabError as error:
+            self.add(key, error.problem, error.remedy or "Correct it there.", error.where)
+        except OSError as error:
+            self.add(key, f"it cannot be used ({error.strerror})", "Check the path and its rights.")
+
+
+def check_party(path: Path, *, environment: Mapping[str, str] | None = None, clock: Clock = utc_now) -> Findings:
+    """Check a party's file and all that it names.
+
+    Args:
+        path: the file.
+        environment: where VEILTAB_IDENTITY and VEILTAB_STATE stand; by default the process's.
+        clock: source of the present.
+    """
+    findings = Findings(path=path)
+    try:
+        values, wrong = read_party_file(path)
+    except InvalidInputError as error:
+        findings.add("", error.problem, error.remedy, error.where)
+        return findings
+    for key, refusal in wrong:
+        findings.add(key, refusal.problem, refusal.remedy, refusal.where)
+    _override(values, os.environ if environment is None else environment, findings)
+    said = {*values, *(key for key, _ in wrong)}
+    for key in ("study", "name", "identity", "state"):
+        if key not in said:
+            findings.add(key, f"{key} is not there", f"Add {key}, or give it to `serve` as an option.")
+    study = _study(values, findings)
+    if study is not None and "name" in values:
+        _check_for(study, values, said, findings, clock)
+    return findings
+
+
+def _override(values: dict[str, Value], environment: Mapping[str, str], findings: Findings) -> None:
+    for key, name in ENVIRONMENT.items():
+        if environment.get(name):
+            values[key] = Path(environment[name])
+            findings.notes.append(f"{key}: from the environment variable {name}")
+
+
+def _study(values: Mapping[str, Value], findings: Findings) -> Study | None:
+    with findings.about("study"):
+        if "study" in values:
+            return load_study(Path(str(values["study"])))
+    return None
+
+
+def _check_for(study: Study, values: Mapping[str, Value], said: set[str], findings: Findings, clock: Clock) -> None:
+    """Check what depends on who the party is."""
+    name = str(values["name"])
+    party = findings.party = _party(study, name)
+    if party is None:
+        known = [study.server.name, *(c.name for c in study.curators), *(r.name for r in study.researchers)]
+        findings.add("name", f"no party {name[:60]!r} of the study serves", f"Known: {', '.join(known)}.")
+        return
+    findings.notes.append(f"study: {study.id}, with {party}")
+    for key in said & set(KEYS):
+        if key in _FOR and _FOR[key] is not party.role:
+            findings.add(key, f"{key} is not for a {party.role.value}", "Leave it out.")
+    _check_identity(values, study, party, findings, clock)
+    runs = _check_state(values, party, findings)
+    if party.role is Role.CURATOR:
+        _check_curator(values, said, study, party, findings)
+    _check_addresses(values, endpoint_of(study, party), findings, runs=runs)
+    _check_trace_file(values, findings)
+
+
+def _party(study: Study, name: str) -> Party | None:
+    """Return the party of a name: names are unique among all parties of a study."""
+    roles = [(Role.SERVER, study.server.name), *((Role.CURATOR, c.name) for c in study.curators)]
+    roles += [(Role.RESEARCHER, r.name) for r in study.researchers]
+    return next((Party(study=study.id, role=role, name=known) for role, known in roles if known == name), None)
+
+
+def _check_identity(values: Mapping[str, Value], study: Study, party: Party, findings: Findings, clock: Clock) -> None:
+    if "identity" not in values:
+        return
+    with findings.about("identity"):
+        identity = load_identity(Path(str(values["identity"])), party.role, party.name, study=study.id, clock=clock)
+        days = (identity.stated.not_after - clock()).days
+        soon = f"; renew it with `veiltab pki issue --party {party.role.value}/{party.name}`"
+        findings.notes.append(f"identity: the certificate is valid for {days} days{soon if days < _SOON_DAYS else ''}")
+
+
+def _check_state(values: Mapping[str, Value], party: Party, findings: Findings) -> bool:
+    """Check the state folder; say whether a process runs on it."""
+    if "state" not in values:
+        return False
+    folder = Path(str(values["state"]))
+    with findings.about("state"):
+        present = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+        if not present.is_dir() or not os.access(present, os.W_OK | os.X_OK):
+            raise InvalidInputError(
+                "this is no folder that can be written",
+                where=str(present),
+                remedy="Name another, or change its rights.",
+            )
+        check_owner(folder, party.uri)
+        if _locked(folder / "lock"):
+            findings.notes.append("state: a process runs on this folder now, so addresses are not tried")
+            return True
+        findings.notes.append("state: this party's" if folder.exists() else "state: the folder is made at the start")
+    return False
+
+
+def _locked(path: Path) -> bool:
+    if not path.exists():
+        return False
+    with path.open("rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def _check_curator(values: Mapping[str, Value], said: set[str], study: Study, party: Party, findings: Findings) -> None:
+    if "table" in values:
+        with findings.about("table"):
+            reading = read_table(Path(str(values["table"])), study, party.name)
+            for error in reading.errors:
+                findings.add("table", error.problem, error.remedy, error.where)
+            if not reading.errors:
+                findings.notes.append(f"table: {len(reading.ids)} respondents in {reading.rows_read} rows")
+    elif "table" not in said:
+        findings.add("table", "table is not there", "Add table: the path of a .csv or .parquet file.")
+    if "policy" in values:
+        with findings.about("policy"):
+            own = [rule.name for rule in study.attributes_of(party.name)]
+            names = [researcher.name for researcher in study.researchers]
+            policy = load_policy(Path(str(values["policy"])), researchers=names, attributes=own)
+            findings.notes.append(f"policy: {len(policy.rules)} rules")
+    elif "policy" not in said:
+        findings.notes.append("policy: none, so a person decides about every request")
+
+
+def _check_addresses(values: Mapping[str, Value], endpoint: str, findings: Findings, *, runs: bool) -> None:
+    address = listen_address(str(values["listen"]) if "listen" in values else None, endpoint)
+    with findings.about("listen"):
+        _check_bindable(address, tried=not runs)
+        findings.notes.append(f"listen: {address}")
+    if "metrics" not in values:
+        return
+    with findings.about("metrics"):
+        host, port = metrics_address(str(values["metrics"]))
+        _check_bindable(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", tried=not runs)
+        beyond = "" if is_loopback(host) else ", BEYOND this machine, without TLS, to whoever asks"
+        findings.notes.append(f"metrics: {host}:{port}{beyond}")
+        if importlib.util.find_spec("prometheus_client") is None:
+            raise InvalidInputError(
+                "metrics need the package prometheus-client", remedy="pip install 'veiltab[metrics]', or leave it out."
+            )
+
+
+def _check_bindable(address: str, *, tried: bool) -> None:
+    """Refuse an address that is none, or that cannot be bound now."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise InvalidInputError(f"{address[:100]!r} is not HOST:PORT", remedy="Such as 0.0.0.0:7400.")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError:
+        raise InvalidInputError(
+            f"the host of {address[:100]!r} is not known here", remedy="Name an address of this machine."
+        ) from None
+    # A machine without IPv6 listens on IPv4 instead.
+    if host == "[::]":
+        found += socket.getaddrinfo("0.0.0.0", int(port), type=socket.SOCK_STREAM)  # noqa: S104 - as gRPC does
+    if tried and not any(_binds(family, place) for family, _, _, _, place in found):
+        raise InvalidInputError(
+            f"{address} cannot be bound; another process may have the port",
+            remedy="Stop the other process, or name another address.",
+        )
+
+
+def _binds(family: int, place: object) -> bool:
+    with socket.socket(family, socket.SOCK_STREAM) as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            one.bind(place)  # type: ignore[arg-type] # as getaddrinfo gives it
+        except OSError:
+            return False
+    return True
+
+
+def _check_trace_file(values: Mapping[str, Value], findings: Findings) -> None:
+    if "trace_file" not in values:
+        return
+    path = Path(str(values["trace_file"]))
+    writable = os.access(path, os.W_OK) and path.is_file() if path.exists() else os.access(path.parent, os.W_OK)
+    if not writable:
+        findings.add("trace_file", "the file cannot be written", "Name a file in a folder that is there.", str(path))

@@ -1,0 +1,92 @@
+"""`veiltab trace`: one release over all parties, from the files that they wrote with --trace-file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from common.cli import EXIT_CODES, emit, json_option
+from common.errors import InvalidInputError, NotFoundError
+from common.observe.spans import Span
+from common.observe.trace_file import read_spans
+
+
+@click.command(
+    epilog="Example: veiltab trace alice.jsonl bob.jsonl cloud.jsonl rosa.jsonl --out trace.svg\n\n" + EXIT_CODES
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.option("--release", "wanted", default="", help="Id of the release or round, or its beginning; else the last.")
+@click.option("--out", type=click.Path(path_type=Path), help="Draw a timeline here (.svg or .png).")
+@click.option("--text", "as_text", is_flag=True, help="Print the timeline too when it is drawn.")
+@json_option
+def trace(
+    files: tuple[Path, ...],
+    wanted: str,
+    out: Path | None,
+    as_text: bool,  # noqa: FBT001 - an option
+    as_json: bool,  # noqa: FBT001 - as above
+) -> None:
+    """Show who did what when in one release. Times are of each party's own clock."""
+    spans = _of_one(read_spans(files), wanted)
+    if out is not None:
+        from deploy.trace_picture import draw  # noqa: PLC0415 - matplotlib is slow to load
+
+        draw(spans, out)
+    printed = [] if out is not None and not as_text else timeline(spans)
+    written = [] if out is None else [f"Written: {out}"]
+    emit(as_json, _as_dict(spans, out), "\n".join([*printed, *written]))
+
+
+def _of_one(spans: Sequence[Span], wanted: str) -> tuple[Span, ...]:
+    """Return the spans of the trace that is wanted, or of the one that began last."""
+    traces = [name for name in dict.fromkeys(span.trace for span in spans) if name.startswith(wanted)]
+    if not traces:
+        raise NotFoundError("no such release or round in these files", where="--release")
+    if wanted and len(traces) > 1:
+        raise InvalidInputError(f"{len(traces)} releases or rounds begin so", where="--release", remedy="Write more.")
+    return tuple(span for span in spans if span.trace == traces[-1])
+
+
+def timeline(spans: Sequence[Span]) -> list[str]:
+    """Return the spans of one trace as lines, by their beginning."""
+    began, ended = spans[0].start, max(span.end for span in spans)
+    parties = {span.party for span in spans}
+    width = max(map(len, parties))
+    head = f"{spans[0].trace}: {len(parties)} parties, {len(spans)} spans, {(ended - began) / 1e9:.3f} s"
+    return [head, *(_line(span, began, width) for span in spans)]
+
+
+def _line(span: Span, began: int, width: int) -> str:
+    facts = span.facts
+    outcome = facts.get("outcome", "")
+    details = [
+        str(facts.get("attribute", "")),
+        f"{facts['bytes']} bytes" if "bytes" in facts else "",
+        f"{facts['reports']} reports" if "reports" in facts else "",
+        f"{outcome} {facts.get('reason', '')}".strip() if outcome not in {"", "done"} else "",
+    ]
+    return (
+        f"{(span.start - began) / 1e9:10.3f} s  {span.party:{width}}  {span.seconds:10.4f} s  {span.name}"
+        f"  {', '.join(filter(None, details))}".rstrip()
+    )
+
+
+def _as_dict(spans: Sequence[Span], out: Path | None) -> dict[str, object]:
+    return {
+        "trace": spans[0].trace,
+        "parties": sorted({span.party for span in spans}),
+        "seconds": (max(span.end for span in spans) - spans[0].start) / 1e9,
+        "spans": [
+            {
+                "span": span.span,
+                "parent": span.parent,
+                "name": span.name,
+                "party": span.party,
+                "start": span.start,
+                "end": span.end,
+                **span.facts,
+            }
+            for span in spans
+        ],
+        "out": out,
+    }

@@ -1,0 +1,107 @@
+"""The picture of a trace: a lane a party, its states pale, what it did in them dark."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from common.errors import InvalidInputError
+from common.observe.spans import Span
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_ROLES = ("researcher", "curator", "server")
+_COLOURS = {"researcher": "#c2571a", "curator": "#16324f", "server": "#3d7a4b"}
+_PALE, _HEIGHT = "#d7dde4", 0.72
+_SHORTEST = 0.004
+"""Share of the width that a bar has at least, so that the shortest step is seen."""
+
+
+def draw(spans: Sequence[Span], path: Path) -> None:
+    """Write the picture.
+
+    Args:
+        spans: of one trace.
+        path: .svg or .png.
+
+    Raises:
+        InvalidInputError: another suffix, or the file cannot be written.
+    """
+    if path.suffix not in {".svg", ".png"}:
+        raise InvalidInputError("a picture is .svg or .png", where=str(path), remedy="Name it so.")
+    import matplotlib as mpl  # noqa: PLC0415 - slow to load
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    rows = [row for party in _parties(spans) for row in _rows(party, spans)]
+    with mpl.rc_context({"svg.hashsalt": "veiltab", "svg.fonttype": "none"}):
+        figure = Figure(figsize=(10, 0.9 + 0.21 * len(rows)), layout="constrained")
+        _paint(figure.subplots(), rows, spans)
+        try:
+            figure.savefig(path, dpi=150, metadata={"Date": None, "Creator": None} if path.suffix == ".svg" else None)
+        except OSError as error:
+            raise InvalidInputError(f"the picture cannot be written ({error.strerror})", where=str(path)) from None
+
+
+def _parties(spans: Sequence[Span]) -> list[str]:
+    """Return who takes part: researcher, curators, server."""
+    known = {span.party for span in spans}
+    return sorted(known, key=lambda party: (_place(party), party))
+
+
+def _place(party: str) -> int:
+    role = party.partition(" ")[0]
+    return _ROLES.index(role) if role in _ROLES else len(_ROLES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of the picture: a party with its states, or one of its steps."""
+
+    label: str
+    spans: tuple[Span, ...]
+    head: bool
+
+
+def _rows(party: str, spans: Sequence[Span]) -> list[_Row]:
+    """Return the rows of a party: what encloses its steps, then each step, by its first beginning."""
+    own = [span for span in spans if span.party == party]
+    names = dict.fromkeys(span.name for span in own if not _encloses(span))
+    head = _Row(party, tuple(span for span in own if _encloses(span)), head=True)
+    return [head, *(_Row(name, tuple(span for span in own if span.name == name), head=False) for name in names)]
+
+
+def _encloses(span: Span) -> bool:
+    """Whether a span is a time in which steps and waiting alternate."""
+    return span.name.startswith("state ") or span.name == "release"
+
+
+def _paint(axes: "Axes", rows: Sequence[_Row], spans: Sequence[Span]) -> None:
+    began = min(span.start for span in spans)
+    whole = max((max(span.end for span in spans) - began) / 1e9, 1e-6)
+    for place, row in enumerate(rows):
+        if place and row.head:
+            axes.axhline(place - 0.5, color="#8a949e", linewidth=0.8)
+        for span in row.spans:
+            _paint_bar(axes, place, span, (span.start - began) / 1e9, whole)
+    axes.set_yticks(range(len(rows)), [row.label for row in rows], fontsize=8.5)
+    for label, row in zip(axes.get_yticklabels(), rows, strict=True):
+        label.set_fontweight("bold" if row.head else "normal")
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlim(0, 1.02 * whole)
+    axes.set_xlabel("seconds, by each party's own clock", fontsize=9)
+    axes.set_title(spans[0].trace, loc="left", fontsize=9)
+    axes.grid(visible=True, axis="x", alpha=0.3)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def _paint_bar(axes: "Axes", place: int, span: Span, start: float, whole: float) -> None:
+    pale = _encloses(span)
+    colour = _PALE if pale else _COLOURS.get(span.party.partition(" ")[0], "#444444")
+    width = max(span.seconds, _SHORTEST * whole)
+    axes.barh(place, width, left=start, height=_HEIGHT, color=colour, edgecolor="white", linewidth=0.5)
+    text = span.name.removeprefix("state ")
+    if pale and width > 0.011 * len(text) * whole:
+        axes.text(start + 0.005 * whole, place, text, va="center", fontsize=7.5, color="#16324f", clip_on=True)

@@ -1,0 +1,109 @@
+"""The server's own code behind a node's stub, without TLS, and what may go wrong on the way there and back."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from common.collection.round import Round
+from common.collection.tokens import token_digest
+from common.errors import VeiltabError
+from common.rpc.status import CODES, DETAILS_KEY, incident, to_status
+from common.study import Study
+from server.collection.node import CollectionNode
+from server.collection.service import CollectionServicer
+from server.collection.store import CollectionStore
+from veiltab.v1 import collection_pb2
+
+REQUEST_LOST, ANSWER_LOST = "request lost", "answer lost"
+INCIDENT_BEFORE, INCIDENT_AFTER = "incident before counting", "incident after counting"
+
+
+def refusal(error: VeiltabError) -> grpc.aio.AioRpcError:
+    """Return what a client of gRPC sees of an error."""
+    details = grpc.aio.Metadata((DETAILS_KEY, to_status(error).SerializeToString()))
+    return grpc.aio.AioRpcError(CODES.get(type(error), grpc.StatusCode.INTERNAL), grpc.aio.Metadata(), details)
+
+
+class Loopback:
+    """A stub of the server.
+
+    Args:
+        node: the server's part.
+        faults: what goes wrong with one attempt after the other; empty texts are attempts that go well.
+    """
+
+    def __init__(self, node: CollectionNode, faults: Iterable[str] = ()) -> None:
+        self.node = node
+        self.faults = iter(faults)
+        self.sent: list[collection_pb2.ReportRequest] = []
+        self.before: Callable[[collection_pb2.ReportRequest], None] = lambda _: None
+        self._servicer = CollectionServicer(node)
+
+    async def GetRound(  # noqa: N802 - its name in the protocol
+        self,
+        request: collection_pb2.GetRoundRequest,
+        timeout: float,  # noqa: ASYNC109 - gRPC's name
+    ) -> collection_pb2.GetRoundResponse:
+        assert timeout >= 0
+        try:
+            return await self._servicer.GetRound(request, _nobody)
+        except VeiltabError as error:
+            raise refusal(error) from None
+
+    async def Report(  # noqa: N802 - its name in the protocol
+        self,
+        request: collection_pb2.ReportRequest,
+        timeout: float,  # noqa: ASYNC109 - gRPC's name
+    ) -> collection_pb2.ReportResponse:
+        assert timeout >= 0
+        fault = next(self.faults, "")
+        self.before(request)
+        self.sent.append(request)
+        if fault == REQUEST_LOST:
+            raise _silence()
+        if fault == INCIDENT_BEFORE:
+            raise refusal(incident(OSError())[0])
+        try:
+            response = await self._servicer.Report(request, _nobody)
+        except VeiltabError as error:
+            raise refusal(error) from None
+        if fault == ANSWER_LOST:
+            raise _silence()
+        if fault == INCIDENT_AFTER:
+            raise refusal(incident(OSError())[0])
+        return response
+
+
+_nobody: Any = None
+
+
+def _silence() -> grpc.aio.AioRpcError:
+    return grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata())
+
+
+@asynccontextmanager
+async def serving(study: Study, folder: Path, faults: Iterable[str] = ()) -> AsyncIterator[Loopback]:
+    """Run the server's part on a state folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    store = CollectionStore(folder)
+    node = CollectionNode(study, store)
+    task = asyncio.create_task(node.run())
+    try:
+        yield Loopback(node, faults)
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        store.close()
+
+
+def enrol(node: CollectionNode, spec: Round, tokens: Iterable[bytes], stratum: str = "everyone") -> None:
+    """Open a round, and give it tokens."""
+    node.open_round(spec, spec.researcher)
+    node.enrol(
+        spec.round_id, stratum, b"".join(token_digest(spec.round_id, token) for token in tokens), spec.researcher
+    )

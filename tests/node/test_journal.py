@@ -1,0 +1,117 @@
+import shutil
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from common.errors import BudgetExceededError, ConflictError, IntegrityError
+from node.journal import Decision, Journal, State
+from tests.common.collection.rounds import ID, OTHER_ID, round_with
+
+ORIGIN, BUDGET = bytes(32), Decimal(4)
+CANARY = b"a report nobody should find later"
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    journal = Journal(tmp_path)
+    yield journal
+    journal.close()
+
+
+def decision(node: int, state: State = State.WAITING, request: bytes = CANARY) -> Decision:
+    return Decision(node=node, state=state, request=request, size=40)
+
+
+def files(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def test_decisions_are_kept_by_round_and_node(journal: Journal) -> None:
+    kept = [decision(1), decision(2, State.SILENT, b"")]
+    journal.decide(ID, kept)
+    journal.decide(OTHER_ID, [decision(1, State.SILENT, b"")])
+    assert journal.decisions(ID) == {1: kept[0], 2: kept[1]}
+    assert journal.decisions(OTHER_ID)[1].state is State.SILENT
+    assert journal.decisions("a" * 32) == {}
+
+
+def test_decisions_stand_when_decide_returns(tmp_path: Path) -> None:
+    """A copy of the files, as they are then, is what a crash would leave."""
+    journal = Journal(tmp_path / "state")
+    journal.decide(ID, [decision(1)])
+    shutil.copytree(tmp_path / "state", tmp_path / "crashed")
+    journal.close()
+    crashed = Journal(tmp_path / "crashed")
+    assert crashed.decisions(ID) == {1: decision(1)}
+    crashed.close()
+
+
+def test_nobody_decides_twice(journal: Journal) -> None:
+    journal.decide(ID, [decision(1)])
+    with pytest.raises(Exception, match="UNIQUE constraint failed"):
+        journal.decide(ID, [decision(2), decision(1, State.SILENT, b"")])
+    assert journal.decisions(ID) == {1: decision(1)}
+
+
+def test_a_report_that_was_counted_leaves_no_trace(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.decide(ID, [decision(1), decision(2, request=b"another")])
+    assert CANARY in files(tmp_path)
+    journal.finish(ID, [1], State.COUNTED)
+    assert journal.decisions(ID)[1] == decision(1, State.COUNTED, b"")
+    journal.close()
+    assert CANARY not in files(tmp_path)
+    assert b"another" in files(tmp_path)
+
+
+def test_a_report_that_was_refused_is_kept_and_may_have_another_token(journal: Journal) -> None:
+    journal.decide(ID, [decision(1), decision(2)])
+    journal.finish(ID, [1, 2], State.REFUSED)
+    assert journal.decisions(ID)[1] == decision(1, State.REFUSED)
+    journal.give_token(ID, 1, b"with another token")
+    assert journal.decisions(ID) == {1: decision(1, request=b"with another token"), 2: decision(2, State.REFUSED)}
+
+
+def test_a_round_is_answered_from_one_origin(journal: Journal) -> None:
+    journal.begin(round_with(), ORIGIN, BUDGET)
+    journal.begin(round_with(), ORIGIN, BUDGET)
+    with pytest.raises(ConflictError, match=f"round {ID}: this folder has answered the round from other values"):
+        journal.begin(round_with(), b"other files", BUDGET)
+
+
+@pytest.mark.parametrize(
+    "other", [round_with(epsilon=Decimal(2)), round_with("oue"), round_with(deadline=5), round_with(researcher="rita")]
+)
+def test_a_round_that_is_described_anew_is_refused(journal: Journal, other: object) -> None:
+    journal.begin(round_with(), ORIGIN, BUDGET)
+    with pytest.raises(ConflictError, match="or it was another round then"):
+        journal.begin(other, ORIGIN, BUDGET)  # type: ignore[arg-type] # parametrised
+
+
+def test_a_node_adds_up_what_its_rounds_cost_itself(journal: Journal) -> None:
+    journal.begin(round_with(epsilon=Decimal("2.5")), ORIGIN, BUDGET)
+    with pytest.raises(BudgetExceededError, match=r"allows a node epsilon 4 .*Nothing was decided or sent"):
+        journal.begin(round_with(round_id=OTHER_ID, epsilon=Decimal("1.500000000001")), ORIGIN, BUDGET)
+    journal.begin(round_with(round_id=OTHER_ID, epsilon=Decimal("1.5")), ORIGIN, BUDGET)
+    journal.begin(round_with(epsilon=Decimal("2.5")), ORIGIN, BUDGET)
+    with pytest.raises(BudgetExceededError):
+        journal.begin(round_with(round_id="a" * 32, epsilon=Decimal("1e-12")), ORIGIN, BUDGET)
+
+
+def test_a_journal_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal._connection.execute("ALTER TABLE origin DROP COLUMN epsilon")
+    journal._connection.execute("INSERT INTO origin VALUES (?, ?)", [OTHER_ID, ORIGIN])
+    journal._connection.execute("PRAGMA user_version = 1")
+    journal.close()
+    again = Journal(tmp_path)
+    again.begin(round_with(epsilon=Decimal(4)), ORIGIN, BUDGET)
+    again.close()
+
+
+def test_another_file_is_no_journal(tmp_path: Path) -> None:
+    (tmp_path / "node.sqlite").write_bytes(b"no database" * 100)
+    with pytest.raises(IntegrityError, match="not a sound veiltab database"):
+        Journal(tmp_path)

@@ -1,0 +1,171 @@
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from common.collection.oracles import Category
+from common.collection.round import RoundState
+from common.errors import (
+    ClosedRoundError,
+    DeniedError,
+    IntegrityError,
+    InvalidInputError,
+    NotFoundError,
+    NotReadyError,
+    SpentTokenError,
+    UnavailableError,
+    VeiltabError,
+)
+from common.wire.collection import report_to_proto, round_to_proto, state_to_proto
+from node.journal import State
+from node.sending import Outcome, fetch_round, hand_in, is_answer, server_of
+from tests.common.collection.rounds import ID, OTHER_ID, PLAIN, plain_round, study
+from tests.node.loopback import (
+    ANSWER_LOST,
+    INCIDENT_AFTER,
+    INCIDENT_BEFORE,
+    REQUEST_LOST,
+    Loopback,
+    enrol,
+    serving,
+)
+from veiltab.v1 import collection_pb2
+
+STUDY = study(PLAIN)
+TOKEN, FORGED = bytes(16), bytes([1] * 16)
+
+
+def report(token: bytes = TOKEN, symbol: int = 7) -> collection_pb2.ReportRequest:
+    return report_to_proto(ID, token, "everyone", Category(symbol=symbol))
+
+
+def outcomes(
+    folder: Path,
+    faults: list[str],
+    *,
+    tried: bool = False,
+    token: bytes = TOKEN,
+    before: Callable[[Loopback], Any] = lambda _: None,
+) -> tuple[Outcome, int, int]:
+    """Hand in one report; return what came of it, how often it was sent, and how many were counted."""
+
+    async def scenario() -> tuple[Outcome, int, int]:
+        async with serving(STUDY, folder, faults) as stub:
+            enrol(stub.node, plain_round(), [TOKEN])
+            made = before(stub)
+            if made is not None:
+                await made
+                stub.sent.clear()
+            outcome = await hand_in(cast("Any", stub), STUDY, report(token), tried=tried, within=0.3)
+            return outcome, len(stub.sent), sum(stub.node.status(ID, "rosa").reports)
+
+    return asyncio.run(scenario())
+
+
+def close(stub: Loopback) -> None:
+    stub.node.close_round(ID, "rosa")
+
+
+def spend(stub: Loopback) -> Any:  # noqa: ANN401 - what is to be awaited
+    """Somebody else hands in a report with the token."""
+    return stub.Report(report(symbol=3), 1.0)
+
+
+COUNTED = Outcome(state=State.COUNTED)
+
+
+def test_a_report_is_handed_in_once_if_it_is_answered(tmp_path: Path) -> None:
+    assert outcomes(tmp_path, []) == (COUNTED, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("faults", "attempts"),
+    [
+        ([REQUEST_LOST], 2),
+        ([ANSWER_LOST], 2),
+        ([REQUEST_LOST, ANSWER_LOST, REQUEST_LOST], 4),
+        ([ANSWER_LOST, REQUEST_LOST, ANSWER_LOST], 4),
+    ],
+)
+def test_a_report_is_handed_in_until_it_is_known_to_be_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: list[str], attempts: int
+) -> None:
+    monkeypatch.setattr("common.rpc.channel.FIRST_PAUSE", 0.0)
+    assert outcomes(tmp_path, faults) == (COUNTED, attempts, 1)
+
+
+@pytest.mark.parametrize("counted", [0, 1])
+def test_without_an_answer_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: int) -> None:
+    monkeypatch.setattr("common.rpc.channel.FIRST_PAUSE", 0.01)
+    outcome, attempts, counts = outcomes(tmp_path, [[REQUEST_LOST, ANSWER_LOST][counted]] * 500)
+    assert (outcome.state, counts) == (State.WAITING, counted)
+    assert isinstance(outcome.error, UnavailableError)
+    assert attempts > 2
+
+
+def test_a_spent_token_is_somebody_elses_at_the_first_attempt_alone(tmp_path: Path) -> None:
+    outcome, attempts, counts = outcomes(tmp_path / "first", [], before=spend)
+    assert (outcome.state, attempts, counts) == (State.REFUSED, 1, 1)
+    assert isinstance(outcome.error, SpentTokenError)
+    assert outcomes(tmp_path / "tried", [], tried=True, before=spend) == (COUNTED, 1, 1)
+
+
+def test_a_refusal_of_a_report_that_was_never_sent_before_is_certain(tmp_path: Path) -> None:
+    outcome, attempts, counts = outcomes(tmp_path / "forged", [], token=FORGED)
+    assert (outcome.state, attempts, counts) == (State.REFUSED, 1, 0)
+    assert isinstance(outcome.error, DeniedError)
+    outcome, _, counts = outcomes(tmp_path / "closed", [], before=close)
+    assert (outcome.state, counts) == (State.REFUSED, 0)
+    assert isinstance(outcome.error, ClosedRoundError)
+
+
+def test_a_refusal_after_an_attempt_without_an_answer_is_not_certain(tmp_path: Path) -> None:
+    for folder, faults, tried in (("lost", [REQUEST_LOST], False), ("before", [], True)):
+        outcome, _, _ = outcomes(tmp_path / folder, faults, tried=tried, token=FORGED)
+        assert outcome.state is State.WAITING
+        assert isinstance(outcome.error, DeniedError)
+
+
+@pytest.mark.parametrize("counted", [0, 1])
+def test_a_failure_of_the_servers_own_says_nothing(tmp_path: Path, counted: int) -> None:
+    outcome, attempts, counts = outcomes(tmp_path, [[INCIDENT_BEFORE, INCIDENT_AFTER][counted]])
+    assert (outcome.state, attempts, counts) == (State.WAITING, 1, counted)
+    assert outcome.error is not None
+    assert "incident" in str(outcome.error)
+    assert not is_answer(outcome.error)
+
+
+def test_only_a_refusal_for_a_reason_is_an_answer() -> None:
+    reasons = (DeniedError, InvalidInputError, NotFoundError, SpentTokenError, ClosedRoundError)
+    assert all(is_answer(kind("why")) for kind in reasons)
+    assert not any(is_answer(kind("why")) for kind in (UnavailableError, NotReadyError, VeiltabError))
+
+
+def test_a_round_is_described(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with serving(STUDY, tmp_path) as stub:
+            enrol(stub.node, plain_round(), [TOKEN])
+            assert await fetch_round(cast("Any", stub), STUDY, ID) == (plain_round(), RoundState.OPEN)
+            close(stub)
+            assert await fetch_round(cast("Any", stub), STUDY, ID) == (plain_round(), RoundState.CLOSED)
+            with pytest.raises(NotFoundError, match=r"server cloud, round .*no such round here"):
+                await fetch_round(cast("Any", stub), STUDY, OTHER_ID)
+
+    asyncio.run(scenario())
+
+
+def test_a_server_that_describes_another_round_is_not_believed() -> None:
+    class Lying:
+        async def GetRound(self, _request: object, timeout: float) -> collection_pb2.GetRoundResponse:  # noqa: ASYNC109, N802 - gRPC's names
+            assert timeout
+            state = state_to_proto(RoundState.OPEN)
+            return collection_pb2.GetRoundResponse(round=round_to_proto(plain_round(round_id=OTHER_ID)), state=state)
+
+    with pytest.raises(IntegrityError, match="the server described another round"):
+        asyncio.run(fetch_round(cast("Any", Lying()), STUDY, ID))
+
+
+def test_nodes_report_to_the_studys_server() -> None:
+    assert server_of(STUDY).uri == "veiltab://poll/server/cloud"
