@@ -1,0 +1,178 @@
+"""What a closed round tells: table, card, picture, page."""
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from common.collection.oracles import oracle_for
+from common.collection.round import Round, RoundState, RoundStatus, Stratum
+from common.errors import InvalidInputError, NotReadyError
+from common.privacy.card import advised_delta
+from common.privacy.shuffle import OrderCertificate
+from common.study import Study, study_from_bytes
+from researcher.collection.client import tally_of
+from researcher.collection.guarantee import card, centre, centre_text, guarantee
+from researcher.collection.picture import frequencies_picture
+from researcher.collection.report import report_page
+from researcher.collection.results import to_frame, to_records
+from researcher.collection.strata import by_stratum
+from researcher.frequency.estimation import estimate
+
+TEXT = b"""
+[study]
+id = "ages"
+title = "Ages & <others>"
+[server]
+name = "cloud"
+endpoint = "localhost:1"
+[[researcher]]
+name = "rosa"
+endpoint = "localhost:2"
+[nodes]
+name = "fleet"
+budget_epsilon = 4
+[[question]]
+name = "age"
+integers = [1, 4]
+"""
+COUNTS = np.array([[40, 30, 20, 10], [10, 20, 30, 40]], np.int64)
+
+
+@pytest.fixture(name="study")
+def study_of_ages() -> Study:
+    return study_from_bytes(TEXT, "study.toml")
+
+
+def status(
+    oracle: str = "krr", rates: tuple[str, str] = ("0.5", "0.5"), reports: tuple[int, int] = (100, 100)
+) -> RoundStatus:
+    made = oracle_for(oracle, 4, Decimal(2))
+    spec = Round(
+        round_id="ab" * 16,
+        study_digest="cd" * 32,
+        researcher="rosa",
+        question="age",
+        size=4,
+        epsilon=Decimal(2),
+        oracle=oracle,
+        parameters=tuple(sorted(made.parameters.items())),
+        strata=(
+            Stratum(name="north", population=250, rate=Decimal(rates[0])),
+            Stratum(name="south", population=260, rate=Decimal(rates[1])),
+        ),
+        deadline=2_000_000_000,
+    )
+    return RoundStatus(round=spec, state=RoundState.CLOSED, closed=1_800_000_000, enrolled=(200, 210), reports=reports)
+
+
+def test_a_tally_has_the_rates_and_probabilities_that_ran() -> None:
+    known = status(rates=("0.1", "0.5"))
+    tally = tally_of(known, COUNTS.reshape(-1), ("1", "2", "3", "4"))
+    assert np.array_equal(tally.counts, COUNTS)
+    assert tally.rates == tuple(stratum.probability for stratum in known.round.strata)
+    assert 0 <= Fraction(1, 10) - tally.rates[0] < Fraction(1, 2**64)
+    assert (tally.p, tally.q) == (known.round.randomiser.p, known.round.randomiser.q)
+    with pytest.raises(InvalidInputError, match="not those of this round"):
+        tally_of(known, COUNTS.reshape(-1)[:-1], ("1", "2", "3", "4"))
+
+
+def test_the_guarantee_counts_tokens_as_nodes_and_the_worst_stratum() -> None:
+    known = status(reports=(100, 50))
+    found = guarantee(known)
+    gamma = known.round.randomiser.gamma
+    delta = advised_delta(410)
+    certificates = [OrderCertificate(population=n, sample=s, cells=4, gamma=gamma) for n, s in ((200, 100), (210, 50))]
+    assert found.epsilon is not None
+    assert float(found.epsilon) == pytest.approx(max(one.epsilon(float(delta)) for one in certificates))
+    assert all(one.delta(float(found.epsilon)) <= float(delta) for one in certificates)
+    assert found.local_epsilon <= 2
+
+
+def test_only_randomised_response_has_a_certificate() -> None:
+    known = status("oue")
+    assert guarantee(known).epsilon is None
+    assert centre(known, estimate(tally_of(known, COUNTS.reshape(-1), ("1", "2", "3", "4")))) is None
+    assert not centre_text(None)
+    adversaries = [who for who, _ in card(known)]
+    assert "server" in adversaries
+    assert any("tokens" in who for who in adversaries)
+
+
+def test_tables_have_one_row_a_value() -> None:
+    found = estimate(tally_of(status(), COUNTS.reshape(-1), ("1", "2", "3", "4")))
+    truth = np.array([100.0, 110.0, 150.0, 150.0])
+    records = to_records(found, truth)
+    assert [row["value"] for row in records] == ["1", "2", "3", "4"]
+    assert records[0]["truth"] == pytest.approx(100 / 510)
+    frame = to_frame(found)
+    assert list(frame.columns) == ["value", "estimate", "se", "low", "high", "projected", "count", "count_se"]
+    assert frame["count"].sum() == pytest.approx(510)
+    assert (frame["low"] <= frame["estimate"]).all()
+    assert (frame["estimate"] <= frame["high"]).all()
+
+
+def test_a_page_shows_numbers_picture_and_guarantee_and_escapes(study: Study) -> None:
+    known = status()
+    tally = tally_of(known, COUNTS.reshape(-1), study.question("age").attribute.categories)
+    page = report_page(study, known, tally, truth=np.array([100.0, 110.0, 150.0, 150.0]))
+    assert "Ages &amp; &lt;others&gt;: age" in page
+    assert page.count("<svg") == 1
+    assert "trusted centre" in page
+    assert "200 randomised reports" in page
+    for who, faces in card(known):
+        assert who in page
+        assert faces.split(";")[0].split(",")[0] in page
+    assert not re.search(r'(src|href)="https?:', page)
+    assert page == report_page(study, known, tally, truth=np.array([100.0, 110.0, 150.0, 150.0]))
+
+
+def test_a_page_warns_of_a_biased_estimator(study: Study) -> None:
+    known = status(rates=("0.1", "0.9"), reports=(20, 200))
+    counts = np.array([8, 6, 4, 2, 20, 40, 60, 80])
+    tally = tally_of(known, counts, study.question("age").attribute.categories)
+    assert "horvitz_thompson is unbiased here" in report_page(study, known, tally, "T")
+    assert "is unbiased here" not in report_page(study, known, tally)
+
+
+def test_a_round_without_reports_has_no_report(study: Study) -> None:
+    known = status(reports=(0, 0))
+    tally = tally_of(known, np.zeros(8, np.int64), study.question("age").attribute.categories)
+    with pytest.raises(NotReadyError, match="no node has reported"):
+        report_page(study, known, tally)
+
+
+def test_a_picture_of_many_values_shows_the_largest() -> None:
+    made = oracle_for("krr", 400, Decimal(2))
+    counts = np.full((1, 400), 2, np.int64)
+    counts[0, 350] = 60
+    known = status()
+    tally = tally_of(known, COUNTS.reshape(-1), ("1", "2", "3", "4"))
+    wide = type(tally)(
+        counts=counts, reports=np.array([800]), populations=(1000,), rates=(Fraction(1),), p=made.p, q=made.q
+    )
+    svg = frequencies_picture(estimate(wide))
+    assert svg.startswith("<svg")
+    assert svg == frequencies_picture(estimate(wide))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("north=1", "stratum south has none"),
+        ("north=1,south=2,west=3", "'west' is no stratum"),
+        ("north=1,north=2,south=1", "named twice"),
+        ("north=x,south=2", "is no number"),
+        ("many", "is no number"),
+    ],
+)
+def test_values_by_stratum_are_whole(text: str, problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        by_stratum(text, ("north", "south"), int, "--nodes")
+
+
+def test_one_value_serves_all_strata() -> None:
+    assert by_stratum("5", ("north", "south"), int, "--nodes") == {"north": 5, "south": 5}
+    assert by_stratum(" north=5 , south=6", ("north", "south"), int, "--nodes") == {"north": 5, "south": 6}
