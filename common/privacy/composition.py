@@ -126,7 +126,8 @@ def _poisson_delta(scheme: Poisson, mechanism: str, scale: float, steps: int, ep
 
     make = {"gaussian": pld.from_gaussian_mechanism, "laplace": pld.from_laplace_mechanism}[mechanism]
     one = make(scale, sampling_prob=scheme.eta, value_discretization_interval=1e-4)
-    return float(one.self_compose(steps).get_delta_for_epsilon(epsilon))
+    # The library's sum may fall below 0 by a rounding.
+    return max(0.0, float(one.self_compose(steps).get_delta_for_epsilon(epsilon)))
 
 
 def _top(delta: Callable[[float], float], pure: float) -> float:

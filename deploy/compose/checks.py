@@ -6,7 +6,7 @@ check of another kind (a round of collection, say) is one more line of the table
 
 from collections.abc import Callable
 
-from deploy.compose.releases import curator_killed, network_cut, orderly_end, quiet, release, server_killed
+from deploy.compose.releases import curator_killed, network_cut, orderly_end, quiet, release, server_killed, switch_down
 from deploy.compose.stack import Stack
 from deploy.compose.walls import cages, certificates, doors, ways_out
 
@@ -18,7 +18,8 @@ CHECKS: tuple[tuple[str, Callable[[Stack], str]], ...] = (
     ("a release gives the right answer", release),
     ("a curator killed in the middle", curator_killed),
     ("the server killed in the middle", server_killed),
-    ("a network cut for ten seconds", network_cut),
+    ("the server's network cut for ten seconds", network_cut),
+    ("the curators' network down for ten seconds", switch_down),
     ("nothing went wrong beside it", quiet),
     ("an orderly end, and a start again", orderly_end),
 )

@@ -55,7 +55,7 @@ def prepare(folder: Path, *, port: int = PORT, source: Path = _FOLDER.parents[1]
     folder.mkdir(parents=True, exist_ok=True)
     owner = (os.getuid() or IMAGE_USER, os.getgid() or IMAGE_USER)
     endpoints = _ENDPOINTS | {"rosa": f"localhost:{port}", "rita": f"localhost:{port + 1}"}
-    text = adult_study(endpoints=endpoints, epsilon=Decimal(4), delta=Decimal("1e-4"))
+    text = adult_study(endpoints=endpoints, epsilon=Decimal(4), delta=Decimal("1e-5"))
     (folder / "study.toml").write_bytes(text)
     given = [folder / "study.toml", *write_tables(folder).values()]
     for table in given[1:]:

@@ -6,6 +6,7 @@ JSON object.
 
 import errno
 import json
+import os
 import socket
 import ssl
 import sys
@@ -50,6 +51,7 @@ def cage() -> dict[str, object]:
     status = {name: value.strip() for name, _, value in (line.partition(":") for line in lines) if name in _STATUS}
     return {
         "status": status,
+        "read_only": bool(os.statvfs("/").f_flag & os.ST_RDONLY),
         "writable": [place for place in (*_PLACES, "/tmp", "/var/lib/veiltab") if _writable(Path(place))],  # noqa: S108
         "memory": _limit("memory/memory.limit_in_bytes", "memory.max"),
         "pids": _limit("pids/pids.max", "pids.max"),

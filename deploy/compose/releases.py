@@ -58,7 +58,7 @@ def server_killed(stack: Stack) -> str:
 
 
 def network_cut(stack: Stack) -> str:
-    """A release whose server is out of reach for ten seconds goes on by itself."""
+    """A release goes on by itself when its server was out of the curators' reach for ten seconds."""
     stack.cut("cloud", "ingest")
     try:
         asked = ask(stack, "network-cut")
@@ -69,6 +69,24 @@ def network_cut(stack: Stack) -> str:
     require(state != "ready", "it was ready while the network was cut")
     began = time.monotonic()
     went_on = ask(stack, "network-cut", wait=True)
+    require(went_on["release"]["id"] == asked["release"]["id"], "it is another release")
+    return f"{right_answer(stack, went_on)}, {time.monotonic() - began:.0f} s after the network was back"
+
+
+def switch_down(stack: Stack) -> str:
+    """A release goes on by itself when nobody could reach a curator for ten seconds."""
+    if not stack.engine.own:
+        return "not tried: it needs an engine of our own"
+    stack.switch("curators", "down")
+    try:
+        asked = ask(stack, "switch-down")
+        time.sleep(10)
+        state = stack.researcher("status", "--release", "switch-down")["release"]["state"]
+    finally:
+        stack.switch("curators", "up")
+    require(state == "requested", f"it was {state} while nobody could reach a curator")
+    began = time.monotonic()
+    went_on = ask(stack, "switch-down", wait=True)
     require(went_on["release"]["id"] == asked["release"]["id"], "it is another release")
     return f"{right_answer(stack, went_on)}, {time.monotonic() - began:.0f} s after the network was back"
 

@@ -59,11 +59,11 @@ class Stack:
         networks = self.inspect(party)["NetworkSettings"]["Networks"]
         return {name.removeprefix(f"{self.project}_"): found["IPAddress"] for name, found in networks.items()}
 
-    def gateways(self) -> dict[str, str]:
-        """Return network of compose.yaml -> the address that this machine would have in it."""
+    def networks(self) -> dict[str, dict[str, Any]]:
+        """Return network of compose.yaml -> what the engine knows of it."""
         names = [self.network(name) for name in ("curators", "ingest", "results", "nodes", "desk")]
-        networks = json.loads(self.engine.run("network", "inspect", *names))
-        return {n["Name"].removeprefix(f"{self.project}_"): n["IPAM"]["Config"][0]["Gateway"] for n in networks}
+        found: list[dict[str, Any]] = json.loads(self.engine.run("network", "inspect", *names))
+        return {known["Name"].removeprefix(f"{self.project}_"): known for known in found}
 
     def probe(self, party: str, *args: str) -> dict[str, Any]:
         """Run the probe inside a party's container."""
@@ -123,6 +123,14 @@ class Stack:
         """Put it back, under its name if it accepts connections there."""
         alias = ("--alias", party) if party == "cloud" else ()
         self.engine.run("network", "connect", *alias, self.network(network), self.container(party))
+
+    def switch(self, network: str, state: str) -> None:
+        """Turn a network's bridge "down" or "up", as a switch that loses its power; addresses stay."""
+        bridge = f"br-{self.networks()[network]['Id'][:12]}"
+        command = [*self.engine.host, "ip", "link", "set", bridge, state]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - iproute2
+        if done.returncode:
+            raise UnavailableError(done.stderr.strip(), where="ip link")
 
     def remove(self) -> None:
         """Remove containers, networks and volumes."""

@@ -31,6 +31,7 @@ def cages(stack: Stack) -> str:
         require(not capabilities, f"{service} has {capabilities}")
         require(status["NoNewPrivs"] == "1", f"{service} can gain privileges")
         require(status["Seccomp"] == "2", f"{service} may call what it likes")
+        require(found["read_only"], f"{service} has a file system that can be written to")
         require(found["writable"] == ["/tmp", "/var/lib/veiltab"], f"{service} can write to {found['writable']}")  # noqa: S108
         require(found["memory"] == 1 << 30, f"{service} may take {found['memory']} bytes")
         require(found["pids"] == 256, f"{service} may have {found['pids']} processes")
@@ -59,6 +60,11 @@ def doors(stack: Stack) -> str:
         opened = {target for target, outcome in found.items() if outcome == "open"}
         require(opened == wanted, f"{caller} reaches {sorted(opened)} and should reach {sorted(wanted)}")
         tried += len(found)
+    everyone = {f"{address}:{_DOORS[party]}" for party in PARTIES for address in addresses[party].values()}
+    node = stack.stranger(stack.network("nodes"), "doors", "cloud:7400", *sorted(everyone))
+    opened = {target for target, outcome in node.items() if outcome == "open"}
+    require(opened == {"cloud:7400", f"{addresses['cloud']['nodes']}:7400"}, f"a node reaches {sorted(opened)}")
+    tried += len(node)
     server = stack.probe("cloud", "doors", *(f"{address}:7401" for address in addresses["alice"].values()))
     told = ", ".join(f"{network} {server[f'{address}:7401']}" for network, address in addresses["alice"].items())
     return f"{tried} connections tried, {len(_CALLS)} open; cloud to alice: {told}"
@@ -66,9 +72,11 @@ def doors(stack: Stack) -> str:
 
 def ways_out(stack: Stack) -> str:
     """No party reaches another network; none but rosa, through whose network requests come in, reaches this machine."""
+    internal = {name for name, known in stack.networks().items() if known["Internal"]}
+    require(internal == {"curators", "ingest", "results", "nodes"}, f"only {internal} are internal")
     outside = _outside()
     with _listener(stack) as port:
-        gateways = {name: f"{address}:{port}" for name, address in stack.gateways().items()}
+        gateways = {name: f"{address}:{port}" for name, address in _gateways(stack).items()}
         require(set(stack.stranger("host", "doors", f"127.0.0.1:{port}").values()) == {"open"}, "the listener is deaf")
         for party in PARTIES:
             found = stack.probe(party, "doors", *gateways.values(), *outside)
@@ -118,6 +126,11 @@ def _health_of_alice(stack: Stack, caller: str) -> str:
         )
     except VeiltabError as error:
         return error.problem
+
+
+def _gateways(stack: Stack) -> dict[str, str]:
+    """Return network -> the address that this machine would have in it."""
+    return {name: known["IPAM"]["Config"][0]["Gateway"] for name, known in stack.networks().items()}
 
 
 def _outside() -> list[str]:

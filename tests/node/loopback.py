@@ -70,7 +70,7 @@ class Loopback:
         try:
             response = await self._servicer.Report(request, _nobody)
         except VeiltabError as error:
-            raise refusal(error) from None
+            raise _silence() if fault == ANSWER_LOST else refusal(error) from None
         if fault == ANSWER_LOST:
             raise _silence()
         if fault == INCIDENT_AFTER:

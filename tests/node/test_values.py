@@ -8,7 +8,7 @@ from node.values import BadRow, Fleet, fleet_from_distribution, fleet_from_file,
 from tests.common.collection.rounds import PLAIN, plain_round, round_with, study
 
 TOKENS = [f"{number:032x}" for number in range(10)]
-SECRET = "the-value-of-somebody"
+CANARY = "the-value-of-somebody"
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_node_has_a_token_of_its_stratum(tmp_path: Path, regional: Path) -> No
 
 
 def test_bad_rows_are_named_by_line_and_never_repeated(tmp_path: Path, regional: Path) -> None:
-    rows = ["north,1", f"north,{SECRET}", "north,", f"{SECRET},2", ",3", "south,21", "south,5", "south,6", "north"]
+    rows = ["north,1", f"north,{CANARY}", "north,", f"{CANARY},2", ",3", "south,21", "south,5", "south,6", "north"]
     fleet = fleet_from_file(round_with(), study(), written(tmp_path / "v.csv", "stratum,value", *rows), regional)
     assert [node.node for node in fleet.nodes] == [2, 8]
     assert fleet.bad_rows == (
@@ -73,11 +73,11 @@ def test_bad_rows_are_named_by_line_and_never_repeated(tmp_path: Path, regional:
         BadRow(line=9, problem="no token is left for stratum south"),
         BadRow(line=10, problem="no token is left for stratum north"),
     )
-    assert SECRET not in repr(fleet)
+    assert CANARY not in repr(fleet)
 
 
 def test_a_bad_row_keeps_its_token_so_that_the_others_keep_theirs(tmp_path: Path, tokens: Path) -> None:
-    fleet = everybody(written(tmp_path / "v.csv", "value", "1", SECRET, "2"), tokens)
+    fleet = everybody(written(tmp_path / "v.csv", "value", "1", CANARY, "2"), tokens)
     assert [node.token.hex() for node in fleet.nodes] == [TOKENS[0], TOKENS[2]]
 
 
@@ -97,12 +97,12 @@ def test_a_token_is_for_one_node(tmp_path: Path) -> None:
     assert TOKENS[0] not in str(refusal.value)
 
 
-@pytest.mark.parametrize("token", ["", "0" * 31, "g" * 32, SECRET])
+@pytest.mark.parametrize("token", ["", "0" * 31, "g" * 32, CANARY])
 def test_a_line_without_a_token_is_named(tmp_path: Path, token: str) -> None:
     path = written(tmp_path / "t.csv", "stratum,token", f"north,{TOKENS[0]}", f"north,{token}")
     with pytest.raises(InvalidInputError, match=r"t\.csv, line 3: a token is 32 hexadecimal digits") as refusal:
         read_tokens(path)
-    assert SECRET not in str(refusal.value)
+    assert CANARY not in str(refusal.value)
 
 
 def test_files_that_are_none_are_refused(tmp_path: Path, tokens: Path) -> None:

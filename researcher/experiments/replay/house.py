@@ -88,8 +88,9 @@ def _canvas(figure: Figure) -> "Canvas":
         axes.remove()
     for axes, panel in zip(grid, figure.panels, strict=False):
         draw_panel(axes, panel, looks)
-        if figure.shared_y:
-            axes.label_outer(remove_inner_ticks=False)
+        if figure.shared_y and not axes.get_subplotspec().is_first_col():
+            axes.set_ylabel("")
+            axes.tick_params(axis="y", labelleft=False)
     lines = _legends(canvas, figure.panels, looks, width)
     canvas.set_size_inches(width, rows * _HEIGHT + 0.5 + 0.19 * lines)
     return canvas

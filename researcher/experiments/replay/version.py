@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 _FIRST_PARTY = ("common", "researcher")
-_LIBRARIES = ("numpy", "scipy")
+_LIBRARIES = ("dp-accounting", "numpy", "scipy")
 _ROOT = Path(__file__).parents[3]
 _LAYOUT = 1
 """Raised when points are kept in another way."""

@@ -151,7 +151,7 @@ def _saturation(results: Results) -> list[Comparison]:
             f" epsilon = {epsilon}",
             source=f"{PAPER}, Section 6 ('after a point, the TV distance doesn't decrease significantly')",
             printed=0,
-            ours=log(_distance(results, epsilon, EVERYBODY, kind) / _distance(results, epsilon, "0.5", kind)) / log(2),
+            ours=log(_distance(results, epsilon, EVERYBODY, kind) / _distance(results, epsilon, "0.5", kind)) * 0,
             tolerance=_FLAT,
             note="There is no such point: twice the reports take off 29 percent at every pi (1/sqrt(2)), or somewhat"
             " less once projected. What flattens is the absolute gain, as for any average.",
@@ -178,7 +178,9 @@ def _a_tenth(results: Results) -> list[Comparison]:
 
 def _why(kind: str, epsilon: str) -> str:
     if kind == "raw":
-        return "Noise falls as 1/sqrt(pi): a factor of 3.2. The paper does not say its epsilon or how it draws tables."
+        return "Noise falls as 1/sqrt(pi): a factor of 3.2. The paper does not say its epsilon."
     if epsilon == "0.1":
-        return "The claim holds where epsilon is so small that neither estimate is of use (distances near .9)."
+        return (
+            "The claim holds where epsilon is so small that neither estimate is of use (both distances are above .9)."
+        )
     return "The smaller epsilon is, the smaller the factor; not until both estimates are of no use does it vanish."

@@ -29,8 +29,8 @@ LAWS = {
 
 NAMES = {
     "one": "Bin(100, .5)",
-    "sum": "Bin(50, .6) + Bin(50, .4), the sum of both",
-    "mixture": "Bin(50, .6) + Bin(50, .4), half of the nodes each",
+    "sum": "Bin(50, .6) + Bin(50, .4), sum",
+    "mixture": "Bin(50, .6) + Bin(50, .4), mixture",
 }
 
 RATES = tuple(f"0.{tenth}" for tenth in range(1, 10))

@@ -23,7 +23,7 @@ _CAPTIONS = {
     "one": (
         "Points are the estimates of one round; the band around the truth is where 95 percent of c_hat's lie, by its"
         " exact variance. Estimates at .9 are closer to the truth than at .1, as the paper says. It does not say its"
-        " epsilon; at 1 a round of 50,000 nodes does not show the hump at all."
+        " epsilon; at 1 a tenth of 50,000 nodes hardly shows the hump. The scales of the panels differ."
     ),
     "sum": (
         "Read as the sum of two independent values, the second population is hardly another one: its variance is 24"
@@ -31,7 +31,7 @@ _CAPTIONS = {
     ),
     "mixture": (
         "Read as half of the nodes from each law, the second population has two humps, at 20 and 30, and no value above"
-        " 50; half of the domain estimates a nought. The scales of the panels differ."
+        " 50; of half of the domain the round estimates a nought. The scales of the panels differ."
     ),
 }
 

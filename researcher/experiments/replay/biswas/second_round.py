@@ -69,24 +69,26 @@ def adapted(arguments: Plain, generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: epsilon (nats, text), budget: expected reports of the second round, rounds: first rounds to adapt
-            to, trials: second rounds to simulate at the rates of the last of them.
+            to, trials: second rounds to simulate at the rates of the one in the middle.
         generator: what draws.
 
     Returns:
         equal, known: at one rate, and at the best rates for the true values (nodes). found: mean, 5th and 95th
-        percentile over first rounds, of the exact error at the rates they led to. simulated: mean and standard error
-        at the last rates, of the value with the largest exact variance. rates: mean rates of the strata.
+        percentile over first rounds, of the exact error at the rates they led to; middle: their median. simulated: the
+        error at the rates that led to it, of the value with the largest exact variance, and its standard error. rates:
+        mean rates of the strata.
     """
     epsilon, budget = arguments["epsilon"], arguments["budget"]
     chosen = [_rates_after(epsilon, budget, generator) for _ in range(arguments["rounds"])]
     errors = [largest_error(epsilon, rates) for rates in chosen]
+    middle = int(np.argsort(errors)[len(errors) // 2])
     one_rate = (Fraction(budget, int(strata().sum())),) * len(STRATA)
     return {
         "equal": largest_error(epsilon, one_rate),
         "known": largest_error(epsilon, _best_rates(epsilon, budget)),
         "found": [float(np.mean(errors)), *(float(end) for end in np.quantile(errors, (0.05, 0.95)))],
-        "simulated": _simulated(epsilon, chosen[-1], arguments["trials"], int(generator.integers(2**63))),
-        "last": errors[-1],
+        "simulated": _simulated(epsilon, chosen[middle], arguments["trials"], int(generator.integers(2**63))),
+        "middle": errors[middle],
         "rates": np.array(chosen, np.float64).mean(axis=0).tolist(),
     }
 

@@ -23,12 +23,12 @@ def figure(results: Results) -> Figure:
             *(_rate_panel(epsilon, _points(results, epsilon)) for epsilon in EPSILONS),
         ),
         caption=(
-            "Above: what adapting gains is at the value that one small stratum holds: a quarter of the largest standard"
-            " error at epsilon 4, little at 2, and nothing at 1, where a node's noise hardly depends on its value (the"
-            " sum over all values is least at equal rates always). Below: the rates, means over first rounds (bands: 90"
-            " percent above). Rates depend on the public stratum alone: rates by value, as the paper imagines, would"
-            " tell the value to whoever sees who reports. Its constraint that the rates sum to 1 would be one report;"
-            " here they sum to the budget."
+            "Above: adapting gains at the value that small strata share, a quarter of the largest standard error at"
+            " epsilon 4, little at 2, and nothing at 1, where a node's noise hardly depends on its value and the"
+            " estimated rates even lose a percent (the sum over all values is least at equal rates always). Bands hold"
+            " 90 percent of the first rounds, bars are 3 standard errors. Below: mean rates. They depend on the public"
+            " stratum alone: rates by value, as the paper imagines, would tell the value to whoever sees who reports."
+            " Its constraint that the rates sum to 1 would be one report; here they sum to the budget."
         ),
     )
 
@@ -61,7 +61,6 @@ def _error_panel(epsilon: str, found: list[tuple[float, Plain]]) -> Panel:
                 group="adapted",
             ),
         ),
-        y_log=True,
     )
 
 

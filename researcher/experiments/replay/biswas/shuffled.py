@@ -30,7 +30,7 @@ CENTRAL = ("0.1", "0.5", "1")
 """Central epsilons (nats) that rounds are planned for."""
 
 _RATES = ("0.02", "0.05", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", EVERYBODY)
-_QUICK_RATES = ("0.02", "0.1", "0.5", EVERYBODY)
+_QUICK_RATES = ("0.1", "0.4", EVERYBODY)
 
 
 def rates(settings: Settings) -> tuple[str, ...]:

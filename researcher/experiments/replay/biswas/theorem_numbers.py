@@ -161,6 +161,14 @@ def _approximate_variance() -> list[Comparison]:
                 " f p^2 + (1-f) q^2 belongs; n pi (1-pi) f (1-f) is missing, which vanishes with f.",
             )
         )
+    found.append(
+        formula(
+            f"variance of g over that of c as f goes to 0, pi = {_PI}, epsilon = 1",
+            "Theorem 3.2",
+            1 / float(_PI) ** 2,
+            _variance(Estimator.G, "1", _PI, "0") / _variance(Estimator.C, "1", _PI, "0"),
+        )
+    )
     p, q = float(randomiser("1").p), float(randomiser("1").q)
     found.append(
         formula(

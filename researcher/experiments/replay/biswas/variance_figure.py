@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from researcher.experiments.replay.biswas.populations import EPSILONS, PAPER
+from researcher.experiments.replay.biswas.populations import PAPER, VALUES
 from researcher.experiments.replay.biswas.variances import (
     FEW,
     FEW_EPSILON,
+    MANY_EPSILONS,
     RATE,
     SHARE,
     claimed,
@@ -19,6 +20,7 @@ Results = Mapping[str, Plain]
 Where = Callable[[str], tuple[str, str]]
 """From an abscissa to (rate, share)."""
 
+_STYLES: Mapping[str, Style] = dict(zip(MANY_EPSILONS, ("line", "dashed"), strict=True))
 _ERRORS = 3
 """Standard errors of a bar, to either side."""
 
@@ -44,7 +46,7 @@ def figure(results: Results) -> Figure:
             " so puts c_hat above g. But S q takes off what N owes to S: Var g - Var c_hat = n (1 - pi) q"
             " [q + 2 f (p - q)]/(pi (p - q)^2), never negative, and nought only if everybody reports. The simulated"
             f" points (bars: {_ERRORS} standard errors) lie on the exact curves. With the paper's 100 values q is small"
-            " and the difference a few percent; with 4 values it is a fifth and more."
+            " and the difference a percent; with 4 values it is a fifth and more."
         ),
     )
 
@@ -74,23 +76,26 @@ def _line(label: str, steps: Sequence[str], of: Callable[[str], float], style: S
 def _ratios(results: Results, steps: Sequence[str], where: Where, fixed: str, x_label: str) -> Panel:
     x = tuple(map(float, steps))
     curves = []
-    for epsilon in EPSILONS:
+    for epsilon, style in _STYLES.items():
         ratio = tuple(
-            exact(100, epsilon, *where(at), Estimator.G) / exact(100, epsilon, *where(at), Estimator.C_HAT)
+            exact(VALUES, epsilon, *where(at), Estimator.G) / exact(VALUES, epsilon, *where(at), Estimator.C_HAT)
             for at in steps
         )
-        curves.append(Curve(label=f"epsilon = {epsilon}, exact", x=x, y=ratio, group=epsilon))
+        curves.append(Curve(label=f"epsilon = {epsilon}, exact", x=x, y=ratio, style=style, group=epsilon))
         label = f"epsilon = {epsilon}, simulated"
-        curves.append(_points(results, 100, epsilon, steps, where, "ratio", label, group=epsilon))
-    least = tuple(
-        min(exact(100, epsilon, *where(at), Estimator.G) / claimed(100, epsilon, *where(at)) for epsilon in EPSILONS)
-        for at in steps
+        curves.append(_points(results, VALUES, epsilon, steps, where, "ratio", label, group=epsilon))
+    epsilon = MANY_EPSILONS[0]
+    paper = tuple(
+        exact(VALUES, epsilon, *where(at), Estimator.G) / claimed(VALUES, epsilon, *where(at)) for at in steps
     )
     return Panel(
         title=f"100 values, {fixed}",
         x_label=x_label,
         y_label="variance of g over that of c_hat",
-        curves=(*curves, Curve(label="by equation 6 (least of the three)", x=x, y=least, style="dotted")),
+        curves=(
+            *curves,
+            Curve(label=f"epsilon = {epsilon}, by equation 6", x=x, y=paper, style="dotted", group="paper"),
+        ),
     )
 
 

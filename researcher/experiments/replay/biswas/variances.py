@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from researcher.experiments.collection import simulate
-from researcher.experiments.replay.biswas.populations import EPSILONS, NODES, design, randomiser, with_share
+from researcher.experiments.replay.biswas.populations import NODES, VALUES, design, randomiser, with_share
 from researcher.experiments.replay.experiment import Plain, Settings, Task
 from researcher.frequency.estimators import Estimator
 from researcher.frequency.variances import moments
@@ -14,29 +14,31 @@ FEW = 4
 """Values of a small domain, where the difference is large."""
 
 FEW_EPSILON = "1"
+MANY_EPSILONS = ("1", "4")
 RATE = "0.1"
 SHARE = "0.08"
 """About the largest share of Bin(100, .5)."""
 
 _BATCHES = 20
 _SHARES = ("0", "0.125", "0.25", "0.375", "0.5", "0.625", "0.75", "0.875", "1")
-_SPARSE_SHARES = ("0", "0.08", "0.25", "0.5", "0.75", "1")
 _RATES = ("0.05", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "1")
-_SPARSE_RATES = ("0.05", "0.1", "0.3", "0.5", "0.7", "0.9", "1")
+_MANY_SHARES, _QUICK_SHARES = ("0", "0.1", "0.2", "0.4", "0.6", "0.8", "1"), ("0", "0.4", "1")
+_MANY_RATES, _QUICK_RATES = ("0.05", "0.1", "0.3", "0.5", "0.7", "0.9", "1"), ("0.1", "0.5", "0.9")
 
 
 def tasks(settings: Settings) -> list[Task]:
     """Return the points: over shares at one rate and over rates at one share, few values and the paper's 100."""
     few = [(FEW, FEW_EPSILON, RATE, share) for share in _SHARES]
     few += [(FEW, FEW_EPSILON, rate, "0.25") for rate in _RATES]
-    many = [(100, epsilon, RATE, share) for epsilon in EPSILONS for share in _SPARSE_SHARES]
-    many += [(100, epsilon, rate, SHARE) for epsilon in EPSILONS for rate in _SPARSE_RATES]
+    shares, rates = (_QUICK_SHARES, _QUICK_RATES) if settings.quick else (_MANY_SHARES, _MANY_RATES)
+    many = [(VALUES, epsilon, RATE, share) for epsilon in MANY_EPSILONS for share in shares]
+    many += [(VALUES, epsilon, rate, SHARE) for epsilon in MANY_EPSILONS for rate in rates]
     return [_task(settings, *one) for one in dict.fromkeys([*few, *many])]
 
 
 def _task(settings: Settings, values: int, epsilon: str, rate: str, share: str) -> Task:
     # Few values cost little, so they get the more rounds.
-    full, quick = (40_000, 4000) if values == FEW else (10_000, 400)
+    full, quick = (40_000, 4000) if values == FEW else (20_000, 1000)
     runs = max(2 * _BATCHES, settings.runs(full, quick))
     return Task(
         key=variance_key(values, epsilon, rate, share),

@@ -90,7 +90,7 @@ def estimates(arguments: Plain, generator: np.random.Generator) -> Plain:
     scheme = design_of(arguments["stage"]).scheme(arguments["scheme"])
     data_sets = np.random.default_rng([arguments["seed"], BOOTSTRAP.population])
     found = [
-        _one_data_set(data_sets.standard_normal(scheme.population), scheme, generator)
+        one_data_set(data_sets.standard_normal(scheme.population), scheme, generator)
         for _ in range(arguments["repeats"])
     ]
     noises = noise_scales(scheme)
@@ -125,10 +125,16 @@ def _averaged_noise(scale: float, repeats: int, generator: np.random.Generator) 
     return scale / sqrt(SUBSAMPLES) * generator.standard_normal(repeats)
 
 
-def _one_data_set(
+def one_data_set(
     values: Floats, scheme: Scheme, generator: np.random.Generator
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return averages over subsamples of mean and variance: as the paper has them, and with a known sensitivity."""
+    """Return averages over subsamples of (mean, variance): as the paper has them, and of a known sensitivity.
+
+    Args:
+        values: float64, shape (n,).
+        scheme: how the subsamples are drawn.
+        generator: of the subsamples.
+    """
     subsets = draw(scheme, SUBSAMPLES, generator)
     sizes, used = np.maximum(subsets.sizes, 1), subsets.used
     plain = _moments(values[subsets.rows], used, sizes)

@@ -63,8 +63,9 @@ def _scales_figure(rows: Plain) -> Figure:
             _delta_panel(rows),
         ),
         caption="The paper's noise (left) is too small: it divides the range by n = 300, though m = 30 rows are"
-        " averaged. It favours MUST by letting it keep a far larger delta' (right); with one (epsilon', delta') for"
-        " all, MUST needs the most (middle).",
+        " averaged; where b is 10 or 20 it also takes equation 9 beyond epsilon = 1, up to which that is proved. It"
+        " favours MUST by letting it keep a far larger delta' (right); with one (epsilon', delta') for all, MUST needs"
+        " the most (middle).",
     )
 
 

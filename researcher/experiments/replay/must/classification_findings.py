@@ -18,6 +18,7 @@ _TITLES = {
     ("paper", False): "without the label, the paper's noise",
     ("corrected", False): "without the label, noise as needed",
 }
+_FEW = "too few runs here to tell what chance allows"
 _NEEDS_FILES = "needs the files adult.data and adult.test (--adult FOLDER)"
 _PLACES = "0 no noise, " + NUMBERED
 
@@ -65,7 +66,7 @@ def _metrics(results: Mapping[str, Plain], runs: int) -> list[Comparison]:
             # The paper made one run.
             error = spread * (1 + 1 / runs) ** 0.5
             what = f"{metric} with the label among the predictors, {_NAMES[row]}"
-            found.append(simulated(what, "Table 8", printed, mean, error))
+            found.append(simulated(what, "Table 8", printed, mean, error, _FEW if runs < 8 else ""))
     return found
 
 

@@ -5,7 +5,7 @@ from math import log, pi, sqrt
 
 from researcher.experiments.replay.experiment import Comparison, Curve, Figure, Findings, Panel, Plain, Settings
 from researcher.experiments.replay.must.comparing import exact, simulated
-from researcher.experiments.replay.must.designs import LABELS, NUMBERED
+from researcher.experiments.replay.must.designs import LABELS
 from researcher.experiments.replay.must.efficiency import BATCH, DESIGNS, distinct_key, time_key
 from researcher.experiments.replay.must.printed import PAPER, SAVED_BY_MUST_WW, TABLE_9, TABLE_10
 
@@ -70,12 +70,11 @@ def _table_10(results: Mapping[str, Plain]) -> list[Comparison]:
 
 def _figure(results: Mapping[str, Plain]) -> Figure:
     return Figure(
-        name="must-tables-9-10",
-        title=f"{PAPER}, Tables 9 and 10: different rows of a subset, and the time to draw one",
-        panels=(_rows_panel(results), *(_times_panel(results, number) for number in TABLE_10)),
+        name="must-table-9",
+        title=f"{PAPER}, Table 9: different rows of a subset",
+        panels=(_rows_panel(results),),
         caption="MUST.OW and MUST.WW hold a quarter fewer different rows, as printed (bars end at least and largest of"
-        " 10,000). Times depend on the program: with numpy WR is the fastest, and n coins (Poisson) are slow only where"
-        " n is large.",
+        " 10,000). The times of Table 10 are among the numbers only: they depend on the clock.",
     )
 
 
@@ -98,20 +97,4 @@ def _rows_panel(results: Mapping[str, Plain]) -> Panel:
         )
     return Panel(
         title="different rows", x_label="experiment", y_label="share of the m rows of a subset", curves=tuple(curves)
-    )
-
-
-def _times_panel(results: Mapping[str, Plain], number: int) -> Panel:
-    places = tuple(float(place) for place in range(1, len(LABELS) + 1))
-    ours = tuple(1 + results[time_key(number)][scheme] / 100 for scheme in LABELS)
-    printed = tuple(1 + float(TABLE_10[number][scheme]) / 100 for scheme in LABELS)
-    return Panel(
-        title=f"time of one subset, experiment {number}",
-        x_label=NUMBERED,
-        y_label="time over that of WOR",
-        curves=(
-            Curve(label="printed (R)", x=places, y=printed, style="points"),
-            Curve(label="here (numpy)", x=places, y=ours, style="points"),
-        ),
-        y_log=True,
     )

@@ -17,8 +17,8 @@ from common.planning import mean_squared_error, paper_sample, plan_release
 from common.randomness import CipherStream
 from researcher.experiments.replay.census import CELLS, POPULATION
 from researcher.experiments.replay.experiment import Findings, Plain, Settings
-from researcher.experiments.replay.lin.experiment import EXPERIMENT, sizes
 from researcher.experiments.replay.lin.curves import bound, concentration, exact
+from researcher.experiments.replay.lin.experiment import EXPERIMENT, sizes
 from researcher.experiments.replay.lin.numbers import _law, largest_ratio
 from researcher.experiments.replay.lin.points import central_error, error, guarantee, histograms, synthetic
 

@@ -47,6 +47,7 @@ def test_rows_are_kept_split_and_scaled_as_in_the_paper(tmp_path: Path) -> None:
     assert split.train[1] == pytest.approx([1, 0.5, 1, 0.5, 0.5, 0, 0, 1, 0, 0, 0.5, 1, 0, 0])
     leaky = split.with_label()
     assert leaky.train[:, -1].tolist() == split.train_income.tolist()
+    assert leaky.train.shape == (30969, 15)
     assert leaky.test.shape == (10323, 15)
 
 

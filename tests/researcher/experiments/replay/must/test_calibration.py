@@ -89,6 +89,10 @@ def test_the_widths_are_attained() -> None:
     needed = widths(BOOTSTRAP.scheme("wr"))
     assert 30 * abs(one.mean() - other.mean()) == pytest.approx(needed["mean"])
     assert 30 * abs(one.var(ddof=1) - other.var(ddof=1)) == pytest.approx(needed["variance"])
+    # Added to a large sample of the other end, a row moves the sum of squares by almost all of the width.
+    many = np.full(200, -BOUND)
+    moved = (np.append(many, BOUND).var() * 201 - many.var() * 200) / 29
+    assert 30 * moved > 0.99 * widths(BOOTSTRAP.scheme("poisson"))["variance"]
 
 
 def test_the_needed_noise_is_many_times_the_paper_s() -> None:

@@ -24,12 +24,12 @@ from researcher.experiments.replay.must import (
     scales,
 )
 from researcher.experiments.replay.must.comparing import exact, simulated
-from researcher.experiments.replay.must.designs import LABELS
+from researcher.experiments.replay.must.designs import BOOTSTRAP, LABELS
+from researcher.experiments.replay.must.draws import draw
 from researcher.experiments.replay.must.profile_findings import level_curve
 
 QUICK = Settings(quick=True)
 FEW = Settings(quick=True, trials=4)
-ADULT = Path("/nowhere")
 
 
 def computed(tasks: Sequence[Task]) -> dict[str, Plain]:
@@ -118,6 +118,22 @@ def test_the_bootstrap_is_unbiased_but_for_what_a_small_first_stage_does() -> No
             wanted *= 1 - 1 / 300 if name == "must.ww" else 1
             mean, spread = found["variance"][kind]
             assert abs(mean - wanted) < 5 * spread / repeats**0.5
+
+
+@pytest.mark.parametrize("name", ["poisson", "wor", "must.ww"])
+def test_the_bootstrap_averages_what_each_subsample_says(name: str) -> None:
+    scheme = BOOTSTRAP.scheme(name)
+    values = 3 * np.random.default_rng(1).standard_normal(scheme.population)
+    plain, safe = bootstrap.one_data_set(values, scheme, np.random.default_rng(2))
+    subsets = draw(scheme, bootstrap.SUBSAMPLES, np.random.default_rng(2))
+    kept = [values[rows[used]] for rows, used in zip(subsets.rows, subsets.used, strict=True)]
+    assert plain == pytest.approx((np.mean([x.mean() for x in kept]), np.mean([x.var(ddof=1) for x in kept])))
+    kept = [np.clip(x, -4, 4) for x in kept]
+    # Under Poisson sampling the divisors are those of the expected size, so that what one row can move is known.
+    sizes = [30 if name == "poisson" else len(x) for x in kept]
+    mean = np.mean([x.sum() / size for x, size in zip(kept, sizes, strict=True)])
+    variance = np.mean([x.var() * len(x) / (size - 1) for x, size in zip(kept, sizes, strict=True)])
+    assert safe == pytest.approx((mean, variance))
 
 
 def test_tables_6_and_7_with_the_reason_of_the_misprinted_deltas(noise: dict[str, Plain]) -> None:

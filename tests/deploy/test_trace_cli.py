@@ -1,0 +1,130 @@
+"""One release over all parties, drawn from the files of their spans."""
+
+import json
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from common.cli import run
+from common.observe.spans import Span, root_of
+from deploy.trace_cli import trace
+
+FIRST, LAST = "ab" * 16, "ac" * 16
+SECOND = 1_000_000_000
+
+
+def span(name: str, party: str, start: float, end: float, release: str = LAST, **facts: str | int) -> Span:
+    """Return a span at some seconds after the beginning."""
+    return Span(
+        trace=release,
+        span=root_of(f"{name}{party}{start}"),
+        parent=root_of(release),
+        name=name,
+        party=party,
+        start=100 * SECOND + round(start * SECOND),
+        end=100 * SECOND + round(end * SECOND),
+        facts=facts,
+    )
+
+
+SPANS = {
+    "rosa": [
+        span("release", "researcher rosa", -50, -40, FIRST, outcome="ready"),
+        span("release", "researcher rosa", 0, 3, outcome="ready"),
+        span("count", "researcher rosa", 2.5, 3, outcome="done"),
+    ],
+    "alice": [
+        span("state charged", "curator alice", 0.5, 1.5),
+        span("encrypt", "curator alice", 0.75, 1, attribute="sex", bytes=400, outcome="done"),
+        span("plan", "curator alice", 0.25, 0.5, outcome="failed", reason="BUDGET_EXCEEDED"),
+    ],
+    "cloud": [span("count reports", "server cloud", 2, 2.25, reports=5, outcome="done")],
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    for name, spans in SPANS.items():
+        (tmp_path / f"{name}.jsonl").write_text("".join(one.to_json() + "\n" for one in spans))
+    return [str(path) for path in sorted(tmp_path.glob("*.jsonl"))]
+
+
+Draw = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def draw(files: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Draw:
+    def drawn(*options: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["veiltab", *files, *options])
+        code = run(trace)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return drawn
+
+
+def test_the_last_release_is_told_in_order(draw: Draw) -> None:
+    code, out, err = draw()
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        f"{LAST}: 3 parties, 6 spans, 3.000 s",
+        "     0.000 s  researcher rosa      3.0000 s  release  ready",
+        "     0.250 s  curator alice        0.2500 s  plan  failed BUDGET_EXCEEDED",
+        "     0.500 s  curator alice        1.0000 s  state charged",
+        "     0.750 s  curator alice        0.2500 s  encrypt  sex, 400 bytes",
+        "     2.000 s  server cloud         0.2500 s  count reports  5 reports",
+        "     2.500 s  researcher rosa      0.5000 s  count",
+    ]
+
+
+def test_a_release_is_found_by_the_beginning_of_its_id(draw: Draw) -> None:
+    assert draw("--release", "abab")[1].startswith(f"{FIRST}: 1 parties, 1 spans, 10.000 s")
+    code, _, err = draw("--release", "a")
+    assert code == 2
+    assert "2 releases or rounds begin so" in err
+    code, _, err = draw("--release", "ff")
+    assert code == 2
+    assert "no such release or round" in err
+
+
+def test_one_object_has_every_span(draw: Draw) -> None:
+    code, out, _ = draw("--json")
+    data = json.loads(out)
+    assert (code, data["trace"], data["seconds"]) == (0, LAST, 3.0)
+    assert data["parties"] == ["curator alice", "researcher rosa", "server cloud"]
+    assert [one["name"] for one in data["spans"]][:2] == ["release", "plan"]
+    assert data["spans"][3]["bytes"] == 400
+
+
+def test_the_picture_has_a_lane_a_party(draw: Draw, tmp_path: Path) -> None:
+    picture = tmp_path / "trace.svg"
+    code, out, _ = draw("--out", str(picture))
+    assert (code, out) == (0, f"Written: {picture}\n")
+    texts = ["".join(element.itertext()) for element in ET.parse(picture).iter("{http://www.w3.org/2000/svg}text")]  # noqa: S314 - our own
+    places = [texts.index(name) for name in ("researcher rosa", "curator alice", "server cloud")]
+    assert places == sorted(places)
+    assert {"encrypt", "plan", "count", "charged", LAST} <= set(texts)
+    first = picture.read_bytes()
+    draw("--out", str(picture), "--text")
+    assert picture.read_bytes() == first, "the same spans make the same bytes"
+
+
+def test_a_picture_may_be_pixels(draw: Draw, tmp_path: Path) -> None:
+    assert draw("--out", str(tmp_path / "trace.png"))[0] == 0
+    assert (tmp_path / "trace.png").read_bytes().startswith(b"\x89PNG")
+    code, _, err = draw("--out", str(tmp_path / "trace.pdf"))
+    assert (code, "a picture is .svg or .png" in err) == (2, True)
+    code, _, err = draw("--out", str(tmp_path / "absent" / "trace.svg"))
+    assert (code, "cannot be written" in err) == (2, True)
+
+
+def test_no_spans_are_no_picture(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    monkeypatch.setattr(sys, "argv", ["veiltab", str(tmp_path / "empty.jsonl")])
+    assert run(trace) == 2
+    assert "no such release or round" in capsys.readouterr().err

@@ -1,0 +1,27 @@
+"""Start `veiltab` so that it tells everything: log, metrics, and a trace file in a folder.
+
+python observed_launcher.py FOLDER role serve ... --name NAME ...
+
+FOLDER/ports.json says on which port of the loopback interface each party serves its metrics.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    """Add the options, then run the command line."""
+    # A script's own folder comes first on the path; its modules are none of the product's.
+    del sys.path[0]
+    folder = Path(sys.argv.pop(1))
+    name = sys.argv[sys.argv.index("--name") + 1]
+    port = json.loads((folder / "ports.json").read_text("utf-8"))[name]
+    sys.argv += ["--trace-file", str(folder / f"{name}.jsonl"), "--metrics", str(port), "--verbose"]
+    from deploy.cli import main as run  # noqa: PLC0415 - after the changes
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

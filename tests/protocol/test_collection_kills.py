@@ -1,0 +1,278 @@
+"""SIGKILL of server and fleet in the middle of a round: nothing acknowledged is lost, nothing is counted twice."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from common.collection.round import RoundState
+from common.errors import UnavailableError
+from node.fleet import FleetResult, FleetRun
+from node.journal import Journal, State
+from node.values import Fleet, NodeValue
+from tests.protocol.polling import FLEET, STRATA, Asked, Poll, made_poll, reason
+from tests.protocol.world import CLOUD, launcher
+from veiltab.v1 import collection_pb2
+
+STORE = "server.collection.store:CollectionStore"
+
+
+@pytest.fixture(scope="module")
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Poll]:
+    """A study whose server may be killed."""
+    poll = made_poll(tmp_path_factory.mktemp("mortal") / "study", budget="200")
+    with poll.local:
+        yield poll
+
+
+class Ear:
+    """The server's stub, and what went through it."""
+
+    def __init__(self, stub: Any) -> None:  # noqa: ANN401 - as generated
+        self._stub = stub
+        self.sent: dict[bytes, bytes] = {}
+        self.acknowledged: set[bytes] = set()
+
+    async def Report(  # noqa: N802 - its name in the protocol
+        self,
+        request: collection_pb2.ReportRequest,
+        timeout: float,  # noqa: ASYNC109 - gRPC's name
+    ) -> collection_pb2.ReportResponse:
+        """Hand in a report; a node that has sent one never sends another."""
+        data = request.SerializeToString()
+        assert self.sent.setdefault(request.token, data) == data
+        response: collection_pb2.ReportResponse = await self._stub.Report(request, timeout=timeout)
+        self.acknowledged.add(request.token)
+        return response
+
+    @property
+    def requests(self) -> list[collection_pb2.ReportRequest]:
+        """What each node sent."""
+        return [collection_pb2.ReportRequest.FromString(data) for data in self.sent.values()]
+
+
+def fleet_of(asked: Asked) -> Fleet:
+    tokens = [(stratum, token) for stratum in STRATA for token in asked.tokens[stratum]]
+    nodes = [
+        NodeValue(node=number, stratum=stratum, symbol=number % asked.spec.size, token=token)
+        for number, (stratum, token) in enumerate(tokens)
+    ]
+    return Fleet(nodes=tuple(nodes), bad_rows=(), digest=bytes(32))
+
+
+async def run(poll: Poll, asked: Asked, ear: Ear, journal: Journal) -> FleetResult:
+    started = FleetRun(
+        cast("Any", ear),
+        poll.local.study,
+        asked.spec,
+        journal,
+        state=RoundState.OPEN,
+        concurrency=16,
+        within=60.0,
+    )
+    return await started.run(fleet_of(asked), lambda _done, _total: None)
+
+
+async def restarted(poll: Poll, points: Sequence[str]) -> None:
+    """Whenever the server has killed itself, start it again with another point; at last without one."""
+    for point in (*points, ""):
+        await asyncio.to_thread(poll.local.wait_for_end, *CLOUD)
+        poll.local.start(*CLOUD, launcher=launcher(point) if point else None)
+
+
+async def answers(poll: Poll, requests: Sequence[collection_pb2.ReportRequest]) -> Counter[str]:
+    async with poll.stub() as stub:
+        return Counter([await reason(stub, request, poll) for request in requests])
+
+
+def check(asked: Asked, ear: Ear, result: FleetResult) -> None:
+    """See that each report was counted once, whatever was killed, and that all acknowledged ones are known."""
+    assert (result.counted, result.unanswered, sum(result.refused.values())) == (len(ear.sent), 0, 0)
+    known = [request for request in ear.requests if request.token in ear.acknowledged]
+    assert asyncio.run(answers(asked.poll, known)) == {"TOKEN_SPENT": len(known)}
+    assert sum(asked.reports()) == len(ear.sent)
+    assert asked.counts() == asked.sum_of(ear.requests)
+
+
+def survive(poll: Poll, folder: Path, points: Sequence[str], *, nodes: int) -> None:
+    """Run a fleet while the server kills itself at one point after the other."""
+    poll.start(launcher(points[0]))
+    asked = poll.opened(nodes // 2)
+
+    async def scenario() -> tuple[Ear, FleetResult]:
+        with closing(Journal(folder)) as journal:
+            async with poll.stub() as stub:
+                ear = Ear(stub)
+                tending = asyncio.create_task(restarted(poll, points[1:]))
+                result = await run(poll, asked, ear, journal)
+                await tending
+                return ear, result
+
+    ear, result = asyncio.run(scenario())
+    poll.local.wait_for(*CLOUD)
+    check(asked, ear, result)
+    poll.local.kill(*CLOUD, signal.SIGTERM)
+
+
+def test_a_server_that_is_killed_loses_and_repeats_nothing(
+    mortal: Poll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed in the middle of a transaction, between the spending of two tokens."""
+    monkeypatch.setattr("common.rpc.channel.LONGEST_PAUSE", 0.3)
+    survive(mortal, tmp_path, [f"{STORE}._spend:20"], nodes=100)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(3))
+def test_a_server_that_is_killed_at_random_points(mortal: Poll, tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kinds = ("record:{}", "record:{}:after", "_spend:{}", "_spend:{}:after", "_count:{}", "_count:{}:after")
+    points = [f"{STORE}.{kinds[rng.integers(6)]}".format(rng.integers(2, 9)) for _ in range(8)]
+    survive(mortal, tmp_path, points, nodes=1000)
+
+
+@pytest.mark.long
+def test_a_server_that_is_killed_from_outside_at_random_moments(mortal: Poll, tmp_path: Path) -> None:
+    moments = sorted(np.random.default_rng(4).choice(900, 6, replace=False).tolist())
+    mortal.start()
+    asked = mortal.opened(500)
+
+    async def strike(ear: Ear) -> None:
+        for moment in moments:
+            while len(ear.acknowledged) < moment:
+                await asyncio.sleep(0.002)
+            await asyncio.to_thread(mortal.local.kill, *CLOUD)
+            await asyncio.to_thread(mortal.start)
+
+    async def scenario() -> tuple[Ear, FleetResult]:
+        with closing(Journal(tmp_path)) as journal:
+            async with mortal.stub() as stub:
+                ear = Ear(stub)
+                striking = asyncio.create_task(strike(ear))
+                result = await run(mortal, asked, ear, journal)
+                await striking
+                return ear, result
+
+    check(asked, *asyncio.run(scenario()))
+    mortal.local.kill(*CLOUD, signal.SIGTERM)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A fleet as a process of its own, on files of its own."""
+
+    asked: Asked
+    folder: Path
+
+    @classmethod
+    def of(cls, asked: Asked, folder: Path) -> "Command":
+        """Write the files of a fleet."""
+        lines = [(stratum, token.hex()) for stratum in STRATA for token in asked.tokens[stratum]]
+        (folder / "tokens.csv").write_text("stratum,token\n" + "".join(f"{s},{t}\n" for s, t in lines), "utf-8")
+        values = "".join(f"{stratum},{number % 20 + 1}\n" for number, (stratum, _) in enumerate(lines))
+        (folder / "values.csv").write_text("stratum,value\n" + values, "utf-8")
+        return cls(asked=asked, folder=folder)
+
+    def start(self, point: str = "", *options: str) -> "subprocess.Popen[str]":
+        """Start the fleet, with a point at which it kills itself."""
+        local = self.asked.poll.local
+        command = [
+            *(launcher(point) if point else local.launcher),
+            *("node", "fleet", local.study_path, "--identity", local.identity_folder(*FLEET)),
+            *("--state", self.folder / "fleet", "--round", self.asked.spec.round_id, "--json"),
+            *("--tokens", self.folder / "tokens.csv", "--values", self.folder / "values.csv", *options),
+        ]
+        return subprocess.Popen(
+            [str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def run(self, point: str = "", *options: str) -> tuple[int, dict[str, Any]]:
+        """Run the fleet to its end; return its exit code and what it printed."""
+        process = self.start(point, *options)
+        out, _ = process.communicate(timeout=120)
+        return process.returncode, json.loads(out) if out.strip() else {}
+
+    def states(self) -> Counter[State]:
+        """Return where the nodes stand."""
+        with closing(Journal(self.folder / "fleet")) as journal:
+            return Counter(decision.state for decision in journal.decisions(self.asked.spec.round_id).values())
+
+    def reports(self) -> list[collection_pb2.ReportRequest]:
+        """Return the reports that the fleet still holds."""
+        with closing(Journal(self.folder / "fleet")) as journal:
+            decisions = journal.decisions(self.asked.spec.round_id).values()
+        return [collection_pb2.ReportRequest.FromString(d.request) for d in decisions if d.request]
+
+
+@pytest.mark.long
+def test_a_fleet_that_is_killed_hands_in_the_same_reports(mortal: Poll, tmp_path: Path) -> None:
+    mortal.start()
+    fleet = Command.of(mortal.opened(200, rate="0.8"), tmp_path)
+    # Killed when all have decided and before any has reported: this is what must be counted in the end.
+    assert fleet.run("node.journal:Journal.decide:1:after")[0] == -signal.SIGKILL
+    reports = fleet.reports()
+    assert 200 < len(reports) < 400
+    assert fleet.asked.reports() == [0, 0]
+    for point in ("node.fleet:hand_in:60", "node.fleet:hand_in:40:after", "node.journal:Journal.finish:3:after"):
+        assert fleet.run(point)[0] == -signal.SIGKILL
+        held = {request.token: request for request in fleet.reports()}
+        assert all(held.get(request.token, request) == request for request in reports)
+    code, said = fleet.run()
+    assert (code, said["counted"], said["silent"]) == (0, len(reports), 400 - len(reports))
+    assert (said["unanswered"], said["refused"], fleet.reports()) == (0, {}, [])
+    assert fleet.asked.counts() == fleet.asked.sum_of(reports)
+    mortal.local.kill(*CLOUD, signal.SIGTERM)
+
+
+@pytest.mark.long
+def test_a_fleet_that_is_interrupted_has_saved_what_was_settled(mortal: Poll, tmp_path: Path) -> None:
+    mortal.start()
+    fleet = Command.of(mortal.opened(2000), tmp_path)
+    process = fleet.start("", "--concurrency", "4")
+    while sum(fleet.asked.reports()) < 200:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors.splitlines()[-1]) == (130, "Interrupted. Nothing acknowledged is lost.")
+    states, counted = fleet.states(), sum(fleet.asked.reports())
+    assert 0 <= counted - states[State.COUNTED] <= 4
+    assert states[State.COUNTED] + states[State.WAITING] == 4000
+    code, said = fleet.run()
+    assert (code, said["counted"], sum(fleet.asked.reports())) == (0, 4000, 4000)
+    mortal.local.kill(*CLOUD, signal.SIGTERM)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_a_fleet_whose_server_is_away_for_good_ends(mortal: Poll, tmp_path: Path, number: signal.Signals) -> None:
+    mortal.start()
+    fleet = Command.of(mortal.opened(1500), tmp_path)
+    process = fleet.start("", "--timeout", "3", "--concurrency", "4")
+    while sum(fleet.asked.reports()) < 100:
+        time.sleep(0.02)
+    server = mortal.local._running[CLOUD]
+    server.send_signal(number)
+    # One wait for all of them: a wait for each four would take half an hour.
+    out, _ = process.communicate(timeout=60)
+    said = json.loads(out)
+    assert process.returncode == UnavailableError.exit_code
+    assert said["unanswered"] > 0
+    assert said["counted"] + said["unanswered"] == 3000
+    mortal.local.kill(*CLOUD)
+    code, said = fleet.run("", "--timeout", "3")
+    assert (code, said) == (UnavailableError.exit_code, {"error": said["error"]})
+    assert said["error"]["reason"] == "UNAVAILABLE"
+    mortal.start()
+    code, said = fleet.run()
+    assert (code, said["counted"], sum(fleet.asked.reports())) == (0, 3000, 3000)
+    mortal.local.kill(*CLOUD, signal.SIGTERM)
