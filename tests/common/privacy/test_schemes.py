@@ -183,7 +183,7 @@ def test_must_table_3_last_row_is_a_misprint() -> None:
     [(300, 50, 30, (30, 29, 23, 22)), (1000, 200, 100, (100, 95, None, None)), (30969, 500, 300, (300, 299, 226, 225))],
 )
 def test_must_table_9_expected_distinct_respondents(n: int, b: int, m: int, distinct: tuple[int | None, ...]) -> None:
-    # The paper's 65 and 63 for the second experiment lie below its own minimum of 79 and 76: minimum and mean are interchanged.
+    # In the second experiment the paper interchanges minimum and mean of the last two: 79 and 76 are the means.
     for name, printed in zip(("wor", "wr", "must.ow", "must.ww"), distinct, strict=True):
         scheme = scheme_of(name, population=n, sample=m, stage=b if name.startswith("must") else None)
         if printed is not None:

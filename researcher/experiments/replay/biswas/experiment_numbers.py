@@ -151,7 +151,7 @@ def _saturation(results: Results) -> list[Comparison]:
             f" epsilon = {epsilon}",
             source=f"{PAPER}, Section 6 ('after a point, the TV distance doesn't decrease significantly')",
             printed=0,
-            ours=log(_distance(results, epsilon, EVERYBODY, kind) / _distance(results, epsilon, "0.5", kind)) * 0,
+            ours=log(_distance(results, epsilon, EVERYBODY, kind) / _distance(results, epsilon, "0.5", kind)) / log(2),
             tolerance=_FLAT,
             note="There is no such point: twice the reports take off 29 percent at every pi (1/sqrt(2)), or somewhat"
             " less once projected. What flattens is the absolute gain, as for any average.",
