@@ -1,18 +1,70 @@
-"""SQLite as veiltab keeps what it has acknowledged: WAL, synchronous FULL, one writer at a time."""
+"""A party's database: what its stores ask of one, and SQLite as veiltab keeps what it has acknowledged.
+
+SQLite runs with WAL, synchronous FULL, one writer at a time.
+"""
 
 import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from common.errors import IntegrityError
 
 
+class Rows(Protocol):
+    """What a statement found; a row is read by column name or by place."""
+
+    @property
+    def rowcount(self) -> int:
+        """Rows that the statement changed."""
+        ...
+
+    def fetchone(self) -> Any:  # noqa: ANN401 - a row, or None after the last
+        """Return the next row, or None."""
+        ...
+
+    def fetchall(self) -> Sequence[Any]:
+        """Return the rows that are left."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the rows that are left."""
+        ...
+
+
+class Connection(Protocol):
+    """What a store asks of its database; threads share it, and each has its own transaction."""
+
+    shared: ClassVar[bool]
+    """Whether other processes may work on the same state."""
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ..., /) -> Rows:
+        """Run a statement whose parameters are question marks: in this thread's transaction, or durable by itself."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[Self]:
+        """Run a block as one durable transaction, the only one that writes; undone when the block raises."""
+        ...
+
+    def erase_traces(self) -> None:
+        """Erase what statements have erased from wherever it still stands beside the tables."""
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
+AnyConnection = TypeVar("AnyConnection", bound=Connection)
+
+
 class Database(sqlite3.Connection):
     """A connection that threads share: no statement of one falls into a transaction of another."""
+
+    shared: ClassVar[bool] = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of sqlite3
         super().__init__(*args, **kwargs)
@@ -22,6 +74,30 @@ class Database(sqlite3.Connection):
         """Run a statement once no other thread is in a transaction."""
         with self.turn:
             return super().execute(*args)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """Run a block as one durable transaction, taking the write lock first; undone when the block raises."""
+        with self.turn:
+            self.execute("BEGIN IMMEDIATE")
+            try:
+                yield self
+            except BaseException:
+                self.execute("ROLLBACK")
+                raise
+            self.execute("COMMIT")
+
+    def erase_traces(self) -> None:
+        """Empty the log beside the database, where what a statement has erased still stands.
+
+        A reader of another process may hold the log for the moment; it is then emptied by a later call, or at the end.
+        """
+        with self.turn, suppress(sqlite3.OperationalError):
+            self.execute("PRAGMA busy_timeout = 500")
+            try:
+                self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            finally:
+                self.execute("PRAGMA busy_timeout = 30000")
 
 
 def open_database(path: Path, migrations: Sequence[str]) -> Database:
@@ -78,27 +154,11 @@ def _check_sound(connection: Database) -> None:
         raise sqlite3.DatabaseError
 
 
-@contextmanager
-def transaction(connection: Database) -> Iterator[Database]:
-    """Run a block as one durable transaction, taking the write lock first; undone when the block raises."""
-    with connection.turn:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield connection
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+def transaction(connection: AnyConnection) -> AbstractContextManager[AnyConnection]:
+    """Run a block as one durable transaction; undone when the block raises."""
+    return connection.transaction()
 
 
-def erase_traces(connection: Database) -> None:
-    """Empty the log beside the database, where what a statement has erased still stands.
-
-    A reader of another process may hold the log for the moment; it is then emptied by a later call, or at the end.
-    """
-    with connection.turn, suppress(sqlite3.OperationalError):
-        connection.execute("PRAGMA busy_timeout = 500")
-        try:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        finally:
-            connection.execute("PRAGMA busy_timeout = 30000")
+def erase_traces(connection: Connection) -> None:
+    """Erase what statements have erased from wherever it still stands beside the tables."""
+    connection.erase_traces()

@@ -19,12 +19,14 @@ class Session:
         state: uploading, perturbing, ready, expired or failed.
         complete: attributes whose column is here whole.
         failure: why it failed; empty otherwise.
+        publication: fence under which it was published; 0 before, and where one process has the state to itself.
     """
 
     spec: ReleaseSpec
     state: ReleaseState = ReleaseState.UPLOADING
     complete: frozenset[str] = field(default=frozenset())
     failure: str = ""
+    publication: int = 0
 
     def check_same(self, spec: ReleaseSpec) -> None:
         """Refuse another spec under the same release id."""
@@ -62,11 +64,11 @@ class Session:
         done = complete == {column.attribute for column in self.spec.columns}
         return replace(self, complete=complete, state=ReleaseState.PERTURBING if done else self.state)
 
-    def published(self) -> "Session":
-        """Return the session as published; only one that is being perturbed can be."""
+    def published(self, fence: int = 0) -> "Session":
+        """Return the session as published under a fence; only one that is being perturbed can be."""
         if self.state is not ReleaseState.PERTURBING:
             raise IntegrityError("a release is published once", where=f"release {self.spec.release_id}")
-        return replace(self, state=ReleaseState.READY)
+        return replace(self, state=ReleaseState.READY, publication=fence)
 
     def ended(self, state: ReleaseState, failure: str) -> "Session":
         """Return the session as expired or failed; one that ended before stays as it is."""

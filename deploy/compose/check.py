@@ -74,7 +74,7 @@ def command(only: tuple[str, ...], base_image: str | None, mirror: str, keep: Pa
         return 0
     report, began = Report(), time.monotonic()
     with ExitStack() as cleaning:
-        folder = cleaning.enter_context(_temporary_folder())
+        folder = cleaning.enter_context(_temporary_folder(None if engine else Path("/var/tmp")))  # noqa: S108 - see there
         trees = _Trees(keep=keep or folder, maker=TreeMaker(work=folder, mirror=mirror))
         if engine is None:
             engine = report.step("an engine of our own", lambda: cleaning.enter_context(trees.engine(folder)))
@@ -188,9 +188,9 @@ def _quietly(work: Callable[[], object]) -> None:
 
 
 @contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    """Give a folder that lasts as long as the block; on a disk, since it holds images."""
-    folder = Path(tempfile.mkdtemp(prefix="veiltab-compose-", dir="/var/tmp" if os.geteuid() == 0 else None))  # noqa: S108
+def _temporary_folder(place: Path | None) -> Iterator[Path]:
+    """Give a folder that lasts as long as the block; where images go into it, in a place that is on a disk."""
+    folder = Path(tempfile.mkdtemp(prefix="veiltab-compose-", dir=place))
     try:
         yield folder
     finally:

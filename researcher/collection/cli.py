@@ -343,7 +343,7 @@ def adapt(  # noqa: PLR0913, PLR0917 - one argument an option
 
     A node that answers both rounds pays both epsilons.
     """
-    from researcher.allocation import Objective, allocate  # noqa: PLC0415 - scipy is slow to load
+    from researcher.collection.allocation import Objective, allocate  # noqa: PLC0415 - scipy is slow to load
 
     with _rounds(study_path, identity_folder, name) as rounds:
         first = rounds.tally(round_id)

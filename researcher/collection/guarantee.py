@@ -6,8 +6,13 @@ from common.collection.oracles import KaryRandomisedResponse
 from common.collection.round import RoundStatus
 from common.privacy.card import advised_delta
 from common.privacy.rounding import upward
+from researcher.collection.shuffling import (
+    CentralComparison,
+    CentralGuarantee,
+    central_guarantee,
+    compare_with_gaussian,
+)
 from researcher.frequency.estimation import Frequencies
-from researcher.shuffling import CentralComparison, CentralGuarantee, central_guarantee, compare_with_gaussian
 
 
 def guarantee(status: RoundStatus, delta: Decimal | None = None) -> CentralGuarantee:

@@ -11,7 +11,7 @@ from common.privacy.rounding import parse_delta, parse_epsilon, upward
 
 if TYPE_CHECKING:
     from common.collection.choosing import Choice
-    from researcher.shuffling import CentralGuarantee
+    from researcher.collection.shuffling import CentralGuarantee
 
 
 @click.command(epilog="Example: veiltab collect plan --domain 100 --epsilon 2 --population 50000 --rate 0.1")
@@ -33,7 +33,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument an option
     from common.collection.choosing import choose  # noqa: PLC0415 - --help stays light
     from common.collection.oracles import oracle_for  # noqa: PLC0415
     from common.privacy.card import advised_delta  # noqa: PLC0415
-    from researcher.shuffling import central_guarantee, gaussian_standard_error  # noqa: PLC0415
+    from researcher.collection.shuffling import central_guarantee, gaussian_standard_error  # noqa: PLC0415
 
     asked, share = parse_epsilon(epsilon), _rate(rate)
     at = advised_delta(max(population, 2)) if delta is None else parse_delta(delta)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from common.errors import BudgetExceededError, NotReadyError, UnavailableError, VeiltabError
-from common.logs import JsonFormatter
+from common.logs import JsonFormatter, log_to_stderr
 from common.observe.request import begin_request, current_request
 from common.observe.sinks import HEARD, listening
 from common.observe.steps import concluded, left, step
@@ -95,6 +95,23 @@ def test_nobody_listens_unless_asked(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING), step("plan", release_id=ID):
         pass
     assert not caplog.records
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_stderr_shows_steps_only_if_asked_whoever_else_listens(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, verbose: bool
+) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    before = (root.level, logging.getLogger("grpc").level)
+    try:
+        log_to_stderr(verbose=verbose)
+        with listening(Heard()), step("plan", release_id=ID):
+            pass
+    finally:
+        root.setLevel(before[0])
+        logging.getLogger("grpc").setLevel(before[1])
+    assert capsys.readouterr().err.count("\n") == verbose
 
 
 def test_each_call_has_an_id_of_its_own_and_what_it_starts_has_it_too(heard: list[dict[str, Any]]) -> None:

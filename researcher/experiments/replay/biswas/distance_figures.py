@@ -58,7 +58,7 @@ def _estimators(results: Results, reported: Sequence[str]) -> Figure:
         caption=(
             "Above, raw estimates: c is off by its bias; g, c_hat and Hajek's ratio lie together on the expected"
             " curve, which falls as 1/sqrt(pi), so that a tenth of the nodes has 3.2 times the distance of all. Below,"
-            " the same estimates projected on the probability tables: never farther, and flatter at a small epsilon."
+            " the same estimates projected on the probability tables: closer, and flatter at a small epsilon."
             " Projection takes off what c misses of every value alike, but its hump stays pi times as high. Points"
             " are means, bars 90 percent of the rounds; the paper shows c_hat alone and does not say its epsilon."
         ),

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.collection.population import parse_population
-from researcher.allocation import LEAST_RATE, allocate, minimax_rates, node_costs
+from researcher.collection.allocation import LEAST_RATE, allocate, minimax_rates, node_costs
 from researcher.experiments.collection import draw_rounds, simulate
 from researcher.experiments.replay.biswas.populations import EPSILONS, VALUES, randomiser
 from researcher.experiments.replay.experiment import Plain, Settings, Task

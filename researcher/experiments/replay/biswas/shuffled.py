@@ -11,6 +11,7 @@ from math import sqrt
 import numpy as np
 
 from common.planning import plan_release
+from researcher.collection.shuffling import central_guarantee, compare_with_gaussian, gaussian_standard_error
 from researcher.experiments.replay.biswas.populations import (
     EPSILONS,
     EVERYBODY,
@@ -23,7 +24,6 @@ from researcher.experiments.replay.biswas.populations import (
 from researcher.experiments.replay.experiment import Plain, Settings, Task
 from researcher.frequency.estimators import Estimator
 from researcher.frequency.variances import moments
-from researcher.shuffling import central_guarantee, compare_with_gaussian, gaussian_standard_error
 
 DELTA = "1e-6"
 CENTRAL = ("0.1", "0.5", "1")

@@ -46,7 +46,7 @@ def figure(results: Results) -> Figure:
             " so puts c_hat above g. But S q takes off what N owes to S: Var g - Var c_hat = n (1 - pi) q"
             " [q + 2 f (p - q)]/(pi (p - q)^2), never negative, and nought only if everybody reports. The simulated"
             f" points (bars: {_ERRORS} standard errors) lie on the exact curves. With the paper's 100 values q is small"
-            " and the difference a percent; with 4 values it is a fifth and more."
+            " and the difference a percent; with 4 values it is a fifth and more at pi = .1."
         ),
     )
 

@@ -77,11 +77,14 @@ def test_adapting_gains_a_quarter_at_four_and_nothing_at_one() -> None:
     assert four["rates"][3] == max(four["rates"]) > 3 * four["rates"][0]
 
 
-def test_simulated_second_rounds_have_the_exact_error() -> None:
-    found = at("4", trials=2000)
+@pytest.mark.parametrize(("epsilon", "seed"), [("4", 4), ("2", 38)])
+def test_simulated_second_rounds_have_the_exact_error(epsilon: str, seed: int) -> None:
+    # With seed 38 the first of the rates that are found does 9 percent worse than the middle one.
+    arguments = {"epsilon": epsilon, "budget": 10_000, "rounds": 5, "trials": 4000}
+    found = adapted(arguments, np.random.default_rng(seed))
     mean, error = found["simulated"]
     assert abs(mean - found["middle"]) < stats.norm.isf(ALPHA / 2) * error
-    assert error < 0.02 * mean
+    assert error < 0.012 * mean
 
 
 def test_there_is_a_task_for_every_epsilon_and_budget() -> None:

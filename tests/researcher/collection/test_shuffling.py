@@ -14,7 +14,7 @@ from scipy.stats import norm
 from common.errors import InvalidInputError
 from common.privacy.rounding import ln_above
 from common.privacy.shuffle import OrderCertificate
-from researcher.shuffling import (
+from researcher.collection.shuffling import (
     CentralGuarantee,
     central_guarantee,
     compare_with_gaussian,

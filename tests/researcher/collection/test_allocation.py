@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import LinearConstraint, NonlinearConstraint, minimize
 
 from common.errors import InvalidInputError
-from researcher.allocation import (
+from researcher.collection.allocation import (
     Allocation,
     Objective,
     allocate,

@@ -1,0 +1,92 @@
+"""Where the columns of a release lie at the server: every holder of a lease writes to files of its own.
+
+A file or folder is named by the fence of the lease under which it was written: `sex.3`, `published.5`. So a process that
+was paused and wakes up cannot touch what another made after it. Fence 0, of a process that has the state to itself,
+gives the plain name.
+"""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+
+class ReleaseFolder:
+    """The files of one release.
+
+    Args:
+        path: the folder; made when something is written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def ciphertext(self) -> Path:
+        """Where unperturbed columns lie until they are perturbed; no RPC reads it."""
+        return self._path / "ciphertext"
+
+    def column(self, attribute: str, fence: int) -> Path:
+        """Return the file of an unperturbed column."""
+        return self.ciphertext / _named(attribute, fence)
+
+    def received(self, attribute: str) -> int:
+        """Return how many bytes of an unperturbed column are held."""
+        for _, path in sorted(_versions(self.ciphertext, attribute), reverse=True):
+            try:
+                return path.stat().st_size
+            except FileNotFoundError:  # gone on to another process since
+                continue
+        return 0
+
+    def begin_column(self, attribute: str, fence: int) -> Path:
+        """Return the file for the rest of a column, with all that came under earlier fences in it already."""
+        own = self.column(attribute, fence)
+        earlier = sorted((version, path) for version, path in _versions(self.ciphertext, attribute) if version < fence)
+        if earlier:
+            # A copy: whoever began the earlier file may still write to it.
+            copy = own.with_name(own.name + ".tmp")
+            shutil.copyfile(earlier[-1][1], copy)
+            copy.chmod(0o600)
+            copy.replace(own)
+        for _, path in earlier:
+            path.unlink(missing_ok=True)
+        return own
+
+    def published(self, fence: int) -> Path:
+        """Return where perturbed columns lie that are published once the database says so."""
+        return self._path / _named("published", fence)
+
+    def working(self, fence: int) -> Path:
+        """Return where perturbed columns lie while they are written."""
+        return self._path / _named("perturbing", fence)
+
+    def delete_ciphertext(self) -> None:
+        """Delete the unperturbed columns."""
+        shutil.rmtree(self.ciphertext, ignore_errors=True)
+
+    def delete_outputs_through(self, fence: int) -> None:
+        """Delete what was perturbed under this fence and earlier ones."""
+        for version, path in self._outputs():
+            if version <= fence:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def delete_outputs_but(self, kept: Path | None) -> None:
+        """Delete all perturbed columns, but for one folder of them."""
+        for _, path in self._outputs():
+            if path != kept:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _outputs(self) -> list[tuple[int, Path]]:
+        return [*_versions(self._path, "published"), *_versions(self._path, "perturbing")]
+
+
+def _named(name: str, fence: int) -> str:
+    return f"{name}.{fence}" if fence else name
+
+
+def _versions(folder: Path, name: str) -> Iterator[tuple[int, Path]]:
+    """Yield the fences under which something was written, and where."""
+    for path in folder.iterdir() if folder.exists() else ():
+        stem, _, number = path.name.partition(".")
+        if stem == name and (not number or number.isdecimal()):
+            yield int(number or 0), path

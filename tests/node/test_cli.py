@@ -1,0 +1,161 @@
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.cli import run
+from deploy.pki import init_pki
+from node.cli import node
+from server.collection.node import CollectionNode
+from server.collection.store import CollectionStore
+from tests.common.collection.rounds import ID, PLAIN, plain_round, study
+from tests.node.loopback import REQUEST_LOST, Loopback, enrol
+
+TOKENS = [f"{number:032x}" for number in range(30)]
+
+
+class Channel:
+    """The server's part, at work while the channel is open."""
+
+    def __init__(self, terminal: "Terminal") -> None:
+        store, faults = terminal.store, terminal.stub.faults
+        terminal.stub = Loopback(CollectionNode(study(PLAIN), store), faults)
+        self._task = asyncio.ensure_future(terminal.stub.node.run())
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
+
+class Terminal:
+    """A folder, a server without TLS, and what the commands print."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self._monkeypatch, self._capsys = folder, monkeypatch, capsys
+        (folder / "study.toml").write_bytes(PLAIN)
+        init_pki(study(PLAIN), folder / "pki")
+        self.store = CollectionStore(folder)
+        self.stub = Loopback(CollectionNode(study(PLAIN), self.store))
+        enrol(self.stub.node, plain_round(), map(bytes.fromhex, TOKENS))
+        for place in ("common.rpc.channel.connect", "node.node.connect"):
+            monkeypatch.setattr(place, lambda *_: Channel(self))
+        monkeypatch.setattr("veiltab.v1.collection_pb2_grpc.CollectionServiceStub", lambda _: self.stub)
+        monkeypatch.delenv("VEILTAB_TOKEN", raising=False)
+
+    def run(self, command: str, *args: str) -> tuple[int, str, str]:
+        words = ["veiltab", command, str(self.folder / "study.toml"), "--identity", str(self.folder / "pki/node-fleet")]
+        words += ["--state", str(self.folder / "state"), "--round", ID, *args]
+        self._monkeypatch.setattr(sys, "argv", words)
+        code = run(node)
+        captured = self._capsys.readouterr()
+        return code, captured.out, captured.err
+
+    def json(self, command: str, *args: str) -> tuple[int, Any]:
+        code, out, _ = self.run(command, *args, "--json")
+        assert out.count("\n") == 1
+        return code, json.loads(out)
+
+    def files(self, *values: str) -> tuple[str, ...]:
+        (self.folder / "tokens.csv").write_text("stratum,token\n" + "".join(f"everyone,{t}\n" for t in TOKENS), "utf-8")
+        (self.folder / "values.csv").write_text("value\n" + "".join(f"{value}\n" for value in values), "utf-8")
+        return ("--tokens", str(self.folder / "tokens.csv"), "--values", str(self.folder / "values.csv"))
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Terminal]:
+    terminal = Terminal(tmp_path, monkeypatch, capsys)
+    yield terminal
+    terminal.store.close()
+
+
+def test_a_node_reports_and_repeats_itself(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in ("7", "8"):
+        assert terminal.run("report", "--value", value, "--token", TOKENS[0])[:2] == (0, "The report was counted.\n")
+    monkeypatch.setenv("VEILTAB_TOKEN", TOKENS[1])
+    assert terminal.json("report", "--value", "7") == (0, {"round": ID, "state": "counted"})
+    assert terminal.store.status(ID).reports == (1,)
+
+
+def test_a_token_comes_from_a_file_too(terminal: Terminal) -> None:
+    path = terminal.folder / "token"
+    path.write_text(f"{TOKENS[3]}\n", "utf-8")
+    assert terminal.json("report", "--value", "7", "--token-file", str(path))[1]["state"] == "counted"
+
+
+def test_without_a_token_nothing_is_decided(terminal: Terminal) -> None:
+    (terminal.folder / "latin").write_bytes(b"\xe9")
+    for words, code, problem in (
+        ((), 2, "there is no token"),
+        (("--token-file", str(terminal.folder / "none")), 2, "this file is not there"),
+        (("--token-file", str(terminal.folder / "latin")), 2, "cannot be read"),
+        (("--token", "secret"), 2, "a token is 32 hexadecimal digits"),
+    ):
+        found, out, err = terminal.run("report", "--value", "7", *words)
+        assert (found, out) == (code, "")
+        assert problem in err
+        assert "secret" not in err
+    assert not (terminal.folder / "state" / "node.sqlite").exists()
+
+
+def test_a_refusal_is_one_object_with_its_reason(terminal: Terminal) -> None:
+    code, said = terminal.json("report", "--value", "7", "--token", "f" * 32)
+    assert (code, said["error"]["reason"]) == (3, "DENIED")
+    # The report that was refused is what another token is spent on, whatever the value.
+    assert terminal.json("report", "--value", "77", "--token", TOKENS[0])[1]["state"] == "counted"
+
+
+def test_a_fleet_says_what_came_of_it(terminal: Terminal) -> None:
+    words = terminal.files(*(str(number % 20 + 1) for number in range(30)))
+    code, said = terminal.json("fleet", *words)
+    assert code == 0
+    assert {key: said[key] for key in ("round", "nodes", "silent", "counted", "refused", "unanswered", "bad_rows")} == {
+        "round": ID,
+        "nodes": 30,
+        "silent": 0,
+        "counted": 30,
+        "refused": {},
+        "unanswered": 0,
+        "bad_rows": [],
+    }
+    code, out, err = terminal.run("fleet", *words)
+    assert (code, err) == (0, "0 of 0 reports settled\n")
+    assert out.startswith("30 nodes: 30 reports counted, 0 silent.\nReports: ")
+    assert terminal.store.status(ID).reports == (30,)
+
+
+def test_bad_rows_are_named_up_to_a_number(terminal: Terminal) -> None:
+    words = terminal.files(*["1"] * 3, *["a-secret"] * 25)
+    code, out, err = terminal.run("fleet", *words)
+    assert code == 2
+    assert "25 lines were left out." in out
+    assert err.count("the value is outside the domain") == 20
+    assert "line 5: the value is outside the domain" in err
+    assert err.endswith("and 5 more lines like these\n")
+    assert "a-secret" not in out + err
+
+
+def test_refused_and_unanswered_reports_have_their_exit_codes(terminal: Terminal) -> None:
+    terminal.stub.faults = iter([""] * 10 + [REQUEST_LOST] * 10_000)
+    words = terminal.files(*["1"] * 30)
+    code, out, _ = terminal.run("fleet", *words, "--timeout", "0.3")
+    assert code == 4
+    assert "20 without an answer: run this again." in out
+    terminal.store.close_round(ID, 1)
+    terminal.stub.faults = iter(())
+    code, out, _ = terminal.run("fleet", *words)
+    assert code == 2
+    assert "Refused: 20 ROUND_CLOSED." in out
+
+
+def test_a_fleet_has_values_or_a_distribution(terminal: Terminal) -> None:
+    words = terminal.files("1")
+    for some in (words[:2], (*words, "--distribution", "uniform:20")):
+        code, _, err = terminal.run("fleet", *some)
+        assert code == 2
+        assert "give either values or a distribution" in err
+    code, said = terminal.json("fleet", *words[:2], "--distribution", "uniform:20")
+    assert (code, said["counted"]) == (0, 30)
