@@ -1,8 +1,8 @@
 """Where the columns of a release lie at the server: every holder of a lease writes to files of its own.
 
-A file or folder is named by the fence of the lease under which it was written: `sex.3`, `published.5`. So a process that
-was paused and wakes up cannot touch what another made after it. Fence 0, of a process that has the state to itself,
-gives the plain name.
+A file or folder is named by the fence of the lease under which it was written: `sex.3`, `published.5`. So a process
+that was paused and wakes up cannot touch what another made after it. Fence 0, of a process that has the state to
+itself, gives the plain name.
 """
 
 import shutil
@@ -86,7 +86,11 @@ def _named(name: str, fence: int) -> str:
 
 def _versions(folder: Path, name: str) -> Iterator[tuple[int, Path]]:
     """Yield the fences under which something was written, and where."""
-    for path in folder.iterdir() if folder.exists() else ():
+    try:
+        paths = list(folder.iterdir())
+    except FileNotFoundError:
+        return
+    for path in paths:
         stem, _, number = path.name.partition(".")
         if stem == name and (not number or number.isdecimal()):
             yield int(number or 0), path

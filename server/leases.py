@@ -158,16 +158,16 @@ class SharedLeases:
             try:
                 await self._in_thread(self.renew, lease)
             except LostLeaseError:
-                _log.warning("a lease was lost")
+                _log.warning("a lease was lost", extra={"release": lease.resource.partition("/")[0]})
                 return
             except UnavailableError:
                 continue
 
-    async def _in_thread(self, step: Callable[[str], Result] | Callable[[Lease], Result], of: str | Lease) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, step, of)  # type: ignore[arg-type]
+    async def _in_thread(self, step: Callable[..., Result], of: str | Lease) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, step, of)
 
     def renew(self, lease: Lease) -> None:
-        """Let a lease last anew, or raise LostLeaseError; one that ran out and that nobody took is still the holder's."""
+        """Let a lease last anew, or raise LostLeaseError; one that ran out is its holder's until it is taken."""
         self._set(lease, self.seconds)
 
     def give_back(self, lease: Lease) -> None:

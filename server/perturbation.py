@@ -2,10 +2,10 @@
 
 The output is written to a folder of its own, synced and renamed whole; only then is the release marked published, and
 only then is the ciphertext deleted. A run that is cut short is begun anew under a fresh key: nothing of it was served.
+One whose lease was lost meanwhile is not published, and what it wrote is deleted.
 """
 
 import os
-import shutil
 import time
 from pathlib import Path
 
@@ -21,27 +21,33 @@ from common.randomness import CipherStream
 from common.release import ReleaseSpec, Sampling
 from common.sampling import sample_indices
 from common.symbols import check_symbols, chunks
+from server.leases import Lease, LostLeaseError
 from server.store import ServerStore
 
 PLACES = ".places"
 """File of the sampled places beside the published columns; no attribute has such a name."""
 
 
-def perturb_release(store: ServerStore, spec: ReleaseSpec) -> None:
+def perturb_release(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None:
     """Perturb, publish and delete the ciphertext of a release whose columns are all complete.
+
+    Args:
+        store: durable state.
+        spec: of the release.
+        lease: on the release.
 
     Raises:
         IntegrityError: a column is not what it was checked to be; or the release was published before.
+        LostLeaseError: another process took over; nothing is published.
 
     Source: Lin, Wang, Rane, Section III-A and Lemma 3.1: PRAM on ciphertext is PRAM on the data.
     """
     began = time.monotonic()
     store.session(spec.release_id).published()
-    published = store.published_folder(spec.release_id)
+    folder = store.folder(spec.release_id)
     # What an earlier run left was never served: the release is not marked published.
-    shutil.rmtree(published, ignore_errors=True)
-    working = published.with_name("perturbing")
-    shutil.rmtree(working, ignore_errors=True)
+    folder.delete_outputs_through(lease.fence)
+    published, working = folder.published(lease.fence), folder.working(lease.fence)
     working.mkdir(parents=True)
     size = sum(column.byte_length(spec.sample) for column in spec.columns)
     with step("perturb", release_id=spec.release_id, size=size):
@@ -50,12 +56,18 @@ def perturb_release(store: ServerStore, spec: ReleaseSpec) -> None:
         sync_folder(working)
         working.rename(published)
         sync_folder(published.parent)
-        store.publish(spec.release_id, time.monotonic() - began)
+        try:
+            store.publish(spec.release_id, time.monotonic() - began, lease)
+        except LostLeaseError:
+            # A second perturbation of the same rows must not be kept beside the published one.
+            folder.delete_outputs_through(lease.fence)
+            raise
         store.delete_ciphertext(spec.release_id)
 
 
 def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[str]) -> None:
-    sources = [_column(store, spec, column.attribute) for column in spec.columns]
+    files_held = store.complete_files(spec.release_id)
+    sources = [_column(files_held[column.attribute], spec, column.attribute) for column in spec.columns]
     sizes = [column.size for column in spec.columns]
     stream = CipherStream(os.urandom(32))
     places = _sampled_places(spec, Path(working)) if spec.sampling is Sampling.SERVER else None
@@ -87,20 +99,24 @@ def _sampled_places(spec: ReleaseSpec, working: Path) -> NDArray[np.int64]:
     return places
 
 
-def _column(store: ServerStore, spec: ReleaseSpec, attribute: str) -> Symbols:
+def _column(path: Path, spec: ReleaseSpec, attribute: str) -> Symbols:
     column = spec.column(attribute)
-    path = store.ciphertext_folder(spec.release_id) / attribute
     if path.stat().st_size != column.byte_length(spec.uploaded_rows):
         raise IntegrityError("a complete column has another length than its release", where=f"attribute {attribute}")
     return np.memmap(path, dtype=symbol_dtype(column.size), mode="r")
 
 
-def check_column(store: ServerStore, spec: ReleaseSpec, attribute: str) -> None:
+def check_column(path: Path, spec: ReleaseSpec, attribute: str) -> None:
     """Refuse a column with a symbol outside its alphabet.
+
+    Args:
+        path: its file.
+        spec: of the release.
+        attribute: which column it is.
 
     Raises:
         IntegrityError: says how many symbols are outside, never which.
     """
-    source = _column(store, spec, attribute)
+    source = _column(path, spec, attribute)
     for rows in chunks(spec.uploaded_rows):
         check_symbols(source[rows], spec.column(attribute).size)

@@ -1,12 +1,19 @@
-"""The server's durable state: sessions in SQLite, columns as files beside it."""
+"""The server's durable state: sessions in a database, columns as files in its folder.
 
-import shutil
+Every change of a session is made under a lease, and refused in its own transaction if another process took the lease.
+"""
+
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from common.database import open_database, transaction
+from common.database import transaction
 from common.errors import ConflictError, NotFoundError
 from common.release import ReleaseSpec, ReleaseState
+from server.databases import open_state
+from server.folders import ReleaseFolder
+from server.leases import Lease, leases_of
 from server.session import Session
 
 _MIGRATIONS = (
@@ -22,6 +29,10 @@ _MIGRATIONS = (
     ALTER TABLE session ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
     UPDATE session SET since = created
     """,
+    """
+    ALTER TABLE session ADD COLUMN publication INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE complete_column ADD COLUMN fence INTEGER NOT NULL DEFAULT 0
+    """,
 )
 
 
@@ -29,15 +40,18 @@ class ServerStore:
     """Sessions and the folders of their columns.
 
     Args:
-        folder: the server's state folder; releases/<id>/ciphertext and releases/<id>/published lie below it.
+        folder: the server's state folder; releases/<id> lies below it.
+        database: URL of the PostgreSQL that several processes share; empty for SQLite in the folder.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, database: str = "") -> None:
         self._folder = folder
-        self.connection = open_database(folder / "server.sqlite", _MIGRATIONS)
+        self.connection = open_state(folder / "server.sqlite", _MIGRATIONS, database)
+        self.leases = leases_of(self.connection)
 
     def close(self) -> None:
         """Close the database."""
+        self.leases.close()
         self.connection.close()
 
     def session(self, release_id: str) -> Session:
@@ -46,16 +60,21 @@ class ServerStore:
         if row is None:
             raise NotFoundError("no such release here", where=f"release {release_id[:32]}")
         complete = self.connection.execute("SELECT attribute FROM complete_column WHERE release_id = ?", [release_id])
-        return Session(
-            spec=ReleaseSpec.from_json(row["spec"]),
-            state=ReleaseState(row["state"]),
-            complete=frozenset(row["attribute"] for row in complete),
-            failure=row["failure"],
-        )
+        return _session(row, frozenset(row["attribute"] for row in complete))
 
     def sessions(self) -> tuple[Session, ...]:
         """Return all sessions."""
-        rows = self.connection.execute("SELECT id FROM session ORDER BY created, id").fetchall()
+        rows = self.connection.execute("SELECT * FROM session ORDER BY created, id").fetchall()
+        complete: dict[str, set[str]] = {row["id"]: set() for row in rows}
+        for row in self.connection.execute("SELECT release_id, attribute FROM complete_column").fetchall():
+            complete.setdefault(row["release_id"], set()).add(row["attribute"])
+        return tuple(_session(row, frozenset(complete[row["id"]])) for row in rows)
+
+    def perturbing(self) -> tuple[Session, ...]:
+        """Return the sessions that are to be perturbed."""
+        rows = self.connection.execute(
+            "SELECT id FROM session WHERE state = ? ORDER BY created, id", [ReleaseState.PERTURBING.value]
+        ).fetchall()
         return tuple(self.session(row["id"]) for row in rows)
 
     def latest(self, over: int) -> tuple[tuple[Session, int], ...]:
@@ -87,13 +106,26 @@ class ServerStore:
             session.check_same(spec)
         return session
 
-    def complete_column(self, release_id: str, attribute: str, digest: bytes) -> Session:
-        """Record that a column with this digest is whole; the session is perturbing once all are."""
+    def complete_column(self, release_id: str, attribute: str, digest: bytes, lease: Lease) -> Session:
+        """Record that a column with this digest is whole; the session is perturbing once all are.
+
+        Raises:
+            LostLeaseError: another process took over.
+        """
         with transaction(self.connection) as db:
+            self.leases.check(lease)
             session = self.session(release_id).with_complete(attribute)
-            db.execute("INSERT INTO complete_column VALUES (?, ?, ?)", [release_id, attribute, digest])
+            db.execute("INSERT INTO complete_column VALUES (?, ?, ?, ?)", [release_id, attribute, digest, lease.fence])
             self._save(session)
         return session
+
+    def complete_files(self, release_id: str) -> Mapping[str, Path]:
+        """Return the file of each column that is whole."""
+        rows = self.connection.execute(
+            "SELECT attribute, fence FROM complete_column WHERE release_id = ?", [release_id]
+        )
+        folder = self.folder(release_id)
+        return {row["attribute"]: folder.column(row["attribute"], row["fence"]) for row in rows}
 
     def check_column_digest(self, release_id: str, attribute: str, digest: bytes) -> None:
         """Refuse a complete column that comes again with other bytes."""
@@ -103,20 +135,34 @@ class ServerStore:
         if bytes(row["digest"]) != digest:
             raise ConflictError("other bytes were taken for this column", where=f"attribute {attribute}")
 
-    def publish(self, release_id: str, seconds: float) -> None:
-        """Record the one publication of a release.
+    def publish(self, release_id: str, seconds: float, lease: Lease) -> None:
+        """Record the one publication of a release: what was perturbed under this lease.
 
         Raises:
+            LostLeaseError: another process took over.
             IntegrityError: it is not being perturbed, so it was published or ended before.
         """
         with transaction(self.connection) as db:
-            self._save(self.session(release_id).published())
+            self.leases.check(lease)
+            self._save(self.session(release_id).published(lease.fence))
             db.execute("UPDATE session SET perturbation_seconds = ? WHERE id = ?", [seconds, release_id])
 
-    def end(self, release_id: str, state: ReleaseState, failure: str) -> None:
-        """Record that a release expired or failed."""
+    def end(self, session: Session, state: ReleaseState, failure: str, lease: Lease) -> Session:
+        """Record that a release expired or failed, unless it has gone on since the session was read.
+
+        Returns:
+            The session as it stands now.
+
+        Raises:
+            LostLeaseError: another process took over.
+        """
         with transaction(self.connection):
-            self._save(self.session(release_id).ended(state, failure))
+            self.leases.check(lease)
+            current = self.session(session.spec.release_id)
+            if current.state is session.state:
+                current = current.ended(state, failure)
+                self._save(current)
+        return current
 
     def perturbation_seconds(self, release_id: str) -> float:
         """Return how long the perturbation took."""
@@ -125,25 +171,42 @@ class ServerStore:
 
     def _save(self, session: Session) -> None:
         self.connection.execute(
-            "UPDATE session SET since = CASE WHEN state = ? THEN since ELSE ? END, state = ?, failure = ? WHERE id = ?",
+            "UPDATE session SET since = CASE WHEN state = ? THEN since ELSE ? END,"
+            " state = ?, failure = ?, publication = ? WHERE id = ?",
             [
                 *(session.state.value, int(time.time())),
-                *(session.state.value, session.failure, session.spec.release_id),
+                *(session.state.value, session.failure, session.publication, session.spec.release_id),
             ],
         )
 
+    def folder(self, release_id: str) -> ReleaseFolder:
+        """Return where the columns of a release lie."""
+        return ReleaseFolder(self._folder / "releases" / release_id)
+
     def ciphertext_folder(self, release_id: str) -> Path:
         """Return where unperturbed columns lie until they are perturbed; no RPC reads it."""
-        return self._folder / "releases" / release_id / "ciphertext"
+        return self.folder(release_id).ciphertext
 
     def published_folder(self, release_id: str) -> Path:
-        """Return where perturbed columns lie."""
-        return self._folder / "releases" / release_id / "published"
+        """Return where the columns of a published release lie."""
+        return self.folder(release_id).published(self.session(release_id).publication)
 
     def delete_ciphertext(self, release_id: str) -> None:
-        """Delete the unperturbed columns of a release."""
-        shutil.rmtree(self.ciphertext_folder(release_id), ignore_errors=True)
+        """Delete the unperturbed columns of a release that is published or ended: a state that never changes back."""
+        self.folder(release_id).delete_ciphertext()
 
-    def delete_published(self, release_id: str) -> None:
-        """Delete the perturbed columns of a release that ended."""
-        shutil.rmtree(self.published_folder(release_id), ignore_errors=True)
+    def delete_unpublished(self, session: Session) -> None:
+        """Delete what was perturbed of a release that is published or ended, but for its publication."""
+        folder = self.folder(session.spec.release_id)
+        ready = session.state is ReleaseState.READY
+        folder.delete_outputs_but(folder.published(session.publication) if ready else None)
+
+
+def _session(row: Any, complete: frozenset[str]) -> Session:  # noqa: ANN401 - a row of either database
+    return Session(
+        spec=ReleaseSpec.from_json(row["spec"]),
+        state=ReleaseState(row["state"]),
+        complete=complete,
+        failure=row["failure"],
+        publication=row["publication"],
+    )

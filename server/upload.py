@@ -64,8 +64,3 @@ class ColumnUpload:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-
-def received_bytes(path: Path) -> int:
-    """Return how many bytes of a column are held."""
-    return path.stat().st_size if path.exists() else 0

@@ -19,6 +19,7 @@ from common.errors import (
 )
 from common.release import Column, ReleaseSpec, ReleaseState
 from common.study import Study
+from server.leases import Lease
 from server.node import ServerNode
 from server.perturbation import perturb_release
 from server.store import ServerStore
@@ -30,8 +31,8 @@ OWNERS = {"sex": "alice", "salary": "bob"}
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[ServerStore]:
-    store = ServerStore(tmp_path)
+def store(tmp_path: Path, database: str) -> Iterator[ServerStore]:
+    store = ServerStore(tmp_path, database)
     yield store
     store.close()
 
@@ -184,10 +185,10 @@ def test_a_damaged_column_may_be_sent_again(node: ServerNode, store: ServerStore
 def perturbations(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counted: Counter[str] = Counter()
 
-    def recorded(store: ServerStore, spec: ReleaseSpec) -> None:
+    def recorded(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None:
         counted[spec.release_id] += 1
         time.sleep(0.05)
-        perturb_release(store, spec)
+        perturb_release(store, spec, lease)
 
     monkeypatch.setattr("server.node.perturb_release", recorded)
     return counted

@@ -21,6 +21,7 @@ from common.study import Study
 from server import store as stored
 from server.collection.node import CollectionNode
 from server.collection.store import CollectionStore
+from server.leases import Lease
 from server.node import ServerNode
 from server.observation import observe
 from server.store import ServerStore
@@ -29,6 +30,7 @@ from tests.common.collection.rounds import study as poll
 
 Make = Callable[..., Any]
 IDS = [f"{number:032x}" for number in range(1, 40)]
+SOLE = Lease(resource="release")
 
 
 class Parts:
@@ -82,10 +84,10 @@ def test_a_release_says_which_columns_it_waits_for(parts: Parts, make_spec: Make
     assert (work.kind, work.id, work.state, work.since) == ("release", IDS[0], "uploading", 1000)
     assert (work.about, work.waiting_for) == ("sex, salary at epsilon 0.1 for rosa", "the columns sex, salary")
     clock(1500)
-    parts.sessions.complete_column(IDS[0], "sex", hashlib.sha256().digest())
+    parts.sessions.complete_column(IDS[0], "sex", hashlib.sha256().digest(), SOLE)
     (work,) = parts.seen().work
     assert (work.waiting_for, work.since) == ("the columns salary", 1000), "it is in the same state as before"
-    parts.sessions.end(IDS[0], ReleaseState.FAILED, "a symbol is outside its alphabet")
+    parts.sessions.end(parts.sessions.session(IDS[0]), ReleaseState.FAILED, "a symbol is outside its alphabet", SOLE)
     (work,) = parts.seen().work
     assert (work.state, work.waiting_for, work.since) == ("failed", "a symbol is outside its alphabet", 1500)
     assert parts.seen().counts["release", "failed"] == 1
@@ -99,7 +101,7 @@ def test_all_that_is_under_way_is_shown_and_the_last_that_ended(
         parts.sessions.open_session(make_spec(release_id=release_id))
     for place, release_id in enumerate(IDS[:30]):
         clock(1000 + place)
-        parts.sessions.end(release_id, ReleaseState.EXPIRED, "late")
+        parts.sessions.end(parts.sessions.session(release_id), ReleaseState.EXPIRED, "late", SOLE)
     assert [work.id for work in parts.seen().work] == IDS[30 - SHOWN :]
 
 

@@ -31,15 +31,32 @@ def store(tmp_path: Path) -> Iterator[ServerStore]:
     store.close()
 
 
+@pytest.fixture
+def any_store(tmp_path: Path, database: str) -> Iterator[ServerStore]:
+    """The same on each database."""
+    store = ServerStore(tmp_path, database)
+    yield store
+    store.close()
+
+
 def complete(store: ServerStore, spec: ReleaseSpec, *columns: Symbols) -> None:
     """Put the ciphertext of a release in its place, as finished uploads do."""
     store.open_session(spec)
-    folder = store.ciphertext_folder(spec.release_id)
-    folder.mkdir(parents=True, exist_ok=True)
+    store.ciphertext_folder(spec.release_id).mkdir(parents=True, exist_ok=True)
     for column, symbols in zip(spec.columns, columns, strict=True):
         assert symbols.dtype == symbol_dtype(column.size)
-        (folder / column.attribute).write_bytes(symbols.tobytes())
-        store.complete_column(spec.release_id, column.attribute, b"digest")
+        lease = store.leases.take(f"{spec.release_id}/{column.attribute}")
+        store.folder(spec.release_id).column(column.attribute, lease.fence).write_bytes(symbols.tobytes())
+        store.complete_column(spec.release_id, column.attribute, b"digest", lease)
+
+
+def perturb(store: ServerStore, spec: ReleaseSpec) -> None:
+    """Perturb a release as the process whose turn it is."""
+    lease = store.leases.take(spec.release_id)
+    try:
+        perturb_release(store, spec, lease)
+    finally:
+        store.leases.give_back(lease)
 
 
 def published(store: ServerStore, spec: ReleaseSpec) -> list[Symbols]:
@@ -87,7 +104,7 @@ def test_the_output_has_the_law_of_the_mechanism(
     cells[CHUNK : 2 * CHUNK] = cells[:CHUNK]
     complete(store, spec, (cells // 3).astype(np.uint8), (cells % 3).astype(np.uint8))
     monkeypatch.setattr("server.perturbation.os.urandom", lambda count: bytes(range(count)))
-    perturb_release(store, spec)
+    perturb(store, spec)
     first, second = published(store, spec)
     noisy = first.astype(np.int64) * 3 + second
     assert law(cells, noisy, mechanism) > 1e-4
@@ -108,7 +125,7 @@ def test_a_row_is_replaced_as_a_whole_and_otherwise_kept(store: ServerStore, mak
     assert 0.05 < retention < 0.95
     sex, age = np.zeros(50_000, np.uint8), np.full(50_000, 299, "<u2")
     complete(store, spec, sex, age)
-    perturb_release(store, spec)
+    perturb(store, spec)
     noisy_sex, noisy_age = published(store, spec)
     kept = noisy_age == 299
     # alpha 1e-6: retention + r/300; and of the rows whose age was replaced, half have the other sex.
@@ -123,7 +140,7 @@ def test_every_run_draws_fresh_noise(store: ServerStore, make_spec: Make) -> Non
     for number in (1, 2):
         spec, columns = small(make_spec, f"{number:032x}")
         complete(store, spec, *columns)
-        perturb_release(store, spec)
+        perturb(store, spec)
         results.append([column.tobytes() for column in published(store, spec)])
     assert results[0] != results[1]
 
@@ -134,7 +151,7 @@ def test_every_run_draws_fresh_noise(store: ServerStore, make_spec: Make) -> Non
 def test_afterwards_there_is_no_ciphertext(store: ServerStore, make_spec: Make, tmp_path: Path) -> None:
     spec, columns = small(make_spec)
     complete(store, spec, *columns)
-    perturb_release(store, spec)
+    perturb(store, spec)
     assert store.session(ID).state is ReleaseState.READY
     assert store.perturbation_seconds(ID) > 0
     assert not store.ciphertext_folder(ID).exists()
@@ -144,19 +161,19 @@ def test_afterwards_there_is_no_ciphertext(store: ServerStore, make_spec: Make, 
 def test_a_second_run_is_refused_and_leaves_the_publication_alone(store: ServerStore, make_spec: Make) -> None:
     spec, columns = small(make_spec)
     complete(store, spec, *columns)
-    perturb_release(store, spec)
+    perturb(store, spec)
     before = [column.tobytes() for column in published(store, spec)]
     with pytest.raises(IntegrityError, match="published once"):
-        perturb_release(store, spec)
+        perturb(store, spec)
     assert [column.tobytes() for column in published(store, spec)] == before
 
 
 def test_a_release_that_ended_is_not_perturbed(store: ServerStore, make_spec: Make) -> None:
     spec, columns = small(make_spec)
     complete(store, spec, *columns)
-    store.end(ID, ReleaseState.FAILED, "why")
+    store.end(store.session(ID), ReleaseState.FAILED, "why", store.leases.take(ID))
     with pytest.raises(IntegrityError):
-        perturb_release(store, spec)
+        perturb(store, spec)
     assert not store.published_folder(ID).exists()
 
 
@@ -165,7 +182,7 @@ class Crash(BaseException):
 
 
 STEPS = (
-    "server.perturbation.shutil.rmtree",
+    "shutil.rmtree",
     "server.perturbation.perturb_chunk",
     "server.perturbation.os.fsync",
     "server.perturbation.sync_folder",
@@ -231,12 +248,12 @@ def test_a_crash_at_any_step_ends_in_one_publication(
     for number in range(1, 100):
         spec, columns = small(make_spec, f"{number:032x}")
         complete(store, spec, *columns)
-        step = run_until(monkeypatch, number, lambda spec=spec: perturb_release(store, spec), after=after)  # type: ignore[misc]
+        step = run_until(monkeypatch, number, lambda spec=spec: perturb(store, spec), after=after)  # type: ignore[misc]
         # A new process takes up what is perturbing, and deletes the ciphertext of what is published.
         served_before: list[bytes] = []
         if store.session(spec.release_id).state is ReleaseState.PERTURBING:
             assert store.ciphertext_folder(spec.release_id).exists()
-            perturb_release(store, spec)
+            perturb(store, spec)
         else:
             served_before = [column.tobytes() for column in published(store, spec)]
             store.delete_ciphertext(spec.release_id)
@@ -270,7 +287,7 @@ def test_everything_is_durable_before_the_next_step(
     monkeypatch.setattr(Path, "rename", recorded("rename", rename))
     monkeypatch.setattr(store, "publish", recorded("publish", publish))
     monkeypatch.setattr(store, "delete_ciphertext", recorded("delete", delete))
-    perturb_release(store, spec)
+    perturb(store, spec)
     assert sorted(steps[:2]) == ["sync age", "sync sex"]
     assert steps[2:] == ["sync perturbing", "rename", f"sync {ID}", "publish", "delete"]
 
@@ -294,10 +311,10 @@ def test_an_interrupted_run_is_begun_anew_under_a_fresh_key(
     with monkeypatch.context() as broken:
         broken.setattr(store, "publish", crash)
         with pytest.raises(Crash):
-            perturb_release(store, spec)
+            perturb(store, spec)
     abandoned = [column.tobytes() for column in published(store, spec)]
     assert store.session(ID).state is ReleaseState.PERTURBING  # so nothing serves it
-    perturb_release(store, spec)
+    perturb(store, spec)
     assert [column.tobytes() for column in published(store, spec)] != abandoned
     assert len(keys) == len(set(keys)) == 2
     assert {len(key) for key in keys} == {32}
@@ -313,9 +330,9 @@ def test_a_column_of_another_length_is_refused(store: ServerStore, make_spec: Ma
     for length in (799, 801, 0):
         path.write_bytes(bytes(length))
         with pytest.raises(IntegrityError, match="attribute age: a complete column has another length"):
-            perturb_release(store, spec)
+            perturb(store, spec)
         with pytest.raises(IntegrityError, match="another length"):
-            check_column(store, spec, "age")
+            check_column(store.ciphertext_folder(ID) / "age", spec, "age")
     assert store.session(ID).state is ReleaseState.PERTURBING
     assert not store.published_folder(ID).exists()
 
@@ -329,12 +346,12 @@ def test_a_symbol_outside_its_alphabet_is_found_wherever_it_is(
     spec = make_spec(columns=COLUMNS, population=rows, sample=rows, epsilon=Decimal("0.1"))
     columns: list[Symbols] = [np.full(rows, 1, np.uint8), np.full(rows, 299, "<u2")]
     complete(store, spec, *columns)
-    check_column(store, spec, "sex")
-    check_column(store, spec, "age")
+    check_column(store.ciphertext_folder(ID) / "sex", spec, "sex")
+    check_column(store.ciphertext_folder(ID) / "age", spec, "age")
     index = 0 if attribute == "sex" else 1
     columns[index][place] = symbol
     (store.ciphertext_folder(ID) / attribute).write_bytes(columns[index].tobytes())
     with pytest.raises(IntegrityError, match=r"1 of .* symbols lie outside"):
-        check_column(store, spec, attribute)
+        check_column(store.ciphertext_folder(ID) / attribute, spec, attribute)
     with pytest.raises(IntegrityError, match=r"1 of .* symbols lie outside"):
-        perturb_release(store, spec)
+        perturb(store, spec)

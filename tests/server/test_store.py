@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from common.errors import ConflictError, FailedReleaseError, IntegrityError, NotFoundError
+from common.errors import ConflictError, FailedReleaseError, IntegrityError, InvalidInputError, NotFoundError
 from common.release import ReleaseState
+from server.leases import Lease
 from server.store import ServerStore
 
 Make = Callable[..., Any]
@@ -13,10 +14,15 @@ ID = "0" * 31 + "1"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[ServerStore]:
-    store = ServerStore(tmp_path)
+def store(tmp_path: Path, database: str) -> Iterator[ServerStore]:
+    store = ServerStore(tmp_path, database)
     yield store
     store.close()
+
+
+@pytest.fixture
+def lease(store: ServerStore) -> Lease:
+    return store.leases.take(ID)
 
 
 def test_a_release_is_recorded_once(store: ServerStore, make_spec: Make) -> None:
@@ -30,69 +36,111 @@ def test_a_release_is_recorded_once(store: ServerStore, make_spec: Make) -> None
     assert store.sessions() == (first,)
 
 
-def test_a_release_outlives_the_process(tmp_path: Path, make_spec: Make) -> None:
-    store = ServerStore(tmp_path)
+def test_a_release_outlives_the_process(tmp_path: Path, database: str, make_spec: Make) -> None:
+    store = ServerStore(tmp_path, database)
     store.open_session(make_spec())
-    store.complete_column(ID, "sex", b"digest")
+    store.complete_column(ID, "sex", b"digest", store.leases.take(ID))
     store.close()
-    again = ServerStore(tmp_path)
+    again = ServerStore(tmp_path, database)
     session = again.session(ID)
     assert (session.complete, session.waiting_for) == (frozenset({"sex"}), ("salary",))
     again.close()
 
 
-def test_the_last_column_begins_the_perturbation(store: ServerStore, make_spec: Make) -> None:
+def test_the_last_column_begins_the_perturbation(store: ServerStore, lease: Lease, make_spec: Make) -> None:
     store.open_session(make_spec())
-    assert store.complete_column(ID, "sex", b"1").state is ReleaseState.UPLOADING
-    assert store.complete_column(ID, "salary", b"2").state is ReleaseState.PERTURBING
+    assert store.complete_column(ID, "sex", b"1", lease).state is ReleaseState.UPLOADING
+    assert store.complete_column(ID, "salary", b"2", lease).state is ReleaseState.PERTURBING
     assert store.session(ID).state is ReleaseState.PERTURBING
     with pytest.raises(ConflictError, match="takes no more data"):
-        store.complete_column(ID, "sex", b"1")
+        store.complete_column(ID, "sex", b"1", lease)
 
 
-def test_a_complete_column_stays_what_it_is(store: ServerStore, make_spec: Make) -> None:
+def test_a_complete_column_stays_what_it_is(store: ServerStore, lease: Lease, make_spec: Make) -> None:
     store.open_session(make_spec())
-    store.complete_column(ID, "sex", b"1")
+    store.complete_column(ID, "sex", b"1", lease)
     store.check_column_digest(ID, "sex", b"1")
     with pytest.raises(ConflictError, match="other bytes were taken for this column"):
         store.check_column_digest(ID, "sex", b"2")
 
 
-def test_a_release_is_published_once(store: ServerStore, make_spec: Make) -> None:
+def test_a_release_is_published_once(store: ServerStore, lease: Lease, make_spec: Make) -> None:
     store.open_session(make_spec())
     with pytest.raises(IntegrityError, match="published once"):
-        store.publish(ID, 1.0)
-    store.complete_column(ID, "sex", b"1")
-    store.complete_column(ID, "salary", b"2")
-    store.publish(ID, 1.5)
+        store.publish(ID, 1.0, lease)
+    store.complete_column(ID, "sex", b"1", lease)
+    store.complete_column(ID, "salary", b"2", lease)
+    store.publish(ID, 1.5, lease)
     assert (store.session(ID).state, store.perturbation_seconds(ID)) == (ReleaseState.READY, 1.5)
     with pytest.raises(IntegrityError, match="published once"):
-        store.publish(ID, 2.5)
+        store.publish(ID, 2.5, lease)
     assert store.perturbation_seconds(ID) == 1.5
 
 
 @pytest.mark.parametrize("end", [ReleaseState.EXPIRED, ReleaseState.FAILED])
-def test_a_release_that_ended_stays_so(store: ServerStore, make_spec: Make, end: ReleaseState) -> None:
+def test_a_release_that_ended_stays_so(store: ServerStore, lease: Lease, make_spec: Make, end: ReleaseState) -> None:
     store.open_session(make_spec())
-    store.complete_column(ID, "sex", b"1")
-    store.end(ID, end, "why")
+    store.complete_column(ID, "sex", b"1", lease)
+    assert store.end(store.session(ID), end, "why", lease).state is end
     with pytest.raises(FailedReleaseError, match="why"):
-        store.complete_column(ID, "salary", b"2")
+        store.complete_column(ID, "salary", b"2", lease)
     with pytest.raises(IntegrityError):
-        store.publish(ID, 1.0)
-    store.end(ID, ReleaseState.FAILED, "another reason")
+        store.publish(ID, 1.0, lease)
+    store.end(store.session(ID), ReleaseState.FAILED, "another reason", lease)
     assert (store.session(ID).state, store.session(ID).failure) == (end, "why")
     assert store.open_session(make_spec()).state is end
 
 
-def test_folders_are_deleted_one_by_one(store: ServerStore) -> None:
-    folders = (store.ciphertext_folder(ID), store.published_folder(ID))
+def test_what_has_gone_on_since_it_was_looked_at_is_not_ended(
+    store: ServerStore, lease: Lease, make_spec: Make
+) -> None:
+    seen = store.open_session(make_spec())
+    for attribute in ("sex", "salary"):
+        store.complete_column(ID, attribute, b"1", lease)
+    assert store.end(seen, ReleaseState.EXPIRED, "late", lease).state is ReleaseState.PERTURBING
+    assert store.session(ID).state is ReleaseState.PERTURBING
+    seen = store.session(ID)
+    store.publish(ID, 1.0, lease)
+    assert store.end(seen, ReleaseState.FAILED, "published once", lease).state is ReleaseState.READY
+    assert store.session(ID).state is ReleaseState.READY
+
+
+def test_sessions_are_found_by_what_is_to_be_done(store: ServerStore, make_spec: Make) -> None:
+    for number in (1, 2):
+        release_id = f"{number:032x}"
+        lease = store.leases.take(release_id)
+        store.open_session(make_spec(release_id=release_id))
+        for attribute in ("sex", "salary")[:number]:
+            store.complete_column(release_id, attribute, b"1", lease)
+    assert [session.spec.release_id for session in store.perturbing()] == [f"{2:032x}"]
+    assert store.sessions() == tuple(store.session(f"{number:032x}") for number in (1, 2))
+    assert store.counts() == {"uploading": 1, "perturbing": 1}
+    assert [session.spec.release_id for session, _ in store.latest(1)] == [f"{1:032x}", f"{2:032x}"]
+
+
+def test_a_text_that_no_database_keeps_is_no_release(store: ServerStore) -> None:
+    with pytest.raises((NotFoundError, InvalidInputError)):
+        store.session("a\0b")
+
+
+def test_folders_are_deleted_one_by_one(store: ServerStore, lease: Lease, make_spec: Make) -> None:
+    store.open_session(make_spec())
+    for attribute in ("sex", "salary"):
+        store.complete_column(ID, attribute, b"1", lease)
+    store.publish(ID, 1.0, lease)
+    folders = (store.ciphertext_folder(ID), store.published_folder(ID), store.folder(ID).published(lease.fence + 1))
     for folder in folders:
         folder.mkdir(parents=True)
         (folder / "sex").write_bytes(b"x")
+
+    def left() -> list[bool]:
+        return [folder.exists() for folder in folders]
+
     store.delete_ciphertext(ID)
-    assert [folder.exists() for folder in folders] == [False, True]
-    store.delete_published(ID)
-    assert [folder.exists() for folder in folders] == [False, False]
+    assert left() == [False, True, True]
+    store.delete_unpublished(store.session(ID))
+    assert left() == [False, True, False]
+    store.delete_unpublished(store.end(store.session(ID), ReleaseState.EXPIRED, "", lease))
+    assert left() == [False, False, False]
     store.delete_ciphertext(ID)
-    store.delete_published(ID)
+    store.delete_unpublished(store.session(ID))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import ConflictError, IntegrityError, InvalidInputError, VeiltabError
-from server.upload import ColumnUpload, received_bytes
+from server.upload import ColumnUpload
 
 COLUMN = bytes(range(7, 107))
 DIGEST = hashlib.sha256(COLUMN).digest()
@@ -23,6 +23,10 @@ def upload(path: Path, *chunks: tuple[int, bytes], column: bytes = COLUMN, diges
         return receiver.finish(digest or hashlib.sha256(column).digest())
     finally:
         receiver.close()
+
+
+def received_bytes(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 @pytest.fixture

@@ -1,0 +1,34 @@
+"""Where a server's state is: in SQLite beside its columns, or in a PostgreSQL that several processes share."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.database import Connection, open_database
+from common.errors import InvalidInputError
+from server.leases import LEASES
+
+
+def open_state(path: Path, migrations: Sequence[str], database: str) -> Connection:
+    """Open the database of one store.
+
+    Args:
+        path: its file, if it is SQLite; its stem is the store's name in PostgreSQL.
+        migrations: scripts, oldest first.
+        database: URL of a PostgreSQL, or empty for SQLite.
+
+    Raises:
+        InvalidInputError: the URL is wrong, or the packages for PostgreSQL are not installed.
+        UnavailableError: the database cannot be reached.
+        IntegrityError: the database is damaged, or a newer version of veiltab wrote it.
+    """
+    if not database:
+        return open_database(path, migrations)
+    try:
+        from server.postgres import open_postgres  # noqa: PLC0415 - optional packages
+    except ModuleNotFoundError:
+        raise InvalidInputError(
+            "PostgreSQL needs the packages sqlalchemy and psycopg",
+            where="--database",
+            remedy="pip install 'veiltab[postgres]', or leave it out.",
+        ) from None
+    return open_postgres(database, {"lease": LEASES, path.stem: migrations})
