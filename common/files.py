@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from common.errors import ConflictError
+from common.errors import ConflictError, InvalidInputError
 
 
 @contextmanager
@@ -71,7 +71,14 @@ class OwnedFolder:
     """
 
     def __init__(self, path: Path, owner: str) -> None:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise InvalidInputError(
+                f"the state folder cannot be made ({error.strerror})",
+                where=str(path),
+                remedy="Name another with --state, or change its rights.",
+            ) from None
         self.path = path
         check_owner(path, owner)
         self._lock = (path / "lock").open("a")

@@ -6,11 +6,11 @@ from pathlib import Path
 import click
 
 from common.cli import EXIT_CODES, emit, json_option
-from common.errors import InvalidInputError, NotFoundError
-from common.identity import Identity, Party, Role, load_identity, party_of_certificate
+from common.identity import Party, Role
 from common.party_options import study_argument
 from common.rpc.health import wait_until_serving
-from common.study import Study, load_study
+from common.study import load_study
+from deploy.asking import endpoint_of, identity_in
 
 
 @click.command(
@@ -50,33 +50,6 @@ def health(  # noqa: PLR0913, PLR0917 - one argument an option
     """Say whether a party serves: exit code 0 if it does, 4 if it does not answer, 3 if it refuses who asks."""
     study = load_study(study_path)
     party = Party(study=study.id, role=Role(role), name=name)
-    address = endpoint or _endpoint(study, party)
-    asyncio.run(wait_until_serving(_asker(identity_folder, study.id), party, address, within=within))
+    address = endpoint or endpoint_of(study, party)
+    asyncio.run(wait_until_serving(identity_in(identity_folder, study.id), party, address, within=within))
     emit(as_json, {"party": party.uri, "endpoint": address, "serving": True}, f"{party} serves at {address}.")
-
-
-def _endpoint(study: Study, party: Party) -> str:
-    """Return where the study file says that a party listens."""
-    listed = {Role.CURATOR: study.curators, Role.SERVER: (study.server,), Role.RESEARCHER: study.researchers}
-    known = {member.name: member.endpoint for member in listed[party.role]}
-    if party.name not in known:
-        raise InvalidInputError(f"the study has no {party}", where="--name", remedy=f"Known: {', '.join(known)}.")
-    return known[party.name]
-
-
-def _asker(folder: Path, study: str) -> Identity:
-    """Load the identity in a folder, whosever it is."""
-    keys = sorted(folder.glob("*.key"))
-    if len(keys) != 1:
-        raise InvalidInputError(
-            f"there are {len(keys)} private keys here, not exactly one",
-            where=str(folder),
-            remedy="Name a party's folder as `veiltab pki init` makes it.",
-        )
-    try:
-        asker = party_of_certificate(keys[0].with_suffix(".pem").read_bytes()).party
-    except OSError as error:
-        raise NotFoundError(
-            f"the certificate cannot be read ({error.strerror})", where=str(keys[0].with_suffix(".pem"))
-        ) from None
-    return load_identity(folder, asker.role, asker.name, study=study)

@@ -8,27 +8,19 @@ import asyncio
 import logging
 import os
 import time
-from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
-from common.errors import (
-    DeniedError,
-    IntegrityError,
-    InvalidInputError,
-    NotFoundError,
-    UnavailableError,
-    VeiltabError,
-)
-from common.observe.steps import step
-from common.release import Column, ReleaseSpec, ReleaseState, Sampling
+from common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError, VeiltabError
+from common.release import ReleaseSpec, ReleaseState, Sampling
 from common.study import Study
-from server.leases import BusyError, Lease, LostLeaseError
-from server.perturbation import PLACES, check_column, perturb_release
+from server.leases import Lease, LostLeaseError
+from server.perturbation import PLACES, perturb_release
+from server.receiving import Announced, Receiver
+from server.retention import end, sweep
 from server.session import Session
 from server.store import ServerStore
-from server.upload import ColumnUpload
 
 _log = logging.getLogger(__name__)
 _SWEEP_SECONDS = 30
@@ -49,7 +41,7 @@ class ServerNode:
         self._study = study
         self._store = store
         self._retention = retention_days * _SECONDS_A_DAY
-        self._columns: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._receiver = Receiver(store, self._completed)
         self._perturbing: dict[str, asyncio.Task[None]] = {}
         # More at a time would be no faster, and would keep releases from another process.
         self._room = asyncio.Semaphore(os.cpu_count() or 1)
@@ -77,31 +69,7 @@ class ServerNode:
             await asyncio.sleep(_SWEEP_SECONDS)
 
     def _sweep(self, now: int) -> None:
-        for session in self._store.sessions():
-            spec = session.spec
-            if session.state is ReleaseState.UPLOADING and now > spec.deadline:
-                self._expire(session, "not all columns came before the deadline")
-            elif session.state is ReleaseState.READY and now > spec.deadline + self._retention:
-                self._expire(session, "the release is no longer kept")
-            elif session.state.finished:
-                self._tidy(session)
-
-    def _expire(self, session: Session, reason: str) -> None:
-        with suppress(BusyError):
-            lease = self._store.leases.take(session.spec.release_id)
-            self._end(session, ReleaseState.EXPIRED, reason, lease)
-            self._store.leases.give_back(lease)
-
-    def _end(self, session: Session, state: ReleaseState, failure: str, lease: Lease) -> None:
-        """End a release and delete its columns, unless it has gone on since."""
-        session = self._store.end(session, state, failure, lease)
-        if session.state.unsuccessful:
-            self._tidy(session)
-
-    def _tidy(self, session: Session) -> None:
-        """Delete what a release that is published or ended needs no more, whoever left it."""
-        self._store.delete_ciphertext(session.spec.release_id)
-        self._store.delete_unpublished(session)
+        sweep(self._store, now, self._retention)
 
     def open_release(self, spec: ReleaseSpec, curator: str) -> tuple[Session, dict[str, int]]:
         """Record or find a release; return it with the bytes held of the caller's columns."""
@@ -147,73 +115,16 @@ class ServerNode:
             chunks: (offset, verified bytes).
         """
         spec_digest, column_digest = digests
-        async with self._columns[release_id, attribute]:
-            session = await asyncio.to_thread(self._store.session, release_id)
-            if session.spec.digest() != spec_digest:
-                raise InvalidInputError("the column belongs to another spec", where=f"release {release_id}")
-            column = session.column_of(attribute, curator)
-            if attribute in session.complete:
-                return await self._check_again(session, column, column_digest)
-            session.check_open()
-            async with self._store.leases.held(f"{release_id}/{attribute}") as lease:
-                return await self._take(release_id, column, column_digest, chunks, lease)
-
-    async def _take(
-        self,
-        release_id: str,
-        column: Column,
-        digest: bytes,
-        chunks: AsyncIterator[tuple[int, bytes]],
-        lease: Lease,
-    ) -> tuple[int, bool]:
-        """Take the chunks of a column that is not complete, as the only process that does."""
-        # Another process may have gone on with it until the lease was this one's.
-        session = await asyncio.to_thread(self._store.session, release_id)
-        if column.attribute in session.complete:
-            return await self._check_again(session, column, digest)
-        session.check_open()
-        folder = self._store.folder(release_id)
-        path = await asyncio.to_thread(folder.begin_column, column.attribute, lease.fence)
-        try:
-            received, whole = await self._receive(path, session.spec, column, digest, chunks)
-            if whole:
-                await self._complete(path, session, column.attribute, digest, lease)
-        except LostLeaseError:
-            # Nobody else reads a file of this fence.
-            path.unlink(missing_ok=True)
-            raise
-        return received, whole
-
-    async def _receive(
-        self, path: Path, spec: ReleaseSpec, column: Column, digest: bytes, chunks: AsyncIterator[tuple[int, bytes]]
-    ) -> tuple[int, bool]:
-        upload = ColumnUpload(path, column.byte_length(spec.uploaded_rows))
-        held = upload.received
-        try:
-            with step("take column", release_id=spec.release_id, attribute=column.attribute) as measured:
-                async for offset, data in chunks:
-                    upload.write(offset, data)
-                measured.bytes = upload.received - held
-                whole = await asyncio.to_thread(upload.finish, digest)
-            return upload.received, whole
-        finally:
-            upload.close()
-
-    async def _check_again(self, session: Session, column: Column, digest: bytes) -> tuple[int, bool]:
-        """Answer an upload of a column that is complete: the same bytes are fine, others are refused."""
-        await asyncio.to_thread(self._store.check_column_digest, session.spec.release_id, column.attribute, digest)
-        return column.byte_length(session.spec.uploaded_rows), True
-
-    async def _complete(self, path: Path, session: Session, attribute: str, digest: bytes, lease: Lease) -> None:
-        try:
-            await asyncio.to_thread(check_column, path, session.spec, attribute)
-        except IntegrityError as error:
-            failure = f"attribute {attribute}: {error.problem}"
-            await asyncio.to_thread(self._end, session, ReleaseState.FAILED, failure, lease)
-            raise
-        session = await asyncio.to_thread(
-            self._store.complete_column, session.spec.release_id, attribute, digest, lease
+        announced = Announced(
+            curator=curator,
+            release_id=release_id,
+            attribute=attribute,
+            spec_digest=spec_digest,
+            column_digest=column_digest,
         )
+        return await self._receiver.take(announced, chunks)
+
+    def _completed(self, session: Session) -> None:
         if session.state is ReleaseState.PERTURBING:
             self._begin_perturbation(session.spec)
 
@@ -245,7 +156,7 @@ class ServerNode:
             # A full disk heals when the operator makes room and starts the server again; the ciphertext is kept.
             _log.error("perturbation failed", extra={"release": release_id, "error": type(error).__name__})
             if isinstance(error, VeiltabError):
-                await asyncio.to_thread(self._end, session, ReleaseState.FAILED, error.problem, lease)
+                await asyncio.to_thread(end, self._store, session, ReleaseState.FAILED, error.problem, lease)
             else:
                 await asyncio.sleep(self._store.leases.seconds)
 

@@ -30,6 +30,7 @@ from server.collection.node import CollectionNode
 from server.collection.store import CollectionStore
 from tests.common.collection.rounds import EVERYBODY, ID, OTHER_ID, PLAIN, STUDY, plain_round, round_with, study
 from tests.node.loopback import ANSWER_LOST, INCIDENT_AFTER, REQUEST_LOST, Loopback, enrol
+from veiltab.v1 import collection_pb2
 
 TOKENS = [bytes([number] * 16) for number in range(1, 6)]
 NEVER = Stratum(name="everyone", population=30, rate=Decimal("1e-18"))
@@ -52,9 +53,9 @@ class Device:
     def _connect(self, *_: object) -> "Channel":
         self.connections += 1
         # A queue belongs to one loop, and each call has a loop of its own.
-        faults, sent = self.stub.faults, self.stub.sent
-        self.stub = Loopback(CollectionNode(self._study, self.store), faults)
-        self.stub.sent = sent
+        last = self.stub
+        self.stub = Loopback(CollectionNode(self._study, self.store), last.faults)
+        self.stub.sent, self.stub.before = last.sent, last.before
         return Channel(asyncio.ensure_future(self.stub.node.run()))
 
     def node(self, name: str = "state") -> Node:
@@ -106,6 +107,21 @@ def test_a_node_reports_once_and_repeats_its_answer(device: Device) -> None:
     device.store.close_round(ID, 1)
     assert device.report("8", TOKENS[1]) is State.COUNTED
     assert (len(device.stub.sent), device.connections) == (1, 1)
+
+
+def test_an_answer_is_on_record_before_it_is_sent(device: Device) -> None:
+    device.open(plain_round())
+    on_record = []
+
+    def check(request: collection_pb2.ReportRequest) -> None:
+        # Another connection sees only what is committed.
+        with closing(Journal(device.folder / "state")) as journal:
+            decision = journal.decisions(ID)[0]
+        on_record.append((decision.state, decision.request == request.SerializeToString()))
+
+    device.stub.before = check
+    assert device.report() is State.COUNTED
+    assert on_record == [(State.WAITING, True)]
 
 
 def test_a_node_that_stays_silent_sends_nothing_ever(device: Device) -> None:

@@ -305,6 +305,7 @@ def test_a_full_disk_leaves_the_ciphertext_for_a_new_process(
 
     with monkeypatch.context() as broken:
         broken.setattr("server.perturbation.perturb_chunk", full)
+        broken.setattr(store.leases, "seconds", store.leases.seconds / 100)
         run(whole_release(node, make_spec()))
     assert store.session(ID).state is ReleaseState.PERTURBING
     assert store.ciphertext_folder(ID).exists()
@@ -318,7 +319,7 @@ def test_a_column_that_was_damaged_since_fails_the_release(
     with monkeypatch.context() as stopped:
         stopped.setattr(ServerNode, "_begin_perturbation", lambda *_: None)
         run(whole_release(node, make_spec()))
-    (store.ciphertext_folder(ID) / "sex").write_bytes(b"\xff" * 400)
+    store.complete_files(ID)["sex"].write_bytes(b"\xff" * 400)
     run(started(node))
     assert store.session(ID).state is ReleaseState.FAILED
     assert "symbols lie outside" in store.session(ID).failure

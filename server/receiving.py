@@ -1,0 +1,129 @@
+"""Taking the columns of a release: one process a column at a time, each under a lease and into a file of its own."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.errors import IntegrityError, InvalidInputError, UnavailableError
+from common.observe.steps import step
+from common.release import Column, ReleaseSpec, ReleaseState
+from server.leases import Lease, LostLeaseError
+from server.perturbation import check_column
+from server.retention import end
+from server.session import Session
+from server.store import ServerStore
+from server.upload import ColumnUpload
+
+Chunks = AsyncIterator[tuple[int, bytes]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announced:
+    """What a curator says of the column that it sends.
+
+    Args:
+        curator: who sends.
+        release_id: of an open release.
+        attribute: one of the curator's columns.
+        spec_digest: of the release's description.
+        column_digest: SHA-256 of the whole column.
+    """
+
+    curator: str
+    release_id: str
+    attribute: str
+    spec_digest: bytes
+    column_digest: bytes
+
+
+class Receiver:
+    """Takes columns.
+
+    Args:
+        store: durable state.
+        completed: told of a release whenever one of its columns became complete.
+    """
+
+    def __init__(self, store: ServerStore, completed: Callable[[Session], None]) -> None:
+        self._store = store
+        self._completed = completed
+        self._columns: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def take(self, announced: Announced, chunks: Chunks) -> tuple[int, bool]:
+        """Take the chunks of one column; return the bytes held and whether it is complete."""
+        release_id, attribute = announced.release_id, announced.attribute
+        async with self._columns[release_id, attribute]:
+            session, column = await self._session(announced)
+            if attribute in session.complete:
+                return await self._check_again(session, column, announced)
+            session.check_open()
+            async with self._store.leases.held(f"{release_id}/{attribute}") as lease:
+                # Another process may have gone on with it until the lease was this one's.
+                session, column = await self._session(announced)
+                if attribute in session.complete:
+                    return await self._check_again(session, column, announced)
+                session.check_open()
+                return await self._take(announced, session, column, chunks, lease)
+
+    async def _session(self, announced: Announced) -> tuple[Session, Column]:
+        session = await asyncio.to_thread(self._store.session, announced.release_id)
+        if session.spec.digest() != announced.spec_digest:
+            raise InvalidInputError("the column belongs to another spec", where=f"release {announced.release_id}")
+        return session, session.column_of(announced.attribute, announced.curator)
+
+    async def _check_again(self, session: Session, column: Column, announced: Announced) -> tuple[int, bool]:
+        """Answer an upload of a column that is complete: the same bytes are fine, others are refused."""
+        await asyncio.to_thread(
+            self._store.check_column_digest, announced.release_id, column.attribute, announced.column_digest
+        )
+        return column.byte_length(session.spec.uploaded_rows), True
+
+    async def _take(
+        self, announced: Announced, session: Session, column: Column, chunks: Chunks, lease: Lease
+    ) -> tuple[int, bool]:
+        folder = self._store.folder(announced.release_id)
+        path = await asyncio.to_thread(folder.begin_column, column.attribute, lease.fence)
+        try:
+            received, whole = await self._receive(path, session.spec, column, announced.column_digest, chunks)
+            if whole:
+                await self._complete(path, session, announced, lease)
+        except LostLeaseError:
+            # Nobody else reads a file of this fence.
+            path.unlink(missing_ok=True)
+            raise
+        return received, whole
+
+    async def _receive(
+        self, path: Path, spec: ReleaseSpec, column: Column, digest: bytes, chunks: Chunks
+    ) -> tuple[int, bool]:
+        upload = ColumnUpload(path, column.byte_length(spec.uploaded_rows))
+        held = upload.received
+        try:
+            with step("take column", release_id=spec.release_id, attribute=column.attribute) as measured:
+                async for offset, data in chunks:
+                    self._check_held(offset, upload.received)
+                    upload.write(offset, data)
+                measured.bytes = upload.received - held
+                whole = await asyncio.to_thread(upload.finish, digest)
+            return upload.received, whole
+        finally:
+            upload.close()
+
+    def _check_held(self, offset: int, held: int) -> None:
+        """Ask a curator to begin again if another process held more than could be taken over from it."""
+        if offset > held and self._store.connection.shared:
+            raise UnavailableError("less is held of the column than was said", remedy="Ask again.")
+
+    async def _complete(self, path: Path, session: Session, announced: Announced, lease: Lease) -> None:
+        attribute, digest = announced.attribute, announced.column_digest
+        try:
+            await asyncio.to_thread(check_column, path, session.spec, attribute)
+        except IntegrityError as error:
+            failure = f"attribute {attribute}: {error.problem}"
+            await asyncio.to_thread(end, self._store, session, ReleaseState.FAILED, failure, lease)
+            raise
+        self._completed(
+            await asyncio.to_thread(self._store.complete_column, announced.release_id, attribute, digest, lease)
+        )

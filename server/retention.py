@@ -1,0 +1,52 @@
+"""What is over at the server: releases that end, and the columns that nobody needs any more.
+
+A release that is published or ended never changes back, so its columns may be deleted by any process at any time.
+"""
+
+from contextlib import suppress
+
+from common.release import ReleaseState
+from server.leases import BusyError, Lease
+from server.session import Session
+from server.store import ServerStore
+
+
+def sweep(store: ServerStore, now: int, retention: int) -> None:
+    """End what is past its time, and delete what processes left that were killed or overtaken.
+
+    Args:
+        store: durable state.
+        now: Unix seconds.
+        retention: seconds for which a published release is kept after its deadline.
+    """
+    for session in store.sessions():
+        deadline = session.spec.deadline
+        if session.state is ReleaseState.UPLOADING and now > deadline:
+            _expire(store, session, "not all columns came before the deadline")
+        elif session.state is ReleaseState.READY and now > deadline + retention:
+            _expire(store, session, "the release is no longer kept")
+        elif session.state.finished:
+            _tidy(store, session)
+
+
+def _expire(store: ServerStore, session: Session, reason: str) -> None:
+    with suppress(BusyError):
+        lease = store.leases.take(session.spec.release_id)
+        end(store, session, ReleaseState.EXPIRED, reason, lease)
+        store.leases.give_back(lease)
+
+
+def end(store: ServerStore, session: Session, state: ReleaseState, failure: str, lease: Lease) -> None:
+    """End a release and delete its columns, unless it has gone on since the session was read.
+
+    Raises:
+        LostLeaseError: another process took over; nothing is deleted.
+    """
+    session = store.end(session, state, failure, lease)
+    if session.state.unsuccessful:
+        _tidy(store, session)
+
+
+def _tidy(store: ServerStore, session: Session) -> None:
+    store.delete_ciphertext(session.spec.release_id)
+    store.delete_unpublished(session)
