@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from common.errors import VeiltabError
+from common.restart import RestartRequest, begin_again
 
 EXIT_CODES = """
 Exit codes: 0 done, 2 bad input, 3 denied or over budget, 4 a party did not answer or is not ready yet,
@@ -55,6 +56,8 @@ def run(command: click.Command) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
+    except RestartRequest:
+        begin_again()
     except VeiltabError as error:
         if "--json" in sys.argv:
             click.echo(json.dumps({"error": _described(error)}))

@@ -49,8 +49,8 @@ class Connection(Protocol):
         """Run a block as one durable transaction, the only one that writes; undone when the block raises."""
         ...
 
-    def erase_traces(self) -> None:
-        """Erase what statements have erased from wherever it still stands beside the tables."""
+    def erase_traces(self) -> bool:
+        """Erase what statements have erased from wherever else it stands; return whether that is done."""
         ...
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class Database(sqlite3.Connection):
                 raise
             self.execute("COMMIT")
 
-    def erase_traces(self) -> None:
+    def erase_traces(self) -> bool:
         """Empty the log beside the database, where what a statement has erased still stands.
 
         A reader of another process may hold the log for the moment; it is then emptied by a later call, or at the end.
@@ -95,9 +95,11 @@ class Database(sqlite3.Connection):
         with self.turn, suppress(sqlite3.OperationalError):
             self.execute("PRAGMA busy_timeout = 500")
             try:
-                self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                (busy, _, _) = self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             finally:
                 self.execute("PRAGMA busy_timeout = 30000")
+            return not busy
+        return False
 
 
 def open_database(path: Path, migrations: Sequence[str]) -> Database:
@@ -159,6 +161,6 @@ def transaction(connection: AnyConnection) -> AbstractContextManager[AnyConnecti
     return connection.transaction()
 
 
-def erase_traces(connection: Connection) -> None:
-    """Erase what statements have erased from wherever it still stands beside the tables."""
-    connection.erase_traces()
+def erase_traces(connection: Connection) -> bool:
+    """Erase what statements have erased from wherever else it stands; return whether that is done."""
+    return connection.erase_traces()

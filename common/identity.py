@@ -84,11 +84,12 @@ class Party:
 
 
 class PartyCertificate(NamedTuple):
-    """What a certificate says: whose it is, and from when to when, both ends included."""
+    """What a certificate says: whose it is, from when to when (both ends included), and its serial number."""
 
     party: Party
     not_before: datetime
     not_after: datetime
+    serial: int
 
     def check_lifetime(self, now: datetime, *, where: str = "certificate") -> None:
         """Raise InvalidInputError unless `now` is within the lifetime; there is no allowance for skewed clocks."""
@@ -113,7 +114,7 @@ def party_of_certificate(pem: bytes) -> PartyCertificate:
         pem: one X.509 certificate, PEM.
 
     Returns:
-        The party, and the first and the last instant of the certificate's lifetime.
+        The party, the first and the last instant of the certificate's lifetime, its serial number.
 
     Raises:
         InvalidInputError: this is no certificate, or it names no party, or more than one URI.
@@ -126,7 +127,12 @@ def party_of_certificate(pem: bytes) -> PartyCertificate:
     uris = names.get_values_for_type(x509.UniformResourceIdentifier)
     if len(uris) != 1:
         raise InvalidInputError(f"a certificate carries {len(uris)} URIs, not exactly one", where="certificate")
-    return PartyCertificate(Party.from_uri(uris[0]), certificate.not_valid_before_utc, certificate.not_valid_after_utc)
+    return PartyCertificate(
+        Party.from_uri(uris[0]),
+        certificate.not_valid_before_utc,
+        certificate.not_valid_after_utc,
+        certificate.serial_number,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +146,7 @@ class Identity:
         certificate: own certificate.
         key: its private key, without a passphrase; never shown.
         authority: the certificate of the study's authority.
+        folder: where it was read, and may be read again once it is renewed.
 
     Raises:
         InvalidInputError: the parts do not belong together.
@@ -148,6 +155,7 @@ class Identity:
     certificate: bytes
     key: bytes = field(repr=False)
     authority: bytes
+    folder: Path | None = None
     stated: PartyCertificate = field(init=False)
 
     def __post_init__(self) -> None:
@@ -197,6 +205,7 @@ def load_identity(
         certificate=_read(directory / f"{name}.pem"),
         key=_read(directory / f"{name}.key", private=True),
         authority=_read(directory / "ca.pem"),
+        folder=directory,
     )
     expected = Party(study=identity.party.study if study is None else study, role=role, name=name)
     if identity.party != expected:

@@ -107,7 +107,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
                 partial(add_CuratorServiceServicer_to_server, CuratorServicer(node)),
             ]
             address = listen_address(listen, study.curator(name).endpoint)
-            await run_party(identity.party, build_server(identity, callers, services, address), node.run(table))
+            await run_party(identity, build_server(identity, callers, services, address), node.run(table))
 
         with observed(identity, partial(observe, node), metrics=metrics, trace_file=trace_file) as status:
             with step("load table"):

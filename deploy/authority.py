@@ -46,6 +46,23 @@ class Authority:
         )
         return Issued(certificate=certificate, key=key)
 
+    def revocation_list(
+        self, before: Sequence[x509.RevokedCertificate], fresh: Sequence[int], now: datetime
+    ) -> x509.CertificateRevocationList:
+        """Return a list of what was revoked before and what is revoked now, by serial number."""
+        builder = (
+            x509.CertificateRevocationListBuilder()
+            .issuer_name(self.certificate.subject)
+            .last_update(now)
+            .next_update(self.certificate.not_valid_after_utc)
+        )
+        for entry in before:
+            builder = builder.add_revoked_certificate(entry)
+        for number in fresh:
+            one = x509.RevokedCertificateBuilder().serial_number(number).revocation_date(now).build()
+            builder = builder.add_revoked_certificate(one)
+        return builder.sign(self.key, hashes.SHA256())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issued:

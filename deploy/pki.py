@@ -1,6 +1,7 @@
 """The certificates of a study: one authority, and one certificate a party of the study file.
 
 DIR/ca.pem  DIR/ca.key              the authority; whoever holds ca.key can pose as any party
+DIR/issued  DIR/crl.pem             serial numbers given out; those revoked
 DIR/<role>-<name>/ca.pem            these three make a party's directory, to be copied to its machine as it is
 DIR/<role>-<name>/<name>.pem
 DIR/<role>-<name>/<name>.key
@@ -18,10 +19,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 from common.errors import ConflictError, InvalidInputError, NotFoundError
 from common.files import written_whole
 from common.identity import Clock, Party, Role, utc_now
+from common.revocation import FILE
 from deploy.authority import Authority, authority_name, common_name, key_pem, names_of, new_authority
 
 LIFETIME = timedelta(days=825)
 """Default lifetime of a party's certificate."""
+
+ISSUED = "issued"
+"""File beside the authority: the serial numbers that it gave out, and to whom."""
 
 AUTHORITY_LIFETIME = timedelta(days=3650)
 """Shortest lifetime of an authority: it outlives the certificates that it renews."""
@@ -167,7 +172,51 @@ def issue_party(
     _write(folder / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
     _write(folder / f"{party.name}.key", issued.key_pem)
     _write(folder / f"{party.name}.pem", issued.certificate_pem)
+    with (pki / ISSUED).open("a", encoding="utf-8") as record:
+        record.write(f"{issued.certificate.serial_number:x} {party.uri}\n")
     return folder
+
+
+def revoke_certificates(
+    study: Members, pki: Path, *, party: Party | None = None, serial: int | None = None, clock: Clock = utc_now
+) -> list[int]:
+    """Revoke all certificates that a party was given, or one, and write the authority's list to DIR/crl.pem.
+
+    What was revoked before stays revoked. The list goes into every party's folder in `pki` as well.
+
+    Args:
+        study: whose authority it is.
+        pki: directory of the authority.
+        party: whose certificates to revoke.
+        serial: the number of one certificate to revoke.
+        clock: source of the present.
+
+    Returns:
+        The serial numbers that this call revoked.
+
+    Raises:
+        NotFoundError: there is no authority, or it gave out no such certificate.
+    """
+    authority, now = _load_authority(pki, study.id), clock()
+    issued = _issued(pki)
+    wanted = [number for number, uri in issued if (party is not None and uri == party.uri) or number == serial]
+    if not wanted:
+        raise NotFoundError("this authority gave out no such certificate", where=str(pki / ISSUED))
+    path = pki / FILE
+    before = list(x509.load_pem_x509_crl(path.read_bytes())) if path.exists() else []
+    known = {entry.serial_number for entry in before}
+    fresh = [number for number in wanted if number not in known]
+    data = authority.revocation_list(before, fresh, now).public_bytes(Encoding.PEM)
+    for folder in (pki, *(child for child in pki.iterdir() if (child / "ca.pem").exists())):
+        _write(folder / FILE, data)
+    return fresh
+
+
+def _issued(pki: Path) -> list[tuple[int, str]]:
+    """Return the serial numbers that the authority gave out, and to whom."""
+    path = pki / ISSUED
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    return [(int(number, 16), uri) for number, uri in (line.split() for line in lines)]
 
 
 def _load_authority(pki: Path, study: str) -> Authority:

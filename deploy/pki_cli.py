@@ -8,8 +8,9 @@ import click
 from common.cli import emit, json_option
 from common.errors import InvalidInputError, NotFoundError
 from common.identity import Party, Role, party_of_certificate, utc_now
+from common.revocation import FILE
 from common.study import load_study
-from deploy.pki import LIFETIME, init_pki, issue_party
+from deploy.pki import LIFETIME, init_pki, issue_party, revoke_certificates
 
 _study = click.argument("study", type=click.Path(path_type=Path), metavar="STUDY.toml")
 _days = click.option(
@@ -75,7 +76,7 @@ def show(certificate: Path, as_json: bool) -> None:  # noqa: FBT001 - as above
     Example: veiltab pki show pki/curator-alice/alice.pem
     """
     try:
-        party, since, until = party_of_certificate(certificate.read_bytes())
+        party, since, until, serial = party_of_certificate(certificate.read_bytes())
     except OSError as error:
         raise NotFoundError(f"the certificate cannot be read ({error.strerror})", where=str(certificate)) from None
     valid = since <= utc_now() <= until
@@ -84,9 +85,49 @@ def show(certificate: Path, as_json: bool) -> None:  # noqa: FBT001 - as above
         "not_before": since.isoformat(),
         "not_after": until.isoformat(),
         "valid_now": valid,
+        "serial": f"{serial:x}",
     }
     state = "valid" if valid else "NOT valid now"
     emit(as_json, data, f"{party.uri}: {state}, from {since:%Y-%m-%d %H:%M:%S} to {until:%Y-%m-%d %H:%M:%S} UTC")
+
+
+@pki.command()
+@_study
+@click.option("--pki", "directory", type=click.Path(path_type=Path), required=True, help="Directory of the authority.")
+@click.option("--party", "who", metavar="ROLE/NAME", help="Revoke every certificate that this party was given.")
+@click.option("--serial", help="Revoke one certificate by its serial number, as `pki show` says it.")
+@json_option
+def revoke(
+    study: Path,
+    directory: Path,
+    who: str | None,
+    serial: str | None,
+    as_json: bool,  # noqa: FBT001 - as above
+) -> None:
+    """Revoke certificates whose keys may be in other hands, and write the list that every party must get.
+
+    Copy crl.pem from its own folder of the directory into every party's folder: running parties take it over by
+    themselves. Then issue a new certificate.
+
+    Example: veiltab pki revoke study.toml --pki pki --party curator/alice
+    """
+    loaded = load_study(study)
+    if (who is None) == (serial is None):
+        raise InvalidInputError("name either a party or a serial number", where="--party, --serial")
+    party = None if who is None else _party(loaded.id, who)
+    revoked = revoke_certificates(loaded, directory, party=party, serial=None if serial is None else _serial(serial))
+    emit(
+        as_json,
+        {"revoked": [f"{number:x}" for number in revoked], "list": directory / FILE},
+        f"{len(revoked)} certificates revoked: {directory / FILE}. Copy it into every party's folder as {FILE}.",
+    )
+
+
+def _serial(text: str) -> int:
+    try:
+        return int(text, 16)
+    except ValueError:
+        raise InvalidInputError("a serial number is written in hexadecimal digits", where="--serial") from None
 
 
 def _party(study: str, who: str) -> Party:

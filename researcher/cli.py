@@ -90,7 +90,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
             partial(add_ResearcherServiceServicer_to_server, ResearcherServicer(node)),
         ]
         running = build_server(identity, [identity.party], services, listen_address(listen, endpoint))
-        await run_party(identity.party, running, node.run())
+        await run_party(identity, running, node.run())
 
     try:
         with observed(identity, partial(observe, node), metrics=metrics, trace_file=trace_file) as status:

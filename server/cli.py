@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from common.cli import EXIT_CODES
-from common.files import OwnedFolder
 from common.identity import Party, Role
 from common.logs import log_to_stderr
 from common.party_options import listen_address, load_party, serve_options
@@ -31,6 +30,15 @@ def server() -> None:
 )
 @serve_options
 @click.option("--retention-days", default=30, show_default=True, help="How long a published release can be fetched.")
+@click.option(
+    "--database",
+    metavar="URL",
+    default="",
+    envvar="VEILTAB_DATABASE",
+    show_envvar=True,
+    help="A PostgreSQL for the state, postgresql://user@host/database, which several of this server's processes share,"
+    " as they do the --state folder. SQLite in that folder by default. Needs veiltab[postgres].",
+)
 def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     study_path: Path,
     name: str,
@@ -38,6 +46,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     state_folder: Path,
     listen: str | None,
     retention_days: int,
+    database: str,
     metrics: str | None,
     trace_file: Path | None,
     verbose: bool,  # noqa: FBT001 - an option
@@ -52,6 +61,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     from server.node import ServerNode  # noqa: PLC0415
     from server.observation import observe  # noqa: PLC0415
     from server.service import IngestServicer, ReleaseServicer  # noqa: PLC0415
+    from server.sharing import SharedFolder, hold_folder  # noqa: PLC0415
     from server.store import ServerStore  # noqa: PLC0415
     from veiltab.v1.collection_pb2_grpc import add_CollectionServiceServicer_to_server  # noqa: PLC0415
     from veiltab.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server  # noqa: PLC0415
@@ -59,9 +69,11 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
 
     log_to_stderr(verbose=verbose)
     study, identity = load_party(study_path, identity_folder, Role.SERVER, name)
-    folder = OwnedFolder(state_folder, identity.party.uri)
-    store = ServerStore(folder.path)
-    rounds = CollectionStore(folder.path)
+    folder = hold_folder(state_folder, identity.party.uri, database)
+    store = ServerStore(folder.path, database)
+    if isinstance(folder, SharedFolder):
+        folder.join(store.connection)
+    rounds = CollectionStore(folder.path, database)
     node = ServerNode(study, store, retention_days=retention_days)
     collection = CollectionNode(study, rounds, retention_days=retention_days)
     callers = [Party(study=study.id, role=Role.CURATOR, name=c.name) for c in study.curators]
@@ -76,7 +88,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
             partial(add_CollectionServiceServicer_to_server, CollectionServicer(collection)),
         ]
         running = build_server(identity, callers, services, listen_address(listen, study.server.endpoint))
-        await run_party(identity.party, running, _both(node, collection))
+        await run_party(identity, running, _both(node, collection))
 
     seen = partial(observe, study, node, store, collection, rounds)
     try:

@@ -6,6 +6,7 @@ from pathlib import Path
 from common.database import Connection, open_database
 from common.errors import InvalidInputError
 from server.leases import LEASES
+from server.sharing import DEPLOYMENT
 
 
 def open_state(path: Path, migrations: Sequence[str], database: str) -> Connection:
@@ -31,4 +32,4 @@ def open_state(path: Path, migrations: Sequence[str], database: str) -> Connecti
             where="--database",
             remedy="pip install 'veiltab[postgres]', or leave it out.",
         ) from None
-    return open_postgres(database, {"lease": LEASES, path.stem: migrations})
+    return open_postgres(database, {"lease": LEASES, "deployment": DEPLOYMENT, path.stem: migrations})

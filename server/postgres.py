@@ -103,16 +103,17 @@ class Postgres:
     Args:
         engine: how to connect.
         store: whose turn its transactions take.
-        version: migrations that this program knows.
+        migrations: those of the store that this program knows.
     """
 
     shared: ClassVar[bool] = True
 
-    def __init__(self, engine: Engine, store: str, version: int) -> None:
+    def __init__(self, engine: Engine, store: str, migrations: Sequence[str]) -> None:
         self._engine = engine
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._store = store
-        self._version = version
+        self._version = len(migrations)
+        self._tables = re.findall(r"CREATE TABLE (\w+)", " ".join(migrations))
         self._open = _Open()
 
     def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Found:
@@ -150,8 +151,17 @@ class Postgres:
         if row is None or row["version"] != self._version:
             raise _newer()
 
-    def erase_traces(self) -> None:
-        """Do nothing: the log is the database server's, and its operator's."""
+    def erase_traces(self) -> bool:
+        """Write the tables anew in the order of their keys, without the rows that updates and deletions left behind.
+
+        The database server's log, its archives and its replicas are its operator's.
+        """
+        try:
+            for table in self._tables:
+                self.execute(f"CLUSTER {table} USING {table}_pkey")
+        except UnavailableError:
+            return False
+        return True
 
     def close(self) -> None:
         """Close all connections."""
@@ -180,7 +190,7 @@ def open_postgres(url: str, stores: dict[str, Sequence[str]]) -> Postgres:
     except BaseException:
         engine.dispose()
         raise
-    return Postgres(engine, store, len(stores[store]))
+    return Postgres(engine, store, stores[store])
 
 
 @contextmanager

@@ -1,5 +1,9 @@
-"""The server's RPCs: each decodes, calls the node once, and encodes."""
+"""The server's RPCs: each decodes, calls the node once, and encodes.
 
+The node is called in a thread: its database may be on another machine, and slow to answer.
+"""
+
+from asyncio import to_thread
 from collections.abc import AsyncIterator
 
 from common.errors import InvalidInputError
@@ -21,7 +25,9 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     async def OpenRelease(
         self, request: ingest_pb2.OpenReleaseRequest, context: Context
     ) -> ingest_pb2.OpenReleaseResponse:
-        session, received = self._node.open_release(spec_from_proto(request.spec), caller(context).name)
+        session, received = await to_thread(
+            self._node.open_release, spec_from_proto(request.spec), caller(context).name
+        )
         return ingest_pb2.OpenReleaseResponse(
             state=state_to_proto(session.state), received=received, failure=session.failure
         )
@@ -59,7 +65,7 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
     async def GetRelease(
         self, request: server_release_pb2.GetReleaseRequest, context: Context
     ) -> server_release_pb2.GetReleaseResponse:
-        session, seconds = self._node.release_of(request.release_id, caller(context).name)
+        session, seconds = await to_thread(self._node.release_of, request.release_id, caller(context).name)
         return server_release_pb2.GetReleaseResponse(
             state=state_to_proto(session.state),
             spec=spec_to_proto(session.spec),
@@ -71,7 +77,9 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
     async def FetchColumn(
         self, request: server_release_pb2.FetchColumnRequest, context: Context
     ) -> AsyncIterator[server_release_pb2.FetchColumnResponse]:
-        path, total = self._node.published_column(request.release_id, request.attribute, caller(context).name)
+        path, total = await to_thread(
+            self._node.published_column, request.release_id, request.attribute, caller(context).name
+        )
         size = total - request.offset
         with step("send column", release_id=request.release_id, attribute=request.attribute, size=size):
             async for whole, chunk in streamed(file_chunks(path, request.offset), total, request.offset):
@@ -80,7 +88,7 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
     async def FetchPlaces(
         self, request: server_release_pb2.FetchPlacesRequest, context: Context
     ) -> AsyncIterator[server_release_pb2.FetchPlacesResponse]:
-        path = self._node.sampled_places(request.release_id, caller(context).name)
+        path = await to_thread(self._node.sampled_places, request.release_id, caller(context).name)
         total = path.stat().st_size
         async for whole, chunk in streamed(file_chunks(path, request.offset), total, request.offset):
             yield server_release_pb2.FetchPlacesResponse(total=whole, chunk=chunk)

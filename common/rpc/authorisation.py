@@ -25,6 +25,7 @@ from google.protobuf.message import DecodeError
 from common.errors import DeniedError, InvalidInputError, NotFoundError, NotReadyError, UnavailableError, VeiltabError
 from common.identity import Clock, Party, PartyCertificate, Role, party_of_certificate, utc_now
 from common.observe.request import begin_request
+from common.revocation import RevocationList
 from common.rpc.status import abort, incident
 from veiltab.v1 import access_pb2
 
@@ -96,6 +97,7 @@ class Admission:
         calls_nodes: the same for the nodes, who are many under one name.
         clock: source of the present.
         own: whose server this is; it alone may ask for its status.
+        revocations: certificates that no longer count.
     """
 
     study: str
@@ -105,6 +107,7 @@ class Admission:
     calls_nodes: int = 768
     clock: Clock = utc_now
     own: Party | None = None
+    revocations: RevocationList | None = None
 
     def check_caller(self, certificate: PartyCertificate, method: str) -> None:
         """Raise DeniedError unless this certificate may call this RPC now."""
@@ -122,6 +125,8 @@ class Admission:
             certificate.check_lifetime(self.clock())
         except InvalidInputError as error:
             raise DeniedError(error.problem, remedy=error.remedy) from None
+        if self.revocations is not None and self.revocations.revokes(certificate.serial):
+            raise DeniedError("the caller's certificate was revoked", remedy="Ask the study's organiser for a new one.")
 
     def check_deadline(self, seconds: float | None) -> None:
         """Raise InvalidInputError unless the call has a deadline that is not too far away."""

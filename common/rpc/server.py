@@ -13,6 +13,7 @@ from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
 from common.errors import InvalidInputError
 from common.identity import Clock, Identity, Party, utc_now
+from common.revocation import FILE, RevocationList
 from common.rpc.authorisation import Admission, Gatekeeper
 
 MAX_MESSAGE = (1 << 20) + (1 << 16)
@@ -124,7 +125,8 @@ def build_server(  # noqa: PLR0913 - what a server is made of
         clock: source of the present.
 
     Raises:
-        InvalidInputError: own certificate is not valid now, or the address cannot be bound.
+        InvalidInputError: own certificate is not valid now, the revocation list beside it is not the authority's, or
+            the address cannot be bound.
     """
     limits = limits or Limits()
     identity.check_lifetime(clock())
@@ -136,6 +138,7 @@ def build_server(  # noqa: PLR0913 - what a server is made of
         calls_nodes=limits.calls_nodes,
         clock=clock,
         own=identity.party,
+        revocations=None if identity.folder is None else RevocationList(identity.folder / FILE, identity.authority),
     )
     server = grpc.aio.server(
         interceptors=[Gatekeeper(admission)], options=limits.options(), maximum_concurrent_rpcs=limits.calls

@@ -1,12 +1,12 @@
 """Every check of the containers, in the order in which they run.
 
-A check is a function of the stack: it returns a remark, or raises what is broken, and leaves all parties running. A
-check of another kind (a round of collection, say) is one more line of the table.
+A check is a function of the stack: it returns a remark, or raises what is broken, and leaves all parties running.
 """
 
 from collections.abc import Callable
 
 from deploy.compose.releases import curator_killed, network_cut, orderly_end, quiet, release, server_killed, switch_down
+from deploy.compose.rounds import collection
 from deploy.compose.stack import Stack
 from deploy.compose.walls import cages, certificates, doors, ways_out
 
@@ -20,6 +20,7 @@ CHECKS: tuple[tuple[str, Callable[[Stack], str]], ...] = (
     ("the server killed in the middle", server_killed),
     ("the server's network cut for ten seconds", network_cut),
     ("the curators' network down for ten seconds", switch_down),
+    ("a round of collection", collection),
     ("nothing went wrong beside it", quiet),
     ("an orderly end, and a start again", orderly_end),
 )

@@ -1,4 +1,4 @@
-"""`python -m deploy.compose.prepare DIR`: everything that compose.yaml mounts, for the Adult study.
+"""`python -m deploy.compose.prepare DIR`: all that compose.yaml mounts, for the Adult study and a fleet of nodes.
 
 DIR/study.toml  alice.csv  bob.csv  policy-alice.toml  policy-bob.toml   what the parties read
 DIR/pki/                                                                 an authority, and a folder a party
@@ -34,6 +34,15 @@ researcher = "rosa"
 maximum_epsilon = 1.0
 decision = "approve"
 """
+_NODES = b"""
+[nodes]
+name = "fleet"
+budget_epsilon = 10.0 # nats, over all rounds, for one node
+
+[[question]]
+name = "satisfaction"
+integers = [1, 10]
+"""
 
 
 def prepare(folder: Path, *, port: int = PORT, source: Path = _FOLDER.parents[1]) -> tuple[int, int]:
@@ -55,7 +64,7 @@ def prepare(folder: Path, *, port: int = PORT, source: Path = _FOLDER.parents[1]
     folder.mkdir(parents=True, exist_ok=True)
     owner = (os.getuid() or IMAGE_USER, os.getgid() or IMAGE_USER)
     endpoints = _ENDPOINTS | {"rosa": f"localhost:{port}", "rita": f"localhost:{port + 1}"}
-    text = adult_study(endpoints=endpoints, epsilon=Decimal(4), delta=Decimal("1e-5"))
+    text = adult_study(endpoints=endpoints, epsilon=Decimal(4), delta=Decimal("1e-5")) + _NODES
     (folder / "study.toml").write_bytes(text)
     given = [folder / "study.toml", *write_tables(folder).values()]
     for table in given[1:]:

@@ -18,6 +18,7 @@ _SECONDS = 3.0
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 _STATUS = ("Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp")
 _PLACES = ("/", "/etc", "/usr", "/opt/veiltab", "/etc/veiltab", "/etc/veiltab/identity", "/sys", "/proc/sys")
+_STORES = ("/srv/veiltab", "/tmp", "/var/lib/veiltab")  # noqa: S108 - a file system of its own
 
 
 def doors(targets: Sequence[str]) -> dict[str, str]:
@@ -52,7 +53,7 @@ def cage() -> dict[str, object]:
     return {
         "status": status,
         "read_only": bool(os.statvfs("/").f_flag & os.ST_RDONLY),
-        "writable": [place for place in (*_PLACES, "/tmp", "/var/lib/veiltab") if _writable(Path(place))],  # noqa: S108
+        "writable": [place for place in (*_PLACES, *_STORES) if _writable(Path(place))],
         "memory": _limit("memory/memory.limit_in_bytes", "memory.max"),
         "pids": _limit("pids/pids.max", "pids.max"),
         "identity": sorted(path.name for path in Path("/etc/veiltab/identity").iterdir()),

@@ -107,6 +107,19 @@ class Stack:
         found: dict[str, Any] = json.loads(self.engine.run(*command))
         return found
 
+    def collect(self, *args: str) -> dict[str, Any]:
+        """Run `veiltab collect` as rosa in her container, which reaches the server; return its JSON."""
+        where = ("/etc/veiltab/study.toml", "--name", "rosa", "--identity", "/etc/veiltab/identity")
+        command = ("exec", self.container("rosa"), "veiltab", "collect", args[0], *where, *args[1:], "--json")
+        found: dict[str, Any] = json.loads(self.engine.run(*command))
+        return found
+
+    def fleet(self, round_id: str) -> str:
+        """Let the fleet answer a round; return what it says."""
+        with (self.folder / ".env").open("a", encoding="utf-8") as settings:
+            settings.write(f"VEILTAB_ROUND='{round_id}'\n")
+        return self.compose("--profile", "fleet", "run", "--rm", "--no-deps", "--no-TTY", "node-fleet")
+
     def kill(self, party: str) -> None:
         """End a party without a warning."""
         self.engine.run("kill", self.container(party))

@@ -32,14 +32,16 @@ def cages(stack: Stack) -> str:
         require(status["NoNewPrivs"] == "1", f"{service} can gain privileges")
         require(status["Seccomp"] == "2", f"{service} may call what it likes")
         require(found["read_only"], f"{service} has a file system that can be written to")
-        require(found["writable"] == ["/tmp", "/var/lib/veiltab"], f"{service} can write to {found['writable']}")  # noqa: S108
+        own = ["/srv/veiltab", "/tmp", "/var/lib/veiltab"] if party == "rosa" else ["/tmp", "/var/lib/veiltab"]  # noqa: S108
+        require(found["writable"] == own, f"{service} can write to {found['writable']}")
         require(found["memory"] == 1 << 30, f"{service} may take {found['memory']} bytes")
         require(found["pids"] == 256, f"{service} may have {found['pids']} processes")
         require(
             found["identity"] == sorted([f"{party}.key", f"{party}.pem", "ca.pem"]), f"{service}: {found['identity']}"
         )
         rights = {mount["Destination"]: mount["RW"] for mount in inspected["Mounts"]}
-        require([path for path, writes in rights.items() if writes] == ["/var/lib/veiltab"], f"{service}: {rights}")
+        stores = sorted(path for path, writes in rights.items() if writes)
+        require(stores == [store for store in own if store != "/tmp"], f"{service}: {rights}")  # noqa: S108
         require(set(stack.addresses(party)) == _NETWORKS[party], f"{service} is in {set(stack.addresses(party))}")
     return "uid not 0, no capabilities, read-only, no new privileges, seccomp, 1 GiB, 256 processes"
 

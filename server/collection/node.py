@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from common.collection.oracles import Report
 from common.collection.round import EVERYONE, Round, RoundState, RoundStatus
 from common.collection.tokens import token_digest
-from common.errors import ClosedRoundError, DeniedError, InvalidInputError, NotReadyError
+from common.errors import ClosedRoundError, DeniedError, InvalidInputError, NotReadyError, UnavailableError
 from common.observe.steps import step
 from common.study import Study
 from server.collection.store import Arrival, CollectionStore, split_digests
@@ -75,11 +76,16 @@ class CollectionNode:
 
     async def _sweep(self) -> None:
         while True:
-            for known in self._store.rounds():
-                self._store.status(known.round_id)
-            self._store.forget(int(time.time()) - self._retention)
-            await asyncio.to_thread(self._store.erase_traces)
+            # A database that is away for the moment is asked again.
+            with suppress(UnavailableError):
+                await asyncio.to_thread(self._sweep_once)
             await asyncio.sleep(_SWEEP_SECONDS)
+
+    def _sweep_once(self) -> None:
+        for known in self._store.rounds():
+            self._store.status(known.round_id)
+        self._store.forget(int(time.time()) - self._retention)
+        self._store.erase_traces()
 
     def open_round(self, spec: Round, researcher: str) -> RoundState:
         """Record or find a round."""
@@ -156,7 +162,9 @@ class CollectionNode:
             SpentTokenError: a token that was spent before.
             ClosedRoundError: the round is closed.
         """
-        spec = self._described(round_id)
+        spec = self._rounds.get(round_id)
+        if spec is None:
+            spec = await asyncio.to_thread(self._described, round_id)
         place = spec.strata.index(spec.stratum(stratum))
         spec.randomiser.check(report)
         arrival = Arrival(round_id=round_id, digest=token_digest(round_id, token), stratum=place, report=report)

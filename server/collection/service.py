@@ -1,5 +1,9 @@
-"""The server's RPCs for rounds: each decodes, calls the node once, and encodes."""
+"""The server's RPCs for rounds: each decodes, calls the node once, and encodes.
 
+The node is called in a thread: its database may be on another machine, and slow to answer.
+"""
+
+from asyncio import to_thread
 from collections.abc import AsyncIterator
 
 from common.rpc.authorisation import Context, caller
@@ -18,26 +22,28 @@ class CollectionServicer(collection_pb2_grpc.CollectionServiceServicer):
     async def OpenRound(
         self, request: collection_pb2.OpenRoundRequest, context: Context
     ) -> collection_pb2.OpenRoundResponse:
-        state = self._node.open_round(round_from_proto(request.round), caller(context).name)
+        state = await to_thread(self._node.open_round, round_from_proto(request.round), caller(context).name)
         return collection_pb2.OpenRoundResponse(state=state_to_proto(state))
 
     async def EnrolTokens(
         self, request: collection_pb2.EnrolTokensRequest, context: Context
     ) -> collection_pb2.EnrolTokensResponse:
-        enrolled = self._node.enrol(request.round_id, request.stratum, request.digests, caller(context).name)
+        enrolled = await to_thread(
+            self._node.enrol, request.round_id, request.stratum, request.digests, caller(context).name
+        )
         return collection_pb2.EnrolTokensResponse(enrolled=enrolled)
 
     async def GetRound(
         self, request: collection_pb2.GetRoundRequest, context: Context
     ) -> collection_pb2.GetRoundResponse:
         del context
-        spec, state = self._node.round(request.round_id)
+        spec, state = await to_thread(self._node.round, request.round_id)
         return collection_pb2.GetRoundResponse(round=round_to_proto(spec), state=state_to_proto(state))
 
     async def GetRoundStatus(
         self, request: collection_pb2.GetRoundStatusRequest, context: Context
     ) -> collection_pb2.GetRoundStatusResponse:
-        status = self._node.status(request.round_id, caller(context).name)
+        status = await to_thread(self._node.status, request.round_id, caller(context).name)
         return collection_pb2.GetRoundStatusResponse(
             round=round_to_proto(status.round),
             state=state_to_proto(status.state),
@@ -50,18 +56,18 @@ class CollectionServicer(collection_pb2_grpc.CollectionServiceServicer):
         self, request: collection_pb2.ListRoundsRequest, context: Context
     ) -> collection_pb2.ListRoundsResponse:
         del request
-        return collection_pb2.ListRoundsResponse(round_ids=self._node.rounds(caller(context).name))
+        return collection_pb2.ListRoundsResponse(round_ids=await to_thread(self._node.rounds, caller(context).name))
 
     async def CloseRound(
         self, request: collection_pb2.CloseRoundRequest, context: Context
     ) -> collection_pb2.CloseRoundResponse:
-        closed, already = self._node.close_round(request.round_id, caller(context).name)
+        closed, already = await to_thread(self._node.close_round, request.round_id, caller(context).name)
         return collection_pb2.CloseRoundResponse(closed=closed, already=already)
 
     async def FetchCounts(
         self, request: collection_pb2.FetchCountsRequest, context: Context
     ) -> AsyncIterator[collection_pb2.FetchCountsResponse]:
-        counts = self._node.counts(request.round_id, caller(context).name)
+        counts = await to_thread(self._node.counts, request.round_id, caller(context).name)
         async for total, chunk in streamed(chunks(counts, request.offset), len(counts), request.offset):
             yield collection_pb2.FetchCountsResponse(total=total, chunk=chunk)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from common.collection.oracles import Report
 from common.collection.round import Round, RoundState, RoundStatus
 from common.collection.tokens import DIGEST_BYTES
-from common.database import Database, erase_traces, open_database, transaction
+from common.database import Connection, erase_traces, transaction
 from common.errors import (
     BudgetExceededError,
     ClosedRoundError,
@@ -29,6 +29,7 @@ from common.errors import (
     SpentTokenError,
     VeiltabError,
 )
+from server.databases import open_state
 
 BLOCK = 512
 """Counters of one row of the table of counts: a report touches few rows, whatever the domain."""
@@ -65,18 +66,21 @@ class Arrival:
 
 
 class CollectionStore:
-    """Rounds in SQLite.
+    """Rounds in a database.
 
     Args:
         folder: the server's state folder.
+        database: URL of the PostgreSQL that several processes share; empty for SQLite in the folder.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.connection: Database = open_database(folder / "collection.sqlite", _MIGRATIONS)
+    def __init__(self, folder: Path, database: str = "") -> None:
+        self.connection: Connection = open_state(folder / "collection.sqlite", _MIGRATIONS, database)
+        # An earlier process may have left some.
+        self._traces = True
 
     def close(self) -> None:
         """Close the database."""
-        erase_traces(self.connection)
+        self.erase_traces()
         self.connection.close()
 
     def open_round(self, spec: Round, budget: Decimal) -> RoundState:
@@ -147,8 +151,16 @@ class CollectionStore:
             if row["state"] == RoundState.CLOSED.value:
                 return int(row["closed"]), True
             db.execute("UPDATE round SET state = ?, closed = ? WHERE id = ?", [RoundState.CLOSED.value, now, round_id])
-        erase_traces(self.connection)
+            if db.shared:
+                self._disjoin(round_id)
+        self._traces = True
+        self.erase_traces()
         return now, False
+
+    def _disjoin(self, round_id: str) -> None:
+        """Let PostgreSQL, which marks rows with the transaction that wrote them, mark all of a round with this one."""
+        for table in ("token", "block", "tally"):
+            self.connection.execute(f"UPDATE {table} SET round_id = round_id WHERE round_id = ?", [round_id])  # noqa: S608
 
     def enrol(self, round_id: str, stratum: int, digests: Sequence[bytes], population: int) -> int:
         """Add tokens to an open round; return how many its stratum has."""
@@ -240,7 +252,11 @@ class CollectionStore:
             ).fetchone()
             if row is not None:
                 part = part + np.frombuffer(row["counts"], "<i8")
-            self.connection.execute("INSERT OR REPLACE INTO block VALUES (?, ?, ?, ?)", [*key, part.tobytes()])
+            self.connection.execute(
+                "INSERT INTO block VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (round_id, stratum, number) DO UPDATE SET counts = excluded.counts",
+                [*key, part.tobytes()],
+            )
         self.connection.execute(
             "UPDATE tally SET reports = reports + ? WHERE round_id = ? AND stratum = ?",
             [len(reports), round_id, stratum],
@@ -271,12 +287,15 @@ class CollectionStore:
                 "SELECT id FROM round WHERE state = ? AND closed < ?", [RoundState.CLOSED.value, closed_before]
             ).fetchall()
             for row in rows:
-                db.execute("DELETE FROM token WHERE round_id = ?", [row["id"]])
-                db.execute("DELETE FROM block WHERE round_id = ?", [row["id"]])
+                for table in ("token", "block"):
+                    deleted = db.execute(f"DELETE FROM {table} WHERE round_id = ?", [row["id"]])  # noqa: S608
+                    self._traces = self._traces or deleted.rowcount > 0
 
     def erase_traces(self) -> None:
-        """Empty the log beside the database, where the order of arrivals still stands."""
-        erase_traces(self.connection)
+        """Erase the order of arrivals, and what was forgotten, from wherever it still stands beside the counts."""
+        if self._traces and erase_traces(self.connection):
+            # SQLite's log has traces of every report, and is quickly emptied.
+            self._traces = not self.connection.shared
 
 
 def split_digests(joined: bytes) -> Iterable[bytes]:

@@ -149,7 +149,7 @@ def test_renewal_gives_a_fresh_key_and_leaves_the_others(tmp_path: Path) -> None
     later = NOW + timedelta(days=29)
     assert issue_party(Study(), tmp_path, ALICE, lifetime=timedelta(days=1), clock=lambda: later) == folders[ALICE]
     after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    assert {path.name for path in before if before[path] != after[path]} == {"alice.key", "alice.pem"}
+    assert {path.name for path in before if before[path] != after[path]} == {"alice.key", "alice.pem", "issued"}
     identity = load_identity(folders[ALICE], Role.CURATOR, "alice", clock=lambda: later)
     assert identity.stated.not_after == later + timedelta(days=1)
 

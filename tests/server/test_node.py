@@ -357,4 +357,4 @@ def test_what_is_being_perturbed_does_not_expire(
     run(whole_release(node, make_spec()))
     node._sweep(2**40)
     assert store.session(ID).state is ReleaseState.PERTURBING
-    assert np.fromfile(store.ciphertext_folder(ID) / "salary", np.uint8).sum() == 400
+    assert np.fromfile(store.complete_files(ID)["salary"], np.uint8).sum() == 400

@@ -148,17 +148,19 @@ def test_every_run_draws_fresh_noise(store: ServerStore, make_spec: Make) -> Non
 # Once, ever
 
 
-def test_afterwards_there_is_no_ciphertext(store: ServerStore, make_spec: Make, tmp_path: Path) -> None:
+def test_afterwards_there_is_no_ciphertext(any_store: ServerStore, make_spec: Make, tmp_path: Path) -> None:
+    store = any_store
     spec, columns = small(make_spec)
     complete(store, spec, *columns)
     perturb(store, spec)
     assert store.session(ID).state is ReleaseState.READY
     assert store.perturbation_seconds(ID) > 0
     assert not store.ciphertext_folder(ID).exists()
-    assert {path.name for path in (tmp_path / "releases" / ID).iterdir()} == {"published"}
+    assert {path.name for path in (tmp_path / "releases" / ID).iterdir()} == {store.published_folder(ID).name}
 
 
-def test_a_second_run_is_refused_and_leaves_the_publication_alone(store: ServerStore, make_spec: Make) -> None:
+def test_a_second_run_is_refused_and_leaves_the_publication_alone(any_store: ServerStore, make_spec: Make) -> None:
+    store = any_store
     spec, columns = small(make_spec)
     complete(store, spec, *columns)
     perturb(store, spec)
@@ -242,9 +244,9 @@ def resolve(path: str) -> Any:  # noqa: ANN401 - a module or a class
 
 @pytest.mark.parametrize("after", [False, True])
 def test_a_crash_at_any_step_ends_in_one_publication(
-    store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, after: bool
+    any_store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, after: bool
 ) -> None:
-    crashed_at: set[str] = set()
+    store, crashed_at = any_store, set[str]()
     for number in range(1, 100):
         spec, columns = small(make_spec, f"{number:032x}")
         complete(store, spec, *columns)
@@ -261,7 +263,8 @@ def test_a_crash_at_any_step_ends_in_one_publication(
         served = [column.tobytes() for column in published(store, spec)]
         assert served_before in ([], served)
         assert served != [column.tobytes() for column in columns]
-        assert {path.name for path in (tmp_path / "releases" / spec.release_id).iterdir()} == {"published"}
+        left = {path.name for path in (tmp_path / "releases" / spec.release_id).iterdir()}
+        assert left == {store.published_folder(spec.release_id).name}
         if not step:
             break
         crashed_at.add(step)

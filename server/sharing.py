@@ -1,0 +1,113 @@
+"""A state folder that several server processes hold at once, because their state is in a database that they share.
+
+Folder and database belong together: columns lie in the one, and the other says which of them are published. Each knows
+the other by a random mark.
+"""
+
+import fcntl
+import secrets
+from pathlib import Path
+
+from common.database import Connection, transaction
+from common.errors import ConflictError
+from common.files import OwnedFolder, check_owner, written_whole
+
+DEPLOYMENT = ("CREATE TABLE deployment (party TEXT PRIMARY KEY, folder TEXT NOT NULL)",)
+"""Migrations of the table that says whose database it is, and which folder goes with it."""
+
+_MARK = "database"
+_OWNER = "party"
+
+
+class SharedFolder:
+    """A state folder of one party, held together with its other processes.
+
+    Args:
+        path: the folder; made if missing.
+        owner: the party, as its certificate names it.
+
+    Raises:
+        ConflictError: it is another party's, or a process holds it that has the state to itself.
+    """
+
+    def __init__(self, path: Path, owner: str) -> None:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path = path
+        self._owner = owner
+        check_owner(path, owner)
+        if any(path.glob("*.sqlite")):
+            raise ConflictError(
+                "this folder's state is in SQLite",
+                where=str(path),
+                remedy="Leave --database out, or begin with an empty folder.",
+            )
+        self._lock = (path / "lock").open("a")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.close()
+            raise ConflictError(
+                "a process without --database runs on this folder", where=str(path), remedy="Stop it first."
+            ) from None
+
+    def join(self, connection: Connection) -> None:
+        """Refuse a database that is another party's, or that goes with another folder.
+
+        Raises:
+            ConflictError: says which.
+        """
+        with transaction(connection) as db:
+            row = db.execute("SELECT party, folder FROM deployment").fetchone()
+            if row is None:
+                db.execute("INSERT INTO deployment VALUES (?, ?)", [self._owner, self._marked()])
+            elif row["party"] != self._owner:
+                raise ConflictError(
+                    f"this database holds the state of {row['party']!r}, not of {self._owner!r}",
+                    where="--database",
+                    remedy="Give each party a database of its own.",
+                )
+            elif row["folder"] != self._mark():
+                raise ConflictError(
+                    "this is not the folder that goes with the database",
+                    where=str(self.path),
+                    remedy="All processes of a server share one --state folder, which lies where all can reach it.",
+                )
+
+    def _mark(self) -> str:
+        path = self.path / _MARK
+        return path.read_text("utf-8") if path.exists() else ""
+
+    def _marked(self) -> str:
+        """Give the folder its owner and its mark, in the turn of the first process."""
+        if self._mark() and any(self.path.glob("releases/*")):
+            raise ConflictError(
+                "this folder goes with another database",
+                where=str(self.path),
+                remedy="Name that database, or begin with an empty folder.",
+            )
+        mark = secrets.token_hex(16)
+        for name, text in ((_OWNER, self._owner), (_MARK, mark)):
+            with written_whole(self.path / name) as file:
+                file.write(text.encode())
+        return mark
+
+    def release(self) -> None:
+        """Let go of the folder."""
+        self._lock.close()
+
+
+def hold_folder(path: Path, owner: str, database: str) -> OwnedFolder | SharedFolder:
+    """Hold a server's state folder: alone, or together with other processes if the state is in a database.
+
+    Raises:
+        ConflictError: it is held otherwise, or its state is elsewhere.
+    """
+    if database:
+        return SharedFolder(path, owner)
+    if (path / _MARK).exists():
+        raise ConflictError(
+            "this folder's state is in a PostgreSQL",
+            where=str(path),
+            remedy="Name it with --database or VEILTAB_DATABASE.",
+        )
+    return OwnedFolder(path, owner)

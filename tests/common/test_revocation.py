@@ -1,0 +1,62 @@
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from common.errors import InvalidInputError
+from common.revocation import RevocationList
+from deploy.authority import Authority, new_authority
+
+NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
+
+
+def authority(name: str = "survey") -> Authority:
+    return new_authority(name, since=NOW, until=NOW + timedelta(days=100))
+
+
+def write(path: Path, of: Authority, *serials: int) -> None:
+    path.write_bytes(of.revocation_list([], serials, NOW).public_bytes(Encoding.PEM))
+    # Two writes within one tick of the file system's clock are told apart by their size; make sure of it.
+    os.utime(path, ns=(len(serials), len(serials)))
+
+
+def pem(of: Authority) -> bytes:
+    return of.certificate.public_bytes(Encoding.PEM)
+
+
+def test_nothing_is_revoked_without_a_list_and_the_list_counts_once_it_is_there(tmp_path: Path) -> None:
+    own, path = authority(), tmp_path / "crl.pem"
+    found = RevocationList(path, pem(own))
+    assert not found.revokes(7)
+    write(path, own, 7)
+    assert found.revokes(7)
+    assert not found.revokes(8)
+    write(path, own, 7, 8)
+    assert found.revokes(8)
+    path.unlink()
+    assert found.revokes(7)
+
+
+@pytest.mark.parametrize("bad", ["nonsense", "another's", "another's of the same name"])
+def test_a_list_that_is_not_the_authority_s_is_refused_at_the_start_and_not_taken_over_later(
+    tmp_path: Path, bad: str
+) -> None:
+    own, path = authority(), tmp_path / "crl.pem"
+    write(path, own, 7)
+    found = RevocationList(path, pem(own))
+    if bad == "nonsense":
+        path.write_text(bad, "utf-8")
+    else:
+        write(path, authority("other" if bad == "another's" else "survey"), 8, 9)
+    assert found.revokes(7)
+    assert not found.revokes(8)
+    with pytest.raises(InvalidInputError, match="revocation list"):
+        RevocationList(path, pem(own))
+
+
+def test_either_of_two_authorities_may_have_written_it(tmp_path: Path) -> None:
+    old, new, path = authority(), authority(), tmp_path / "crl.pem"
+    write(path, new, 7)
+    assert RevocationList(path, pem(old) + pem(new)).revokes(7)

@@ -1,0 +1,100 @@
+"""Certificates that are renewed and revoked while a study runs."""
+
+import asyncio
+import os
+import signal
+import socket
+import ssl
+import time
+from pathlib import Path
+
+import pytest
+
+from common.identity import Party, Role, party_of_certificate
+from common.rpc.channel import call
+from deploy.pki import issue_party, revoke_certificates
+from tests.protocol.wire import connection
+from tests.protocol.world import CLOUD, PACE, ROSA, World, launcher, made_world
+from veiltab.v1 import server_release_pb2, server_release_pb2_grpc
+
+
+@pytest.fixture(name="world")
+def world_with_its_server(tmp_path: Path) -> World:
+    world = made_world(tmp_path / "study")
+    world.local.launcher = launcher(PACE)
+    return world
+
+
+def asked(world: World, who: tuple[Role, str]) -> str:
+    """Return what the server says to a researcher who asks for a release that is not there."""
+
+    async def ask() -> str:
+        async with connection(world, who, CLOUD) as channel:
+            stub = server_release_pb2_grpc.ReleaseServiceStub(channel)
+            peer = Party(study=world.local.study.id, role=CLOUD[0], name=CLOUD[1])
+            try:
+                await call(stub.GetRelease, server_release_pb2.GetReleaseRequest(release_id="0" * 32), peer=peer)
+            except Exception as error:  # noqa: BLE001 - its words are looked at
+                return str(error)
+        return ""
+
+    return asyncio.run(ask())
+
+
+def serial_shown(world: World) -> int:
+    """Return the serial number of the certificate that the server shows."""
+    host, _, port = world.local.endpoint(*CLOUD).rpartition(":")
+    folder = world.local.identity_folder(*ROSA)
+    context = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+    context.load_cert_chain(folder / "rosa.pem", folder / "rosa.key")
+    with (
+        socket.create_connection((host, int(port)), timeout=10) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as tls,
+    ):
+        shown = tls.getpeercert(binary_form=True)
+    assert shown is not None
+    return party_of_certificate(ssl.DER_cert_to_PEM_cert(shown).encode()).serial
+
+
+def test_a_party_takes_over_its_renewed_certificate_and_goes_on(world: World) -> None:
+    with world.local as local:
+        pid = local.start(*CLOUD)
+        local.wait_for(*CLOUD)
+        before = serial_shown(world)
+        party = Party(study=local.study.id, role=CLOUD[0], name=CLOUD[1])
+        issue_party(local.study, local.folder / "pki", party)
+        os.kill(pid, signal.SIGHUP)
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            try:
+                if serial_shown(world) != before:
+                    break
+            except OSError:
+                pass
+            time.sleep(0.1)
+        assert serial_shown(world) != before
+        assert "no such release" in asked(world, ROSA)
+        # The process is the same, and a certificate that cannot be loaded does not stop it.
+        (local.identity_folder(*CLOUD) / "cloud.pem").write_text("nonsense", "utf-8")
+        os.kill(pid, signal.SIGHUP)
+        end = time.monotonic() + 30
+        while "does not begin again" not in local.log(*CLOUD).read_text("utf-8") and time.monotonic() < end:
+            time.sleep(0.1)
+        assert "no such release" in asked(world, ROSA)
+
+
+def test_a_revoked_certificate_is_refused_on_the_next_call(world: World) -> None:
+    with world.local as local:
+        local.start(*CLOUD)
+        local.wait_for(*CLOUD)
+        study, pki = local.study, local.folder / "pki"
+        rosa = Party(study=study.id, role=ROSA[0], name=ROSA[1])
+        assert "no such release" in asked(world, ROSA)
+        revoked = revoke_certificates(study, pki, party=rosa)
+        assert len(revoked) == 1
+        assert "was revoked" in asked(world, ROSA)
+        issue_party(study, pki, rosa)
+        assert "no such release" in asked(world, ROSA)
+        assert revoke_certificates(study, pki, serial=revoked[0]) == []
+        (local.identity_folder(*CLOUD) / "crl.pem").write_text("nonsense", "utf-8")
+        assert "no such release" in asked(world, ROSA)
