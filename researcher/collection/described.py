@@ -1,0 +1,77 @@
+"""How rounds are described on the command line, and the way to them that its commands share."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from common.collection.round import Round, RoundStatus
+    from researcher.collection.client import Rounds
+
+CONNECTION = "study.toml --name rosa --identity pki/researcher-rosa"
+"""How the examples of --help connect."""
+
+round_option = click.option("--round", "round_id", required=True, help="Id of the round.")
+
+
+def rounds_of(study_path: Path, identity_folder: Path, name: str) -> "Rounds":
+    """Return a researcher's connection to the server."""
+    from researcher.collection.client import Rounds  # noqa: PLC0415 - --help stays light
+
+    return Rounds(study_path, identity=identity_folder, name=name)
+
+
+def named(status: "RoundStatus", numbers: Sequence[int]) -> dict[str, int]:
+    """Return numbers by stratum, under their names."""
+    return dict(zip((stratum.name for stratum in status.round.strata), numbers, strict=True))
+
+
+def spec_dict(spec: "Round") -> dict[str, object]:
+    """Return a round's description for JSON."""
+    return {
+        "round": spec.round_id,
+        "question": spec.question,
+        "size": spec.size,
+        "epsilon": spec.epsilon,
+        "guaranteed_epsilon": spec.randomiser.epsilon,
+        "oracle": spec.oracle,
+        "parameters": dict(spec.parameters),
+        "population": spec.population,
+        "strata": [{"name": s.name, "population": s.population, "rate": s.rate} for s in spec.strata],
+        "deadline": f"{datetime.fromtimestamp(spec.deadline, UTC):%Y-%m-%dT%H:%M:%SZ}",
+    }
+
+
+def spec_text(spec: "Round") -> str:
+    """Return a round's description for people."""
+    expected = sum((Fraction(s.rate) * s.population for s in spec.strata), Fraction(0))
+    return (
+        f"{spec.round_id}\n  {spec.question}: {spec.size} values, {spec.oracle} at epsilon {spec.epsilon},"
+        f" {spec.population:,} nodes, about {float(expected):,.0f} reports,"
+        f" open until {datetime.fromtimestamp(spec.deadline, UTC):%Y-%m-%d %H:%M} UTC"
+    )
+
+
+def status_dict(status: "RoundStatus") -> dict[str, object]:
+    """Return how a round stands for JSON."""
+    return {
+        **spec_dict(status.round),
+        "state": status.state.value,
+        "enrolled": named(status, status.enrolled),
+        "reports": named(status, status.reports),
+    }
+
+
+def status_text(status: "RoundStatus") -> str:
+    """Return how a round stands for people."""
+    spec = status.round
+    lines = [f"{spec.round_id}  {status.state.value}  {spec.question} ({spec.oracle}, epsilon {spec.epsilon})"]
+    lines += [
+        f"  {s.name}: {s.population:,} nodes, rate {s.rate}, {enrolled:,} tokens, {reports:,} reports"
+        for s, enrolled, reports in zip(spec.strata, status.enrolled, status.reports, strict=True)
+    ]
+    return "\n".join(lines)

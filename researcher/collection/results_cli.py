@@ -1,0 +1,168 @@
+"""`veiltab collect estimate`, `report`, `adapt`: what a closed round says."""
+
+from pathlib import Path
+
+import click
+
+from common.cli import emit, json_option
+from common.errors import InvalidInputError
+from common.party_options import identity_option, name_option, study_argument
+from researcher.collection.described import CONNECTION, round_option, rounds_of, status_dict
+
+_ESTIMATORS = ("c", "g", "c_hat", "T", "hajek", "horvitz_thompson")
+
+confidence_option = click.option(
+    "--confidence",
+    default=0.95,
+    show_default=True,
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Of each interval.",
+)
+estimator_option = click.option(
+    "--estimator",
+    type=click.Choice(_ESTIMATORS),
+    help="By default hajek if all nodes report at one rate, else horvitz_thompson.",
+)
+
+
+@click.command(epilog=f"Example: veiltab collect estimate {CONNECTION} --round ID --out age.csv")
+@study_argument
+@name_option
+@identity_option
+@round_option
+@estimator_option
+@confidence_option
+@click.option("--out", type=click.Path(path_type=Path), help="Also write the table here (.csv, .parquet or .json).")
+@json_option
+def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
+    study_path: Path,
+    name: str,
+    identity_folder: Path,
+    round_id: str,
+    estimator: str | None,
+    confidence: float,
+    out: Path | None,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Estimate how many nodes hold each value, with standard errors and intervals; the round must be closed."""
+    from researcher.collection.guarantee import card, centre, centre_text  # noqa: PLC0415 - scipy is slow to load
+    from researcher.collection.results import to_frame, to_records  # noqa: PLC0415
+    from researcher.frequency.estimation import estimate as estimated  # noqa: PLC0415
+    from researcher.table import write  # noqa: PLC0415
+
+    with rounds_of(study_path, identity_folder, name) as rounds:
+        known = rounds.status(round_id)
+        found = estimated(rounds.tally(round_id), estimator, confidence)
+    frame = to_frame(found)
+    if out is not None:
+        write(frame, out)
+    rows = card(known)
+    warnings = [sentence for sentence in (found.biased, found.warning) if sentence]
+    data = {
+        **status_dict(known),
+        "estimator": found.estimator.value,
+        "confidence": confidence,
+        "biased": found.biased,
+        "warning": found.warning,
+        "values": to_records(found),
+        "card": [list(row) for row in rows],
+        "out": out,
+    }
+    lines = [
+        frame.to_string(index=False, float_format=lambda number: f"{number:.5g}"),
+        "",
+        (
+            f"{found.estimator} over {sum(known.reports)} reports of {found.population} nodes. Intervals at"
+            f" {confidence:.0%}."
+        ),
+        *warnings,
+        *(f"  {who}: {faces}" for who, faces in rows),
+        centre_text(centre(known, found)),
+        *([] if out is None else [f"Written: {out}"]),
+    ]
+    emit(as_json, data, "\n".join(lines))
+
+
+@click.command(epilog=f"Example: veiltab collect report {CONNECTION} --round ID --out age.html")
+@study_argument
+@name_option
+@identity_option
+@round_option
+@estimator_option
+@confidence_option
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="HTML file to write.")
+@json_option
+def report(  # noqa: PLR0913, PLR0917 - one argument an option
+    study_path: Path,
+    name: str,
+    identity_folder: Path,
+    round_id: str,
+    estimator: str | None,
+    confidence: float,
+    out: Path,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Write one self-contained HTML page with the picture, the guarantee and every number."""
+    from researcher.collection.report import report_page  # noqa: PLC0415 - matplotlib is slow to load
+
+    with rounds_of(study_path, identity_folder, name) as rounds:
+        page = report_page(rounds.study, rounds.status(round_id), rounds.tally(round_id), estimator, confidence)
+    try:
+        out.write_text(page, "utf-8")
+    except OSError as error:
+        raise InvalidInputError(f"the report cannot be written ({error.strerror})", where=str(out)) from None
+    emit(as_json, {"round": round_id, "report": out}, f"Report: {out}")
+
+
+@click.command(
+    epilog=f"Example: veiltab collect adapt {CONNECTION} --round ID --budget 3000\n\n"
+    "Then open the second round with the rates that it prints."
+)
+@study_argument
+@name_option
+@identity_option
+@round_option
+@click.option("--budget", required=True, type=click.IntRange(min=1), help="Expected reports of the second round.")
+@click.option(
+    "--goal",
+    type=click.Choice(["largest", "sum"]),
+    default="largest",
+    show_default=True,
+    help="What shall be least: the largest variance of a value, or the sum over all values.",
+)
+@json_option
+def adapt(  # noqa: PLR0913, PLR0917 - one argument an option
+    study_path: Path,
+    name: str,
+    identity_folder: Path,
+    round_id: str,
+    budget: int,
+    goal: str,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """From a closed round, say at which rates the strata should report in a second one.
+
+    A node that answers both rounds pays both epsilons.
+    """
+    from researcher.collection.allocation import Objective, allocate  # noqa: PLC0415 - scipy is slow to load
+
+    with rounds_of(study_path, identity_folder, name) as rounds:
+        first = rounds.tally(round_id)
+    found = allocate(first, budget=budget, objective=Objective(goal))
+    rates = {stratum: f"{float(rate):.6f}" for stratum, rate in zip(first.strata, found.rates, strict=True)}
+    # The largest variance is what one round can be judged by; at one rate for all it would be this.
+    best, equal = (float(variances.max()) ** 0.5 for variances in (found.variances, found.equal_rate_variances))
+    option = ",".join(f"{stratum}={rate}" for stratum, rate in rates.items())
+    emit(
+        as_json,
+        {
+            "round": round_id,
+            "goal": goal,
+            "rates": rates,
+            "expected_reports": float(found.expected_reports),
+            "largest_standard_error": best,
+            "largest_standard_error_at_one_rate": equal,
+        },
+        f"--rate {option}\nExpected reports: {float(found.expected_reports):,.0f}. Largest standard error of a count:"
+        f" {best:,.1f} nodes; at one rate for all {equal:,.1f}.",
+    )
