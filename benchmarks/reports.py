@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from common.collection.tokens import new_token
 from common.identity import Role, load_identity
 from common.rpc.channel import call, connect
 from common.wire.collection import report_to_proto
@@ -53,7 +54,8 @@ def measure(local: LocalStudy, nodes: int, concurrency: int, oracle: str) -> str
         spec = rounds.open(
             "value", epsilon="1", rates={"everyone": "1"}, populations={"everyone": nodes}, oracle=oracle
         )
-        tokens = rounds.enrol(spec.round_id, "everyone", nodes)
+        tokens = [new_token() for _ in range(nodes)]
+        rounds.enrol(spec.round_id, "everyone", tokens)
         stratum, symbol = spec.strata[0], symbol_of(local.study, "value", "7")
         reports = [decide(spec, stratum, symbol) for _ in tokens]
         requests = [

@@ -15,7 +15,7 @@ from common.restart import RestartRequest, begin_again
 
 EXIT_CODES = """
 Exit codes: 0 done, 2 bad input, 3 denied or over budget, 4 a party did not answer or is not ready yet,
-5 conflict or damaged data, 6 the release ended without a result, 1 anything else.
+5 conflict, damaged data, a spent token or a closed round, 6 the release ended without a result, 1 anything else.
 """
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -82,10 +82,17 @@ class Database(sqlite3.Connection):
             self.execute("BEGIN IMMEDIATE")
             try:
                 yield self
+                self.execute("COMMIT")
             except BaseException:
-                self.execute("ROLLBACK")
+                # SQLite has rolled back by itself after some errors, a full disk among them.
+                if self.in_transaction:
+                    self.execute("ROLLBACK")
                 raise
-            self.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the database once no other thread is in a transaction."""
+        with self.turn:
+            super().close()
 
     def erase_traces(self) -> bool:
         """Empty the log beside the database, where what a statement has erased still stands.

@@ -42,6 +42,20 @@ def perturb_release(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None
 
     Source: Lin, Wang, Rane, Section III-A and Lemma 3.1: PRAM on ciphertext is PRAM on the data.
     """
+    try:
+        _perturb(store, spec, lease)
+    except (LostLeaseError, FileNotFoundError):
+        # Who takes over deletes what others wrote, and the ciphertext in the end.
+        try:
+            store.check_current(lease)
+        except LostLeaseError:
+            # A second perturbation of the same rows must not be kept beside the published one.
+            store.folder(spec.release_id).delete_outputs_through(lease.fence)
+            raise
+        raise
+
+
+def _perturb(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None:
     began = time.monotonic()
     store.session(spec.release_id).published()
     folder = store.folder(spec.release_id)
@@ -56,12 +70,7 @@ def perturb_release(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None
         sync_folder(working)
         working.rename(published)
         sync_folder(published.parent)
-        try:
-            store.publish(spec.release_id, time.monotonic() - began, lease)
-        except LostLeaseError:
-            # A second perturbation of the same rows must not be kept beside the published one.
-            folder.delete_outputs_through(lease.fence)
-            raise
+        store.publish(spec.release_id, time.monotonic() - began, lease)
         store.delete_ciphertext(spec.release_id)
 
 

@@ -22,10 +22,12 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from common.errors import IntegrityError, InvalidInputError, UnavailableError
 
-PAUSE_SECONDS = 10
+PAUSE_SECONDS = 10.0
 """A process that is silent for so long in the middle of a transaction is cut off."""
 
-_TURN_SECONDS = 30
+TURN_SECONDS = 30.0
+"""Longest wait for a turn."""
+
 _CONNECT = {
     "connect_timeout": 5,
     # A database that vanishes without a word is noticed within half a minute.
@@ -36,12 +38,6 @@ _CONNECT = {
     "client_encoding": "utf8",
     "application_name": "veiltab",
 }
-_SETTINGS = f"""
-    SELECT set_config('idle_in_transaction_session_timeout', '{PAUSE_SECONDS}s', false),
-        set_config('lock_timeout', '{_TURN_SECONDS}s', false),
-        set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-            WHEN 'off' THEN 'on' WHEN 'local' THEN 'on' ELSE current_setting('synchronous_commit') END, false)
-"""
 _TYPES = {"BLOB": "BYTEA", "REAL": "DOUBLE PRECISION", "INTEGER": "BIGINT", "WITHOUT ROWID": ""}
 """What the migrations of SQLite are called in PostgreSQL."""
 
@@ -119,6 +115,8 @@ class Postgres:
     def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Found:
         """Run a statement: in this thread's transaction, or durable by itself."""
         if self._open.connection is not None:
+            if self._open.failure is not None:
+                raise self._open.failure
             try:
                 with _reached():
                     return _run(self._open.connection, statement, parameters)
@@ -218,7 +216,7 @@ def _connected(engine: Engine) -> Iterator[sqlalchemy.Connection]:
 def _parsed(text: str) -> URL:
     try:
         url = make_url(text)
-    except exc.ArgumentError:
+    except (exc.ArgumentError, ValueError):
         url = None
     if url is None or url.drivername not in {"postgresql", "postgres", "postgresql+psycopg"}:
         raise InvalidInputError(
@@ -245,7 +243,12 @@ def _engine(url: URL) -> Engine:
 
 def _settle(connection: Any, _entry: ConnectionPoolEntry) -> None:  # noqa: ANN401 - psycopg's, which is optional
     """Bound what a session waits for, and let a commit be one."""
-    connection.execute(_SETTINGS)
+    for setting, seconds in (("idle_in_transaction_session_timeout", PAUSE_SECONDS), ("lock_timeout", TURN_SECONDS)):
+        connection.execute("SELECT set_config(%s, %s, false)", [setting, f"{seconds}s"])
+    connection.execute(
+        "SELECT set_config('synchronous_commit', 'on', false)"
+        " WHERE current_setting('synchronous_commit') IN ('off', 'local')"
+    )
     connection.commit()
 
 

@@ -84,16 +84,24 @@ class Receiver:
         self, announced: Announced, session: Session, column: Column, chunks: Chunks, lease: Lease
     ) -> tuple[int, bool]:
         folder = self._store.folder(announced.release_id)
-        path = await asyncio.to_thread(folder.begin_column, column.attribute, lease.fence)
         try:
+            path = await asyncio.to_thread(folder.begin_column, column.attribute, lease.fence)
             received, whole = await self._receive(path, session.spec, column, announced.column_digest, chunks)
             if whole:
                 await self._complete(path, session, announced, lease)
+        except FileNotFoundError:
+            await asyncio.to_thread(self._say_why_gone, announced.release_id, lease)
+            raise
         except LostLeaseError:
             # Nobody else reads a file of this fence.
-            path.unlink(missing_ok=True)
+            folder.column(column.attribute, lease.fence).unlink(missing_ok=True)
             raise
         return received, whole
+
+    def _say_why_gone(self, release_id: str, lease: Lease) -> None:
+        """Raise what happened to a file, if another process took over or the release ended."""
+        self._store.check_current(lease)
+        self._store.session(release_id).check_open()
 
     async def _receive(
         self, path: Path, spec: ReleaseSpec, column: Column, digest: bytes, chunks: Chunks

@@ -113,7 +113,7 @@ class ServerStore:
             LostLeaseError: another process took over.
         """
         with transaction(self.connection) as db:
-            self.leases.check(lease)
+            self._check(lease, release_id)
             session = self.session(release_id).with_complete(attribute)
             db.execute("INSERT INTO complete_column VALUES (?, ?, ?, ?)", [release_id, attribute, digest, lease.fence])
             self._save(session)
@@ -143,7 +143,7 @@ class ServerStore:
             IntegrityError: it is not being perturbed, so it was published or ended before.
         """
         with transaction(self.connection) as db:
-            self.leases.check(lease)
+            self._check(lease, release_id)
             self._save(self.session(release_id).published(lease.fence))
             db.execute("UPDATE session SET perturbation_seconds = ? WHERE id = ?", [seconds, release_id])
 
@@ -157,17 +157,27 @@ class ServerStore:
             LostLeaseError: another process took over.
         """
         with transaction(self.connection):
-            self.leases.check(lease)
+            self._check(lease, session.spec.release_id)
             current = self.session(session.spec.release_id)
             if current.state is session.state:
                 current = current.ended(state, failure)
                 self._save(current)
         return current
 
+    def check_current(self, lease: Lease) -> None:
+        """Raise LostLeaseError if another process took over; for whoever finds files gone that were there."""
+        with transaction(self.connection):
+            self.leases.check(lease)
+
     def perturbation_seconds(self, release_id: str) -> float:
         """Return how long the perturbation took."""
         row = self.connection.execute("SELECT perturbation_seconds FROM session WHERE id = ?", [release_id]).fetchone()
         return float(row[0])
+
+    def _check(self, lease: Lease, release_id: str) -> None:
+        if lease.resource.partition("/")[0] != release_id:
+            raise ValueError("a lease on another release")
+        self.leases.check(lease)
 
     def _save(self, session: Session) -> None:
         self.connection.execute(

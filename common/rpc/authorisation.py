@@ -93,6 +93,7 @@ class Admission:
         study: id of the study.
         peers: the parties that may call at all, as the study file names them.
         longest_call: most seconds until a call's deadline.
+        longest_call_of_nodes: the same for nodes, who are many: one of them must not hold the others' places for long.
         calls_each: most calls of one party at a time, so that none can keep the others out.
         calls_nodes: the same for the nodes, who are many under one name.
         clock: source of the present.
@@ -103,6 +104,7 @@ class Admission:
     study: str
     peers: frozenset[Party]
     longest_call: float = 3600.0
+    longest_call_of_nodes: float = 60.0
     calls_each: int = 64
     calls_nodes: int = 768
     clock: Clock = utc_now
@@ -118,8 +120,7 @@ class Admission:
             raise DeniedError("the caller's certificate is of another study")
         if party.role not in roles:
             raise DeniedError(f"a {party.role.value} may not call this RPC")
-        admitted = {self.own} if method.startswith(f"/{STATUS}/") else self.peers
-        if party not in admitted:
+        if party not in self._admitted(method.removeprefix("/").partition("/")[0]):
             raise DeniedError("the caller is not among the parties that may call here")
         try:
             certificate.check_lifetime(self.clock())
@@ -128,10 +129,17 @@ class Admission:
         if self.revocations is not None and self.revocations.revokes(certificate.serial):
             raise DeniedError("the caller's certificate was revoked", remedy="Ask the study's organiser for a new one.")
 
-    def check_deadline(self, seconds: float | None) -> None:
+    def _admitted(self, service: str) -> frozenset[Party | None]:
+        """Return who may call a service: its status is the party's own, and its health also the party's own."""
+        if service == STATUS:
+            return frozenset({self.own})
+        return self.peers | {self.own} if service == HEALTH else self.peers
+
+    def check_deadline(self, party: Party, seconds: float | None) -> None:
         """Raise InvalidInputError unless the call has a deadline that is not too far away."""
-        if seconds is None or seconds > self.longest_call:
-            raise InvalidInputError(f"a call needs a deadline of at most {self.longest_call:.0f} s")
+        longest = self.longest_call_of_nodes if party.role is Role.NODE else self.longest_call
+        if seconds is None or seconds > longest:
+            raise InvalidInputError(f"a call needs a deadline of at most {longest:.0f} s")
 
 
 class Gatekeeper(grpc.aio.ServerInterceptor):
@@ -188,7 +196,7 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
             certificate = certificate_of(context)
             party = certificate.party
             self._admission.check_caller(certificate, method)
-            self._admission.check_deadline(context.time_remaining())
+            self._admission.check_deadline(party, context.time_remaining())
             with self._counted(party):
                 yield
         except grpc.aio.BaseError:

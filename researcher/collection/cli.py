@@ -1,7 +1,6 @@
 """`veiltab collect`: ask thousands of nodes for one randomised value each."""
 
-import csv
-import io
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from common.cli import EXIT_CODES, emit, json_option, note
-from common.errors import ConflictError, InvalidInputError
+from common.errors import ClosedRoundError, InvalidInputError
 from common.party_options import identity_option, name_option, study_argument
 from researcher.collection.described import (
     CONNECTION,
@@ -27,6 +26,7 @@ from researcher.collection.results_cli import adapt, estimate, report
 from researcher.collection.simulate_cli import simulate
 
 if TYPE_CHECKING:
+    from common.collection.round import RoundStatus
     from researcher.collection.client import Rounds
 
 
@@ -79,12 +79,12 @@ def open_round(  # noqa: PLR0913, PLR0917 - one argument an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Open a round; it prints the round's id, which nodes need."""
-    from researcher.collection.strata import by_stratum  # noqa: PLC0415 - --help stays light
+    from researcher.collection.strata import by_stratum, rate_of  # noqa: PLC0415 - --help stays light
 
     with rounds_of(study_path, identity_folder, name) as rounds:
         strata = rounds.strata
         asked = question or rounds.only_question
-        rates = by_stratum(rate, strata, Decimal, "--rate")
+        rates = by_stratum(rate, strata, rate_of, "--rate")
         populations = by_stratum(population, strata, int, "--population")
         chosen, why = _oracle(rounds, asked, epsilon, rates, populations, oracle)
         spec = rounds.open(
@@ -114,8 +114,8 @@ def _oracle(  # noqa: PLR0913, PLR0917 - what a choice depends on
     if oracle != "auto":
         return oracle, f"{oracle}, as you asked."
     total = sum(populations.values())
-    if total < 1 or any(not 0 < rate <= 1 for rate in rates.values()):
-        raise InvalidInputError("rates must be above 0 and at most 1, and populations at least 1")
+    if any(population < 1 for population in populations.values()):
+        raise InvalidInputError("a population is at least 1", where="--population")
     harmonic = total / sum(populations[name] / float(rate) for name, rate in rates.items())
     size = rounds.study.question(question).attribute.size
     choice = choose(size, parse_epsilon(epsilon), population=total, rate=min(1.0, harmonic))
@@ -141,32 +141,43 @@ def enrol(  # noqa: PLR0913, PLR0917 - one argument an option
 ) -> None:
     """Make one-time tokens, one for each node; the server gets their digests only.
 
-    Hand every node one line of the file, in an order of your own. Who has a token can spend it.
+    Hand every node one line of the file, in an order of your own. Who has a token can spend it. If the command is
+    interrupted, the same command goes on with the tokens of its file.
     """
-    from common.files import written_whole  # noqa: PLC0415 - --help stays light
-    from researcher.collection.strata import by_stratum  # noqa: PLC0415
+    from researcher.collection.strata import by_stratum  # noqa: PLC0415 - --help stays light
+    from researcher.collection.token_file import kept_tokens  # noqa: PLC0415
 
-    if out.exists():
-        raise ConflictError("this file is there already", where=str(out), remedy="Name a new one for these tokens.")
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(("stratum", "token"))
     with rounds_of(study_path, identity_folder, name) as rounds:
         numbers = by_stratum(nodes, rounds.strata, int, "--nodes")
         if any(number < 1 for number in numbers.values()):
             raise InvalidInputError("at least one token is made for a stratum", where="--nodes")
-        for stratum, number in numbers.items():
-            for token in rounds.enrol(round_id, stratum, number):
-                table.writerow((stratum, token.hex()))
+        if not out.exists():
+            _check_room(rounds.status(round_id), numbers)
+        tokens = kept_tokens(out, numbers)
+        for stratum, batch in tokens.items():
+            rounds.enrol(round_id, stratum, batch)
         status = rounds.status(round_id)
-    with written_whole(out) as file:
-        file.write(text.getvalue().encode())
     made = sum(numbers.values())
     emit(
         as_json,
         {"round": round_id, "made": made, "enrolled": named(status, status.enrolled), "out": out},
         f"{made} tokens: {out}. Keep it like a key, and hand each node one line.",
     )
+
+
+def _check_room(status: "RoundStatus", numbers: Mapping[str, int]) -> None:
+    """Refuse tokens that the server would refuse, before a file is made of them."""
+    from common.collection.round import RoundState  # noqa: PLC0415 - --help stays light
+
+    if status.state is not RoundState.OPEN:
+        raise ClosedRoundError("the round is closed", where=f"round {status.round.round_id}")
+    for stratum, enrolled in zip(status.round.strata, status.enrolled, strict=True):
+        if enrolled + numbers[stratum.name] > stratum.population:
+            raise InvalidInputError(
+                f"{enrolled} tokens and {numbers[stratum.name]} more are above the population of {stratum.population}",
+                where=f"stratum {stratum.name}",
+                remedy="Enrol no more tokens than there are nodes.",
+            )
 
 
 @collect.command(epilog=f"Example: veiltab collect status {CONNECTION} --round ID")

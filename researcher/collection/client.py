@@ -2,7 +2,7 @@
 
 rounds = Rounds("study.toml", identity="pki/researcher-rosa", name="rosa")
 spec = rounds.open("age", epsilon="2", rates={"everyone": "0.5"}, populations={"everyone": 2000})
-tokens = rounds.enrol(spec.round_id, "everyone", 2000)
+rounds.enrol(spec.round_id, "everyone", tokens := [new_token() for _ in range(2000)])
 rounds.close_round(spec.round_id)
 rounds.tally(spec.round_id)
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 from common.collection.oracles import oracle_for
 from common.collection.round import EVERYONE, Round, RoundStatus, Stratum
-from common.collection.tokens import new_token, token_digest
+from common.collection.tokens import token_digest
 from common.errors import InvalidInputError
 from common.identity import Party, Role
 from common.party_options import load_party
@@ -147,14 +147,12 @@ class Rounds:
                 )
         return tuple(Stratum(name=name, population=populations[name], rate=_rate(rates[name], name)) for name in names)
 
-    def enrol(self, round_id: str, stratum: str, nodes: int) -> list[bytes]:
-        """Make one-time tokens for nodes of a stratum; the server gets their digests, and nobody but the caller them.
+    def enrol(self, round_id: str, stratum: str, tokens: Sequence[bytes]) -> None:
+        """Let one-time tokens of new_token() be used in a stratum; the server gets their digests only.
 
-        Returns:
-            The tokens. They are usable at once: who loses them makes others, as far as the population allows.
+        Keep the tokens before you enrol them; the same again change nothing.
         """
-        tokens = [new_token() for _ in range(nodes)]
-        for start in range(0, nodes, _DIGESTS_A_CALL):
+        for start in range(0, len(tokens), _DIGESTS_A_CALL):
             batch = tokens[start : start + _DIGESTS_A_CALL]
             request = collection_pb2.EnrolTokensRequest(
                 round_id=round_id,
@@ -162,7 +160,6 @@ class Rounds:
                 digests=b"".join(sorted(token_digest(round_id, token) for token in batch)),
             )
             self._link.wait(call(self._stub.EnrolTokens, request, peer=self._server, within=self._timeout))
-        return tokens
 
     def status(self, round_id: str) -> RoundStatus:
         """Return how a round stands."""

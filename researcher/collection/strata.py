@@ -1,8 +1,10 @@
 """How a command line says something of every stratum: one value for all, or name=value for each."""
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import TypeVar
 
+from common.collection.round import LEAST_RATE
 from common.errors import InvalidInputError
 
 T = TypeVar("T")
@@ -36,6 +38,23 @@ def by_stratum(text: str, strata: Sequence[str], read: Callable[[str], T], optio
             f"stratum {missing[0]} has none", where=option, remedy="Write name=value for every stratum."
         )
     return given
+
+
+def rate_of(text: str) -> Decimal:
+    """Return a probability of reporting.
+
+    Raises:
+        InvalidInputError: it is not above 0 and at most 1.
+        ArithmeticError: it is no number.
+    """
+    rate = Decimal(text)
+    if not (rate.is_finite() and LEAST_RATE <= rate <= 1):
+        raise InvalidInputError(
+            "the rate must be above 0 and at most 1",
+            where="--rate",
+            remedy="It is the probability with which a node reports.",
+        )
+    return rate
 
 
 def _read(text: str, read: Callable[[str], T], option: str) -> T:

@@ -11,6 +11,7 @@ import pytest
 from common.cli import emit, json_option, run
 from common.errors import (
     BudgetExceededError,
+    ClosedRoundError,
     ConflictError,
     DeniedError,
     FailedReleaseError,
@@ -18,6 +19,7 @@ from common.errors import (
     InvalidInputError,
     NotFoundError,
     NotReadyError,
+    SpentTokenError,
     UnavailableError,
     VeiltabError,
 )
@@ -49,6 +51,8 @@ def raising(error: BaseException) -> click.Command:
         (NotReadyError, 4),
         (ConflictError, 5),
         (IntegrityError, 5),
+        (SpentTokenError, 5),
+        (ClosedRoundError, 5),
         (FailedReleaseError, 6),
         (VeiltabError, 1),
     ],
@@ -69,7 +73,7 @@ def test_a_refusal_is_explained_and_has_its_exit_code(
 
 
 def test_every_kind_of_refusal_is_in_that_table() -> None:
-    assert len(VeiltabError.__subclasses__()) == 9
+    assert len(VeiltabError.__subclasses__()) == 11
 
 
 def test_wrong_usage_is_bad_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,6 +85,14 @@ def _silence() -> grpc.aio.AioRpcError:
     return grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata())
 
 
+async def ended(server: "asyncio.Future[None]") -> None:
+    """End a server's part, with the threads that work for it: nobody may close a database under their hands."""
+    server.cancel()
+    with suppress(asyncio.CancelledError):
+        await server
+    await asyncio.get_running_loop().shutdown_default_executor()
+
+
 @asynccontextmanager
 async def serving(study: Study, folder: Path, faults: Iterable[str] = ()) -> AsyncIterator[Loopback]:
     """Run the server's part on a state folder."""
@@ -95,9 +103,7 @@ async def serving(study: Study, folder: Path, faults: Iterable[str] = ()) -> Asy
     try:
         yield Loopback(node, faults)
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await ended(task)
         store.close()
 
 

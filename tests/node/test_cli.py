@@ -1,6 +1,7 @@
 import asyncio
 import json
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from node.cli import node
 from server.collection.node import CollectionNode
 from server.collection.store import CollectionStore
 from tests.common.collection.rounds import ID, PLAIN, plain_round, study
-from tests.node.loopback import REQUEST_LOST, Loopback, enrol
+from tests.node.loopback import REQUEST_LOST, Loopback, ended, enrol
 
 TOKENS = [f"{number:032x}" for number in range(30)]
 
@@ -27,8 +28,7 @@ class Channel:
         self._task = asyncio.ensure_future(terminal.stub.node.run())
 
     async def close(self) -> None:
-        self._task.cancel()
-        await asyncio.wait({self._task})
+        await ended(self._task)
 
 
 class Terminal:
@@ -144,7 +144,7 @@ def test_refused_and_unanswered_reports_have_their_exit_codes(terminal: Terminal
     code, out, _ = terminal.run("fleet", *words, "--timeout", "0.3")
     assert code == 4
     assert "20 without an answer: run this again." in out
-    terminal.store.close_round(ID, 1)
+    terminal.store.close_round(ID, int(time.time()))
     terminal.stub.faults = iter(())
     code, out, _ = terminal.run("fleet", *words)
     assert code == 2

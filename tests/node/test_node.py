@@ -1,4 +1,5 @@
 import asyncio
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from decimal import Decimal
@@ -29,7 +30,7 @@ from node.node import Node
 from server.collection.node import CollectionNode
 from server.collection.store import CollectionStore
 from tests.common.collection.rounds import EVERYBODY, ID, OTHER_ID, PLAIN, STUDY, plain_round, round_with, study
-from tests.node.loopback import ANSWER_LOST, INCIDENT_AFTER, REQUEST_LOST, Loopback, enrol
+from tests.node.loopback import ANSWER_LOST, INCIDENT_AFTER, REQUEST_LOST, Loopback, ended, enrol
 from veiltab.v1 import collection_pb2
 
 TOKENS = [bytes([number] * 16) for number in range(1, 6)]
@@ -80,8 +81,7 @@ class Channel:
         self._server = server
 
     async def close(self) -> None:
-        self._server.cancel()
-        await asyncio.wait({self._server})
+        await ended(self._server)
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_a_node_reports_once_and_repeats_its_answer(device: Device) -> None:
     assert device.report() is State.COUNTED
     assert counted_as_sent(device)
     # Whatever the value, the token and the state of the round then are; nobody is asked.
-    device.store.close_round(ID, 1)
+    device.store.close_round(ID, int(time.time()))
     assert device.report("8", TOKENS[1]) is State.COUNTED
     assert (len(device.stub.sent), device.connections) == (1, 1)
 
@@ -170,7 +170,7 @@ def test_rounds_that_take_nothing_decide_nothing(device: Device) -> None:
     with pytest.raises(NotFoundError, match="no such round here"):
         device.report()
     device.open(plain_round())
-    device.store.close_round(ID, 1)
+    device.store.close_round(ID, int(time.time()))
     with pytest.raises(ClosedRoundError):
         device.report()
     with closing(Journal(device.folder / "state")) as journal:

@@ -14,6 +14,7 @@ import numpy as np
 
 from common.collection.oracles import Report
 from common.collection.round import Round
+from common.collection.tokens import new_token
 from common.errors import VeiltabError
 from common.identity import Identity, Party, Role, load_identity
 from common.rpc.channel import call, connect
@@ -71,7 +72,9 @@ class Poll:
                 oracle=oracle,
                 lifetime_seconds=lifetime,
             )
-            tokens = {stratum: rounds.enrol(spec.round_id, stratum, nodes) for stratum in strata}
+            tokens = {stratum: [new_token() for _ in range(nodes)] for stratum in strata}
+            for stratum, batch in tokens.items():
+                rounds.enrol(spec.round_id, stratum, batch)
         return Asked(poll=self, spec=spec, tokens=tokens)
 
     def command(

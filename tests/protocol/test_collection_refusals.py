@@ -47,10 +47,10 @@ def poll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Poll]:
         yield poll
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def short(poll: Poll) -> Asked:
-    """A round that is over when a test needs it."""
-    return poll.opened(5, lifetime=1)
+    """A round that is opened before all tests, and over when the last one needs it."""
+    return poll.opened(5, lifetime=5)
 
 
 @pytest.fixture
@@ -142,16 +142,7 @@ def test_a_closed_round_takes_nothing(poll: Poll, asked: Asked) -> None:
     assert said(poll, first, late, asked.request(new_token(), GOOD)) == ["TOKEN_SPENT", "ROUND_CLOSED", "DENIED"]
     assert asked.counts() == counts == asked.sum_of([first])
     with poll.rounds() as rounds, pytest.raises(VeiltabError, match="the round is closed"):
-        rounds.enrol(asked.spec.round_id, NORTH, 1)
-
-
-def test_a_round_past_its_deadline_is_closed(poll: Poll, short: Asked) -> None:
-    time.sleep(max(0.0, short.spec.deadline + 1.1 - time.time()))
-    assert said(poll, short.request(short.tokens[NORTH][0], GOOD)) == ["ROUND_CLOSED"]
-    with poll.rounds() as rounds:
-        assert rounds.status(short.spec.round_id).closed == short.spec.deadline
-        assert rounds.close_round(short.spec.round_id) == (short.spec.deadline, True)
-    assert short.reports() == [0, 0]
+        rounds.enrol(asked.spec.round_id, NORTH, [new_token()])
 
 
 def test_a_value_outside_the_domain_is_refused_by_the_node_itself(poll: Poll, asked: Asked, tmp_path: Path) -> None:
@@ -268,7 +259,7 @@ def test_counts_are_for_the_rounds_own_researcher_and_after_its_end(poll: Poll, 
         for ask in (
             lambda: others.status(asked.spec.round_id),
             lambda: others.close_round(asked.spec.round_id),
-            lambda: others.enrol(asked.spec.round_id, NORTH, 1),
+            lambda: others.enrol(asked.spec.round_id, NORTH, [new_token()]),
             lambda: others.tally(asked.spec.round_id),
         ):
             with pytest.raises(DeniedError, match="this round is another researcher's"):
@@ -350,3 +341,12 @@ def test_the_log_repeats_nothing_that_was_sent(poll: Poll, asked: Asked) -> None
     assert lines
     for secret in (canary, token.hex(), asked.spec.round_id):
         assert secret not in poll.log().decode()
+
+
+def test_a_round_past_its_deadline_is_closed(poll: Poll, short: Asked) -> None:
+    time.sleep(max(0.0, short.spec.deadline + 1.1 - time.time()))
+    assert said(poll, short.request(short.tokens[NORTH][0], GOOD)) == ["ROUND_CLOSED"]
+    with poll.rounds() as rounds:
+        assert rounds.status(short.spec.round_id).closed == short.spec.deadline
+        assert rounds.close_round(short.spec.round_id) == (short.spec.deadline, True)
+    assert short.reports() == [0, 0]

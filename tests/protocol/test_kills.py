@@ -190,10 +190,10 @@ def one_ciphertext_a_key(world: World, release_id: str) -> None:
             rows = store.connection.execute("SELECT attribute, digest FROM pad WHERE release_id = ?", [release_id])
             made |= {row["attribute"]: bytes(row["digest"]) for row in rows}
     with world.server_store() as server:
-        rows = server.connection.execute(
+        taken = server.connection.execute(
             "SELECT attribute, digest FROM complete_column WHERE release_id = ?", [release_id]
         )
-        assert {row["attribute"]: bytes(row["digest"]) for row in rows} == made
+        assert {row["attribute"]: bytes(row["digest"]) for row in taken} == made
     assert set(made) == set(FREE)
 
 

@@ -30,7 +30,7 @@ from tests.common.collection.rounds import study as poll
 
 Make = Callable[..., Any]
 IDS = [f"{number:032x}" for number in range(1, 40)]
-SOLE = Lease(resource="release")
+SOLE = Lease(resource=IDS[0])
 
 
 class Parts:
@@ -101,7 +101,7 @@ def test_all_that_is_under_way_is_shown_and_the_last_that_ended(
         parts.sessions.open_session(make_spec(release_id=release_id))
     for place, release_id in enumerate(IDS[:30]):
         clock(1000 + place)
-        parts.sessions.end(parts.sessions.session(release_id), ReleaseState.EXPIRED, "late", SOLE)
+        parts.sessions.end(parts.sessions.session(release_id), ReleaseState.EXPIRED, "late", Lease(resource=release_id))
     assert [work.id for work in parts.seen().work] == IDS[30 - SHOWN :]
 
 

@@ -33,9 +33,12 @@ NORTH, SOUTH = 0, 1
 DIGESTS = [token_digest(ID, bytes([number] * 16)) for number in range(30)]
 
 
+ON_SQLITE = pytest.mark.parametrize("database", [""], ids=["sqlite"])
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[CollectionStore]:
-    store = CollectionStore(tmp_path)
+def store(tmp_path: Path, database: str) -> Iterator[CollectionStore]:
+    store = CollectionStore(tmp_path, database)
     yield store
     store.close()
 
@@ -104,13 +107,13 @@ def test_what_rounds_cost_is_added_up_exactly(store: CollectionStore) -> None:
         store.open_round(round_with(round_id=OTHER_ID, epsilon=half), BUDGET)
 
 
-def test_a_round_outlives_the_process(tmp_path: Path) -> None:
-    store = CollectionStore(tmp_path)
+def test_a_round_outlives_the_process(tmp_path: Path, database: str) -> None:
+    store = CollectionStore(tmp_path, database)
     store.open_round(round_with(), BUDGET)
     store.enrol(ID, NORTH, DIGESTS[:2], 10)
     assert store.record([arrival(0)]) == [None]
     store.close()
-    again = CollectionStore(tmp_path)
+    again = CollectionStore(tmp_path, database)
     assert said(again.record([arrival(0), arrival(1)])) == ["TOKEN_SPENT", ""]
     assert (again.status(ID).enrolled, again.status(ID).reports, counted(again)) == ((2, 0), (2, 0), [2, 0])
     again.close()
@@ -225,6 +228,7 @@ def test_a_failure_in_the_middle_of_a_batch_changes_nothing(
     assert counted(opened) == [2, 0]
 
 
+@ON_SQLITE
 def test_a_disk_that_is_full_counts_nothing_and_spends_nothing(opened: CollectionStore) -> None:
     size = 70 * BLOCK
     spec = round_with("oue", round_id=OTHER_ID, size=size)
@@ -341,6 +345,7 @@ def files(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
+@ON_SQLITE
 def test_nothing_joins_a_token_to_what_was_reported(opened: CollectionStore, tmp_path: Path) -> None:
     opened.record([arrival(0), arrival(1, 8)])
     opened.close_round(ID, 1)

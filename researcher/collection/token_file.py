@@ -1,0 +1,53 @@
+"""The file of one-time tokens: written before the server hears of them, so that none is lost."""
+
+import csv
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+from common.collection.tokens import new_token, token_of
+from common.errors import ConflictError, InvalidInputError
+from common.files import written_whole
+
+
+def kept_tokens(path: Path, numbers: Mapping[str, int]) -> dict[str, list[bytes]]:
+    """Return the tokens of a file, which is made if it is not there.
+
+    Args:
+        path: a CSV file with the columns stratum and token.
+        numbers: tokens of each stratum.
+
+    Raises:
+        ConflictError: the file is there and holds something else.
+        InvalidInputError: it cannot be written.
+    """
+    if path.exists():
+        return _read(path, numbers)
+    tokens = {stratum: [new_token() for _ in range(number)] for stratum, number in numbers.items()}
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(("stratum", "token"))
+    table.writerows((stratum, token.hex()) for stratum, batch in tokens.items() for token in batch)
+    try:
+        with written_whole(path) as file:
+            file.write(text.getvalue().encode())
+    except OSError as error:
+        raise InvalidInputError(f"the tokens cannot be written ({error.strerror})", where=str(path)) from None
+    return tokens
+
+
+def _read(path: Path, numbers: Mapping[str, int]) -> dict[str, list[bytes]]:
+    tokens: dict[str, list[bytes]] = {stratum: [] for stratum in numbers}
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                tokens[row["stratum"]].append(token_of(row["token"]))
+    except (OSError, UnicodeDecodeError, csv.Error, KeyError, TypeError, InvalidInputError):
+        tokens = {}
+    if {stratum: len(batch) for stratum, batch in tokens.items()} != dict(numbers):
+        raise ConflictError(
+            "this file is there already and does not hold these tokens",
+            where=str(path),
+            remedy="Name a new file for new tokens.",
+        )
+    return tokens

@@ -1,0 +1,100 @@
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError
+from common.identity import Party, Role, load_identity
+from common.rpc.server import build_server
+from common.study import Study
+from deploy.health_cli import health
+from deploy.pki import init_pki
+
+CLOUD = ("--name", "cloud", "--role", "server")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, study: Study, study_bytes: bytes) -> Path:
+    path = tmp_path_factory.mktemp("health")
+    (path / "study.toml").write_bytes(study_bytes)
+    init_pki(study, path / "pki")
+    return path
+
+
+def ask(folder: Path, who: str, *args: str) -> Result:
+    return CliRunner().invoke(health, [str(folder / "study.toml"), "--identity", str(folder / "pki" / who), *args])
+
+
+def while_serving(folder: Path, study: Study, peers: list[tuple[Role, str]], asking: Callable[[str], Result]) -> Result:
+    """Ask while the server serves; it admits some peers."""
+    identity = load_identity(folder / "pki" / "server-cloud", Role.SERVER, "cloud")
+    callers = [Party(study=study.id, role=role, name=name) for role, name in peers]
+
+    async def scenario() -> Result:
+        async with build_server(identity, callers, [], "localhost:0") as running:
+            return await asyncio.to_thread(asking, f"localhost:{running.port}")
+
+    return asyncio.run(scenario())
+
+
+def test_a_party_that_serves_is_told_as_json(folder: Path, study: Study) -> None:
+    rosa = (Role.RESEARCHER, "rosa")
+    result = while_serving(
+        folder, study, [rosa], lambda at: ask(folder, "researcher-rosa", *CLOUD, "--endpoint", at, "--json")
+    )
+    assert result.exit_code == 0
+    told = json.loads(result.output)
+    assert (told["party"], told["serving"]) == ("veiltab://survey/server/cloud", True)
+
+
+def test_a_party_may_ask_itself(folder: Path, study: Study) -> None:
+    result = while_serving(folder, study, [], lambda at: ask(folder, "server-cloud", *CLOUD, "--endpoint", at))
+    assert result.exit_code == 0, result.exception
+    assert "server cloud serves at localhost:" in result.output
+
+
+def test_who_is_no_peer_is_refused(folder: Path, study: Study) -> None:
+    result = while_serving(folder, study, [], lambda at: ask(folder, "researcher-rosa", *CLOUD, "--endpoint", at))
+    assert isinstance(result.exception, DeniedError)
+
+
+def test_nobody_at_the_endpoint_is_no_health(folder: Path) -> None:
+    result = ask(folder, "researcher-rosa", *CLOUD, "--endpoint", "localhost:1", "--within", "0.3")
+    assert isinstance(result.exception, UnavailableError)
+    assert UnavailableError.exit_code == 4
+
+
+def test_another_party_at_the_endpoint_is_no_health(folder: Path, study: Study) -> None:
+    alice = ("--name", "alice", "--role", "curator", "--within", "0.5")
+    result = while_serving(
+        folder, study, [(Role.RESEARCHER, "rosa")], lambda at: ask(folder, "researcher-rosa", *alice, "--endpoint", at)
+    )
+    assert isinstance(result.exception, UnavailableError)
+
+
+@pytest.mark.parametrize("args", [("--name", "cloud", "--role", "curator"), ("--name", "zoe", "--role", "researcher")])
+def test_a_party_that_the_study_lacks_is_named(folder: Path, args: tuple[str, ...]) -> None:
+    result = ask(folder, "researcher-rosa", *args)
+    assert isinstance(result.exception, InvalidInputError)
+    assert "the study has no" in result.exception.problem
+
+
+def test_a_folder_must_hold_one_identity(folder: Path, tmp_path: Path) -> None:
+    study = str(folder / "study.toml")
+    result = CliRunner().invoke(health, [study, "--identity", str(tmp_path), *CLOUD])
+    assert isinstance(result.exception, InvalidInputError)
+    (tmp_path / "zoe.key").touch()
+    result = CliRunner().invoke(health, [study, "--identity", str(tmp_path), *CLOUD])
+    assert isinstance(result.exception, NotFoundError)
+
+
+def test_no_heavy_module_is_loaded_for_a_health_check() -> None:
+    # It runs every few seconds beside every party.
+    code = "import sys, deploy.cli, deploy.health_cli; print({'pandas', 'scipy', 'pyarrow'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

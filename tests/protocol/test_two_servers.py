@@ -1,0 +1,267 @@
+"""Two server processes on one PostgreSQL and one folder: each release is published once, each report counts once."""
+
+import asyncio
+import secrets
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from common.collection.round import EVERYONE
+from common.errors import SpentTokenError, UnavailableError
+from common.identity import Party, Role, load_identity
+from common.release import ReleaseState
+from common.rpc.channel import connect
+from researcher.collection.client import Rounds
+from tests.protocol.chance import agreement
+from tests.protocol.two_servers import TwoServers, two_servers
+from tests.protocol.village import FREE
+from tests.protocol.wire import Published, answer
+from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, launcher
+from tests.server.cluster import Cluster
+from veiltab.v1 import collection_pb2, collection_pb2_grpc
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+SURE = 1e-6  # level at which an answer is wrong
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoServers]:
+    """Two curators and a researcher, who reach whichever server the balancer gives them."""
+    with Cluster() as cluster, two_servers(tmp_path_factory.mktemp("two") / "study", cluster) as both:
+        both.world.local.launcher = launcher(PACE)
+        with both.world.local:
+            both.world.start(ALICE, BOB, ROSA)
+            yield both
+
+
+@pytest.fixture
+def fresh(two: TwoServers) -> TwoServers:
+    """Both processes, running and reached."""
+    two.send_to(0, 1)
+    for number in (0, 1):
+        two.restart(number)
+    return two
+
+
+def request(two: TwoServers) -> str:
+    with two.world.client() as client:
+        return str(client.request(FREE, epsilon="4", label=two.world.label()).id)
+
+
+def check(two: TwoServers, release_id: str) -> dict[str, bytes]:
+    """See a release end well; return what was published."""
+    with two.world.client() as client:
+        release = client.release(release_id)
+        status = release.wait(60)
+        assert (status.state, status.granted) == (ReleaseState.READY, FREE)
+        assert agreement(release.estimate(), two.world.people.counts(FREE)) > SURE
+    assert two.world.charges("alice").count(release_id) == two.world.charges("bob").count(release_id) == 1
+    return two.published(release_id)
+
+
+def served(two: TwoServers, number: int, release_id: str) -> dict[str, bytes]:
+    """Fetch a release from one of the two."""
+
+    async def fetched() -> dict[str, bytes]:
+        local = two.world.local
+        identity = load_identity(local.identity_folder(*ROSA), *ROSA)
+        party = Party(study=local.study.id, role=CLOUD[0], name=CLOUD[1])
+        channel = connect(identity, party, f"localhost:{two.ports[number]}")
+        try:
+            return {name: await Published.on(channel).column(release_id, name) for name in FREE}
+        finally:
+            await channel.close()
+
+    return asyncio.run(fetched())
+
+
+def nothing_but_the_publication(two: TwoServers, release_id: str) -> bool:
+    with two.store() as store:
+        return [store.published_folder(release_id)] == list(two.folder(release_id).iterdir())
+
+
+PERTURBING = [
+    "server.perturbation:_perturb:1",
+    "server.folders:ReleaseFolder.delete_outputs_through:1",
+    "server.perturbation:_write_columns:1",
+    "server.perturbation:perturb_chunk:1:after",
+    "server.perturbation:_write_columns:1:after",
+    "server.store:ServerStore.publish:1",
+    # In the middle of the publishing transaction, which is undone.
+    "server.session:Session.published:2:after",
+]
+
+
+@pytest.mark.parametrize("point", PERTURBING)
+def test_a_server_that_is_paused_while_it_perturbs_cannot_publish_after_another_did(
+    two: TwoServers, point: str
+) -> None:
+    two.restart(0, point)
+    two.restart(1)
+    two.send_to(0)
+    release_id = request(two)
+    two.wait_until_stopped(0)
+    assert two.running[0].poll() is None
+    two.send_to(1)
+    published = check(two, release_id)
+    before = [step for step in two.log(0).splitlines() if release_id in step and '"publish"' in step]
+    assert before == []
+    two.wake(0)
+    two.wait_until(lambda: nothing_but_the_publication(two, release_id))
+    two.wait_until(lambda: release_id in took_over(two, 0))
+    assert two.published(release_id) == served(two, 0, release_id) == served(two, 1, release_id) == published
+    with two.store() as store:
+        assert store.session(release_id).publication == 2
+    assert [number for number in (0, 1) if publications(two, number, release_id)] == [1]
+
+
+def took_over(two: TwoServers, number: int) -> str:
+    """Return what a process says of work that another took over, or that it had to leave."""
+    signs = ("another server process took over", "the database did not answer", "a lease was lost")
+    return "".join(line for line in two.log(number).splitlines() if any(sign in line for sign in signs))
+
+
+def publications(two: TwoServers, number: int, release_id: str) -> list[str]:
+    lines = two.log(number).splitlines()
+    return [line for line in lines if release_id in line and '"publish"' in line and '"done"' in line]
+
+
+UPLOADING = [
+    "server.node:ServerNode.upload:2",
+    "server.folders:ReleaseFolder.begin_column:2",
+    "server.upload:ColumnUpload.write:3",
+    "server.upload:ColumnUpload.finish:2",
+    "server.store:ServerStore.complete_column:1",
+    "server.store:ServerStore.complete_column:3:after",
+]
+
+
+@pytest.mark.parametrize("point", UPLOADING)
+def test_an_upload_goes_on_at_the_other_server(two: TwoServers, point: str) -> None:
+    two.restart(0, point)
+    two.restart(1)
+    two.send_to(0)
+    release_id = request(two)
+    two.wait_until_stopped(0)
+    two.send_to(1)
+    published = check(two, release_id)
+    two.wake(0)
+    two.wait_until(lambda: nothing_but_the_publication(two, release_id))
+    assert two.published(release_id) == served(two, 0, release_id) == served(two, 1, release_id) == published
+
+
+@pytest.mark.parametrize("point", [PERTURBING[2], PERTURBING[5], UPLOADING[2]])
+def test_what_a_killed_server_leaves_the_other_finishes(two: TwoServers, point: str) -> None:
+    two.restart(0, f"{point}:kill")
+    two.restart(1)
+    two.send_to(0)
+    release_id = request(two)
+    assert two.running[0].wait(60) == -signal.SIGKILL
+    two.send_to(1)
+    check(two, release_id)
+    two.wait_until(lambda: nothing_but_the_publication(two, release_id))
+
+
+def test_uploads_are_split_over_both(fresh: TwoServers) -> None:
+    """Alice's connection goes to one and Bob's to the other, in turns; the releases run at once."""
+    two = fresh
+    for curator in (ALICE, BOB):
+        two.world.restart(curator)
+    ids = [request(two) for _ in range(6)]
+    for release_id in ids:
+        check(two, release_id)
+        two.wait_until(lambda release_id=release_id: nothing_but_the_publication(two, release_id))  # type: ignore[misc]
+    taken = [two.log(number).count('"take column"') for number in (0, 1)]
+    assert min(taken) >= 6, taken
+    assert sum(len(publications(two, number, release_id)) for number in (0, 1) for release_id in ids) == 6
+
+
+@pytest.mark.parametrize("after", [0.0, 0.2, 0.5, 0.9])
+def test_a_database_that_is_restarted_in_the_middle_holds_a_release_up_and_no_more(
+    fresh: TwoServers, after: float
+) -> None:
+    two = fresh
+    release_id = request(two)
+    time.sleep(after)
+    two.cluster.stop()
+    time.sleep(1)
+    assert all(process.poll() is None for process in two.running.values())
+    two.cluster.start()
+    check(two, release_id)
+    two.wait_until(lambda: nothing_but_the_publication(two, release_id))
+    assert all(process.poll() is None for process in two.running.values())
+
+
+REPORTS = 1000
+
+
+def test_a_thousand_reports_over_both_count_once_each(fresh: TwoServers) -> None:
+    """A tenth comes twice, and the database is restarted in the middle."""
+    two, local = fresh, fresh.world.local
+    tokens = [secrets.token_bytes(16) for _ in range(REPORTS)]
+    with Rounds(local.study_path, identity=local.identity_folder(*ROSA), name="rosa") as rounds:
+        spec = rounds.open("value", epsilon="2", rates={EVERYONE: "1"}, populations={EVERYONE: REPORTS})
+        round_id = spec.round_id
+        rounds.enrol(round_id, EVERYONE, tokens)
+        said, hurt = asyncio.run(reported(two, round_id, tokens))
+        assert said == Counter({"counted": REPORTS, "spent": REPORTS // 10})
+        assert hurt > 0, "the database was away"
+        rounds.close_round(round_id)
+        tally = rounds.tally(round_id)
+    expected = Counter(token[0] % 20 for token in tokens)
+    assert tally.counts.sum(axis=0).tolist() == [expected[symbol] for symbol in range(20)]
+    counts = [two.log(number).count('"count reports"') for number in (0, 1)]
+    assert min(counts) > 0, counts
+
+
+async def reported(two: TwoServers, round_id: str, tokens: list[bytes]) -> tuple[Counter[str], int]:
+    """Send each report to one of the two, and again wherever the answer did not come."""
+    local = two.world.local
+    identity = load_identity(local.identity_folder(Role.NODE, "fleet"), Role.NODE, "fleet")
+    party = Party(study=local.study.id, role=CLOUD[0], name=CLOUD[1])
+    channels = [connect(identity, party, f"localhost:{port}") for port in two.ports]
+    stubs = [collection_pb2_grpc.CollectionServiceStub(channel) for channel in channels]
+    room = asyncio.Semaphore(50)
+    hurt = 0
+
+    async def one(number: int, token: bytes) -> str:
+        nonlocal hurt
+        lost = False
+        async with room:
+            while True:
+                request = collection_pb2.ReportRequest(
+                    round_id=round_id, token=token, stratum=EVERYONE, category=token[0] % 20
+                )
+                try:
+                    await answer(stubs[number % 2].Report(request, timeout=20))
+                except UnavailableError:
+                    lost, hurt, number = True, hurt + 1, number + 1
+                    await asyncio.sleep(0.2)
+                except SpentTokenError:
+                    return "counted" if lost else "spent"
+                else:
+                    return "counted"
+
+    def restart() -> None:
+        two.cluster.stop()
+        time.sleep(0.5)
+        two.cluster.start()
+
+    try:
+        first = [asyncio.create_task(one(number, token)) for number, token in enumerate(tokens)]
+        await asyncio.sleep(0.3)
+        restarting = threading.Thread(target=restart)
+        restarting.start()
+        answers = await asyncio.gather(*first)
+        await asyncio.to_thread(restarting.join)
+        answers += await asyncio.gather(
+            *(one(number + 1, token) for number, token in enumerate(tokens[: len(tokens) // 10]))
+        )
+    finally:
+        for channel in channels:
+            await channel.close()
+    return Counter(answers), hurt

@@ -1,0 +1,135 @@
+"""Rounds in a PostgreSQL that two processes share: no report is lost, none counts twice, no row tells who sent it."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from common.collection.oracles import Category
+from common.collection.round import RoundState
+from common.collection.tokens import token_digest
+from common.errors import UnavailableError, VeiltabError
+from server.collection.store import Arrival, CollectionStore
+from tests.common.collection.rounds import ID, OTHER_ID, round_with
+from tests.server.cluster import Cluster
+
+BUDGET = Decimal(4)
+DIGESTS = [token_digest(ID, number.to_bytes(16, "big")) for number in range(300)]
+Two = tuple[CollectionStore, CollectionStore]
+
+
+@pytest.fixture
+def two(tmp_path: Path, cluster: Cluster) -> Iterator[Two]:
+    """The stores of two processes, and an open round with tokens."""
+    url = cluster.new_url()
+    stores = CollectionStore(tmp_path, url), CollectionStore(tmp_path, url)
+    stores[0].open_round(round_with(), BUDGET)
+    stores[0].enrol(ID, 0, DIGESTS, 300)
+    yield stores
+    for store in stores:
+        store.close()
+
+
+def arrivals(numbers: range) -> list[Arrival]:
+    return [
+        Arrival(round_id=ID, digest=DIGESTS[number], stratum=0, report=Category(symbol=number % 20))
+        for number in numbers
+    ]
+
+
+def said(answers: list[VeiltabError | None]) -> list[str]:
+    return ["" if answer is None else answer.reason for answer in answers]
+
+
+def test_reports_at_both_count_once_each(two: Two) -> None:
+    """Each report comes at both processes, in batches that overlap."""
+    answers: list[str] = []
+
+    def work(store: CollectionStore, length: int) -> None:
+        for first in range(0, 300, length):
+            answers.extend(said(store.record(arrivals(range(first, min(first + length, 300))))))
+
+    threads = [threading.Thread(target=work, args=[store, length]) for store in two for length in (37, 50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counter(answers) == {"": 300, "TOKEN_SPENT": 900}
+    for store in two:
+        assert store.counts(ID)[0].tolist() == [15] * 20
+        assert store.status(ID).reports == (300, 0)
+
+
+def test_a_round_that_one_closes_is_closed_at_the_other(two: Two) -> None:
+    first, second = two
+    assert said(first.record(arrivals(range(3)))) == ["", "", ""]
+    assert second.close_round(ID, 77) == (77, False)
+    assert said(first.record(arrivals(range(2, 4)))) == ["TOKEN_SPENT", "ROUND_CLOSED"]
+    assert (first.status(ID).state, first.close_round(ID, 99)) == (RoundState.CLOSED, (77, True))
+    second.forget(78)
+    assert first.status(ID).reports == (3, 0)
+    with pytest.raises(VeiltabError, match="no longer kept"):
+        first.counts(ID)
+
+
+def test_the_budget_is_spent_once(two: Two) -> None:
+    won: list[str] = []
+
+    def spend(store: CollectionStore, number: int) -> None:
+        try:
+            store.open_round(round_with(round_id=f"{number:032x}", epsilon=Decimal(3)), BUDGET)
+            won.append("")
+        except VeiltabError as error:
+            won.append(error.reason)
+
+    threads = [threading.Thread(target=spend, args=[two[number % 2], 100 + number]) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counter(won) == {"": 1, "BUDGET_EXCEEDED": 7}
+
+
+def test_a_database_that_fails_in_the_middle_of_a_batch_counts_nothing(two: Two, cluster: Cluster) -> None:
+    first, second = two
+    spend = first._spend
+    spent: list[bytes] = []
+
+    def failing(arrival: Arrival) -> None:
+        if len(spent) == 5:
+            cluster.stop()
+            cluster.start()
+        spent.append(arrival.digest)
+        spend(arrival)
+
+    first._spend = failing  # type: ignore[method-assign]
+    with pytest.raises(UnavailableError):
+        first.record(arrivals(range(10)))
+    assert len(spent) == 10, "the block went on, and was not committed all the same"
+    first._spend = spend  # type: ignore[method-assign]
+    assert second.status(ID).reports == (0, 0)
+    assert said(second.record(arrivals(range(10)))) == [""] * 10
+    assert first.counts(ID).sum() == 10
+
+
+def test_a_closed_round_does_not_tell_which_token_came_with_which_report(two: Two) -> None:
+    first, second = two
+    second.open_round(round_with(round_id=OTHER_ID), BUDGET)
+    db = first.connection
+    for number in (250, 3, 77):
+        first.record(arrivals(range(number, number + 1)))
+    marked = "SELECT xmin::text AS writer FROM token UNION ALL SELECT xmin::text FROM block"
+    assert len({row["writer"] for row in db.execute(marked)}) == 4, "while it is open, each report has its own"
+    old = db.execute("SELECT pg_relation_filenode('token'), pg_relation_filenode('block')").fetchone()
+    second.close_round(ID, 77)
+    assert len({row["writer"] for row in db.execute(marked)}) == 1
+    tokens = [bytes(row["digest"]) for row in db.execute("SELECT digest FROM token ORDER BY ctid")]
+    assert tokens == sorted(DIGESTS)
+    new = db.execute("SELECT pg_relation_filenode('token'), pg_relation_filenode('block')").fetchone()
+    assert not set(old) & set(new), "the files with the earlier versions are gone"
+    second.forget(78)
+    second.erase_traces()
+    assert db.execute("SELECT pg_relation_size('token')").fetchone()[0] == 0

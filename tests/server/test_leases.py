@@ -1,0 +1,500 @@
+"""Two processes on one state: who holds a lease, and that whoever lost it changes nothing any more."""
+
+import asyncio
+import hashlib
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.errors import UnavailableError
+from common.release import ReleaseSpec, ReleaseState
+from common.study import Study
+from server import leases as leasing
+from server.leases import BusyError, Lease, LostLeaseError, SharedLeases, SoleProcess
+from server.node import ServerNode
+from server.perturbation import perturb_release
+from server.receiving import Announced, Receiver
+from server.retention import sweep
+from server.store import ServerStore
+from tests.server.cluster import Cluster
+
+Make = Callable[..., Any]
+Two = tuple[ServerStore, ServerStore]
+ID = "0" * 31 + "1"
+DATA = {"sex": bytes([0, 1] * 200), "salary": bytes([1] * 400)}
+OWNERS = {"sex": "alice", "salary": "bob"}
+
+
+@pytest.fixture
+def url(cluster: Cluster) -> str:
+    return cluster.new_url()
+
+
+@pytest.fixture
+def two(tmp_path: Path, url: str) -> Iterator[Two]:
+    """The stores of two processes on one database and one folder."""
+    stores = ServerStore(tmp_path, url), ServerStore(tmp_path, url)
+    yield stores
+    for store in stores:
+        store.close()
+
+
+def run_out(store: ServerStore, resource: str = ID) -> None:
+    """Let a lease run out, as it does when its holder is paused."""
+    store.connection.execute("UPDATE lease SET until = clock_timestamp() WHERE resource = ?", [resource])
+
+
+def taken_over(store: ServerStore, resource: str = ID) -> Lease:
+    run_out(store, resource)
+    return store.leases.take(resource)
+
+
+def complete(store: ServerStore, spec: ReleaseSpec) -> None:
+    """Put the columns of a release in their places."""
+    store.open_session(spec)
+    for attribute, data in DATA.items():
+        lease = store.leases.take(f"{spec.release_id}/{attribute}")
+        path = store.folder(spec.release_id).column(attribute, lease.fence)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        store.complete_column(spec.release_id, attribute, hashlib.sha256(data).digest(), lease)
+
+
+def published(store: ServerStore, release_id: str = ID) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in store.published_folder(release_id).iterdir()}
+
+
+def on_disk(store: ServerStore, release_id: str = ID) -> set[str]:
+    return {path.name for path in store.folder(release_id).published(0).parent.iterdir()}
+
+
+# A lease
+
+
+def test_one_holds_a_lease_until_it_is_given_back(two: Two) -> None:
+    first, second = two
+    lease = first.leases.take("a")
+    assert lease.fence == 1
+    for store in two:
+        with pytest.raises(BusyError, match="another server process works on this now"):
+            store.leases.take("a")
+    assert second.leases.take("b").fence == 1
+    first.leases.give_back(lease)
+    assert second.leases.take("a").fence == 2
+
+
+def test_whoever_lost_a_lease_cannot_renew_it_nor_give_it_back(two: Two) -> None:
+    first, second = two
+    old = first.leases.take("a")
+    new = taken_over(second, "a")
+    assert (old.fence, new.fence) == (1, 2)
+    assert isinstance(first.leases, SharedLeases)
+    with pytest.raises(LostLeaseError, match="another server process has taken over"):
+        first.leases.renew(old)
+    first.leases.give_back(old)
+    with pytest.raises(BusyError):
+        first.leases.take("a")
+    # A fence alone is not enough: it must be the holder's own.
+    forged = Lease(resource="a", holder=old.holder, fence=new.fence)
+    with pytest.raises(LostLeaseError), first.connection.transaction():
+        first.leases.check(forged)
+    with second.connection.transaction():
+        second.leases.check(new)
+
+
+def test_a_lease_runs_out_by_the_clock_of_the_database(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = two
+    monkeypatch.setattr(first.leases, "seconds", 0.2)
+    lease = first.leases.take("a")
+    # What the processes' own clocks say does not matter.
+    monkeypatch.setattr("time.time", lambda: 4e9)
+    with pytest.raises(BusyError):
+        second.leases.take("a")
+    threading.Event().wait(0.25)
+    assert isinstance(first.leases, SharedLeases)
+    first.leases.renew(lease)
+    with pytest.raises(BusyError):
+        second.leases.take("a")
+    threading.Event().wait(0.25)
+    assert second.leases.take("a").fence == 2
+
+
+def test_a_lease_that_is_held_is_renewed_and_given_back(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = two
+    monkeypatch.setattr(first.leases, "seconds", 0.3)
+
+    async def work() -> None:
+        async with first.leases.held("a"):
+            for _ in range(8):
+                await asyncio.sleep(0.1)
+                with pytest.raises(BusyError):
+                    second.leases.take("a")
+        assert second.leases.take("a").fence == 2
+        with pytest.raises(ZeroDivisionError):
+            async with first.leases.held("b"):
+                raise ZeroDivisionError
+        assert second.leases.take("b").fence == 2
+        with pytest.raises(BusyError):
+            async with first.leases.held("b"):
+                raise AssertionError
+
+    asyncio.run(work())
+
+
+def test_of_many_that_want_a_lease_at_once_one_gets_it(two: Two) -> None:
+    won: list[Lease] = []
+    gate = threading.Barrier(8)
+
+    def want(store: ServerStore) -> None:
+        gate.wait()
+        for number in range(5):
+            with suppress(BusyError):
+                won.append(store.leases.take(str(number)))
+
+    threads = [threading.Thread(target=want, args=[two[number % 2]]) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(lease.resource for lease in won) == [str(number) for number in range(5)]
+
+
+def test_a_lease_cannot_be_taken_while_a_change_under_it_is_committed(two: Two, make_spec: Make) -> None:
+    first, second = two
+    lease = first.leases.take(ID)
+    first.open_session(make_spec())
+    taken: list[Lease] = []
+    thread = threading.Thread(target=lambda: taken.append(taken_over(second)))
+    with first.connection.transaction():
+        first.leases.check(lease)
+        thread.start()
+        thread.join(0.2)
+        assert taken == []
+    thread.join(10)
+    assert [new.fence for new in taken] == [2]
+
+
+def test_one_process_holds_whatever_it_wants() -> None:
+    leases = SoleProcess()
+    lease = leases.take("a")
+    assert lease == leases.take("a") == Lease(resource="a", holder="", fence=0)
+    leases.check(lease)
+    leases.give_back(lease)
+
+    async def work() -> None:
+        async with leases.held("a") as held:
+            assert held == lease
+
+    asyncio.run(work())
+
+
+# What a lost lease refuses
+
+
+CHANGES: dict[str, Callable[[ServerStore, Lease], object]] = {
+    "complete_column": lambda store, lease: store.complete_column(ID, "sex", b"1", lease),
+    "publish": lambda store, lease: store.publish(ID, 1.0, lease),
+    "end": lambda store, lease: store.end(store.session(ID), ReleaseState.FAILED, "late", lease),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_change_under_a_lost_lease_is_refused(two: Two, make_spec: Make, change: str) -> None:
+    first, second = two
+    first.open_session(make_spec())
+    if change == "publish":
+        complete(first, make_spec())
+    lease = first.leases.take(ID)
+    new = taken_over(second)
+    before = second.session(ID)
+    for stale in (lease, Lease(resource=ID), Lease(resource=f"{ID}/sex", holder=new.holder, fence=new.fence)):
+        with pytest.raises(LostLeaseError):
+            CHANGES[change](first, stale)
+        assert second.session(ID) == before
+    with pytest.raises(ValueError, match="another release"):
+        CHANGES[change](second, second.leases.take("0" * 32))
+    CHANGES[change](second, new)
+    assert second.session(ID) != before
+
+
+# A paused process that wakes up in the middle of a perturbation
+
+
+def steps(monkeypatch: pytest.MonkeyPatch, event: Callable[[], None]) -> None:
+    """Tell of every step of a perturbation before it is made."""
+    import os  # noqa: PLC0415
+    import shutil  # noqa: PLC0415
+
+    from server import perturbation  # noqa: PLC0415
+
+    for holder, name in (
+        (shutil, "rmtree"),
+        (os, "fsync"),
+        (Path, "mkdir"),
+        (Path, "rename"),
+        (perturbation, "perturb_chunk"),
+        (ServerStore, "session"),
+        (ServerStore, "complete_files"),
+        (ServerStore, "publish"),
+        (ServerStore, "delete_ciphertext"),
+    ):
+        original = getattr(holder, name)
+
+        def told(
+            *args: Any,  # noqa: ANN401 - any step
+            _original: Callable[..., Any] = original,
+            **options: Any,  # noqa: ANN401
+        ) -> Any:  # noqa: ANN401
+            event()
+            return _original(*args, **options)
+
+        monkeypatch.setattr(holder, name, told)
+
+
+@pytest.fixture
+def soon_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("server.postgres.PAUSE_SECONDS", 1)
+
+
+def test_a_process_that_is_paused_at_any_step_publishes_nothing_after_another_took_over(
+    soon_cut_off: None, two: Two, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del soon_cut_off
+    paused, other = two
+    outcomes: list[str] = []
+    for pause_at in range(1, 100):
+        release_id = f"{pause_at:032x}"
+        spec = make_spec(release_id=release_id)
+        complete(paused, spec)
+        outcome, served = taken_over_at(pause_at, paused, other, spec, monkeypatch)
+        assert other.session(release_id).state is ReleaseState.READY
+        assert published(other, release_id) == published(paused, release_id)
+        assert served in ({}, published(other, release_id))
+        sweep(other, 0, 0)
+        assert on_disk(other, release_id) == {other.published_folder(release_id).name}
+        if outcome == "was not paused":
+            break
+        outcomes.append(outcome)
+    assert outcomes[-2:] == ["had published"] * 2, "paused between its publication and the deletion"
+    assert outcomes.count("refused") > 5
+    assert outcomes.count("was cut off in its transaction") == 1
+    assert set(outcomes[:-2]) == {"found nothing to do", "refused", "was cut off in its transaction"}
+
+
+def taken_over_at(
+    pause_at: int, paused: ServerStore, other: ServerStore, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, dict[str, bytes]]:
+    """Perturb a release in one process; before a step of it, the other takes over and does all of it."""
+    served: dict[str, bytes] = {}
+    calls = 0
+
+    def event() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == pause_at:
+            lease = taken_over(other, spec.release_id)
+            if other.session(spec.release_id).state is ReleaseState.PERTURBING:
+                perturb_release(other, spec, lease)
+            served.update(published(other, spec.release_id))
+
+    from common.errors import IntegrityError  # noqa: PLC0415
+
+    lease = paused.leases.take(spec.release_id)
+    with monkeypatch.context() as watched:
+        steps(watched, event)
+        try:
+            perturb_release(paused, spec, lease)
+        except LostLeaseError:
+            return "refused", served
+        except IntegrityError:
+            return "found nothing to do", served
+        except UnavailableError:
+            return "was cut off in its transaction", served
+    return ("was not paused" if calls < pause_at else "had published"), served
+
+
+def test_the_refused_output_is_deleted_at_once(two: Two, make_spec: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = two
+    complete(first, make_spec())
+    lease = first.leases.take(ID)
+    publish = first.publish
+    before: list[set[str]] = []
+
+    def late(release_id: str, seconds: float, lease: Lease) -> None:
+        perturb_release(second, make_spec(), taken_over(second))
+        before.append(on_disk(second))
+        publish(release_id, seconds, lease)
+
+    monkeypatch.setattr(first, "publish", late)
+    with pytest.raises(LostLeaseError):
+        perturb_release(first, make_spec(), lease)
+    assert before == [{"published.2"}], "who takes over deletes what was perturbed before it"
+    assert on_disk(second) == {"published.2"}
+
+
+# Nodes
+
+
+async def pieces(
+    data: bytes, offset: int = 0, event: Callable[[], Any] | None = None
+) -> AsyncIterator[tuple[int, bytes]]:
+    for start in range(offset, len(data), 100):
+        if event is not None and start == 200:
+            await event()
+        yield start, data[start : start + 100]
+
+
+def announced(spec: ReleaseSpec, attribute: str, data: bytes | None = None) -> Announced:
+    return Announced(
+        curator=OWNERS[attribute],
+        release_id=ID,
+        attribute=attribute,
+        spec_digest=spec.digest(),
+        column_digest=hashlib.sha256(DATA[attribute] if data is None else data).digest(),
+    )
+
+
+def test_a_column_goes_on_at_another_process_and_the_first_cannot_touch_it(two: Two, make_spec: Make) -> None:
+    first, second = two
+    spec, column = make_spec(), DATA["sex"]
+    first.open_session(spec)
+    one, other = (Receiver(store, lambda _: None) for store in two)
+    bad = column[:200] + bytes(200)
+
+    async def work() -> None:
+        async def overtake() -> None:
+            with pytest.raises(BusyError):
+                await other.take(announced(spec, "sex"), pieces(column))
+            run_out(second, f"{ID}/sex")
+            held = second.folder(ID).received("sex")
+            assert held == 200
+            assert await other.take(announced(spec, "sex"), pieces(column, held)) == (400, True)
+
+        # The paused process goes on, with other bytes: a whole column in its eyes.
+        with pytest.raises(LostLeaseError):
+            await one.take(announced(spec, "sex", bad), pieces(bad, event=overtake))
+
+    asyncio.run(work())
+    (path,) = first.complete_files(ID).values()
+    assert path.read_bytes() == column
+    assert list(path.parent.iterdir()) == [path], "nothing is left of what was refused"
+
+
+def test_an_upload_may_be_continued_anywhere(two: Two, make_spec: Make) -> None:
+    spec, column = make_spec(), DATA["sex"]
+    two[0].open_session(spec)
+    receivers = [Receiver(store, lambda _: None) for store in two]
+
+    async def work() -> None:
+        for number in range(4):
+            store, receiver = two[number % 2], receivers[number % 2]
+            held = store.folder(ID).received("sex")
+            assert held == 100 * number
+            part = column[: held + 100]
+            answer = await receiver.take(announced(spec, "sex"), pieces(part, held))
+            assert answer == (held + 100, number == 3)
+        assert await receivers[0].take(announced(spec, "sex"), pieces(column)) == (400, True)
+        # What one said is held may be more than another holds: begin again.
+        with pytest.raises(UnavailableError, match="less is held of the column than was said"):
+            await receivers[1].take(announced(spec, "salary"), pieces(DATA["salary"], 100, None))
+
+    two[0].open_session(spec)
+    asyncio.run(work())
+
+
+async def uploaded(nodes: tuple[ServerNode, ServerNode], spec: ReleaseSpec) -> None:
+    """Send each column to another process."""
+    for node, attribute in zip(nodes, DATA, strict=True):
+        node.open_release(spec, OWNERS[attribute])
+        sent = announced(spec, attribute)
+        await node.upload(sent.curator, ID, attribute, (sent.spec_digest, sent.column_digest), pieces(DATA[attribute]))
+
+
+async def settled(store: ServerStore, seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while store.session(ID).state is not ReleaseState.READY:
+        assert time.monotonic() < end
+        await asyncio.sleep(0.02)
+
+
+def test_what_one_process_does_not_finish_another_takes_up(
+    two: Two, study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("server.node._LOOK_SECONDS", 0.05)
+    nodes = ServerNode(study, two[0]), ServerNode(study, two[1])
+    begun: list[int] = []
+
+    async def work() -> None:
+        stuck = asyncio.Event()
+
+        async def hang(lease: Lease, _release_id: str) -> None:
+            begun.append(lease.fence)
+            await stuck.wait()
+
+        # The second completes the release and begins, and gets no further.
+        monkeypatch.setattr(nodes[1], "_perturb_under", hang)
+        running = asyncio.create_task(nodes[0].run())
+        await uploaded(nodes, make_spec())
+        await asyncio.sleep(0.2)
+        assert (two[0].session(ID).state, begun) == (ReleaseState.PERTURBING, [1])
+        run_out(two[0])
+        await settled(two[0])
+        stuck.set()
+        running.cancel()
+
+    asyncio.run(work())
+    assert two[0].session(ID).publication == 2
+    assert on_disk(two[0]) == {"published.2"}
+
+
+def test_nodes_wait_for_a_database_that_is_away(
+    two: Two, study: Study, make_spec: Make, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_LOOK_SECONDS", "_SWEEP_SECONDS"):
+        monkeypatch.setattr(f"server.node.{name}", 0.05)
+    monkeypatch.setattr(leasing, "SECONDS", 1.0)
+    nodes = ServerNode(study, two[0]), ServerNode(study, two[1])
+
+    def away(*_: object) -> None:
+        cluster.stop()
+        raise UnavailableError("the server's database does not answer")
+
+    async def work() -> None:
+        running = [asyncio.create_task(node.run()) for node in nodes]
+        with monkeypatch.context() as broken:
+            broken.setattr(two[1], "publish", away)
+            broken.setattr(two[0], "publish", away)
+            await uploaded(nodes, make_spec())
+            await asyncio.sleep(0.5)
+            with pytest.raises(UnavailableError):
+                nodes[0].open_release(make_spec(), "alice")
+        assert not any(task.done() for task in running)
+        cluster.start()
+        for store in two:
+            with suppress(UnavailableError):
+                run_out(store)
+        await settled(two[0])
+        for task in running:
+            task.cancel()
+
+    asyncio.run(work())
+    assert not two[0].ciphertext_folder(ID).exists()
+    assert two[0].session(ID).failure == ""
+
+
+def test_both_sweep_and_only_one_ends_a_release(two: Two, make_spec: Make) -> None:
+    first, second = two
+    spec = make_spec()
+    first.open_session(spec)
+    held = second.leases.take(ID)
+    sweep(first, spec.deadline + 1, 0)
+    assert first.session(ID).state is ReleaseState.UPLOADING, "another process is at work on it"
+    second.leases.give_back(held)
+    for store in two:
+        sweep(store, spec.deadline + 1, 0)
+    assert second.session(ID).state is ReleaseState.EXPIRED
