@@ -15,10 +15,10 @@ demo: .venv/ready ## a whole release on this machine
 	$(BIN)/veiltab demo
 
 test: .venv/ready ## everything that is quick
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile
 
 test-all: .venv/ready ## the long tests too
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: .venv/ready
 	$(BIN)/ruff check .
