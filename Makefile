@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PROTOS := $(wildcard protos/veiltab/v1/*.proto)
 
-.PHONY: demo test test-all lint format proto proto-check bench bench-peers lock clean
+.PHONY: demo test test-all lint format proto proto-check bench bench-peers compose-test lock clean
 
 .venv/ready: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -51,6 +51,9 @@ bench: .venv/ready ## measures, in ratios to plain numpy and pandas
 
 bench-peers: .venv-peers/ready ## measures our oracles beside two published packages
 	.venv-peers/bin/python -m benchmarks.peers
+
+compose-test: .venv/ready ## the parties in containers; root on Debian needs no engine
+	$(BIN)/python -m deploy.compose.check $(COMPOSE_OPTIONS)
 
 lock: .venv/ready ## refresh the pinned versions
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -57,30 +57,21 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     from common.rpc.server import Registration, build_server  # noqa: PLC0415
     from server.collection.node import CollectionNode  # noqa: PLC0415
     from server.collection.service import CollectionServicer  # noqa: PLC0415
-    from server.collection.store import CollectionStore  # noqa: PLC0415
     from server.node import ServerNode  # noqa: PLC0415
     from server.observation import observe  # noqa: PLC0415
     from server.service import IngestServicer, ReleaseServicer  # noqa: PLC0415
-    from server.sharing import SharedFolder, hold_folder  # noqa: PLC0415
-    from server.store import ServerStore  # noqa: PLC0415
+    from server.state import held_state  # noqa: PLC0415
     from veiltab.v1.collection_pb2_grpc import add_CollectionServiceServicer_to_server  # noqa: PLC0415
     from veiltab.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server  # noqa: PLC0415
     from veiltab.v1.server_release_pb2_grpc import add_ReleaseServiceServicer_to_server  # noqa: PLC0415
 
     log_to_stderr(verbose=verbose)
     study, identity = load_party(study_path, identity_folder, Role.SERVER, name)
-    folder = hold_folder(state_folder, identity.party.uri, database)
-    store = ServerStore(folder.path, database)
-    if isinstance(folder, SharedFolder):
-        folder.join(store.connection)
-    rounds = CollectionStore(folder.path, database)
-    node = ServerNode(study, store, retention_days=retention_days)
-    collection = CollectionNode(study, rounds, retention_days=retention_days)
     callers = [Party(study=study.id, role=Role.CURATOR, name=c.name) for c in study.curators]
     callers += [Party(study=study.id, role=Role.RESEARCHER, name=r.name) for r in study.researchers]
     callers += [Party(study=study.id, role=Role.NODE, name=study.nodes.name)] if study.nodes else []
 
-    async def main(status: Registration) -> None:
+    async def main(node: ServerNode, collection: CollectionNode, status: Registration) -> None:
         services: list[Registration] = [
             status,
             partial(add_IngestServiceServicer_to_server, IngestServicer(node)),
@@ -90,14 +81,12 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
         running = build_server(identity, callers, services, listen_address(listen, study.server.endpoint))
         await run_party(identity, running, _both(node, collection))
 
-    seen = partial(observe, study, node, store, collection, rounds)
-    try:
+    with held_state(state_folder, identity.party.uri, database) as (store, rounds):
+        node = ServerNode(study, store, retention_days=retention_days)
+        collection = CollectionNode(study, rounds, retention_days=retention_days)
+        seen = partial(observe, study, node, store, collection, rounds)
         with observed(identity, seen, metrics=metrics, trace_file=trace_file) as status:
-            asyncio.run(main(status))
-    finally:
-        store.close()
-        rounds.close()
-        folder.release()
+            asyncio.run(main(node, collection, status))
 
 
 async def _both(releases: "ServerNode", rounds: "CollectionNode") -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError, VeiltabError
 from common.release import ReleaseSpec, ReleaseState, Sampling
 from common.study import Study
-from server.leases import Lease, LostLeaseError
+from server.leases import BusyError, Lease
 from server.perturbation import PLACES, perturb_release
 from server.receiving import Announced, Receiver
 from server.retention import end, sweep
@@ -136,11 +136,11 @@ class ServerNode:
         try:
             async with self._room, self._store.leases.held(spec.release_id) as lease:
                 await self._perturb_under(lease, spec.release_id)
-        except LostLeaseError:
-            _log.warning("another server process took over", extra={"release": spec.release_id})
-        except UnavailableError:
-            # Another process works on it, or the database is away: it is looked at again.
-            pass
+        except BusyError:
+            pass  # another process works on it
+        except UnavailableError as error:
+            # Another process took over, or the database is away: whoever looks next takes it up.
+            _log.warning("perturbation given up", extra={"release": spec.release_id, "error": type(error).__name__})
         finally:
             del self._perturbing[spec.release_id]
 

@@ -102,16 +102,14 @@ class Stack:
 
     def curator(self, name: str, *args: str) -> dict[str, Any]:
         """Run `veiltab curator` in a curator's container; return its JSON."""
-        where = ("/etc/veiltab/study.toml", "--name", name, "--state", f"/var/lib/veiltab/{name}")
-        command = ("exec", self.container(name), "veiltab", "curator", args[0], *where, *args[1:], "--json")
-        found: dict[str, Any] = json.loads(self.engine.run(*command))
+        command = ("exec", self.container(name), "veiltab", "curator", args[0], "study.toml", "--name", name, *args[1:])
+        found: dict[str, Any] = json.loads(self.engine.run(*command, "--json"))
         return found
 
     def collect(self, *args: str) -> dict[str, Any]:
         """Run `veiltab collect` as rosa in her container, which reaches the server; return its JSON."""
-        where = ("/etc/veiltab/study.toml", "--name", "rosa", "--identity", "/etc/veiltab/identity")
-        command = ("exec", self.container("rosa"), "veiltab", "collect", args[0], *where, *args[1:], "--json")
-        found: dict[str, Any] = json.loads(self.engine.run(*command))
+        command = ("exec", self.container("rosa"), "veiltab", "collect", args[0], "study.toml", "--name", "rosa")
+        found: dict[str, Any] = json.loads(self.engine.run(*command, *args[1:], "--json"))
         return found
 
     def fleet(self, round_id: str) -> str:

@@ -32,17 +32,18 @@ class Cluster:
         if reason := reason_to_skip():
             pytest.skip(reason)
         self.folder = Path(tempfile.mkdtemp(prefix="veiltab-postgres-"))
-        self._user = _OWNER if os.geteuid() == 0 else None
         self._numbers = itertools.count(1)
-        if self._user:
-            shutil.chown(self.folder, self._user)
+        self._as: tuple[str, ...] = ()
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, _OWNER)
+            # A command, not an argument of subprocess: that would fork this process, with gRPC's threads in it.
+            self._as = ("setpriv", f"--reuid={_OWNER}", f"--regid={_OWNER}", "--init-groups")
 
     def _run(self, program: str, *arguments: str) -> None:
         # A file for the output: the server inherits it, and a pipe would stay open as long as it runs.
         with tempfile.TemporaryFile() as output:
             ended = subprocess.run(
-                [_PROGRAMS[-1].with_name(program), "-D", str(self.folder / "data"), *arguments],
-                **({"user": self._user, "group": self._user} if self._user else {}),  # type: ignore[call-overload]
+                [*self._as, _PROGRAMS[-1].with_name(program), "-D", str(self.folder / "data"), *arguments],
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

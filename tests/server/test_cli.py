@@ -1,0 +1,67 @@
+"""How `veiltab server serve` is told of a database, and what it says when it cannot use it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from common.errors import ConflictError, InvalidInputError, UnavailableError
+from common.study import Study
+from deploy.pki import init_pki
+from server.cli import serve
+from server.sharing import SharedFolder
+from tests.server.cluster import Cluster
+
+Serve = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, study: Study, study_bytes: bytes) -> Path:
+    """A folder with a study file and certificates."""
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "study.toml").write_bytes(study_bytes)
+    init_pki(study, folder / "pki")
+    return folder
+
+
+@pytest.fixture
+def start(served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
+    """Start a server that cannot be started."""
+    monkeypatch.setattr("server.cli.log_to_stderr", lambda **_: None)
+
+    def started(*options: str) -> None:
+        words = [str(served / "study.toml"), "--name", "cloud", "--identity", str(served / "pki" / "server-cloud")]
+        serve.main([*words, "--state", str(tmp_path / "state"), *options], standalone_mode=False)
+
+    return started
+
+
+def test_a_database_is_named_by_an_option_or_in_the_environment(start: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VEILTAB_DATABASE", "sqlite:///hunter2")
+    with pytest.raises(InvalidInputError, match="no URL of a PostgreSQL") as refusal:
+        start()
+    assert "hunter2" not in str(refusal.value)
+    with pytest.raises(UnavailableError, match="--database: the database cannot be reached") as refused:
+        start("--database", "postgresql://cloud:hunter2@localhost:1/state")
+    assert "hunter2" not in str(refused.value)
+    assert "VEILTAB_DATABASE" in serve.get_help(click.Context(serve))
+
+
+def test_nothing_is_held_after_a_refusal(start: Serve, tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(UnavailableError):
+            start("--database", "postgresql://localhost:1/state")
+    SharedFolder(tmp_path / "state", "veiltab://survey/server/cloud").release()
+
+
+def test_a_database_of_another_folder_or_none_is_refused(start: Serve, tmp_path: Path, cluster: Cluster) -> None:
+    url = cluster.new_url()
+    # The address of nobody: the server holds its state by then, and lets go of it.
+    with pytest.raises(InvalidInputError, match="cannot be bound"):
+        start("--database", url, "--listen", "192.0.2.1:1")
+    with pytest.raises(ConflictError, match="state is in a PostgreSQL"):
+        start()
+    (tmp_path / "state" / "database").unlink()
+    with pytest.raises(ConflictError, match="not the folder that goes with the database"):
+        start("--database", url)
