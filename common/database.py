@@ -45,6 +45,10 @@ class Connection(Protocol):
         """Run a statement whose parameters are question marks: in this thread's transaction, or durable by itself."""
         ...
 
+    def executemany(self, statement: str, parameters: Sequence[Sequence[Any]], /) -> Rows:
+        """Run a statement once for each of some parameters; the rows changed are those of all."""
+        ...
+
     def transaction(self) -> AbstractContextManager[Self]:
         """Run a block as one durable transaction, the only one that writes; undone when the block raises."""
         ...
@@ -74,6 +78,11 @@ class Database(sqlite3.Connection):
         """Run a statement once no other thread is in a transaction."""
         with self.turn:
             return super().execute(*args)
+
+    def executemany(self, *args: Any) -> sqlite3.Cursor:  # noqa: ANN401 - as above
+        """Run a statement many times once no other thread is in a transaction."""
+        with self.turn:
+            return super().executemany(*args)
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:

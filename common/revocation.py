@@ -1,6 +1,8 @@
-"""Which certificates no longer count: the authority's revocation list, read again whenever its file changes."""
+"""Which certificates no longer count: the authorities' revocation lists, read again whenever their file changes."""
 
 import logging
+import re
+from datetime import datetime
 from pathlib import Path
 
 from cryptography import x509
@@ -8,30 +10,32 @@ from cryptography import x509
 from common.errors import InvalidInputError
 
 FILE = "crl.pem"
-"""Name of the list in a party's folder; without the file nothing is revoked."""
+"""Name of the file of lists in a party's folder; without it nothing is revoked."""
 
 _log = logging.getLogger(__name__)
+_PEM = re.compile(rb"-----BEGIN X509 CRL-----.*?-----END X509 CRL-----\n?", re.DOTALL)
 
 
 class RevocationList:
-    """The serial numbers that one file revokes.
+    """The certificates that a file of lists revokes, one list an authority.
 
-    A list that comes to be unreadable, or is not the authority's, is refused at the start; later the last good one
-    stays in force and the log says so.
+    A file that cannot be read is refused at the start; later the last good one stays in force and the log says so. A
+    list of an authority that is not trusted here, and one that is older than the list in force, change nothing.
 
     Args:
-        path: an X.509 revocation list, PEM; may be missing.
-        authority: the certificates of the study's authority, PEM.
+        path: X.509 revocation lists, PEM, one after the other; may be missing.
+        authority: the certificates of the study's authorities, PEM.
 
     Raises:
-        InvalidInputError: the file is there and is no list of this authority.
+        InvalidInputError: the file is there and holds no list.
     """
 
     def __init__(self, path: Path, authority: bytes) -> None:
         self._path = path
         self._issuers = x509.load_pem_x509_certificates(authority)
-        self._seen: tuple[int, int, int] | None = None
-        self._revoked: frozenset[int] = frozenset()
+        self._seen: tuple[int, ...] | None = None
+        self._since: dict[int, datetime] = {}
+        self._revoked: dict[int, frozenset[int]] = {}
         self._read()
 
     def revokes(self, serial: int) -> bool:
@@ -40,29 +44,35 @@ class RevocationList:
             self._read()
         except InvalidInputError as error:
             _log.error("the revocation list is not taken over: %s", error.problem)
-        return serial in self._revoked
+        return any(serial in revoked for revoked in self._revoked.values())
 
     def _read(self) -> None:
+        """Take over the file if it has changed; what cannot be read now is tried again at the next call."""
         try:
             found = self._path.stat()
+            version = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+            if version == self._seen:
+                return
+            lists = [x509.load_pem_x509_crl(pem) for pem in _PEM.findall(self._path.read_bytes())]
         except FileNotFoundError:
-            # A list that disappears does not bring its certificates back.
+            # A file that disappears does not bring its certificates back.
             return
-        version = (found.st_mtime_ns, found.st_size, found.st_ino)
-        if version != self._seen:
-            self._seen = version
-            self._revoked = frozenset(entry.serial_number for entry in self._list())
-
-    def _list(self) -> x509.CertificateRevocationList:
-        try:
-            found = x509.load_pem_x509_crl(self._path.read_bytes())
         except (OSError, ValueError):
             raise self._refusal("this is no revocation list") from None
-        for issuer in self._issuers:
-            key = issuer.public_key()
-            if found.issuer == issuer.subject and found.is_signature_valid(key):  # type: ignore[arg-type] # any public key
-                return found
-        raise self._refusal("the revocation list is not of the authority beside it")
+        if not lists:
+            raise self._refusal("this is no revocation list")
+        for one in lists:
+            self._take(one)
+        self._seen = version
+
+    def _take(self, one: x509.CertificateRevocationList) -> None:
+        for place, issuer in enumerate(self._issuers):
+            if one.issuer == issuer.subject and one.is_signature_valid(issuer.public_key()):  # type: ignore[arg-type] # any public key
+                if place not in self._since or one.last_update_utc >= self._since[place]:
+                    self._since[place] = one.last_update_utc
+                    self._revoked[place] = frozenset(entry.serial_number for entry in one)
+                return
+        _log.error("a revocation list in %s is of no authority that is trusted here; it changes nothing", FILE)
 
     def _refusal(self, problem: str) -> InvalidInputError:
         return InvalidInputError(problem, where=str(self._path), remedy="`veiltab pki revoke` makes it.")

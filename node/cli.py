@@ -46,7 +46,8 @@ def node() -> None:
 @identity_option
 @state_option
 @round_option
-@click.option("--value", required=True, help="The node's raw value, as the study's question codes it.")
+@click.option("--value", envvar="VEILTAB_VALUE", help="The node's raw value, as the study's question codes it.")
+@click.option("--value-file", type=click.Path(path_type=Path), help="File with the value: others cannot see it there.")
 @click.option("--token", envvar="VEILTAB_TOKEN", help="The node's one-time token; or VEILTAB_TOKEN, or --token-file.")
 @click.option("--token-file", type=click.Path(path_type=Path), help="File with the token: others cannot see it there.")
 @click.option("--stratum", help="The node's public group, if the study has strata.")
@@ -57,7 +58,8 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
     identity_folder: Path,
     state_folder: Path,
     round_id: str,
-    value: str,
+    value: str | None,
+    value_file: Path | None,
     token: str | None,
     token_file: Path | None,
     stratum: str | None,
@@ -70,24 +72,32 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
     """
     from node.node import Node  # noqa: PLC0415 - --help stays light
 
+    told = {"value": _told("value", value, value_file), "token": _told("token", token, token_file)}
     state = Node(study_path, identity=identity_folder, state=state_folder).report(
-        round_id, value=value, token=_token(token, token_file), stratum=stratum, within=timeout
+        round_id,
+        value=_told("value", value, value_file),
+        token=_told("token", token, token_file),
+        stratum=stratum,
+        within=timeout,
     )
     text = {"counted": "The report was counted.", "silent": "The coin said not to report; nothing was sent."}
     emit(as_json, {"round": round_id, "state": state.value}, text[state.value])
 
 
-def _token(token: str | None, file: Path | None) -> str:
-    if file is None and token is not None:
-        return token
+def _told(what: str, given: str | None, file: Path | None) -> str:
+    """Return what an option, its environment variable, or a file says; the file comes first."""
+    if file is None and given is not None:
+        return given
     if file is None:
-        raise InvalidInputError("there is no token", where="--token", remedy="Give --token-file or VEILTAB_TOKEN.")
+        raise InvalidInputError(
+            f"there is no {what}", where=f"--{what}", remedy=f"Give --{what}-file or VEILTAB_{what.upper()}."
+        )
     try:
         return file.read_text("utf-8").strip()
     except FileNotFoundError:
         raise NotFoundError("this file is not there", where=str(file)) from None
     except (OSError, UnicodeDecodeError):
-        raise InvalidInputError("the token cannot be read", where=str(file)) from None
+        raise InvalidInputError(f"the {what} cannot be read", where=str(file)) from None
 
 
 @node.command(

@@ -41,6 +41,7 @@ _CONNECT = {
 _TYPES = {"BLOB": "BYTEA", "REAL": "DOUBLE PRECISION", "INTEGER": "BIGINT", "WITHOUT ROWID": ""}
 """What the migrations of SQLite are called in PostgreSQL."""
 
+_Parameters = tuple[Any, ...] | list[tuple[Any, ...]]
 _AWAY = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
 _log = logging.getLogger(__name__)
 
@@ -114,17 +115,24 @@ class Postgres:
 
     def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Found:
         """Run a statement: in this thread's transaction, or durable by itself."""
-        if self._open.connection is not None:
-            if self._open.failure is not None:
-                raise self._open.failure
-            try:
-                with _reached():
-                    return _run(self._open.connection, statement, parameters)
-            except Exception as failure:
-                self._open.failure = failure
-                raise
-        with _reached(), self._single.connect() as connection:
-            return _run(connection, statement, parameters)
+        return self._run(statement, tuple(parameters))
+
+    def executemany(self, statement: str, parameters: Sequence[Sequence[Any]], /) -> Found:
+        """Run a statement once for each of some parameters, on one way there and back."""
+        return self._run(statement, [tuple(one) for one in parameters])
+
+    def _run(self, statement: str, parameters: _Parameters) -> Found:
+        if self._open.connection is None:
+            with _reached(), self._single.connect() as connection:
+                return _run(connection, statement, parameters)
+        if self._open.failure is not None:
+            raise self._open.failure
+        try:
+            with _reached():
+                return _run(self._open.connection, statement, parameters)
+        except Exception as failure:
+            self._open.failure = failure
+            raise
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:
@@ -254,17 +262,17 @@ def _settle(connection: Any, _entry: ConnectionPoolEntry) -> None:  # noqa: ANN4
 
 def _migrate(connection: sqlalchemy.Connection, store: str, migrations: Sequence[str]) -> None:
     # Two processes may start at once, and nothing is there yet that could be locked.
-    _run(connection, "SELECT pg_advisory_xact_lock(hashtext('veiltab'))", ())
-    _run(connection, "CREATE TABLE IF NOT EXISTS veiltab (store TEXT PRIMARY KEY, version BIGINT NOT NULL)", ())
-    _run(connection, "INSERT INTO veiltab VALUES (?, 0) ON CONFLICT DO NOTHING", [store])
-    row = _run(connection, "SELECT version FROM veiltab WHERE store = ? FOR UPDATE", [store]).fetchone()
+    _run(connection, "SELECT pg_advisory_xact_lock(hashtext('veiltab'))")
+    _run(connection, "CREATE TABLE IF NOT EXISTS veiltab (store TEXT PRIMARY KEY, version BIGINT NOT NULL)")
+    _run(connection, "INSERT INTO veiltab VALUES (?, 0) ON CONFLICT DO NOTHING", (store,))
+    row = _run(connection, "SELECT version FROM veiltab WHERE store = ? FOR UPDATE", (store,)).fetchone()
     version = 0 if row is None else row["version"]
     if version > len(migrations):
         raise _newer()
     for script in migrations[version:]:
         for statement in script.split(";"):
-            _run(connection, _translated(statement), ())
-    _run(connection, "UPDATE veiltab SET version = ? WHERE store = ?", [len(migrations), store])
+            _run(connection, _translated(statement))
+    _run(connection, "UPDATE veiltab SET version = ? WHERE store = ?", (len(migrations), store))
 
 
 def _translated(statement: str) -> str:
@@ -277,8 +285,8 @@ def _newer() -> IntegrityError:
     )
 
 
-def _run(connection: sqlalchemy.Connection, statement: str, parameters: Sequence[Any]) -> Found:
-    return Found(connection.exec_driver_sql(statement.replace("?", "%s"), tuple(parameters)))
+def _run(connection: sqlalchemy.Connection, statement: str, parameters: _Parameters = ()) -> Found:
+    return Found(connection.exec_driver_sql(statement.replace("?", "%s"), parameters))
 
 
 @contextmanager

@@ -33,6 +33,7 @@ _SHOWN = 8
 _ID = re.compile(r"[0-9a-f]{32}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _COIN = 2**64
+_LAST_SECOND = 253_402_300_799
 
 
 @lru_cache(maxsize=256)
@@ -130,6 +131,8 @@ class Round:
         check_attribute_name(self.question)
         symbol_dtype(self.size)
         parse_epsilon(self.epsilon)
+        if not 0 <= self.deadline <= _LAST_SECOND:
+            raise InvalidInputError("the deadline is no Unix time before the year 10000", where="deadline")
         if not 1 <= len(self.strata) <= MAX_STRATA or len(self.strata) * self.size > MAX_COUNTS:
             raise InvalidInputError(f"a round has 1 to {MAX_STRATA} strata and at most {MAX_COUNTS} counters")
         check_once("strata are named", [stratum.name for stratum in self.strata], "Name each stratum once.")

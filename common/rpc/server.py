@@ -149,14 +149,17 @@ def build_server(  # noqa: PLR0913 - what a server is made of
     return PartyServer(grpc_server=server, health=health, port=_bind(server, address, identity), grace=limits.grace)
 
 
-async def serve(server: PartyServer, *, ready: Callable[[int], None] | None = None) -> None:
+async def serve(
+    server: PartyServer, *, ready: Callable[[int], None] | None = None, stopped: asyncio.Event | None = None
+) -> None:
     """Serve until SIGTERM or SIGINT, then stop in order.
 
     Args:
         server: what `build_server` returned.
         ready: told the port once the server serves.
+        stopped: set by the signals; whoever sets it stops the server too.
     """
-    stopped = asyncio.Event()
+    stopped = stopped or asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)

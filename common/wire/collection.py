@@ -6,6 +6,7 @@ from common.collection.oracles import Bits, Category, Hashed, Report, Subset
 from common.collection.round import Round, RoundState, Stratum
 from common.collection.tokens import TOKEN_BYTES
 from common.errors import InvalidInputError
+from common.parties import MAX_STRATA
 from veiltab.v1 import collection_pb2
 
 _LONGEST_NUMBER = 100
@@ -44,6 +45,8 @@ def round_to_proto(spec: Round) -> collection_pb2.Round:
 
 def round_from_proto(message: collection_pb2.Round) -> Round:
     """Decode a round; raises InvalidInputError for one that cannot be."""
+    if len(message.strata) > MAX_STRATA:
+        raise InvalidInputError(f"a round has at most {MAX_STRATA} strata", where="strata")
     return Round(
         round_id=message.round_id,
         study_digest=message.study_digest,

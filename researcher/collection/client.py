@@ -31,7 +31,7 @@ from researcher.frequency.tally import Tally
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
 
 _STREAM_SECONDS = 600.0
-_DIGESTS_A_CALL = 20_000
+_DIGESTS_A_CALL = 2_000
 
 
 class Rounds:

@@ -1,21 +1,34 @@
 """The server's part in a round: checks what comes, and counts many reports in one transaction."""
 
 import asyncio
+import logging
+import sqlite3
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from common.collection.oracles import Report
 from common.collection.round import EVERYONE, Round, RoundState, RoundStatus
 from common.collection.tokens import token_digest
-from common.errors import ClosedRoundError, DeniedError, InvalidInputError, NotReadyError, UnavailableError
+from common.errors import (
+    ClosedRoundError,
+    DeniedError,
+    InvalidInputError,
+    NotReadyError,
+    UnavailableError,
+    VeiltabError,
+)
 from common.observe.steps import step
 from common.study import Study
 from server.collection.store import Arrival, CollectionStore, split_digests
 
+_log = logging.getLogger(__name__)
+
 MOST_AT_ONCE = 1024
 """Most reports of one transaction."""
+
+MOST_WAITING = 4 * MOST_AT_ONCE
+"""Most reports that wait to be counted; one more is asked to come again."""
 
 _SWEEP_SECONDS = 30
 _SECONDS_A_DAY = 86_400
@@ -57,6 +70,10 @@ class CollectionNode:
             batch = [await self._queue.get()]
             while len(batch) < MOST_AT_ONCE and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
+            # Who has gone away was told nothing, and its report waits for its next attempt.
+            batch = [waiting for waiting in batch if not waiting.answer.done()]
+            if not batch:
+                continue
             rounds = {waiting.arrival.round_id for waiting in batch}
             try:
                 with step("count reports", round_id=rounds.pop() if len(rounds) == 1 else None) as measured:
@@ -76,9 +93,11 @@ class CollectionNode:
 
     async def _sweep(self) -> None:
         while True:
-            # A database that is away for the moment is asked again.
-            with suppress(UnavailableError):
+            # A database that is away for the moment, or has no room, is asked again.
+            try:
                 await asyncio.to_thread(self._sweep_once)
+            except (VeiltabError, OSError, sqlite3.Error) as error:
+                _log.error("rounds could not be swept", extra={"error": type(error).__name__})
             await asyncio.sleep(_SWEEP_SECONDS)
 
     def _sweep_once(self) -> None:
@@ -168,6 +187,8 @@ class CollectionNode:
         place = spec.strata.index(spec.stratum(stratum))
         spec.randomiser.check(report)
         arrival = Arrival(round_id=round_id, digest=token_digest(round_id, token), stratum=place, report=report)
+        if self._queue.qsize() >= MOST_WAITING:
+            raise UnavailableError("too many reports wait to be counted", remedy="Hand it in again later.")
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.put_nowait(_Waiting(arrival, answer))
         await answer

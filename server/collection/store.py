@@ -34,6 +34,9 @@ from server.databases import open_state
 BLOCK = 512
 """Counters of one row of the table of counts: a report touches few rows, whatever the domain."""
 
+_AT_ONCE = 500
+"""Tokens that one query looks for."""
+
 _MIGRATIONS = (
     """
     CREATE TABLE round (
@@ -120,7 +123,7 @@ class CollectionStore:
         row = self._row(round_id)
         spec = _described(row["spec"])
         if row["state"] == RoundState.OPEN.value and time.time() > spec.deadline:
-            self.close_round(round_id, spec.deadline)
+            self.close_round(round_id, int(time.time()))
             row = self._row(round_id)
         tallies = self.connection.execute(
             "SELECT enrolled, reports FROM tally WHERE round_id = ? ORDER BY stratum", [round_id]
@@ -166,8 +169,7 @@ class CollectionStore:
         """Add tokens to an open round; return how many its stratum has."""
         with transaction(self.connection) as db:
             self._check_open(self._row(round_id))
-            for digest in sorted(digests):
-                self._enrol_one(round_id, stratum, digest)
+            self._add_tokens(round_id, stratum, sorted(digests))
             (enrolled,) = db.execute(
                 "SELECT enrolled FROM tally WHERE round_id = ? AND stratum = ?", [round_id, stratum]
             ).fetchone()
@@ -178,15 +180,25 @@ class CollectionStore:
                 )
         return int(enrolled)
 
-    def _enrol_one(self, round_id: str, stratum: int, digest: bytes) -> None:
-        added = self.connection.execute(
-            "INSERT INTO token VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING", [round_id, digest, stratum]
+    def _add_tokens(self, round_id: str, stratum: int, digests: Sequence[bytes]) -> None:
+        added = self.connection.executemany(
+            "INSERT INTO token VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING",
+            [(round_id, digest, stratum) for digest in digests],
+        ).rowcount
+        self.connection.execute(
+            "UPDATE tally SET enrolled = enrolled + ? WHERE round_id = ? AND stratum = ?", [added, round_id, stratum]
         )
-        if added.rowcount:
-            self.connection.execute(
-                "UPDATE tally SET enrolled = enrolled + 1 WHERE round_id = ? AND stratum = ?", [round_id, stratum]
-            )
-        elif self._token(round_id, digest)["stratum"] != stratum:
+        for first in range(0, len(digests) if added < len(digests) else 0, _AT_ONCE):
+            self._check_stratum(round_id, stratum, digests[first : first + _AT_ONCE])
+
+    def _check_stratum(self, round_id: str, stratum: int, digests: Sequence[bytes]) -> None:
+        """Refuse tokens of which some are in another stratum."""
+        elsewhere = self.connection.execute(
+            "SELECT 1 FROM token WHERE round_id = ? AND stratum <> ?"  # noqa: S608 - question marks
+            f" AND digest IN ({', '.join('?' * len(digests))}) LIMIT 1",
+            [round_id, stratum, *digests],
+        ).fetchone()
+        if elsewhere is not None:
             raise ConflictError("a token was enrolled in another stratum", where=f"round {round_id}")
 
     def _token(self, round_id: str, digest: bytes) -> dict[str, int]:

@@ -98,3 +98,18 @@ def test_a_revoked_certificate_is_refused_on_the_next_call(world: World) -> None
         assert revoke_certificates(study, pki, serial=revoked[0]) == []
         (local.identity_folder(*CLOUD) / "crl.pem").write_text("nonsense", "utf-8")
         assert "no such release" in asked(world, ROSA)
+
+
+def test_hangups_come_one_after_the_other_and_an_end_has_the_last_word(world: World) -> None:
+    with world.local as local:
+        pid = local.start(*CLOUD)
+        local.wait_for(*CLOUD)
+        for _ in range(5):
+            os.kill(pid, signal.SIGHUP)
+            time.sleep(0.05)
+        local.wait_for(*CLOUD)
+        assert "no such release" in asked(world, ROSA)
+        os.kill(pid, signal.SIGHUP)
+        time.sleep(0.01)
+        os.kill(pid, signal.SIGTERM)
+        assert world.ended(CLOUD, 20)

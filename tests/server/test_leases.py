@@ -15,6 +15,7 @@ from common.errors import UnavailableError
 from common.release import ReleaseSpec, ReleaseState
 from common.study import Study
 from server import leases as leasing
+from server.folders import ReleaseFolder
 from server.leases import BusyError, Lease, LostLeaseError, SharedLeases, SoleProcess
 from server.node import ServerNode
 from server.perturbation import perturb_release
@@ -275,6 +276,8 @@ def test_a_process_that_is_paused_at_any_step_publishes_nothing_after_another_to
         assert other.session(release_id).state is ReleaseState.READY
         assert published(other, release_id) == published(paused, release_id)
         assert served in ({}, published(other, release_id))
+        if outcome == "refused":
+            assert on_disk(other, release_id) == {other.published_folder(release_id).name}, "deleted at once"
         sweep(other, 0, 0)
         assert on_disk(other, release_id) == {other.published_folder(release_id).name}
         if outcome == "was not paused":
@@ -316,25 +319,6 @@ def taken_over_at(
         except UnavailableError:
             return "was cut off in its transaction", served
     return ("was not paused" if calls < pause_at else "had published"), served
-
-
-def test_the_refused_output_is_deleted_at_once(two: Two, make_spec: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = two
-    complete(first, make_spec())
-    lease = first.leases.take(ID)
-    publish = first.publish
-    before: list[set[str]] = []
-
-    def late(release_id: str, seconds: float, lease: Lease) -> None:
-        perturb_release(second, make_spec(), taken_over(second))
-        before.append(on_disk(second))
-        publish(release_id, seconds, lease)
-
-    monkeypatch.setattr(first, "publish", late)
-    with pytest.raises(LostLeaseError):
-        perturb_release(first, make_spec(), lease)
-    assert before == [{"published.2"}], "who takes over deletes what was perturbed before it"
-    assert on_disk(second) == {"published.2"}
 
 
 # Nodes
@@ -385,6 +369,41 @@ def test_a_column_goes_on_at_another_process_and_the_first_cannot_touch_it(two: 
     assert list(path.parent.iterdir()) == [path], "nothing is left of what was refused"
 
 
+@pytest.mark.parametrize("paused_at", ["before it has the lease", "before it has a file"])
+def test_a_column_that_another_process_completes_meanwhile_is_left_alone(
+    two: Two, make_spec: Make, monkeypatch: pytest.MonkeyPatch, paused_at: str
+) -> None:
+    first, second = two
+    spec, column = make_spec(), DATA["sex"]
+    first.open_session(spec)
+    one, other = (Receiver(store, lambda _: None) for store in two)
+
+    def overtaken() -> None:
+        run_out(second, f"{ID}/sex")
+        assert asyncio.run(other.take(announced(spec, "sex"), pieces(column))) == (400, True)
+
+    take, begin_column = first.leases.take, ReleaseFolder.begin_column
+
+    def late_take(resource: str) -> Lease:
+        overtaken()
+        return take(resource)
+
+    def late_begin(folder: ReleaseFolder, attribute: str, fence: int) -> Path:
+        monkeypatch.setattr(ReleaseFolder, "begin_column", begin_column)
+        overtaken()
+        return begin_column(folder, attribute, fence)
+
+    if paused_at == "before it has the lease":
+        monkeypatch.setattr(first.leases, "take", late_take)
+        assert asyncio.run(one.take(announced(spec, "sex"), pieces(column))) == (400, True)
+    else:
+        monkeypatch.setattr(ReleaseFolder, "begin_column", late_begin)
+        with pytest.raises(LostLeaseError):
+            asyncio.run(one.take(announced(spec, "sex"), pieces(column)))
+    (path,) = first.complete_files(ID).values()
+    assert (path.read_bytes(), list(path.parent.iterdir())) == (column, [path])
+
+
 def test_an_upload_may_be_continued_anywhere(two: Two, make_spec: Make) -> None:
     spec, column = make_spec(), DATA["sex"]
     two[0].open_session(spec)
@@ -398,6 +417,7 @@ def test_an_upload_may_be_continued_anywhere(two: Two, make_spec: Make) -> None:
             part = column[: held + 100]
             answer = await receiver.take(announced(spec, "sex"), pieces(part, held))
             assert answer == (held + 100, number == 3)
+            assert [path.name for path in store.ciphertext_folder(ID).iterdir()] == [f"sex.{number + 1}"]
         assert await receivers[0].take(announced(spec, "sex"), pieces(column)) == (400, True)
         # What one said is held may be more than another holds: begin again.
         with pytest.raises(UnavailableError, match="less is held of the column than was said"):
@@ -422,6 +442,18 @@ async def settled(store: ServerStore, seconds: float = 10) -> None:
         await asyncio.sleep(0.02)
 
 
+async def stop(*running: "asyncio.Task[None]") -> None:
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+
+
+async def finished(*nodes: ServerNode) -> None:
+    """Wait for what nodes do beside their loops."""
+    for node in nodes:
+        await asyncio.gather(*node._perturbing.values())
+
+
 def test_what_one_process_does_not_finish_another_takes_up(
     two: Two, study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -430,26 +462,62 @@ def test_what_one_process_does_not_finish_another_takes_up(
     begun: list[int] = []
 
     async def work() -> None:
-        stuck = asyncio.Event()
+        reached, stuck = asyncio.Event(), asyncio.Event()
 
         async def hang(lease: Lease, _release_id: str) -> None:
             begun.append(lease.fence)
+            reached.set()
             await stuck.wait()
 
         # The second completes the release and begins, and gets no further.
         monkeypatch.setattr(nodes[1], "_perturb_under", hang)
-        running = asyncio.create_task(nodes[0].run())
         await uploaded(nodes, make_spec())
+        await reached.wait()
+        running = asyncio.create_task(nodes[0].run())
         await asyncio.sleep(0.2)
         assert (two[0].session(ID).state, begun) == (ReleaseState.PERTURBING, [1])
         run_out(two[0])
         await settled(two[0])
         stuck.set()
-        running.cancel()
+        await stop(running)
+        # Whoever comes later finds nothing to do.
+        nodes[0]._begin_perturbation(make_spec())
+        await finished(*nodes)
 
     asyncio.run(work())
     assert two[0].session(ID).publication == 2
     assert on_disk(two[0]) == {"published.2"}
+
+
+def test_a_publication_that_the_database_did_not_answer_is_tried_again(
+    two: Two, study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it was committed nobody knows; here it was not, and then it was."""
+    monkeypatch.setattr("server.node._LOOK_SECONDS", 0.05)
+    node, publish = ServerNode(study, two[0]), two[0].publish
+    tries: list[int] = []
+
+    def unanswered(release_id: str, seconds: float, lease: Lease) -> None:
+        tries.append(lease.fence)
+        if len(tries) > 1:
+            publish(release_id, seconds, lease)
+        raise UnavailableError("the server's database does not answer")
+
+    monkeypatch.setattr(two[0], "publish", unanswered)
+
+    async def work() -> None:
+        await uploaded((node, node), make_spec())
+        running = asyncio.create_task(node.run())
+        await settled(two[0])
+        await stop(running)
+        await finished(node)
+
+    asyncio.run(work())
+    assert tries == [1, 2]
+    assert two[0].session(ID).publication == 2
+    sweep(two[0], 0, 0)
+    assert on_disk(two[0]) == {"published.2"}
+    assert len(published(two[0])["sex"]) == 400
 
 
 def test_nodes_wait_for_a_database_that_is_away(
@@ -479,10 +547,11 @@ def test_nodes_wait_for_a_database_that_is_away(
             with suppress(UnavailableError):
                 run_out(store)
         await settled(two[0])
-        for task in running:
-            task.cancel()
+        await stop(*running)
+        await finished(*nodes)
 
     asyncio.run(work())
+    sweep(two[0], 0, 0)
     assert not two[0].ciphertext_folder(ID).exists()
     assert two[0].session(ID).failure == ""
 

@@ -62,6 +62,15 @@ def test_rows_are_read_by_name_and_by_place(opened: Open) -> None:
     assert (row[1], next(iter(row)), found.fetchone(), found.fetchall()) == ("grün", 2**40, None, [])
 
 
+def test_many_rows_at_once(opened: Open) -> None:
+    db = opened()
+    insert = "INSERT INTO note (number, text) VALUES (?, ?) ON CONFLICT DO NOTHING"
+    assert db.executemany(insert, [[number, str(number)] for number in range(100)]).rowcount == 100
+    with db.transaction():
+        assert db.executemany(insert, [(number, "") for number in range(50, 200)]).rowcount == 100
+    assert texts(db)[98:102] == ["98", "99", "", ""]
+
+
 def test_a_transaction_is_undone_when_its_block_raises(opened: Open) -> None:
     db, other = opened(), opened()
     for error in (ValueError, KeyboardInterrupt):
@@ -149,7 +158,6 @@ def test_processes_that_start_at_once_make_the_tables_once(url: str) -> None:
         *SCRIPTS,
         "ALTER TABLE note ADD COLUMN more REAL NOT NULL DEFAULT 0; INSERT INTO note VALUES (1, 'migrated')",
     )
-    open_postgres(url, {"notes": SCRIPTS}).close()
     failures: list[BaseException] = []
 
     def start() -> None:
