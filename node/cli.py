@@ -73,13 +73,8 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
     from node.node import Node  # noqa: PLC0415 - --help stays light
 
     told = {"value": _told("value", value, value_file), "token": _told("token", token, token_file)}
-    state = Node(study_path, identity=identity_folder, state=state_folder).report(
-        round_id,
-        value=_told("value", value, value_file),
-        token=_told("token", token, token_file),
-        stratum=stratum,
-        within=timeout,
-    )
+    node_here = Node(study_path, identity=identity_folder, state=state_folder)
+    state = node_here.report(round_id, **told, stratum=stratum, within=timeout)
     text = {"counted": "The report was counted.", "silent": "The coin said not to report; nothing was sent."}
     emit(as_json, {"round": round_id, "state": state.value}, text[state.value])
 

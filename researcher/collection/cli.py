@@ -153,7 +153,7 @@ def enrol(  # noqa: PLR0913, PLR0917 - one argument an option
             raise InvalidInputError("at least one token is made for a stratum", where="--nodes")
         if not out.exists():
             _check_room(rounds.status(round_id), numbers)
-        tokens = kept_tokens(out, numbers)
+        tokens = kept_tokens(out, round_id, numbers)
         for stratum, batch in tokens.items():
             rounds.enrol(round_id, stratum, batch)
         status = rounds.status(round_id)

@@ -1,6 +1,8 @@
 """What a round guarantees against whom, and what a trusted centre could do with the same guarantee."""
 
 from decimal import Decimal
+from fractions import Fraction
+from math import ceil
 
 from common.collection.oracles import KaryRandomisedResponse
 from common.collection.round import RoundStatus
@@ -14,36 +16,88 @@ from researcher.collection.shuffling import (
 )
 from researcher.frequency.estimation import Frequencies
 
+DELTA_OF_COINS = Decimal("0.1")
+"""Share of delta that is left for coins that fell otherwise than nearly always."""
+
 
 def guarantee(status: RoundStatus, delta: Decimal | None = None) -> CentralGuarantee:
     """Return what a round guarantees against who sees counts alone; neighbours: substitution of one node's value.
 
+    The secret coins count for as many nodes only as the reports themselves show to have tossed one: the least a for
+    which S reports or more have probability delta/10 or more. Nodes that are away, or have no token, hide nobody.
+
     Args:
-        status: how the round stands; the tokens handed out count as its nodes.
+        status: how the round stands.
         delta: probability; by default the advised one.
     """
     oracle = status.round.randomiser
-    nodes = max(sum(status.enrolled), 2)
+    whole = delta or advised_delta(max(sum(status.enrolled), 2))
+    coins = whole * DELTA_OF_COINS
+    active = [
+        least_active(reports, stratum.probability, coins)
+        for stratum, reports in zip(status.round.strata, status.reports, strict=True)
+    ]
     return central_guarantee(
-        status.enrolled,
+        active,
         status.reports,
         gamma=oracle.gamma,
         values=oracle.size if isinstance(oracle, KaryRandomisedResponse) else None,
-        delta=delta or advised_delta(nodes),
+        delta=whole - coins,
     )
+
+
+def least_active(reports: int, rate: Fraction, probability: Decimal) -> int:
+    """Return the least a for which P(Bin(a, rate) >= reports) >= probability: so many nodes tossed a coin at least.
+
+    Fewer nodes would have sent so many reports with a smaller probability. At rate 1 it is the number of reports.
+
+    Args:
+        reports: S, at least 0.
+        rate: probability with which a node reports, in (0, 1].
+        probability: that of being wrong.
+    """
+    from scipy.stats import binom  # noqa: PLC0415 - slow to load
+
+    if rate == 1 or reports == 0:
+        return reports
+    low, high = reports, ceil(reports / rate)
+    # The exact tail is computed to 1e-12 relative; one part in a million more is asked for.
+    wanted = float(probability) * (1 + 1e-6)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if binom.sf(reports - 1, middle, float(rate)) >= wanted else (middle + 1, high)
+    return low
 
 
 def card(status: RoundStatus) -> tuple[tuple[str, str], ...]:
-    """Return (adversary, what it faces), one row an adversary."""
-    local = upward(status.round.randomiser.epsilon)
+    """Return (adversary, what it faces), one row an adversary; every row is of this round alone."""
+    found, local = guarantee(status), upward(status.round.randomiser.epsilon)
     seen = (
         f"epsilon = {local} a report; it sees which token, address and time a report comes with, and keeps none of them"
     )
+    own = f"epsilon = {local} a node in the worst case: reports that it knows hide nobody"
     return (
-        *guarantee(status).rows(),
+        *_rows_of_counts(found, DELTA_OF_COINS),
+        ("who sees counts and sent, or knows, the other reports", own),
+        ("who sees whose report is whose", f"epsilon = {local} a node (pure): its own noise alone protects"),
         ("server", seen),
         ("server with who handed out the tokens", f"epsilon = {local} a report, and which node sent it"),
     )
+
+
+def _rows_of_counts(found: CentralGuarantee, of_coins: Decimal) -> tuple[tuple[str, str], ...]:
+    """Return what who sees counts alone faces, if there is a certificate."""
+    if found.epsilon is None or found.known_epsilon is None:
+        return (
+            ("who sees counts", f"epsilon = {upward(found.local_epsilon)} (pure); no less is certified: {found.why}"),
+        )
+    whole = found.delta / (1 - of_coins)
+    known = f"(epsilon, delta) = ({upward(found.known_epsilon)}, {whole:.3g})"
+    rows = [("who sees counts, and may know which nodes reported", known)]
+    if found.epsilon < found.known_epsilon:
+        secret = f"(epsilon, delta) = ({upward(found.epsilon)}, {whole:.3g}), if the nodes' coins are secret"
+        rows.append(("who sees counts, and cannot learn which nodes reported", secret))
+    return tuple(rows)
 
 
 def centre(status: RoundStatus, found: Frequencies) -> CentralComparison | None:

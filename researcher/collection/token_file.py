@@ -10,11 +10,12 @@ from common.errors import ConflictError, InvalidInputError
 from common.files import written_whole
 
 
-def kept_tokens(path: Path, numbers: Mapping[str, int]) -> dict[str, list[bytes]]:
+def kept_tokens(path: Path, round_id: str, numbers: Mapping[str, int]) -> dict[str, list[bytes]]:
     """Return the tokens of a file, which is made if it is not there.
 
     Args:
-        path: a CSV file with the columns stratum and token.
+        path: a CSV file with the columns round, stratum and token.
+        round_id: the round; tokens of another are not taken, which would join a node's answers.
         numbers: tokens of each stratum.
 
     Raises:
@@ -22,12 +23,12 @@ def kept_tokens(path: Path, numbers: Mapping[str, int]) -> dict[str, list[bytes]
         InvalidInputError: it cannot be written.
     """
     if path.exists():
-        return _read(path, numbers)
+        return _read(path, round_id, numbers)
     tokens = {stratum: [new_token() for _ in range(number)] for stratum, number in numbers.items()}
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(("stratum", "token"))
-    table.writerows((stratum, token.hex()) for stratum, batch in tokens.items() for token in batch)
+    table.writerow(("round", "stratum", "token"))
+    table.writerows((round_id, stratum, token.hex()) for stratum, batch in tokens.items() for token in batch)
     try:
         with written_whole(path) as file:
             file.write(text.getvalue().encode())
@@ -36,15 +37,17 @@ def kept_tokens(path: Path, numbers: Mapping[str, int]) -> dict[str, list[bytes]
     return tokens
 
 
-def _read(path: Path, numbers: Mapping[str, int]) -> dict[str, list[bytes]]:
+def _read(path: Path, round_id: str, numbers: Mapping[str, int]) -> dict[str, list[bytes]]:
     tokens: dict[str, list[bytes]] = {stratum: [] for stratum in numbers}
+    rounds = set()
     try:
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
+                rounds.add(row["round"])
                 tokens[row["stratum"]].append(token_of(row["token"]))
     except (OSError, UnicodeDecodeError, csv.Error, KeyError, TypeError, InvalidInputError):
-        tokens = {}
-    if {stratum: len(batch) for stratum, batch in tokens.items()} != dict(numbers):
+        rounds.clear()
+    if rounds != {round_id} or {name: len(set(batch)) for name, batch in tokens.items()} != dict(numbers):
         raise ConflictError(
             "this file is there already and does not hold these tokens",
             where=str(path),

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from common.collection.oracles import oracle_for
 from common.collection.round import Round, RoundState, RoundStatus, Stratum
@@ -14,7 +15,7 @@ from common.privacy.card import advised_delta
 from common.privacy.shuffle import OrderCertificate
 from common.study import Study, study_from_bytes
 from researcher.collection.client import tally_of
-from researcher.collection.guarantee import card, centre, centre_text, guarantee
+from researcher.collection.guarantee import DELTA_OF_COINS, card, centre, centre_text, guarantee, least_active
 from researcher.collection.picture import frequencies_picture
 from researcher.collection.report import report_page
 from researcher.collection.results import to_frame, to_records
@@ -79,16 +80,35 @@ def test_a_tally_has_the_rates_and_probabilities_that_ran() -> None:
         tally_of(known, COUNTS.reshape(-1)[:-1], ("1", "2", "3", "4"))
 
 
-def test_the_guarantee_counts_tokens_as_nodes_and_the_worst_stratum() -> None:
+def test_coins_count_for_the_nodes_that_the_reports_show_and_the_worst_stratum() -> None:
     known = status(reports=(100, 50))
     found = guarantee(known)
     gamma = known.round.randomiser.gamma
     delta = advised_delta(410)
-    certificates = [OrderCertificate(population=n, sample=s, cells=4, gamma=gamma) for n, s in ((200, 100), (210, 50))]
+    coins = delta * DELTA_OF_COINS
+    active = [least_active(s, Fraction(1, 2), coins) for s in (100, 50)]
+    for s, a in zip((100, 50), active, strict=True):
+        assert s < a < 2 * s
+        assert binom.sf(s - 1, a, 0.5) >= float(coins) > binom.sf(s - 1, a - 1, 0.5)
+    certificates = [
+        OrderCertificate(population=n, sample=s, cells=4, gamma=gamma) for n, s in zip(active, (100, 50), strict=True)
+    ]
     assert found.epsilon is not None
-    assert float(found.epsilon) == pytest.approx(max(one.epsilon(float(delta)) for one in certificates))
-    assert all(one.delta(float(found.epsilon)) <= float(delta) for one in certificates)
-    assert found.local_epsilon <= 2
+    assert found.known_epsilon is not None
+    assert float(found.epsilon) == pytest.approx(max(one.epsilon(float(delta - coins)) for one in certificates))
+    assert found.epsilon <= found.known_epsilon <= found.local_epsilon <= 2
+    more = RoundStatus(
+        round=known.round, state=known.state, closed=known.closed, enrolled=(250, 260), reports=known.reports
+    )
+    assert guarantee(more, delta).epsilon == found.epsilon
+
+
+def test_without_coins_who_reported_is_no_secret() -> None:
+    known = status(rates=("1", "1"), reports=(1, 50))
+    found = guarantee(known)
+    assert found.epsilon == found.known_epsilon
+    assert not any("cannot learn" in who for who, _ in card(known))
+    assert least_active(0, Fraction(1, 2), Decimal("1e-7")) == 0
 
 
 def test_only_randomised_response_has_a_certificate() -> None:
