@@ -31,6 +31,13 @@ def emit(as_json: bool, data: Mapping[str, object], text: str) -> None:  # noqa:
     click.echo(json.dumps(data, default=_plain) if as_json else text)
 
 
+def finite(_: click.Context, parameter: click.Parameter, value: float) -> float:
+    """Refuse NaN, which lies in no range and outside none."""
+    if value != value:  # noqa: PLR0124 - only NaN differs from itself
+        raise click.BadParameter("it is no number", param=parameter)
+    return value
+
+
 def note(message: str) -> None:
     """Say something about progress, on stderr."""
     click.echo(message, err=True)

@@ -29,7 +29,13 @@ def server() -> None:
     epilog="Example: veiltab server serve study.toml --name cloud --identity pki/server-cloud --state state"
 )
 @serve_options
-@click.option("--retention-days", default=30, show_default=True, help="How long a published release can be fetched.")
+@click.option(
+    "--retention-days",
+    default=30,
+    show_default=True,
+    type=click.IntRange(1, 36_500),
+    help="How long a published release, and a closed round, can be fetched.",
+)
 @click.option(
     "--database",
     metavar="URL",

@@ -163,7 +163,7 @@ class Postgres:
         The database server's log, its archives and its replicas are its operator's.
         """
         try:
-            return not any([self._rewritten(table) for table in self._tables])
+            return sum(self._rewritten(table) for table in self._tables) == 0
         except UnavailableError:
             return False
 

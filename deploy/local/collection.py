@@ -130,9 +130,12 @@ def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> Co
 
 def prepare(options: CollectionOptions) -> LocalStudy:
     """Make the study, its certificates and its folder; nothing is started."""
-    if options.out.exists() and any(options.out.iterdir()):
+    if options.out.is_dir() and any(options.out.iterdir()):
         raise InvalidInputError("this folder is not empty", where=str(options.out), remedy="Name another one.")
-    options.out.mkdir(parents=True, exist_ok=True)
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(f"the folder cannot be made ({error.strerror})", where=str(options.out)) from None
     server, researcher = free_ports(2)
     text = f"""[study]
 id = "collection"

@@ -157,9 +157,12 @@ def run_demo(options: DemoOptions, say: Callable[[str], None]) -> DemoResult:
 
 
 def _prepare(options: DemoOptions, say: Callable[[str], None]) -> tuple[LocalStudy, TrueTable]:
-    if options.out.exists() and any(options.out.iterdir()):
+    if options.out.is_dir() and any(options.out.iterdir()):
         raise InvalidInputError("this folder is not empty", where=str(options.out), remedy="Name another one.")
-    (options.out / "tables").mkdir(parents=True)
+    try:
+        (options.out / "tables").mkdir(parents=True)
+    except OSError as error:
+        raise InvalidInputError(f"the folder cannot be made ({error.strerror})", where=str(options.out)) from None
     budget = max(Decimal(4), 2 * options.epsilon)
     budget_delta = None if options.delta is None else min(2 * options.delta, Decimal("0.01"))
     if options.tables:

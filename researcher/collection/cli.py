@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from common.cli import EXIT_CODES, emit, json_option, note
+from common.cli import EXIT_CODES, emit, finite, json_option, note
 from common.errors import ClosedRoundError, InvalidInputError
 from common.party_options import identity_option, name_option, study_argument
 from researcher.collection.described import (
@@ -63,6 +63,7 @@ def collect() -> None:
     default=24.0,
     show_default=True,
     type=click.FloatRange(min=0, min_open=True, max=8760),
+    callback=finite,
     help="Until the round closes by itself.",
 )
 @json_option

@@ -152,6 +152,7 @@ class Rounds:
 
         Keep the tokens before you enrol them; the same again change nothing.
         """
+        self.status(round_id)
         for start in range(0, len(tokens), _DIGESTS_A_CALL):
             batch = tokens[start : start + _DIGESTS_A_CALL]
             request = collection_pb2.EnrolTokensRequest(
@@ -162,11 +163,22 @@ class Rounds:
             self._link.wait(call(self._stub.EnrolTokens, request, peer=self._server, within=self._timeout))
 
     def status(self, round_id: str) -> RoundStatus:
-        """Return how a round stands."""
+        """Return how a round stands.
+
+        Raises:
+            InvalidInputError: the round is of another study file, so its values may have other names.
+        """
         request = collection_pb2.GetRoundStatusRequest(round_id=round_id)
         answer = self._link.wait(call(self._stub.GetRoundStatus, request, peer=self._server, within=self._timeout))
+        spec = round_from_proto(answer.round)
+        if spec.study_digest != self.study.digest:
+            raise InvalidInputError(
+                "the round is of another study file than this one",
+                where=f"round {round_id}",
+                remedy="Give the study file that it was opened with.",
+            )
         return RoundStatus(
-            round=round_from_proto(answer.round),
+            round=spec,
             state=state_from_proto(answer.state),
             closed=answer.closed,
             enrolled=tuple(answer.enrolled),

@@ -69,7 +69,9 @@ def status_dict(status: "RoundStatus") -> dict[str, object]:
 def status_text(status: "RoundStatus") -> str:
     """Return how a round stands for people."""
     spec = status.round
-    lines = [f"{spec.round_id}  {status.state.value}  {spec.question} ({spec.oracle}, epsilon {spec.epsilon})"]
+    moment = status.closed or spec.deadline
+    when = f"{'since' if status.closed else 'until'} {datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC"
+    lines = [f"{spec.round_id}  {status.state.value} {when}  {spec.question} ({spec.oracle}, epsilon {spec.epsilon})"]
     lines += [
         f"  {s.name}: {s.population:,} nodes, rate {s.rate}, {enrolled:,} tokens, {reports:,} reports"
         for s, enrolled, reports in zip(spec.strata, status.enrolled, status.reports, strict=True)

@@ -38,12 +38,17 @@ def _paint(axes: "Axes", found: Frequencies, shown: NDArray[np.intp], truth: NDA
     )
     axes.axhline(0, color="#8a949e", linewidth=0.9, zorder=1)
     small = len(shown) > 60
-    bars = axes.errorbar(
-        at, raw, yerr=(raw - low, high - raw), fmt="o", color=INK, ms=2.6 if small else 4.6,
-        capsize=0 if small else 3, elinewidth=0.9 if small else 1.7, zorder=3,
-        label=f"{found.estimator} with {100 * found.confidence:g}% interval",
-    )  # fmt: skip
-    marks = axes.plot(
+    bars = axes.vlines(
+        at,
+        low,
+        high,
+        color=INK,
+        linewidth=0.9 if small else 1.7,
+        zorder=3,
+        label=f"{100 * found.confidence:g}% interval",
+    )
+    marks = axes.plot(at, raw, "o", color=INK, ms=2.6 if small else 4.6, zorder=3, label=str(found.estimator))
+    marks += axes.plot(
         at, projected, "D", mfc="white", mec=ACCENT, mew=0.9, ms=3.4 if small else 6.5, zorder=2, label="projected"
     )
     if truth is not None:
@@ -53,7 +58,7 @@ def _paint(axes: "Axes", found: Frequencies, shown: NDArray[np.intp], truth: NDA
     _name_values(axes, [found.labels[int(place)] for place in shown])
     axes.grid(axis="y", color=SOFT, linewidth=0.6)
     axes.set_ylabel("share of all nodes, %")
-    axes.legend(handles=[bars, *marks], loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
+    axes.legend(handles=[bars, *marks], loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, frameon=False)
 
 
 def _name_values(axes: "Axes", labels: list[str]) -> None:

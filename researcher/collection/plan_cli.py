@@ -79,8 +79,7 @@ def _text(choice: "Choice", found: "CentralGuarantee", expected: int, centre: fl
         *rows,
         choice.reason,
         "",
-        f"k-ary randomised response with about {expected:,} reports, if all {choice.population:,} nodes toss their coins"
-        " (one node's value substituted):",
+        f"k-ary randomised response, about {expected:,} reports, if all {choice.population:,} nodes toss their coins:",
         *(f"  {who}: {faces}" for who, faces in found.rows()),
     ]
     if centre is not None and found.epsilon is not None:

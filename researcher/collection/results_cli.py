@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from common.cli import emit, json_option
-from common.errors import InvalidInputError
+from common.errors import ConflictError, InvalidInputError
 from common.party_options import identity_option, name_option, study_argument
 from researcher.collection.described import CONNECTION, round_option, rounds_of, status_dict
 
@@ -15,7 +15,7 @@ confidence_option = click.option(
     "--confidence",
     default=0.95,
     show_default=True,
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=click.FloatRange(0.01, 0.999999),
     help="Of each interval.",
 )
 estimator_option = click.option(
@@ -55,6 +55,7 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
         found = estimated(rounds.tally(round_id), estimator, confidence)
     frame = to_frame(found)
     if out is not None:
+        _check_no_tokens(out)
         write(frame, out)
     rows = card(known)
     warnings = [sentence for sentence in (found.biased, found.warning) if sentence]
@@ -73,7 +74,7 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
         "",
         (
             f"{found.estimator} over {sum(known.reports)} reports of {found.population} nodes. Intervals at"
-            f" {confidence:.0%}."
+            f" {100 * confidence:g}%."
         ),
         *warnings,
         *(f"  {who}: {faces}" for who, faces in rows),
@@ -105,6 +106,8 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
     """Write one self-contained HTML page with the picture, the guarantee and every number."""
     from researcher.collection.report import report_page  # noqa: PLC0415 - matplotlib is slow to load
 
+    if out.suffix.lower() not in {".html", ".htm"}:
+        raise InvalidInputError("a report is an HTML page", where=str(out), remedy="End its name in .html.")
     with rounds_of(study_path, identity_folder, name) as rounds:
         page = report_page(rounds.study, rounds.status(round_id), rounds.tally(round_id), estimator, confidence)
     try:
@@ -112,6 +115,17 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
     except OSError as error:
         raise InvalidInputError(f"the report cannot be written ({error.strerror})", where=str(out)) from None
     emit(as_json, {"round": round_id, "report": out}, f"Report: {out}")
+
+
+def _check_no_tokens(path: Path) -> None:
+    """Refuse to write over a file of tokens: they exist nowhere else."""
+    try:
+        with path.open("rb") as file:
+            head = file.readline(100)
+    except OSError:
+        return
+    if b"token" in head:
+        raise ConflictError("this file holds tokens", where=str(path), remedy="Name another one for the result.")
 
 
 @click.command(

@@ -75,7 +75,9 @@ def estimate(tally: Tally, estimator: Estimator | str | None = None, confidence:
     """
     which = default_estimator(tally) if estimator is None else _named(estimator)
     if not tally.reports.sum():
-        raise NotReadyError("no node has reported, so there is nothing to estimate", remedy="Wait for reports.")
+        raise NotReadyError(
+            "no node has reported, so there is nothing to estimate", remedy="Wait for reports, or open another round."
+        )
     design = tally.design
     counts = point_estimates(which, tally.counts, tally.reports, design)
     low, high = score_interval(tally, which, confidence)
@@ -147,8 +149,6 @@ def _about_rates(estimator: Estimator, design: RoundDesign) -> list[str]:
 
 def _about_reports(estimator: Estimator, tally: Tally) -> list[str]:
     """Say which strata's numbers of reports contradict their rates: nodes that failed, or a wrong population."""
-    if estimator is Estimator.HAJEK and tally.design.one_rate:
-        return []
     said = []
     for name, received, nodes, rate in zip(
         tally.strata, tally.reports.tolist(), tally.populations, tally.rates, strict=True
@@ -159,4 +159,9 @@ def _about_reports(estimator: Estimator, tally: Tally) -> list[str]:
     if not said:
         return []
     listed = "; ".join(said[:3]) + ("; ..." if len(said) > 3 else "")
-    return [f"Reports that chance does not explain: {listed}. {estimator} relies on the rates and the populations."]
+    hint = (
+        "Were nodes away, or did some answer twice?"
+        if estimator is Estimator.HAJEK and tally.design.one_rate
+        else f"{estimator} relies on the rates and the populations."
+    )
+    return [f"Reports that chance does not explain: {listed}. {hint}"]

@@ -196,3 +196,9 @@ def test_values_by_stratum_are_whole(text: str, problem: str) -> None:
 def test_one_value_serves_all_strata() -> None:
     assert by_stratum("5", ("north", "south"), int, "--nodes") == {"north": 5, "south": 5}
     assert by_stratum(" north=5 , south=6", ("north", "south"), int, "--nodes") == {"north": 5, "south": 6}
+
+
+def test_c_s_interval_need_not_hold_its_estimate_and_is_drawn_all_the_same(study: Study) -> None:
+    known = status()
+    tally = tally_of(known, COUNTS.reshape(-1), study.question("age").attribute.categories)
+    assert "c is biased" in report_page(study, known, tally, "c")

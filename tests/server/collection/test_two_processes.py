@@ -161,5 +161,5 @@ def open_reader(store: CollectionStore) -> Iterator[None]:
     """Look at the database all the while."""
     assert isinstance(store.connection, Postgres)
     with store.connection._engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
-        connection.exec_driver_sql("SELECT count(*) FROM round")
+        connection.exec_driver_sql("SELECT count(*) FROM veiltab")
         yield
