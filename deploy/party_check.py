@@ -5,7 +5,7 @@ first one.
 """
 
 import fcntl
-import importlib.util
+import importlib
 import os
 import socket
 from collections.abc import Iterator, Mapping
@@ -218,10 +218,14 @@ def _check_addresses(values: Mapping[str, Value], endpoint: str, findings: Findi
         _check_bindable(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", tried=not runs)
         beyond = "" if is_loopback(host) else ", BEYOND this machine, without TLS, to whoever asks"
         findings.notes.append(f"metrics: {host}:{port}{beyond}")
-        if importlib.util.find_spec("prometheus_client") is None:
-            raise InvalidInputError(
-                "metrics need the package prometheus-client", remedy="pip install 'veiltab[metrics]', or leave it out."
-            )
+    try:
+        importlib.import_module("prometheus_client")
+    except ImportError:
+        findings.add(
+            "metrics",
+            "metrics need the package prometheus-client",
+            "pip install -e '.[metrics]', or leave it out.",
+        )
 
 
 def _check_bindable(address: str, *, tried: bool) -> None:

@@ -16,6 +16,8 @@ _COLOURS = {"researcher": "#c2571a", "curator": "#16324f", "server": "#3d7a4b"}
 _PALE, _HEIGHT = "#d7dde4", 0.72
 _SHORTEST = 0.004
 """Share of the width that a bar has at least, so that the shortest step is seen."""
+_EDGED = 0.012
+"""Share of the width above which a bar has an edge: those of many narrow bars would hide one another."""
 
 
 def draw(spans: Sequence[Span], path: Path) -> None:
@@ -101,7 +103,8 @@ def _paint_bar(axes: "Axes", place: int, span: Span, start: float, whole: float)
     pale = _encloses(span)
     colour = _PALE if pale else _COLOURS.get(span.party.partition(" ")[0], "#444444")
     width = max(span.seconds, _SHORTEST * whole)
-    axes.barh(place, width, left=start, height=_HEIGHT, color=colour, edgecolor="white", linewidth=0.5)
+    edge = "white" if width > _EDGED * whole else "none"
+    axes.barh(place, width, left=start, height=_HEIGHT, color=colour, edgecolor=edge, linewidth=0.5)
     text = span.name.removeprefix("state ")
     if pale and width > 0.011 * len(text) * whole:
         axes.text(start + 0.005 * whole, place, text, va="center", fontsize=7.5, color="#16324f", clip_on=True)

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from common.cli import EXIT_CODES, emit, json_option, note
-from common.errors import InvalidInputError, NotFoundError, UnavailableError
+from common.cli import EXIT_CODES, emit, finite, json_option, note
+from common.errors import ClosedRoundError, InvalidInputError, NotFoundError, SpentTokenError, UnavailableError
 from common.identity import Role
 from common.party_options import identity_option, load_party, state_option, study_argument
 
@@ -26,6 +27,7 @@ timeout_option = click.option(
     default=60.0,
     show_default=True,
     type=click.FloatRange(min=0, min_open=True, max=86_400),
+    callback=finite,
     help="Seconds to keep trying; another run goes on.",
 )
 
@@ -48,9 +50,13 @@ def node() -> None:
 @round_option
 @click.option("--value", envvar="VEILTAB_VALUE", help="The node's raw value, as the study's question codes it.")
 @click.option("--value-file", type=click.Path(path_type=Path), help="File with the value: others cannot see it there.")
-@click.option("--token", envvar="VEILTAB_TOKEN", help="The node's one-time token; or VEILTAB_TOKEN, or --token-file.")
+@click.option(
+    "--token",
+    envvar="VEILTAB_TOKEN",
+    help="The node's one-time token, or its whole line of tokens.csv; or VEILTAB_TOKEN, or --token-file.",
+)
 @click.option("--token-file", type=click.Path(path_type=Path), help="File with the token: others cannot see it there.")
-@click.option("--stratum", help="The node's public group, if the study has strata.")
+@click.option("--stratum", help="The node's public group, if the study has strata and the token's line names none.")
 @timeout_option
 @json_option
 def report(  # noqa: PLR0913, PLR0917 - one argument an option
@@ -71,16 +77,26 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
     The node remembers its answer in the state folder: the same command again repeats it and never draws anew.
     """
     from node.node import Node  # noqa: PLC0415 - --help stays light
+    from node.token_line import token_line  # noqa: PLC0415
 
-    told = {"value": _told("value", value, value_file), "token": _told("token", token, token_file)}
+    raw, line = _told("value", value, value_file), token_line(_told("token", token, token_file), round_id)
     node_here = Node(study_path, identity=identity_folder, state=state_folder)
-    state = node_here.report(round_id, **told, stratum=stratum, within=timeout)
-    text = {"counted": "The report was counted.", "silent": "The coin said not to report; nothing was sent."}
-    emit(as_json, {"round": round_id, "state": state.value}, text[state.value])
+    found = node_here.answer(round_id, value=raw, token=line.token, stratum=stratum or line.stratum, within=timeout)
+    state = found.state.value
+    text = {"counted": "The report was counted.", "silent": "The coin said not to report; nothing was sent."}[state]
+    if found.before:
+        text = (
+            f"This folder answered this round before; that answer ({state}) stands, and this value and token were not"
+            " used. Another node needs a folder of its own."
+        )
+    emit(as_json, {"round": round_id, "state": state, "before": found.before}, text)
 
 
 def _told(what: str, given: str | None, file: Path | None) -> str:
-    """Return what an option, its environment variable, or a file says; the file comes first."""
+    """Return what an option, its environment variable, or a file says; the file comes before the environment."""
+    typed = click.get_current_context().get_parameter_source(what) is click.core.ParameterSource.COMMANDLINE
+    if file is not None and typed:
+        raise InvalidInputError(f"give --{what} or --{what}-file, not both", where=f"--{what}")
     if file is None and given is not None:
         return given
     if file is None:
@@ -107,10 +123,14 @@ def _told(what: str, given: str | None, file: Path | None) -> str:
     "--tokens",
     required=True,
     type=click.Path(path_type=Path),
-    help="CSV file with stratum,token as `veiltab collect enrol` writes it.",
+    help="CSV file with round,stratum,token as `veiltab collect enrol` writes it.",
 )
 @click.option("--values", type=click.Path(path_type=Path), help="CSV file with value[,stratum], one line a node.")
-@click.option("--distribution", help="Instead of values: spread one over all tokens, such as binomial:100:0.5.")
+@click.option(
+    "--distribution",
+    help="Instead of values: spread one over all tokens, such as binomial:100:0.5. Its values 1 to d are the question's"
+    " categories in their order.",
+)
 @click.option(
     "--concurrency", default=64, show_default=True, type=click.IntRange(1, 4096), help="Most reports under way."
 )
@@ -138,14 +158,28 @@ def fleet(  # noqa: PLR0913, PLR0917 - one argument an option
     study, identity = load_party(study_path, identity_folder, Role.NODE, None)
     source = (values, distribution)
     result, bad = asyncio.run(_run(study, identity, state_folder, round_id, tokens, source, (concurrency, timeout)))
-    for row in bad[:_SHOWN]:
-        note(f"line {row.line}: {row.problem}")
-    if len(bad) > _SHOWN:
-        note(f"and {len(bad) - _SHOWN} more lines like these")
+    _note_bad(bad)
     emit(as_json, _as_dict(round_id, result, bad, time.monotonic() - began), _as_text(result, bad))
-    if bad or result.refused:
+    return _exit_code(result, bad)
+
+
+def _exit_code(result: "FleetResult", bad: "tuple[BadRow, ...]") -> int:
+    if bad or set(result.refused) - {SpentTokenError.reason, ClosedRoundError.reason}:
         return InvalidInputError.exit_code
+    if result.refused:
+        return ClosedRoundError.exit_code
     return UnavailableError.exit_code if result.unanswered else 0
+
+
+def _note_bad(bad: "tuple[BadRow, ...]") -> None:
+    """Say each problem once, with the first lines that have it."""
+    lines = defaultdict(list)
+    for row in bad:
+        lines[row.problem].append(row.line)
+    for problem, places in lines.items():
+        shown = ", ".join(map(str, places[:_SHOWN]))
+        more = f" and {len(places) - _SHOWN:,} more" if len(places) > _SHOWN else ""
+        note(f"{problem}: {len(places):,} line{'s' if len(places) > 1 else ''}: {shown}{more}")
 
 
 async def _run(  # noqa: PLR0913, PLR0917 - what a fleet's run consists of
@@ -176,7 +210,9 @@ async def _run(  # noqa: PLR0913, PLR0917 - what a fleet's run consists of
         if values is not None:
             nodes = fleet_from_file(spec, study, values, tokens)
         else:
-            nodes = fleet_from_distribution(spec, study, distribution or "", tokens)
+            nodes = fleet_from_distribution(spec, distribution or "", tokens)
+        if not nodes.nodes:
+            _note_bad(nodes.bad_rows)
         run = FleetRun(stub, study, spec, journal, state=state, concurrency=concurrency, within=within)
         return await run.run(nodes, lambda done, total: note(f"{done} of {total} reports settled")), nodes.bad_rows
     finally:

@@ -1,13 +1,16 @@
 """What a node decides, once: whether it reports, and the randomised value that it would report."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from common.collection.oracles import Report
-from common.collection.round import Round, Stratum
+from common.collection.round import EVERYONE, Round, Stratum
 from common.errors import InvalidInputError
 from common.randomness import ByteSource, SystemSource
 from common.study import NodeGroup, Study
 
+_SHOWN = 8
 COIN = 2**23
 """Label of the coin in a source of randomness; the randomisers' labels lie below."""
 
@@ -56,6 +59,11 @@ def check_round(spec: Round, study: Study, stratum: str) -> Stratum:
         raise InvalidInputError("the question is not as the study says", where=f"question {spec.question}")
     if spec.epsilon > check_nodes(study).budget_epsilon:
         raise InvalidInputError("the round costs more than the study allows a node", where="epsilon")
+    names = [known.name for known in spec.strata]
+    if stratum == EVERYONE and EVERYONE not in names:
+        raise InvalidInputError(
+            "this study has strata: give --stratum", where="stratum", remedy=f"Strata: {_some(names)}."
+        )
     return spec.stratum(stratum)
 
 
@@ -71,8 +79,13 @@ def symbol_of(study: Study, question: str, raw: str) -> int:
     coding = study.question(question).coding
     symbol = coding.code(raw)
     if symbol < 0:
-        some = ", ".join(coding.categories[:8]) + (", ..." if len(coding.categories) > 8 else "")
         raise InvalidInputError(
-            "the value is outside the domain", where=f"question {question}", remedy=f"Categories: {some}."
+            "the value is outside the domain",
+            where=f"question {question}",
+            remedy=f"Categories: {_some(coding.categories)}.",
         )
     return symbol
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")

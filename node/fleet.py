@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from common.collection.oracles import Report
 from common.collection.round import Round, RoundState, Stratum
 from common.collection.tokens import TOKEN_BYTES
-from common.errors import ClosedRoundError
+from common.errors import ClosedRoundError, InvalidInputError
 from common.randomness import SystemSource
 from common.study import Study
 from common.wire.collection import report_to_proto
@@ -96,12 +96,20 @@ class FleetRun:
 
         Raises:
             ConflictError: the journal belongs to other values or tokens.
-            InvalidInputError: the round is not of this study.
+            InvalidInputError: there is no node, or the round is not of this study.
             BudgetExceededError: with the journal's other rounds it would cost a node too much.
         """
+        if not fleet.nodes:
+            raise InvalidInputError(
+                "there is no node with a value and a token",
+                where="fleet",
+                remedy="Nothing was decided; give other files.",
+            )
         groups = {name: check_round(self._spec, self._study, name) for name in {node.stratum for node in fleet.nodes}}
-        self._journal.begin(self._spec, fleet.digest, check_nodes(self._study).budget_epsilon)
         before = self._journal.decisions(self._spec.round_id)
+        # A round in which nobody decides must not bind the folder to these files.
+        if before or self._state is RoundState.OPEN:
+            self._journal.begin(self._spec, fleet.digest, check_nodes(self._study).budget_epsilon)
         if self._state is RoundState.OPEN:
             await self._decide_all([node for node in fleet.nodes if node.node not in before], groups)
         decisions = self._journal.decisions(self._spec.round_id)

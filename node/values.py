@@ -5,6 +5,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -60,12 +61,16 @@ class Fleet:
 def read_tokens(path: Path) -> dict[str, list[bytes]]:
     """Return the tokens of each stratum, in the order of the file that `veiltab collect enrol` wrote.
 
+    Blank lines are passed over.
+
     Raises:
         InvalidInputError: a line without a token, or with that of another line: two nodes cannot share one.
     """
     tokens: defaultdict[str, list[bytes]] = defaultdict(list)
     seen: set[bytes] = set()
     for line, row in _rows(path, ("stratum", "token")):
+        if not any(row.values()):
+            continue
         token = token_of(row["token"], f"{path}, line {line}")
         if token in seen:
             raise InvalidInputError("this token stands in an earlier line too", where=f"{path}, line {line}")
@@ -77,7 +82,7 @@ def read_tokens(path: Path) -> dict[str, list[bytes]]:
 def fleet_from_file(spec: Round, study: Study, values: Path, tokens: Path) -> Fleet:
     """Read a fleet: a CSV file with a column `value` and, if the round has strata, `stratum`; one line a node.
 
-    The first node of a stratum has the stratum's first token, and so on.
+    The first node of a stratum has the stratum's first token, and so on. A blank line is a node without a value.
     """
     left = {stratum: iter(batch) for stratum, batch in read_tokens(tokens).items()}
     nodes, bad = [], []
@@ -86,6 +91,8 @@ def fleet_from_file(spec: Round, study: Study, values: Path, tokens: Path) -> Fl
         stratum = (row.get("stratum") or EVERYONE).strip() if not _single(spec) else EVERYONE
         token = next(left.get(stratum, iter(())), None)
         try:
+            if not any(row.values()):
+                raise InvalidInputError("the line is blank: a node's value is missing")
             spec.stratum(stratum)
             if token is None:
                 raise InvalidInputError(f"no token is left for stratum {stratum}")
@@ -97,15 +104,17 @@ def fleet_from_file(spec: Round, study: Study, values: Path, tokens: Path) -> Fl
     return Fleet(nodes=tuple(nodes), bad_rows=tuple(bad), digest=_digest(values, tokens))
 
 
-def fleet_from_distribution(spec: Round, study: Study, distribution: str, tokens: Path) -> Fleet:
-    """Spread a distribution over the nodes that have tokens, the same in every stratum, rounded to whole nodes."""
+def fleet_from_distribution(spec: Round, distribution: str, tokens: Path) -> Fleet:
+    """Spread a distribution over the nodes that have tokens, the same in every stratum, rounded to whole nodes.
+
+    Its values 1..d are the question's categories in their order, whatever these are called.
+    """
     population = parse_population(distribution)
     nodes: list[NodeValue] = []
     for stratum, batch in read_tokens(tokens).items():
         spec.stratum(stratum)
         counts = population.counts(len(batch), spec.size)
-        labels = [symbol_of(study, spec.question, str(value)) for value in range(1, spec.size + 1)]
-        symbols = np.repeat(np.asarray(labels), counts)
+        symbols = np.repeat(np.arange(spec.size), counts)
         nodes += [
             NodeValue(node=len(nodes) + place, stratum=stratum, symbol=int(symbol), token=token)
             for place, (symbol, token) in enumerate(zip(symbols, batch, strict=True), 1)
@@ -126,17 +135,18 @@ def _digest(*paths: Path) -> bytes:
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the lines of a CSV file that must have some columns."""
+    """Yield the lines of a CSV file that must have some columns, blank ones too: csv.DictReader would drop them."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, restval="")
-            missing = [column for column in columns if column not in (reader.fieldnames or ())]
+            reader = csv.reader(file)
+            header = next(reader, [])
+            missing = [column for column in columns if column not in header]
             if missing:
                 raise InvalidInputError(
                     f"there is no column {missing[0]}", where=str(path), remedy=f"Begin it with: {','.join(columns)}."
                 )
             for row in reader:
-                yield reader.line_num, row
+                yield reader.line_num, dict(zip_longest(header, row[: len(header)], fillvalue=""))
     except FileNotFoundError:
         raise NotFoundError("this file is not there", where=str(path), remedy="Name a CSV file.") from None
     except (OSError, UnicodeDecodeError, csv.Error):

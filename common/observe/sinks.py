@@ -117,4 +117,4 @@ def _otlp(identity: Identity) -> logging.Handler:
 
 
 def _missing(problem: str, where: str, extra: str) -> InvalidInputError:
-    return InvalidInputError(problem, where=where, remedy=f"pip install 'veiltab[{extra}]', or leave it out.")
+    return InvalidInputError(problem, where=where, remedy=f"pip install -e '.[{extra}]', or leave it out.")

@@ -73,7 +73,8 @@ def test_a_refusal_is_explained_and_has_its_exit_code(
 
 
 def test_every_kind_of_refusal_is_in_that_table() -> None:
-    assert len(VeiltabError.__subclasses__()) == 11
+    kinds = [kind for kind in VeiltabError.__subclasses__() if kind.__module__ == VeiltabError.__module__]
+    assert len(kinds) == 11
 
 
 def test_wrong_usage_is_bad_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

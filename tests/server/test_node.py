@@ -210,6 +210,7 @@ def test_fifty_submissions_at_once_are_perturbed_once(
     assert not store.ciphertext_folder(ID).exists()
 
 
+@pytest.mark.parametrize("database", [""], ids=["sqlite"])
 def test_fifty_releases_at_once_are_kept_apart(
     node: ServerNode, store: ServerStore, make_spec: Make, perturbations: Counter[str]
 ) -> None:

@@ -206,7 +206,7 @@ def test_a_deadline_closes_a_round_for_good(opened: CollectionStore, at: Callabl
     assert said(opened.record([arrival(0)])) == [""]
     at(FUTURE + 1)
     assert said(opened.record([arrival(1)])) == ["ROUND_CLOSED"]
-    assert (opened.status(ID).state, opened.status(ID).closed) == (RoundState.CLOSED, FUTURE)
+    assert (opened.status(ID).state, opened.status(ID).closed) == (RoundState.CLOSED, FUTURE + 1)
     # Whatever the clock says later.
     at(FUTURE - 10)
     assert said(opened.record([arrival(1)])) == ["ROUND_CLOSED"]

@@ -1,0 +1,51 @@
+"""A node's token as somebody hands it on: alone, or as the whole line of the file of tokens."""
+
+import csv
+from dataclasses import dataclass
+
+from common.collection.round import EVERYONE
+from common.errors import InvalidInputError
+
+_MOST = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLine:
+    """What a line says.
+
+    Args:
+        token: its last field; whether it is a token is not known yet.
+        stratum: the node's group; None if the line names none, or everyone.
+    """
+
+    token: str
+    stratum: str | None
+
+
+def token_line(text: str, round_id: str) -> TokenLine:
+    """Read `token`, `stratum,token` or `round,stratum,token`.
+
+    Args:
+        text: one line.
+        round_id: the round that the token is for.
+
+    Raises:
+        InvalidInputError: something else, or a line of another round; it does not repeat what the line says.
+    """
+    try:
+        rows = list(csv.reader(text.strip().splitlines()))
+    except csv.Error:
+        rows = []
+    if len(rows) != 1 or len(rows[0]) > _MOST:
+        raise InvalidInputError(
+            "this is not one token",
+            where="token",
+            remedy="Give one line as `veiltab collect enrol` wrote it, or its end.",
+        )
+    fields = [field.strip() for field in rows[0]]
+    if len(fields) == _MOST and fields[0] != round_id:
+        raise InvalidInputError(
+            "this token is of another round", where=f"round {round_id}", remedy="Give a line of this round."
+        )
+    stratum = fields[-2] if len(fields) > 1 else ""
+    return TokenLine(token=fields[-1], stratum=stratum if stratum not in {"", EVERYONE} else None)
