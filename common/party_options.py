@@ -67,7 +67,7 @@ _SERVE = (
     click.option(
         "--metrics",
         metavar="HOST:PORT",
-        help="Serve metrics for Prometheus; a PORT alone is the loopback interface's. Needs veiltab[metrics].",
+        help="Serve metrics for Prometheus; a PORT alone is the loopback interface's. Needs the extra metrics.",
     ),
     click.option(
         "--trace-file",

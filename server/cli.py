@@ -43,7 +43,7 @@ def server() -> None:
     envvar="VEILTAB_DATABASE",
     show_envvar=True,
     help="A PostgreSQL for the state, postgresql://user@host/database, which several of this server's processes share,"
-    " as they do the --state folder. SQLite in that folder by default. Needs veiltab[postgres].",
+    " as they do the --state folder. SQLite in that folder by default. Needs the extra postgres.",
 )
 def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     study_path: Path,

@@ -30,6 +30,6 @@ def open_state(path: Path, migrations: Sequence[str], database: str) -> Connecti
         raise InvalidInputError(
             "PostgreSQL needs the packages sqlalchemy and psycopg",
             where="--database",
-            remedy="pip install 'veiltab[postgres]', or leave it out.",
+            remedy="pip install -e '.[postgres]', or leave it out.",
         ) from None
     return open_postgres(database, {"lease": LEASES, "deployment": DEPLOYMENT, path.stem: migrations})

@@ -188,6 +188,14 @@ def test_without_an_address_the_study_s_port_is_tried(check: Check, folder: Path
     assert f"listen: [::]:{port}" in notes(found)
 
 
+def test_metrics_need_their_package(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    assert problems(check(SERVER)) == {}
+    for metrics in ("0", "host"):
+        findings = check(SERVER + f'metrics = "{metrics}"\n')
+        assert "pip install -e '.[metrics]', or leave it out." in [found.fix for found in findings.problems]
+
+
 def test_metrics_beyond_this_machine_are_noted(check: Check) -> None:
     assert "BEYOND this machine" in notes(check(SERVER + 'metrics = "0.0.0.0:0"\n'))
     assert "BEYOND" not in notes(check(SERVER + 'metrics = "0"\n'))

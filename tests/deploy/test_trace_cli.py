@@ -11,6 +11,7 @@ import pytest
 from common.cli import run
 from common.observe.spans import Span, root_of
 from deploy.trace_cli import trace
+from deploy.trace_picture import draw as draw_picture
 
 FIRST, LAST = "ab" * 16, "ac" * 16
 SECOND = 1_000_000_000
@@ -110,6 +111,16 @@ def test_the_picture_has_a_lane_a_party(draw: Draw, tmp_path: Path) -> None:
     first = picture.read_bytes()
     draw("--out", str(picture), "--text")
     assert picture.read_bytes() == first, "the same spans make the same bytes"
+
+
+def test_hundreds_of_short_steps_stay_visible(tmp_path: Path) -> None:
+    short = [span("count reports", "server cloud", 100 + step / 10, 100.01 + step / 10) for step in range(900)]
+    draw_picture([span("state open", "server cloud", 0, 200), *short], tmp_path / "trace.svg")
+    lines = (tmp_path / "trace.svg").read_text().splitlines()
+    dark = [line for line in lines if "fill: #3d7a4b" in line]
+    assert len(dark) == 900
+    assert not any("stroke" in line for line in dark)
+    assert any("stroke: #ffffff" in line for line in lines if "fill: #d7dde4" in line)
 
 
 def test_a_picture_may_be_pixels(draw: Draw, tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ import pytest
 from common.cli import run
 from deploy.pki import init_pki
 from node.cli import node
+from node.journal import State
+from node.node import Answered, Node
 from server.collection.node import CollectionNode
 from server.collection.store import CollectionStore
 from tests.common.collection.rounds import ID, PLAIN, plain_round, study
@@ -73,10 +75,16 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
 
 def test_a_node_reports_and_repeats_itself(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    for value in ("7", "8"):
-        assert terminal.run("report", "--value", value, "--token", TOKENS[0])[:2] == (0, "The report was counted.\n")
+    words = ("report", "--value", "7", "--token", TOKENS[0])
+    assert terminal.run(*words)[:2] == (0, "The report was counted.\n")
+    code, out, _ = terminal.run(*words)
+    assert code == 0
+    assert out == (
+        "This folder answered this round before; that answer (counted) stands, and this value and token were not used."
+        " Another node needs a folder of its own.\n"
+    )
     monkeypatch.setenv("VEILTAB_TOKEN", TOKENS[1])
-    assert terminal.json("report", "--value", "7") == (0, {"round": ID, "state": "counted"})
+    assert terminal.json("report", "--value", "7") == (0, {"round": ID, "state": "counted", "before": True})
     assert terminal.store.status(ID).reports == (1,)
 
 
@@ -84,6 +92,59 @@ def test_a_token_comes_from_a_file_too(terminal: Terminal) -> None:
     path = terminal.folder / "token"
     path.write_text(f"{TOKENS[3]}\n", "utf-8")
     assert terminal.json("report", "--value", "7", "--token-file", str(path))[1]["state"] == "counted"
+
+
+@pytest.mark.parametrize("line", [f"{ID},everyone,{TOKENS[3]}", f"everyone,{TOKENS[3]}"])
+def test_a_token_may_be_its_whole_line(terminal: Terminal, line: str) -> None:
+    path = terminal.folder / "token"
+    path.write_text(f"{line}\n", "utf-8")
+    assert terminal.json("report", "--value", "7", "--token-file", str(path)) == (
+        0,
+        {"round": ID, "state": "counted", "before": False},
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "stratum"),
+    [
+        (f"{ID},north,{TOKENS[0]}", (), "north"),
+        (f"north,{TOKENS[0]}", ("--stratum", "south"), "south"),
+        (f"{ID},everyone,{TOKENS[0]}", (), None),
+    ],
+)
+def test_the_stratum_of_a_tokens_line_is_the_nodes_unless_it_says_another(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, line: str, words: tuple[str, ...], stratum: str | None
+) -> None:
+    told: list[Any] = []
+
+    def answer(_self: Node, _round_id: str, **others: object) -> Answered:
+        told.append((others["token"], others["stratum"]))
+        return Answered(state=State.SILENT, before=False)
+
+    monkeypatch.setattr(Node, "answer", answer)
+    assert terminal.run("report", "--value", "7", "--token", line, *words)[0] == 0
+    assert told == [(TOKENS[0], stratum)]
+
+
+def test_a_file_wins_over_the_environment_and_not_over_an_option(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in (("token", TOKENS[3]), ("value", "7")):
+        (terminal.folder / name).write_text(f"{text}\n", "utf-8")
+    files = ("--token-file", str(terminal.folder / "token"), "--value-file", str(terminal.folder / "value"))
+    for words in (("--token", TOKENS[4]), ("--value", "8")):
+        code, _, err = terminal.run("report", *files, *words)
+        assert code == 2
+        assert f"give {words[0]} or {words[0]}-file, not both" in err
+    monkeypatch.setenv("VEILTAB_TOKEN", "no token")
+    monkeypatch.setenv("VEILTAB_VALUE", "no value")
+    assert terminal.json("report", *files)[1]["state"] == "counted"
+
+
+def test_no_time_at_all_is_no_number(terminal: Terminal) -> None:
+    for command, words in (("report", ("--value", "7", "--token", TOKENS[0])), ("fleet", terminal.files("1"))):
+        assert terminal.run(command, *words, "--timeout", "nan")[0] == 2
+    assert terminal.store.status(ID).reports == (0,)
 
 
 def test_without_a_token_nothing_is_decided(terminal: Terminal) -> None:
@@ -132,10 +193,26 @@ def test_bad_rows_are_named_up_to_a_number(terminal: Terminal) -> None:
     code, out, err = terminal.run("fleet", *words)
     assert code == 2
     assert "25 lines were left out." in out
-    assert err.count("the value is outside the domain") == 20
-    assert "line 5: the value is outside the domain" in err
-    assert err.endswith("and 5 more lines like these\n")
+    shown = ", ".join(str(line) for line in range(5, 25))
+    assert err.endswith(f"the value is outside the domain: 25 lines: {shown} and 5 more\n")
     assert "a-secret" not in out + err
+
+
+def test_bad_rows_are_told_by_problem(terminal: Terminal) -> None:
+    words = terminal.files(*["1"] * 29, "x", *["2"] * 30)
+    _, _, err = terminal.run("fleet", *words)
+    shown = ", ".join(str(line) for line in range(32, 52))
+    assert "the value is outside the domain: 1 line: 31\n" in err
+    assert f"no token is left for stratum everyone: 30 lines: {shown} and 10 more\n" in err
+
+
+@pytest.mark.parametrize("values", [(), ("x", "", "y")])
+def test_a_file_without_a_node_binds_nothing(terminal: Terminal, values: tuple[str, ...]) -> None:
+    code, out, err = terminal.run("fleet", *terminal.files(*values))
+    assert (code, out) == (2, "")
+    assert "there is no node with a value and a token" in err
+    assert ("the line is blank: a node's value is missing: 1 line: 3\n" in err) == bool(values)
+    assert terminal.run("fleet", *terminal.files(*["1"] * 30))[0] == 0
 
 
 def test_refused_and_unanswered_reports_have_their_exit_codes(terminal: Terminal) -> None:
@@ -147,8 +224,19 @@ def test_refused_and_unanswered_reports_have_their_exit_codes(terminal: Terminal
     terminal.store.close_round(ID, int(time.time()))
     terminal.stub.faults = iter(())
     code, out, _ = terminal.run("fleet", *words)
-    assert code == 2
+    assert code == 5
     assert "Refused: 20 ROUND_CLOSED." in out
+
+
+def test_only_spent_tokens_and_closed_rounds_are_conflicts(terminal: Terminal) -> None:
+    words = terminal.files(*["1"] * 30)
+    assert terminal.json("report", "--value", "7", "--token", TOKENS[0])[0] == 0
+    code, said = terminal.json("fleet", *words, "--state", str(terminal.folder / "fleet"))
+    assert (code, said["counted"], said["refused"]) == (5, 29, {"TOKEN_SPENT": 1})
+    tokens = terminal.folder / "tokens.csv"
+    tokens.write_text(tokens.read_text("utf-8").replace(TOKENS[1], "f" * 32), "utf-8")
+    code, said = terminal.json("fleet", *words, "--state", str(terminal.folder / "other"))
+    assert (code, said["refused"]) == (2, {"TOKEN_SPENT": 29, "DENIED": 1})
 
 
 def test_a_fleet_has_values_or_a_distribution(terminal: Terminal) -> None:

@@ -278,6 +278,20 @@ def test_a_round_that_closes_meanwhile_refuses_the_rest(tmp_path: Path) -> None:
     village(tmp_path, work)
 
 
+@pytest.mark.parametrize("state", [RoundState.OPEN, RoundState.CLOSED])
+def test_a_run_in_which_nobody_decides_does_not_bind_the_folder(tmp_path: Path, state: RoundState) -> None:
+    async def work(stub: Loopback) -> None:
+        empty = Fleet(nodes=(), bad_rows=(), digest=bytes(31) + b"1")
+        with pytest.raises(InvalidInputError, match="there is no node with a value and a token"):
+            await run(stub, tmp_path, fleet=empty, state=state)
+        if state is RoundState.CLOSED:
+            late = await run(stub, tmp_path, fleet=fleet_of(origin=bytes(31) + b"2"), state=state)
+            assert late.refused == {"ROUND_CLOSED": SIZE}
+        assert (await run(stub, tmp_path)).counted == SIZE
+
+    village(tmp_path, work)
+
+
 def test_a_fleet_answers_from_one_origin_one_round_and_within_its_budget(tmp_path: Path) -> None:
     async def work(stub: Loopback) -> None:
         few = fleet_of(TOKENS[:2])

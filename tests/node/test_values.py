@@ -81,6 +81,22 @@ def test_a_bad_row_keeps_its_token_so_that_the_others_keep_theirs(tmp_path: Path
     assert [node.token.hex() for node in fleet.nodes] == [TOKENS[0], TOKENS[2]]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_blank_line_is_a_node_without_a_value(tmp_path: Path, tokens: Path, end: str) -> None:
+    fleet = everybody(written(tmp_path / "v.csv", "value", "1", "", "2", '""', end=end), tokens)
+    assert [(node.node, node.token.hex()) for node in fleet.nodes] == [(2, TOKENS[0]), (4, TOKENS[2])]
+    assert fleet.bad_rows == tuple(
+        BadRow(line=line, problem="the line is blank: a node's value is missing") for line in (3, 5)
+    )
+
+
+def test_tokens_are_read_with_their_round_and_past_blank_lines(tmp_path: Path) -> None:
+    path = written(tmp_path / "t.csv", "round,stratum,token", f"r,north,{TOKENS[0]}", "", f"r,north,{TOKENS[1]}")
+    assert {name: [token.hex() for token in batch] for name, batch in read_tokens(path).items()} == {
+        "north": TOKENS[:2]
+    }
+
+
 def test_a_fleet_is_known_by_its_files(tmp_path: Path, tokens: Path) -> None:
     one = written(tmp_path / "one.csv", "value", "1")
     other = written(tmp_path / "other.csv", "value", "2")
@@ -122,24 +138,26 @@ def test_files_that_are_none_are_refused(tmp_path: Path, tokens: Path) -> None:
 
 
 def test_a_distribution_is_spread_over_the_tokens_of_every_stratum(regional: Path) -> None:
-    fleet = fleet_from_distribution(round_with(), study(), "uniform:20", regional)
+    fleet = fleet_from_distribution(round_with(), "uniform:20", regional)
     assert Counter(node.stratum for node in fleet.nodes) == {"north": 3, "south": 2}
     assert sorted(node.token.hex() for node in fleet.nodes) == TOKENS[:5]
     assert sorted(node.node for node in fleet.nodes) == [1, 2, 3, 4, 5]
-    assert fleet.digest != fleet_from_distribution(round_with(), study(), "uniform:19", regional).digest
+    assert fleet.digest != fleet_from_distribution(round_with(), "uniform:19", regional).digest
 
 
 def test_a_distribution_has_its_shares(tmp_path: Path) -> None:
     tokens = written(tmp_path / "t.csv", "stratum,token", *(f"everyone,{number:032x}" for number in range(400)))
-    fleet = fleet_from_distribution(plain_round(), study(PLAIN), "uniform:20", tokens)
+    fleet = fleet_from_distribution(plain_round(), "uniform:20", tokens)
     assert Counter(node.symbol for node in fleet.nodes) == dict.fromkeys(range(20), 20)
 
 
-def test_a_distribution_needs_a_question_about_numbers(tokens: Path) -> None:
-    spec = plain_round(question="pet", size=3)
-    with pytest.raises(InvalidInputError, match="outside the domain"):
-        fleet_from_distribution(spec, study(PLAIN), "uniform:3", tokens)
+def test_the_values_of_a_distribution_are_categories_whatever_they_are_called(tokens: Path) -> None:
+    fleet = fleet_from_distribution(plain_round(question="pet", size=3), "uniform:2", tokens)
+    assert [node.symbol for node in fleet.nodes] == [0, 0, 0, 1, 1]
+
+
+def test_a_distribution_lies_within_the_round(tokens: Path) -> None:
     with pytest.raises(InvalidInputError, match="does not cover"):
-        fleet_from_distribution(plain_round(), study(PLAIN), "uniform:21", tokens)
+        fleet_from_distribution(plain_round(), "uniform:21", tokens)
     with pytest.raises(InvalidInputError, match="no such stratum"):
-        fleet_from_distribution(round_with(), study(), "uniform:20", tokens)
+        fleet_from_distribution(round_with(), "uniform:20", tokens)

@@ -58,7 +58,7 @@ def single_nodes(poll: Poll, round_id: str, tokens: list[str]) -> None:
         secret.write_text(token + "\n", "utf-8")
         for value in ("7", "8"):
             answer = node(poll, "report", f"node-{number}", round_id, "--value", value, "--token-file", secret)
-            assert (answer.code, answer.data) == (0, {"round": round_id, "state": "counted"})
+            assert (answer.code, answer.data) == (0, {"round": round_id, "state": "counted", "before": value == "8"})
         status = collect(poll, "status", "--round", round_id)
         assert status.data["reports"] == {"everyone": number + 1}
 

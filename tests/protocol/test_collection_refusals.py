@@ -151,8 +151,8 @@ def test_a_value_outside_the_domain_is_refused_by_the_node_itself(poll: Poll, as
     for value in ("0", "21", "seven"):
         with pytest.raises(InvalidInputError, match="the value is outside the domain"):
             node.report(asked.spec.round_id, value=value, token=token, stratum=NORTH)
-    for stratum in (None, "west"):
-        with pytest.raises(InvalidInputError, match="no such stratum"):
+    for stratum, problem in ((None, "give --stratum"), ("west", "no such stratum")):
+        with pytest.raises(InvalidInputError, match=problem):
             node.report(asked.spec.round_id, value="7", token=token, stratum=stratum)
     with pytest.raises(NotFoundError, match="no such round here"):
         node.report("a" * 32, value="7", token=token, stratum=NORTH)
@@ -174,7 +174,7 @@ def test_bad_rows_of_a_fleet_are_named_by_line_and_not_repeated(poll: Poll, aske
     assert answer.code == InvalidInputError.exit_code
     assert (answer.data["nodes"], answer.data["counted"]) == (2, 2)
     assert [row["line"] for row in answer.data["bad_rows"]] == [3, 4, 6]
-    assert "line 3: the value is outside the domain" in answer.errors
+    assert "the value is outside the domain: 1 line: 3" in answer.errors
     assert canary not in answer.text + answer.errors
     assert asked.reports() == [1, 1]
 

@@ -47,7 +47,7 @@ def _distributed() -> Any:  # noqa: ANN401 - an optional package
         import distributed  # noqa: PLC0415
     except ModuleNotFoundError:
         raise InvalidInputError(
-            "a Dask cluster needs the package distributed", where="--dask", remedy="pip install 'veiltab[dask]'"
+            "a Dask cluster needs the package distributed", where="--dask", remedy="pip install -e '.[dask]'"
         ) from None
     return distributed
 

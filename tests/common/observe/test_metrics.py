@@ -199,7 +199,7 @@ def test_a_package_that_is_not_installed_is_named(
         observed(identity, lambda: SEEN, metrics=metrics, trace_file=None),
     ):
         pass
-    assert f"veiltab[{extra}]" in caught.value.remedy
+    assert f"'.[{extra}]'" in caught.value.remedy
 
 
 def test_what_was_opened_is_closed_when_another_sink_cannot_be(identity: Identity, tmp_path: Path) -> None:
