@@ -68,13 +68,18 @@ KEYS: Mapping[str, Key] = {
     "table": Key("table_path", _path),
     "policy": Key("policy_path", _path),
     "retention_days": Key("retention_days", _days),
+    "database": Key("database", _text),
     "metrics": Key("metrics", _text),
     "trace_file": Key("trace_file", _path),
     "verbose": Key("verbose", _truth),
 }
 """Every key of a party's file."""
 
-ENVIRONMENT: Mapping[str, str] = {"identity": "VEILTAB_IDENTITY", "state": "VEILTAB_STATE"}
+ENVIRONMENT: Mapping[str, str] = {
+    "identity": "VEILTAB_IDENTITY",
+    "state": "VEILTAB_STATE",
+    "database": "VEILTAB_DATABASE",
+}
 """The environment variables that win over the file: paths of what is secret."""
 
 

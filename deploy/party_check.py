@@ -25,7 +25,7 @@ from curator.table import read_table
 from deploy.asking import endpoint_of
 
 _SOON_DAYS = 30
-_FOR = {"table": Role.CURATOR, "policy": Role.CURATOR, "retention_days": Role.SERVER}
+_FOR = {"table": Role.CURATOR, "policy": Role.CURATOR, "retention_days": Role.SERVER, "database": Role.SERVER}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ listen = "0.0.0.0:7401"
 table = "../alice.csv"
 policy = "policy.toml"
 retention_days = 7
+database = "postgresql://cloud@db.example.org/cloud"
 metrics = "127.0.0.1:9464"
 trace_file = "trace.jsonl"
 verbose = true
