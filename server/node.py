@@ -7,6 +7,7 @@ does not finish another takes up.
 import asyncio
 import logging
 import os
+import sqlite3
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -64,8 +65,10 @@ class ServerNode:
 
     async def _sweep_again_and_again(self) -> None:
         while True:
-            with suppress(UnavailableError):
+            try:
                 await asyncio.to_thread(self._sweep, int(time.time()))
+            except (VeiltabError, OSError, sqlite3.Error) as error:
+                _log.error("releases could not be swept", extra={"error": type(error).__name__})
             await asyncio.sleep(_SWEEP_SECONDS)
 
     def _sweep(self, now: int) -> None:
