@@ -65,8 +65,32 @@ class Connection(Protocol):
 AnyConnection = TypeVar("AnyConnection", bound=Connection)
 
 
+class Found:
+    """What a statement found, read to its end; see Rows."""
+
+    def __init__(self, cursor: sqlite3.Cursor) -> None:
+        self.rowcount = cursor.rowcount
+        self._rows = iter(cursor.fetchall())
+
+    def fetchone(self) -> Any:  # noqa: ANN401 - a row, or None after the last
+        """Return the next row, or None."""
+        return next(self._rows, None)
+
+    def fetchall(self) -> list[Any]:
+        """Return the rows that are left."""
+        return list(self._rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the rows that are left."""
+        return self._rows
+
+
 class Database(sqlite3.Connection):
-    """A connection that threads share: no statement of one falls into a transaction of another."""
+    """A connection that threads share: no statement of one falls into a transaction of another.
+
+    Rows are read before another thread has its turn: threads that run the same statement share its prepared form, and
+    one of them would reset it under the other.
+    """
 
     shared: ClassVar[bool] = False
 
@@ -74,15 +98,15 @@ class Database(sqlite3.Connection):
         super().__init__(*args, **kwargs)
         self.turn = threading.RLock()
 
-    def execute(self, *args: Any) -> sqlite3.Cursor:  # noqa: ANN401 - as above
+    def execute(self, *args: Any) -> Found:  # type: ignore[override]  # noqa: ANN401 - as above
         """Run a statement once no other thread is in a transaction."""
         with self.turn:
-            return super().execute(*args)
+            return Found(super().execute(*args))
 
-    def executemany(self, *args: Any) -> sqlite3.Cursor:  # noqa: ANN401 - as above
+    def executemany(self, *args: Any) -> Found:  # type: ignore[override]  # noqa: ANN401 - as above
         """Run a statement many times once no other thread is in a transaction."""
         with self.turn:
-            return super().executemany(*args)
+            return Found(super().executemany(*args))
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:

@@ -3,6 +3,7 @@ import random
 import shutil
 import sqlite3
 import stat
+import sys
 import threading
 from pathlib import Path
 
@@ -187,3 +188,31 @@ def test_threads_that_share_a_connection_lose_nothing(path: Path) -> None:
         thread.join(60)
     assert len(set(texts(db))) == 160
     db.close()
+
+
+def test_threads_that_run_the_same_statement_read_their_own_rows(tmp_path: Path) -> None:
+    database = open_database(tmp_path / "shared.sqlite", ("CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT)",))
+    with transaction(database):
+        for number in range(50):
+            database.execute("INSERT INTO note VALUES (?, ?)", [number, f"text {number}"])
+    wrong: list[object] = []
+
+    def read(start: int) -> None:
+        for turn in range(1500):
+            number = (start + turn) % 50
+            row = database.execute("SELECT * FROM note WHERE id = ?", [number]).fetchone()
+            if row is None or tuple(row) != (number, f"text {number}"):
+                wrong.append(row)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=read, args=(start,)) for start in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+        database.close()
+    assert wrong == []
