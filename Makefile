@@ -18,7 +18,7 @@ test: .venv/ready ## everything that is quick
 	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile
 
 test-all: .venv/ready ## the long tests too
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	VEILTAB_EXAMPLES=searching $(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: .venv/ready
 	$(BIN)/ruff check .
