@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,10 +32,10 @@ def emit(as_json: bool, data: Mapping[str, object], text: str) -> None:  # noqa:
     click.echo(json.dumps(data, default=_plain) if as_json else text)
 
 
-def finite(_: click.Context, parameter: click.Parameter, value: float) -> float:
-    """Refuse NaN, which lies in no range and outside none."""
-    if value != value:  # noqa: PLR0124 - only NaN differs from itself
-        raise click.BadParameter("it is no number", param=parameter)
+def finite(_context: click.Context, _option: click.Parameter, value: float) -> float:
+    """Refuse what no clock reaches: a negative time, infinity, and "nan", which is a number to Python."""
+    if not 0 <= value < inf:
+        raise click.BadParameter("must be a number of at least 0")
     return value
 
 

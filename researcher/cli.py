@@ -3,13 +3,12 @@
 import asyncio
 from datetime import UTC, datetime
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from common.cli import EXIT_CODES, emit, json_option, note
+from common.cli import EXIT_CODES, emit, finite, json_option, note
 from common.errors import InvalidInputError
 from common.files import OwnedFolder
 from common.identity import Role
@@ -36,13 +35,6 @@ confidence_option = click.option(
 attributes_option = click.option(
     "--attributes", help="Only these attributes, separated by commas: the marginal over the others."
 )
-
-
-def _finite(_context: click.Context, _option: click.Parameter, value: float) -> float:
-    """Refuse what no clock reaches: a negative time, infinity, and "nan", which is a number to Python."""
-    if not 0 <= value < inf:
-        raise click.BadParameter("must be a number of at least 0")
-    return value
 
 
 @click.group(epilog=EXIT_CODES)
@@ -125,7 +117,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     "--lifetime-hours",
     default=24.0,
     show_default=True,
-    callback=_finite,
+    callback=finite,
     help="Until an unfinished release is abandoned.",
 )
 @click.option("--wait", is_flag=True, help="Wait until the release is ready.")
@@ -133,7 +125,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     "--timeout",
     default=600.0,
     show_default=True,
-    callback=_finite,
+    callback=finite,
     help="Seconds to wait; the release goes on after them.",
 )
 @json_option

@@ -49,18 +49,21 @@ def draw_figure(size: tuple[float, float], paint: "Callable[[Figure], None]", pr
 def _inline(svg: str, prefix: str) -> str:
     """Return an <svg> element that can stand beside others in a page: no prologue, no metadata, ids of its own."""
     svg = svg[svg.index("<svg") :].rstrip()
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    numbers: dict[str, int] = {}
-    return re.sub(r"<[^>]*>", lambda tag: _own_ids(tag.group(), prefix, numbers), svg)
+    return own_ids(re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL), prefix)
 
 
-def _own_ids(tag: str, prefix: str, numbers: dict[str, int]) -> str:
-    """Return a tag whose ids and references are the prefix and a number, in order of appearance.
+def own_ids(svg: str, prefix: str) -> str:
+    """Return an SVG whose ids and references are the prefix and a number, in order of appearance.
 
-    Some of matplotlib's own ids depend on addresses in memory. Names of categories stand between tags.
+    Some of matplotlib's own ids depend on addresses in memory. Texts stand between tags and stay as they are.
     """
-    return re.sub(
-        r'(\bid="|\bhref="#|url\(#)([^")]+)',
-        lambda found: f"{found.group(1)}{prefix}-{numbers.setdefault(found.group(2), len(numbers))}",
-        tag,
-    )
+    numbers: dict[str, int] = {}
+
+    def numbered(tag: re.Match[str]) -> str:
+        return re.sub(
+            r'(\bid="|\bhref="#|url\(#)([^")]+)',
+            lambda found: f"{found.group(1)}{prefix}-{numbers.setdefault(found.group(2), len(numbers))}",
+            tag.group(),
+        )
+
+    return re.sub(r"<[^>]*>", numbered, svg)

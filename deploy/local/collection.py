@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from common.collection.population import parse_population
 from common.collection.round import RoundStatus
-from common.errors import InvalidInputError, VeiltabError, error_class
+from common.errors import VeiltabError, error_class
 from common.identity import Role
 from common.study import study_from_bytes
+from deploy.local.folder import new_folder
 from deploy.local.processes import LocalStudy, free_ports
 from deploy.pki import init_pki
 from researcher.collection.client import Rounds
@@ -130,12 +131,7 @@ def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> Co
 
 def prepare(options: CollectionOptions) -> LocalStudy:
     """Make the study, its certificates and its folder; nothing is started."""
-    if options.out.is_dir() and any(options.out.iterdir()):
-        raise InvalidInputError("this folder is not empty", where=str(options.out), remedy="Name another one.")
-    try:
-        options.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInputError(f"the folder cannot be made ({error.strerror})", where=str(options.out)) from None
+    new_folder(options.out)
     server, researcher = free_ports(2)
     text = f"""[study]
 id = "collection"
@@ -198,4 +194,4 @@ def _refusal(out: str, err: str, command: Sequence[str]) -> VeiltabError:
 def _fetch(local: LocalStudy, round_id: str) -> tuple[RoundStatus, Tally]:
     identity = local.identity_folder(Role.RESEARCHER, _RESEARCHER)
     with Rounds(local.study_path, identity=identity, name=_RESEARCHER) as rounds:
-        return rounds.status(round_id), rounds.tally(round_id)
+        return rounds.result(round_id)

@@ -3,14 +3,12 @@
 import signal
 import sys
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from common.cli import EXIT_CODES, emit, json_option, note
-from common.errors import InvalidInputError
 from common.privacy.rounding import parse_epsilon
 
 if TYPE_CHECKING:
@@ -46,13 +44,14 @@ def collect(  # noqa: PLR0913, PLR0917 - one argument an option
 ) -> None:
     """Run a round of collection here: server, researcher and a fleet of nodes as processes, over real TLS."""
     from deploy.local.collection import CollectionOptions, run_collection  # noqa: PLC0415 - --help stays light
+    from researcher.collection.strata import rate_of  # noqa: PLC0415
 
     options = CollectionOptions(
         out=out or Path(f"veiltab-collection-{datetime.now(UTC):%Y%m%d-%H%M%S}"),
         nodes=nodes,
         domain=domain,
         epsilon=parse_epsilon(epsilon),
-        rate=_rate(rate),
+        rate=rate_of(rate),
         distribution=distribution,
         oracle=oracle,
     )
@@ -60,16 +59,6 @@ def collect(  # noqa: PLR0913, PLR0917 - one argument an option
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     result = run_collection(options, note)
     emit(as_json, _as_dict(result), _as_text(result))
-
-
-def _rate(text: str) -> Decimal:
-    try:
-        rate = Decimal(text)
-    except InvalidOperation:
-        rate = Decimal("NaN")
-    if not (rate.is_finite() and 0 < rate <= 1):
-        raise InvalidInputError("the rate must be above 0 and at most 1", where="--rate")
-    return rate
 
 
 def _as_dict(result: "CollectionResult") -> dict[str, object]:

@@ -16,6 +16,7 @@ from common.identity import Role
 from common.planning import mean_squared_error
 from common.release import Pad, ReleaseSpec, Sampling
 from common.study import study_from_bytes
+from deploy.local.folder import new_folder
 from deploy.local.own_tables import own_tables, study_text
 from deploy.local.processes import LocalStudy, free_ports
 from deploy.pki import init_pki
@@ -157,12 +158,8 @@ def run_demo(options: DemoOptions, say: Callable[[str], None]) -> DemoResult:
 
 
 def _prepare(options: DemoOptions, say: Callable[[str], None]) -> tuple[LocalStudy, TrueTable]:
-    if options.out.is_dir() and any(options.out.iterdir()):
-        raise InvalidInputError("this folder is not empty", where=str(options.out), remedy="Name another one.")
-    try:
-        (options.out / "tables").mkdir(parents=True)
-    except OSError as error:
-        raise InvalidInputError(f"the folder cannot be made ({error.strerror})", where=str(options.out)) from None
+    new_folder(options.out)
+    new_folder(options.out / "tables")
     budget = max(Decimal(4), 2 * options.epsilon)
     budget_delta = None if options.delta is None else min(2 * options.delta, Decimal("0.01"))
     if options.tables:

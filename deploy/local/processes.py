@@ -14,6 +14,7 @@ from common.errors import UnavailableError
 from common.identity import Party, Role, load_identity
 from common.rpc.health import wait_until_serving
 from common.study import Study, load_study
+from deploy.asking import endpoint_of
 
 _START_SECONDS = 60.0
 
@@ -105,8 +106,7 @@ class LocalStudy:
     def endpoint(self, role: Role, name: str) -> str:
         """Where a party listens."""
         study = self.study
-        listed = {Role.CURATOR: study.curators, Role.SERVER: (study.server,), Role.RESEARCHER: study.researchers}
-        return next(party.endpoint for party in listed[role] if party.name == name)
+        return endpoint_of(study, Party(study=study.id, role=role, name=name))
 
     def start_all(self) -> dict[tuple[Role, str], int]:
         """Start every party and wait until all serve; return their process ids."""

@@ -198,7 +198,11 @@ class Rounds:
         return answer.closed, answer.already
 
     def tally(self, round_id: str) -> Tally:
-        """Return the counts of a closed round.
+        """Return the counts of a closed round; see `result`."""
+        return self.result(round_id)[1]
+
+    def result(self, round_id: str) -> tuple[RoundStatus, Tally]:
+        """Return how a closed round stands, and its counts.
 
         Raises:
             NotReadyError: it is still open.
@@ -212,7 +216,7 @@ class Rounds:
 
         data = self._link.wait(collect())
         status = self.status(round_id)
-        return tally_of(status, np.frombuffer(data, "<i8"), self._labels(status.round))
+        return status, tally_of(status, np.frombuffer(data, "<i8"), self._labels(status.round))
 
     def _labels(self, spec: Round) -> tuple[str, ...]:
         return self.study.question(spec.question).attribute.categories

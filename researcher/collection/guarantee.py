@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 
 from common.collection.oracles import KaryRandomisedResponse
@@ -20,6 +21,7 @@ DELTA_OF_COINS = Decimal("0.1")
 """Share of delta that is left for coins that fell otherwise than nearly always."""
 
 
+@lru_cache(maxsize=64)
 def guarantee(status: RoundStatus, delta: Decimal | None = None) -> CentralGuarantee:
     """Return what a round guarantees against who sees counts alone; neighbours: substitution of one node's value.
 

@@ -1,12 +1,10 @@
 """`veiltab collect plan`: which randomiser, what error, which guarantee, before anybody is asked anything."""
 
-from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
 import click
 
 from common.cli import emit, json_option
-from common.errors import InvalidInputError
 from common.privacy.rounding import parse_delta, parse_epsilon, upward
 
 if TYPE_CHECKING:
@@ -34,8 +32,9 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument an option
     from common.collection.oracles import oracle_for  # noqa: PLC0415
     from common.privacy.card import advised_delta  # noqa: PLC0415
     from researcher.collection.shuffling import central_guarantee, gaussian_standard_error  # noqa: PLC0415
+    from researcher.collection.strata import rate_of  # noqa: PLC0415
 
-    asked, share = parse_epsilon(epsilon), _rate(rate)
+    asked, share = parse_epsilon(epsilon), rate_of(rate)
     at = advised_delta(max(population, 2)) if delta is None else parse_delta(delta)
     choice = choose(domain, asked, population=population, rate=float(share))
     expected = max(1, int(share * population))
@@ -55,16 +54,6 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument an option
         },
     }
     emit(as_json, data, _text(choice, found, expected, centre))
-
-
-def _rate(text: str) -> Decimal:
-    try:
-        rate = Decimal(text)
-    except InvalidOperation:
-        rate = Decimal("NaN")
-    if not (rate.is_finite() and 0 < rate <= 1):
-        raise InvalidInputError("the rate must be above 0 and at most 1", where="--rate")
-    return rate
 
 
 def _text(choice: "Choice", found: "CentralGuarantee", expected: int, centre: float | None) -> str:

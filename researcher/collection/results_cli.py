@@ -51,8 +51,8 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
     from researcher.table import write  # noqa: PLC0415
 
     with rounds_of(study_path, identity_folder, name) as rounds:
-        known = rounds.status(round_id)
-        found = estimated(rounds.tally(round_id), estimator, confidence)
+        known, counted = rounds.result(round_id)
+    found = estimated(counted, estimator, confidence)
     frame = to_frame(found)
     if out is not None:
         _check_no_tokens(out)
@@ -109,7 +109,7 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
     if out.suffix.lower() not in {".html", ".htm"}:
         raise InvalidInputError("a report is an HTML page", where=str(out), remedy="End its name in .html.")
     with rounds_of(study_path, identity_folder, name) as rounds:
-        page = report_page(rounds.study, rounds.status(round_id), rounds.tally(round_id), estimator, confidence)
+        page = report_page(rounds.study, *rounds.result(round_id), estimator, confidence)
     try:
         out.write_text(page, "utf-8")
     except OSError as error:

@@ -1,7 +1,7 @@
 """How a command line says something of every stratum: one value for all, or name=value for each."""
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import TypeVar
 
 from common.collection.round import LEAST_RATE
@@ -44,10 +44,12 @@ def rate_of(text: str) -> Decimal:
     """Return a probability of reporting.
 
     Raises:
-        InvalidInputError: it is not above 0 and at most 1.
-        ArithmeticError: it is no number.
+        InvalidInputError: it is not a number above 0 and at most 1.
     """
-    rate = Decimal(text)
+    try:
+        rate = Decimal(text)
+    except InvalidOperation:
+        rate = Decimal("NaN")
     if not (rate.is_finite() and LEAST_RATE <= rate <= 1):
         raise InvalidInputError(
             "the rate must be above 0 and at most 1",

@@ -52,15 +52,20 @@ def read_people(folder: Path) -> list[Person]:
     Raises:
         InvalidInputError: a line has another number of values.
     """
+    return [person for name in ("adult.data", "adult.test") for person in read_file(folder / name)]
+
+
+def read_file(path: Path) -> list[Person]:
+    """Return the people of one of the files, column -> value without spaces around it; raises as `read_people`."""
     people: list[Person] = []
-    for path in (folder / "adult.data", folder / "adult.test"):
-        with path.open(encoding="utf-8", newline="") as file:
-            for values in csv.reader(file, skipinitialspace=True):
-                if not values or values[0].startswith("|"):
-                    continue
-                if len(values) != len(COLUMNS):
-                    raise InvalidInputError(f"a line has {len(values)} values instead of 15", where=str(path))
-                people.append(dict(zip(COLUMNS, (value.strip() for value in values), strict=True)))
+    with path.open(encoding="utf-8", newline="") as file:
+        for values in csv.reader(file, skipinitialspace=True):
+            # adult.test begins with a remark, and both end with an empty line.
+            if not values or values[0].startswith("|"):
+                continue
+            if len(values) != len(COLUMNS):
+                raise InvalidInputError(f"a line has {len(values)} values instead of 15", where=str(path))
+            people.append(dict(zip(COLUMNS, (value.strip() for value in values), strict=True)))
     return people
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from researcher.experiments.replay.experiment import Figure, Panel
 from researcher.experiments.replay.looks import INK, MARK, STYLE, Looks
 from researcher.experiments.replay.panels import draw_panel
+from researcher.svg import own_ids
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,26 +51,14 @@ def draw(figure: Figure) -> tuple[str, bytes]:
         text, picture = StringIO(), BytesIO()
         canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
         canvas.savefig(picture, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
-    return _own_ids(text.getvalue(), figure.name), picture.getvalue()
+    # Metadata would differ from run to run.
+    bare = re.sub(r"\s*<metadata>.*?</metadata>", "", text.getvalue(), flags=re.DOTALL)
+    return own_ids(bare, figure.name), picture.getvalue()
 
 
 def element(svg: str) -> str:
     """Return the <svg> element of a document, to stand in a page."""
     return svg[svg.index("<svg") :].rstrip()
-
-
-def _own_ids(svg: str, prefix: str) -> str:
-    """Return a document without metadata, its ids numbered: some of matplotlib's own are addresses in memory."""
-    numbers: dict[str, int] = {}
-
-    def numbered(tag: re.Match[str]) -> str:
-        return re.sub(
-            r'(\bid="|\bhref="#|url\(#)([^")]+)',
-            lambda found: f"{found.group(1)}{prefix}-{numbers.setdefault(found.group(2), len(numbers))}",
-            tag.group(),
-        )
-
-    return re.sub(r"<[^>]*>", numbered, re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL))
 
 
 def _canvas(figure: Figure) -> "Canvas":

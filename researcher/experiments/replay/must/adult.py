@@ -5,8 +5,7 @@ first three quarters are for training. Every column is divided by its maximum ov
 maxima are taken from the data, which no calibration accounts for.
 """
 
-import csv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InvalidInputError
+from researcher.experiments.replay.census import Person, complete, read_file
 from researcher.experiments.replay.must.designs import CLASSIFICATION
 
 Floats = NDArray[np.float64]
@@ -22,38 +22,21 @@ Floats = NDArray[np.float64]
 FILES = ("adult.test", "adult.data")
 """In the order of the authors' table."""
 
-_COLUMNS = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
-    "income",
-)
 _OFFICE = {"Adm-clerical", "Armed-Forces", "Protective-serv", "Sales", "Tech-support"}
 _PROFESSIONAL = {"Exec-managerial", "Prof-specialty"}
 _WORKER = {"Craft-repair", "Farming-fishing", "Machine-op-inspct", "Transport-moving"}
 
-_FEATURES: Mapping[str, Callable[[Mapping[str, str]], float]] = {
+_FEATURES: Mapping[str, Callable[[Person], float]] = {
     "age": lambda row: float(row["age"]),
     "private": lambda row: float(row["workclass"] == "Private"),
-    "fnlwgt": lambda row: float(row["fnlwgt"]),
-    "education-num": lambda row: float(row["education-num"]),
-    "married": lambda row: float(row["marital-status"].startswith("Married")),
+    "fnlwgt": lambda row: float(row["weight"]),
+    "education-num": lambda row: float(row["education-years"]),
+    "married": lambda row: float(row["marital"].startswith("Married")),
     "white": lambda row: float(row["race"] == "White"),
     "male": lambda row: float(row["sex"] == "Male"),
-    "capital-gain": lambda row: float(row["capital-gain"]),
-    "capital-loss": lambda row: float(row["capital-loss"]),
-    "hours-per-week": lambda row: float(row["hours-per-week"]),
+    "capital-gain": lambda row: float(row["gain"]),
+    "capital-loss": lambda row: float(row["loss"]),
+    "hours-per-week": lambda row: float(row["hours"]),
     "office": lambda row: float(row["occupation"] in _OFFICE),
     "professional": lambda row: float(row["occupation"] in _PROFESSIONAL),
     "worker": lambda row: float(row["occupation"] in _WORKER),
@@ -102,26 +85,18 @@ def read_split(folder: Path) -> Split:
         InvalidInputError: the files cannot be read, or have other rows than the published ones.
     """
     try:
-        rows = [row for name in FILES for row in _rows(folder / name) if _kept(row)]
+        rows = [row for name in FILES for row in complete(read_file(folder / name)) if _kept(row)]
         table = np.array([[1.0, *(feature(row) for feature in _FEATURES.values())] for row in rows])
-    except (OSError, UnicodeDecodeError, ValueError, KeyError) as error:
+    except (OSError, UnicodeDecodeError, ValueError, KeyError, InvalidInputError) as error:
         raise InvalidInputError("these are not the Adult files", where=str(folder)) from error
     train = CLASSIFICATION.population
     if len(rows) * 3 // 4 != train:
         raise InvalidInputError(f"there must be 41292 complete rows, not {len(rows)}", where=str(folder))
-    income = np.array([float(row["income"].startswith(">50K")) for row in rows])
+    income = np.array([float(row["salary"].startswith(">50K")) for row in rows])
     largest = table.max(axis=0)
     table /= np.where(largest > 0, largest, 1.0)
     return Split(train=table[:train], train_income=income[:train], test=table[train:], test_income=income[train:])
 
 
-def _rows(path: Path) -> Iterator[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        for values in csv.reader(file, skipinitialspace=True):
-            # adult.test begins with a remark, and both end with an empty line.
-            if len(values) == len(_COLUMNS):
-                yield dict(zip(_COLUMNS, values, strict=True))
-
-
-def _kept(row: Mapping[str, str]) -> bool:
-    return row["native-country"] == "United-States" and "?" not in row.values()
+def _kept(row: Person) -> bool:
+    return row["country"] == "United-States"

@@ -1,0 +1,19 @@
+"""The folder of a demonstration: new, or empty."""
+
+from pathlib import Path
+
+from common.errors import InvalidInputError
+
+
+def new_folder(path: Path) -> None:
+    """Make a folder, with those above it; one that is there and empty will do.
+
+    Raises:
+        InvalidInputError: it holds something, or cannot be made.
+    """
+    if path.is_dir() and any(path.iterdir()):
+        raise InvalidInputError("this folder is not empty", where=str(path), remedy="Name another one.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(f"the folder cannot be made ({error.strerror})", where=str(path)) from None
