@@ -53,7 +53,7 @@ bench-peers: .venv-peers/ready ## measures our oracles beside two published pack
 	.venv-peers/bin/python -m benchmarks.peers
 
 compose-test: .venv/ready ## the parties in containers; root on Debian needs no engine
-	$(BIN)/python -m deploy.compose.check $(COMPOSE_OPTIONS)
+	$(BIN)/python -m veiltab.deploy.compose.check $(COMPOSE_OPTIONS)
 
 lock: .venv/ready ## refresh the pinned versions
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

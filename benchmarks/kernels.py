@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from common.domain import Symbols
-from common.mechanism import GammaDiagonal, perturb
-from common.pads import decrypt, encrypt
-from common.randomness import CipherStream
-from common.sampling import sample_by_priority
-from common.tabulation import tabulate
-from curator.tokens import tokens
+from veiltab.common.core.domain import Symbols
+from veiltab.common.core.mechanism import GammaDiagonal, perturb
+from veiltab.common.core.pads import decrypt, encrypt
+from veiltab.common.core.randomness import CipherStream
+from veiltab.common.core.sampling import sample_by_priority
+from veiltab.common.core.tabulation import tabulate
+from veiltab.curator.tokens import tokens
 
 SHAPE = (3, 2, 2, 2)
 """Education, marital status, sex and salary of the Adult table."""

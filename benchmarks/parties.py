@@ -12,12 +12,12 @@ from typing import Self
 import psutil
 
 from benchmarks.made_tables import CATEGORIES, ID, OWNERS
-from common.identity import Role
-from common.release import ReleaseSpec
-from common.study import study_from_bytes
-from deploy.local.processes import LocalStudy, free_ports
-from deploy.pki import init_pki
-from researcher.client import Client
+from veiltab.common.release.release import ReleaseSpec
+from veiltab.common.rpc.identity import Role
+from veiltab.common.study.file import study_from_bytes
+from veiltab.deploy.local.processes import LocalStudy, free_ports
+from veiltab.deploy.pki import init_pki
+from veiltab.researcher.client import Client
 
 _SERVER, _RESEARCHER = "cloud", "rosa"
 _PATIENCE = 900.0

@@ -21,8 +21,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from common.collection.oracles import ORACLE_NAMES, oracle_for
-from common.randomness import CipherStream, SystemSource
+from veiltab.common.collection.oracles import ORACLE_NAMES, oracle_for
+from veiltab.common.core.randomness import CipherStream, SystemSource
 
 KEY = bytes(range(32))
 

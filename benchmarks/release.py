@@ -26,8 +26,8 @@ from rich.table import Table
 
 from benchmarks.made_tables import KINDS, write_tables
 from benchmarks.parties import Parties, Spent
-from common.cli import note
-from common.release import ReleaseSpec
+from veiltab.common.command.cli import note
+from veiltab.common.release.release import ReleaseSpec
 
 RATIOS = (
     ("release / whole script", "at most 0.3"),

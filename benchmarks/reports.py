@@ -13,15 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from common.collection.tokens import new_token
-from common.identity import Role, load_identity
-from common.rpc.channel import call, connect
-from common.wire.collection import report_to_proto
-from deploy.local.collection import CollectionOptions, prepare
-from deploy.local.processes import LocalStudy
-from node.decision import decide, symbol_of
-from node.sending import server_of
-from researcher.collection.client import Rounds
+from veiltab.common.collection.tokens import new_token
+from veiltab.common.collection.wire import report_to_proto
+from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.identity import Role, load_identity
+from veiltab.deploy.local.collection import CollectionOptions, prepare
+from veiltab.deploy.local.processes import LocalStudy
+from veiltab.node.decision import decide, symbol_of
+from veiltab.node.sending import server_of
+from veiltab.researcher.collection.client import Rounds
 from veiltab.v1 import collection_pb2
 from veiltab.v1.collection_pb2_grpc import CollectionServiceStub
 

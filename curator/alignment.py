@@ -9,12 +9,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from common.coin import derive
-from common.errors import FailedReleaseError, InvalidInputError, NotReadyError, UnavailableError, VeiltabError
-from common.files import written_whole
-from common.observe.steps import step
-from curator.coordination import Peers
-from curator.intersection import (
+from veiltab.common.core.coin import derive
+from veiltab.common.errors import (
+    FailedReleaseError,
+    InvalidInputError,
+    NotReadyError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.observe.steps import step
+from veiltab.common.storage.files import written_whole
+from veiltab.curator.coordination import Peers
+from veiltab.curator.intersection import (
     PIECE,
     TOKEN_LENGTH,
     AlignedTable,
@@ -26,10 +32,10 @@ from curator.intersection import (
     sorted_order,
     tokens_of,
 )
-from curator.ledger import Ledger
-from curator.store import CuratorStore
-from curator.table import Table
-from curator.tokens import tokens
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.store import CuratorStore
+from veiltab.curator.table import Table
+from veiltab.curator.tokens import tokens
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 2.0

@@ -10,12 +10,8 @@ from pathlib import Path
 
 import click
 
-from common.cli import EXIT_CODES, emit, json_option
-from common.errors import InvalidInputError, NotFoundError
-from common.files import OwnedFolder, check_owner
-from common.identity import Party, Role
-from common.logs import log_to_stderr
-from common.party_options import (
+from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.command.options import (
     listen_address,
     load_party,
     name_option,
@@ -23,14 +19,18 @@ from common.party_options import (
     state_option,
     study_argument,
 )
-from common.privacy.card import card_of
-from common.privacy.rounding import upward
-from common.release import Pad, ReleaseState
-from common.study import Study, load_study
-from curator.ledger import Ledger
-from curator.policy import Policy, load_policy
-from curator.release import foreseen_plan
-from curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision, StoredRelease
+from veiltab.common.core.rounding import upward
+from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.privacy.card import card_of
+from veiltab.common.process.logs import log_to_stderr
+from veiltab.common.release.release import Pad, ReleaseState
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.storage.files import OwnedFolder, check_owner
+from veiltab.common.study.file import Study, load_study
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.policy import Policy, load_policy
+from veiltab.curator.release import foreseen_plan
+from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision, StoredRelease
 
 policy_option = click.option(
     "--policy", "policy_path", type=click.Path(path_type=Path), help="Policy file; without one, a person decides."
@@ -52,7 +52,7 @@ def curator() -> None:
 @json_option
 def check(study_path: Path, name: str, table_path: Path, as_json: bool) -> int:  # noqa: FBT001 - an option
     """Read a table against the study and say what is in it; nothing is sent anywhere."""
-    from curator.inspection import inspect_table  # noqa: PLC0415 - --help stays light
+    from veiltab.curator.inspection import inspect_table  # noqa: PLC0415 - --help stays light
 
     inspection = inspect_table(table_path, load_study(study_path), name)
     emit(as_json, inspection.as_dict(), inspection.as_text())
@@ -79,14 +79,14 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     verbose: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Load the table, align it with the other curators', and take part in releases."""
-    from common.observe.sinks import observed  # noqa: PLC0415 - --help stays light
-    from common.observe.steps import step  # noqa: PLC0415
-    from common.rpc.party import run_party  # noqa: PLC0415
-    from common.rpc.server import Registration, build_server  # noqa: PLC0415
-    from curator.node import CuratorNode  # noqa: PLC0415
-    from curator.observation import observe  # noqa: PLC0415
-    from curator.service import CuratorPeerServicer, CuratorServicer  # noqa: PLC0415
-    from curator.table import load_table  # noqa: PLC0415
+    from veiltab.common.command.run import run_party  # noqa: PLC0415
+    from veiltab.common.observe.sinks import observed  # noqa: PLC0415 - --help stays light
+    from veiltab.common.observe.steps import step  # noqa: PLC0415
+    from veiltab.common.rpc.server import Registration, build_server  # noqa: PLC0415
+    from veiltab.curator.driver import CuratorNode  # noqa: PLC0415
+    from veiltab.curator.service import CuratorPeerServicer, CuratorServicer  # noqa: PLC0415
+    from veiltab.curator.status import observe  # noqa: PLC0415
+    from veiltab.curator.table import load_table  # noqa: PLC0415
     from veiltab.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server  # noqa: PLC0415
     from veiltab.v1.curator_peer_pb2_grpc import add_CuratorPeerServiceServicer_to_server  # noqa: PLC0415
 

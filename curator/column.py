@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from common.coding import UNKNOWN
-from common.domain import Symbols, symbol_dtype
-from common.study import AttributeRule
+from veiltab.common.core.coding import UNKNOWN
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.study.file import AttributeRule
 
 FIRST = 5
 """How many row numbers are named of the rows that share a problem."""

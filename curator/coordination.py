@@ -8,16 +8,16 @@ import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from common.coin import SHARE_LENGTH, commitment, toss, transcript, verify_share
-from common.errors import ConflictError, InvalidInputError, NotReadyError, VeiltabError
-from common.identity import Identity, Party, Role
-from common.release import ReleaseState
-from common.rpc.channel import call, connect
-from common.rpc.chunks import received
-from common.study import Study
-from common.wire.release import state_from_proto
-from curator.ledger import Ledger
-from curator.store import CuratorStore
+from veiltab.common.core.coin import SHARE_LENGTH, commitment, toss, transcript, verify_share
+from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError, VeiltabError
+from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.wire import state_from_proto
+from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.chunks import received
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.study.file import Study
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.store import CuratorStore
 from veiltab.v1 import curator_peer_pb2, curator_peer_pb2_grpc
 
 _WITHIN = 5.0

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from common.domain import Symbols, symbol_dtype
-from common.errors import IntegrityError
-from common.files import file_digest, written_whole
-from common.pads import PAD, encrypt
-from common.randomness import CipherStream, SystemSource
-from common.release import Pad
-from common.symbols import add, check_symbols, chunks, fill_uniform
-from curator.store import CuratorStore
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.pads import PAD, encrypt
+from veiltab.common.core.randomness import CipherStream, SystemSource
+from veiltab.common.core.symbols import add, check_symbols, chunks, fill_uniform
+from veiltab.common.errors import IntegrityError
+from veiltab.common.release.release import Pad
+from veiltab.common.storage.files import file_digest, written_whole
+from veiltab.curator.store import CuratorStore
 
 _DISTINCT = 128
 """Symbols of a pad from which on no two pads are ever equal by chance."""

@@ -6,9 +6,9 @@ It quotes raw values that the study does not know, so it is for the curator's ow
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.study import Study
-from curator.column import ColumnReading, UnknownValue
-from curator.table import Reading, read_table
+from veiltab.common.study.file import Study
+from veiltab.curator.column import ColumnReading, UnknownValue
+from veiltab.curator.table import Reading, read_table
 
 _SHOWN = 20
 

@@ -1,7 +1,7 @@
 """Finding the common respondents: every curator's sorted tokens against one's own, and the table in token order.
 
-Tokens are keyed (see curator.tokens): a curator learns which of its own ids the others have. It could also test ids it
-guesses, because all curators hold the key; docs/threat-model.md says so. The server never sees a token.
+Tokens are keyed (see veiltab.curator.tokens): a curator learns which of its own ids the others have. It could also test
+ids it guesses, because all curators hold the key; docs/threat-model.md says so. The server never sees a token.
 """
 
 import hashlib
@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from common.block_order import leading, ordered_rows, write_words
-from common.domain import Symbols
-from common.errors import IntegrityError
-from common.files import written_whole
+from veiltab.common.core.block_order import leading, ordered_rows, write_words
+from veiltab.common.core.domain import Symbols
+from veiltab.common.errors import IntegrityError
+from veiltab.common.storage.files import written_whole
 
 TOKEN_LENGTH = 16
 PIECE = 2**16

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import lru_cache, reduce
 
-from common.database import Database, transaction
-from common.errors import BudgetExceededError, IntegrityError
-from common.planning import Plan
-from common.privacy.composition import compose
-from common.privacy.description import ReleaseDescription, description_of
-from common.privacy.rounding import upward
-from common.release import ReleaseSpec
+from veiltab.common.core.rounding import upward
+from veiltab.common.errors import BudgetExceededError, IntegrityError
+from veiltab.common.privacy.composition import compose
+from veiltab.common.privacy.description import ReleaseDescription, description_of
+from veiltab.common.privacy.planning import Plan
+from veiltab.common.release.release import ReleaseSpec
+from veiltab.common.storage.database import Database, transaction
 
 # An epsilon may have more digits than the default context keeps; what does not fit 100 digits is rounded against us.
 _UP = Context(prec=100, rounding=ROUND_CEILING)

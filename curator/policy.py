@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
-from common.errors import InvalidInputError
-from common.fields import Fields
-from common.privacy.rounding import parse_epsilon
-from common.release import ReleaseRequest
-from curator.store import APPROVED, DENIED, HELD, Decision
+from veiltab.common.core.rounding import parse_epsilon
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.release.release import ReleaseRequest
+from veiltab.common.study.fields import Fields
+from veiltab.curator.store import APPROVED, DENIED, HELD, Decision
 
 _VERDICTS = {"approve": APPROVED, "hold": HELD, "deny": DENIED}
 _SECONDS_A_DAY = 86_400

@@ -8,12 +8,12 @@ before every curator has charged; no byte leaves before every curator has drawn 
 import hashlib
 from collections.abc import Iterable
 
-from common.drawing import poisson_size
-from common.errors import DeniedError, FailedReleaseError, IntegrityError, InvalidInputError
-from common.planning import Plan, plan_release
-from common.release import Column, ReleaseRequest, ReleaseSpec, ReleaseState, spec_of
-from common.study import Study
-from curator.coordination import Progress, all_have
+from veiltab.common.errors import DeniedError, FailedReleaseError, IntegrityError, InvalidInputError
+from veiltab.common.privacy.planning import Plan, plan_release
+from veiltab.common.release.release import Column, ReleaseRequest, ReleaseSpec, ReleaseState, spec_of
+from veiltab.common.schemes.drawing import poisson_size
+from veiltab.common.study.file import Study
+from veiltab.curator.coordination import Progress, all_have
 
 
 def check_request(request: ReleaseRequest, study: Study, now: int) -> None:

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from common.randomness import KEY_BYTES
-from curator.tokens import tokens
+from veiltab.common.core.randomness import KEY_BYTES
+from veiltab.curator.tokens import tokens
 
 SEPARATOR = "\x1f"
 """Between the parts of an id made of several columns (U+001F); no part may hold it."""

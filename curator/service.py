@@ -3,16 +3,16 @@
 import time
 from collections.abc import AsyncIterator, Iterator
 
-from common.coin import commitment, transcript
-from common.errors import ConflictError, DeniedError, InvalidInputError, NotFoundError, NotReadyError
-from common.observe.steps import step
-from common.release import Pad, ReleaseState
-from common.rpc.authorisation import Context, caller
-from common.rpc.chunks import chunks, file_chunks, streamed
-from common.wire.release import pad_to_proto, request_from_proto, spec_to_proto, state_to_proto
-from curator.coordination import check_study_digest
-from curator.node import CuratorNode
-from curator.store import APPROVED
+from veiltab.common.core.coin import commitment, transcript
+from veiltab.common.errors import ConflictError, DeniedError, InvalidInputError, NotFoundError, NotReadyError
+from veiltab.common.observe.steps import step
+from veiltab.common.release.release import Pad, ReleaseState
+from veiltab.common.release.wire import pad_to_proto, request_from_proto, spec_to_proto, state_to_proto
+from veiltab.common.rpc.authorisation import Context, caller
+from veiltab.common.rpc.chunks import chunks, file_chunks, streamed
+from veiltab.curator.coordination import check_study_digest
+from veiltab.curator.driver import CuratorNode
+from veiltab.curator.store import APPROVED
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, curator_peer_pb2, curator_peer_pb2_grpc
 from veiltab.v1.release_pb2 import Chunk
 

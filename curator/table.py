@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from common.coding import DROP
-from common.domain import Symbols
-from common.errors import InvalidInputError
-from common.study import AttributeRule, CuratorMember, Study
-from curator.column import FIRST, ColumnReader, ColumnReading
-from curator.respondents import normalised_ids, repeated_rows, string_buffers
-from curator.table_file import FIRST_ROW, Batch, first_rows, read_batches
+from veiltab.common.core.coding import DROP
+from veiltab.common.core.domain import Symbols
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.file import AttributeRule, CuratorMember, Study
+from veiltab.curator.column import FIRST, ColumnReader, ColumnReading
+from veiltab.curator.respondents import normalised_ids, repeated_rows, string_buffers
+from veiltab.curator.table_file import FIRST_ROW, Batch, first_rows, read_batches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from common.errors import InvalidInputError
+from veiltab.common.errors import InvalidInputError
 
 FIRST_ROW = 2
 """File row number of the first respondent: the header is row 1, and empty lines are not counted."""

@@ -7,8 +7,8 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from common.errors import InvalidInputError
-from common.randomness import check_key
+from veiltab.common.core.randomness import check_key
+from veiltab.common.errors import InvalidInputError
 
 _BLOCK = 16
 _BATCH = 2**16

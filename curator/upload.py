@@ -6,14 +6,14 @@ from pathlib import Path
 
 import grpc
 
-from common.errors import FailedReleaseError, IntegrityError
-from common.identity import Identity, Party, Role
-from common.release import ReleaseSpec, ReleaseState
-from common.rpc.channel import call, connect
-from common.rpc.chunks import file_chunks
-from common.rpc.status import error_from_rpc
-from common.study import Study
-from common.wire.release import spec_to_proto, state_from_proto
+from veiltab.common.errors import FailedReleaseError, IntegrityError
+from veiltab.common.release.release import ReleaseSpec, ReleaseState
+from veiltab.common.release.wire import spec_to_proto, state_from_proto
+from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.chunks import file_chunks
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.status import error_from_rpc
+from veiltab.common.study.file import Study
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc
 
 _STREAM_SECONDS = 1800.0

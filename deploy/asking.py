@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from common.errors import InvalidInputError, NotFoundError
-from common.identity import Identity, Party, Role, load_identity, party_of_certificate
-from common.study import Study
+from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.rpc.identity import Identity, Party, Role, load_identity, party_of_certificate
+from veiltab.common.study.file import Study
 
 
 def endpoint_of(study: Study, party: Party) -> str:

@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from common.errors import InvalidInputError
-from common.identity import DNS_SUFFIX, Party
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.rpc.identity import DNS_SUFFIX, Party
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

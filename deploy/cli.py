@@ -5,24 +5,32 @@ import sys
 
 import click
 
-from common.cli import EXIT_CODES, run
-from common.memory import keep_freed_memory
+from veiltab.common.command.cli import EXIT_CODES, run
+from veiltab.common.process.memory import keep_freed_memory
 
 _COMMANDS = {
-    "demo": ("deploy.local.cli", "demo", "Run a whole release on this machine: every party a process, real TLS."),
-    "plan": ("deploy.plan_cli", "plan", "What error an epsilon buys, and what sample size is best."),
-    "privacy": ("deploy.privacy_cli", "privacy", "What sampling, secret order and repetition are worth."),
-    "pki": ("deploy.pki_cli", "pki", "Make a study's certificates."),
-    "curator": ("curator.cli", "curator", "Check a table, serve it, decide about requests, see the ledger."),
-    "server": ("server.cli", "server", "Run the cloud server."),
-    "researcher": ("researcher.cli", "researcher", "Ask for a release, estimate, report."),
-    "status": ("deploy.status_cli", "status", "What a party is doing and what it waits for."),
-    "health": ("deploy.health_cli", "health", "Whether a party serves."),
-    "config": ("deploy.config_cli", "config", "Check a party's own file before it is started."),
-    "trace": ("deploy.trace_cli", "trace", "One release over all parties, as a timeline."),
-    "collect": ("researcher.collection.cli", "collect", "Ask thousands of nodes for one randomised value each."),
-    "node": ("node.cli", "node", "Answer such a round, as one node or as thousands."),
-    "reproduce": ("researcher.experiments.replay.cli", "reproduce", "Compute the papers' figures and numbers anew."),
+    "demo": (
+        "veiltab.deploy.local.cli",
+        "demo",
+        "Run a whole release on this machine: every party a process, real TLS.",
+    ),
+    "plan": ("veiltab.deploy.plan_cli", "plan", "What error an epsilon buys, and what sample size is best."),
+    "privacy": ("veiltab.deploy.privacy_cli", "privacy", "What sampling, secret order and repetition are worth."),
+    "pki": ("veiltab.deploy.pki_cli", "pki", "Make a study's certificates."),
+    "curator": ("veiltab.curator.cli", "curator", "Check a table, serve it, decide about requests, see the ledger."),
+    "server": ("veiltab.server.cli", "server", "Run the cloud server."),
+    "researcher": ("veiltab.researcher.cli", "researcher", "Ask for a release, estimate, report."),
+    "status": ("veiltab.deploy.status_cli", "status", "What a party is doing and what it waits for."),
+    "health": ("veiltab.deploy.health_cli", "health", "Whether a party serves."),
+    "config": ("veiltab.deploy.config_cli", "config", "Check a party's own file before it is started."),
+    "trace": ("veiltab.deploy.trace_cli", "trace", "One release over all parties, as a timeline."),
+    "collect": (
+        "veiltab.researcher.collection.cli",
+        "collect",
+        "Ask thousands of nodes for one randomised value each.",
+    ),
+    "node": ("veiltab.node.cli", "node", "Answer such a round, as one node or as thousands."),
+    "reproduce": ("veiltab.papers.cli", "reproduce", "Compute the papers' figures and numbers anew."),
 }
 
 

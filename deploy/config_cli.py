@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from common.cli import EXIT_CODES, emit, json_option
-from common.errors import InvalidInputError
+from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from deploy.party_check import Findings, Problem
+    from veiltab.deploy.party_check import Findings, Problem
 
 
 @click.group(epilog=EXIT_CODES)
@@ -28,7 +28,7 @@ def check(path: Path, as_json: bool) -> int:  # noqa: FBT001 - an option
 
     VEILTAB_IDENTITY and VEILTAB_STATE win over the file, as they do when the party is started.
     """
-    from deploy.party_check import check_party  # noqa: PLC0415 - --help stays light
+    from veiltab.deploy.party_check import check_party  # noqa: PLC0415 - --help stays light
 
     findings = check_party(path)
     emit(as_json, _as_dict(findings), _as_text(findings))

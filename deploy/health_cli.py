@@ -5,12 +5,12 @@ from pathlib import Path
 
 import click
 
-from common.cli import EXIT_CODES, emit, json_option
-from common.identity import Party, Role
-from common.party_options import study_argument
-from common.rpc.health import wait_until_serving
-from common.study import load_study
-from deploy.asking import endpoint_of, identity_in
+from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.command.options import study_argument
+from veiltab.common.rpc.health import wait_until_serving
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.study.file import load_study
+from veiltab.deploy.asking import endpoint_of, identity_in
 
 
 @click.command(

@@ -13,16 +13,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from common.errors import InvalidInputError, VeiltabError
-from common.files import check_owner
-from common.identity import Clock, Party, Role, load_identity, utc_now
-from common.observe.sinks import is_loopback, metrics_address
-from common.party_file import ENVIRONMENT, KEYS, Value, read_party_file
-from common.party_options import listen_address
-from common.study import Study, load_study
-from curator.policy import load_policy
-from curator.table import read_table
-from deploy.asking import endpoint_of
+from veiltab.common.command.config import ENVIRONMENT, KEYS, Value, read_party_file
+from veiltab.common.command.options import listen_address
+from veiltab.common.errors import InvalidInputError, VeiltabError
+from veiltab.common.observe.sinks import is_loopback, metrics_address
+from veiltab.common.rpc.identity import Clock, Party, Role, load_identity, utc_now
+from veiltab.common.storage.files import check_owner
+from veiltab.common.study.file import Study, load_study
+from veiltab.curator.policy import load_policy
+from veiltab.curator.table import read_table
+from veiltab.deploy.asking import endpoint_of
 
 _SOON_DAYS = 30
 _FOR = {"table": Role.CURATOR, "policy": Role.CURATOR, "retention_days": Role.SERVER, "database": Role.SERVER}

@@ -16,11 +16,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
-from common.errors import ConflictError, InvalidInputError, NotFoundError
-from common.files import written_whole
-from common.identity import Clock, Party, Role, utc_now
-from common.revocation import FILE
-from deploy.authority import Authority, authority_name, common_name, key_pem, names_of, new_authority
+from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
+from veiltab.common.rpc.identity import Clock, Party, Role, utc_now
+from veiltab.common.rpc.revocation import FILE
+from veiltab.common.storage.files import written_whole
+from veiltab.deploy.authority import Authority, authority_name, common_name, key_pem, names_of, new_authority
 
 LIFETIME = timedelta(days=825)
 """Default lifetime of a party's certificate."""

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import click
 
-from common.cli import emit, json_option
-from common.errors import InvalidInputError, NotFoundError
-from common.identity import Party, Role, party_of_certificate, utc_now
-from common.revocation import FILE
-from common.study import load_study
-from deploy.pki import LIFETIME, init_pki, issue_party, revoke_certificates
+from veiltab.common.command.cli import emit, json_option
+from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.rpc.identity import Party, Role, party_of_certificate, utc_now
+from veiltab.common.rpc.revocation import FILE
+from veiltab.common.study.file import load_study
+from veiltab.deploy.pki import LIFETIME, init_pki, issue_party, revoke_certificates
 
 _study = click.argument("study", type=click.Path(path_type=Path), metavar="STUDY.toml")
 _days = click.option(

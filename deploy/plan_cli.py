@@ -5,12 +5,12 @@ from pathlib import Path
 
 import click
 
-from common.cli import EXIT_CODES, emit, json_option
-from common.errors import InvalidInputError
-from common.planner import Answer, Question, answer
-from common.planning import Plan, paper_bound, paper_sample, plan_release
-from common.privacy.card import card_of
-from common.privacy.rounding import parse_delta, parse_epsilon
+from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.core.rounding import parse_delta, parse_epsilon
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.card import card_of
+from veiltab.common.privacy.planning import Plan, paper_bound, paper_sample, plan_release
+from veiltab.common.privacy.questions import Answer, Question, answer
 
 
 @click.command(
@@ -58,7 +58,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument an option
     )
     found = answer(question)
     if plot is not None:
-        from deploy.plan_picture import draw  # noqa: PLC0415 - matplotlib is slow to load
+        from veiltab.deploy.plan_picture import draw  # noqa: PLC0415 - matplotlib is slow to load
 
         draw(question, found.plan, plot)
     emit(as_json, _as_dict(question, found), _text(question, found))

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from common.errors import InvalidInputError
-from common.planner import Question
-from common.planning import Plan, plan_release
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.planning import Plan, plan_release
+from veiltab.common.privacy.questions import Question
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

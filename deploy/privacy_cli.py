@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from common.cli import EXIT_CODES, emit, json_option
-from common.errors import InvalidInputError
+from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from common.privacy.description import ReleaseDescription
-    from common.privacy.shuffle import OrderCertificate
+    from veiltab.common.privacy.description import ReleaseDescription
+    from veiltab.common.privacy.shuffle import OrderCertificate
 
 _SCHEMES = ("wor", "poisson", "wr", "must.ow", "must.wo", "must.ww")
 
@@ -75,10 +75,10 @@ def amplify(  # noqa: PLR0913, PLR0917 - one argument an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Say what a base mechanism guarantees on a sample."""
-    from common.privacy.amplification import amplify as amplified  # noqa: PLC0415 - --help stays light
-    from common.privacy.amplification import base_epsilon  # noqa: PLC0415
-    from common.privacy.profiles import GammaDiagonal, Gaussian, GroupProfile, Laplace, Pure  # noqa: PLC0415
-    from common.privacy.schemes import scheme_of  # noqa: PLC0415
+    from veiltab.common.privacy.amplification import amplify as amplified  # noqa: PLC0415 - --help stays light
+    from veiltab.common.privacy.amplification import base_epsilon  # noqa: PLC0415
+    from veiltab.common.privacy.profiles import GammaDiagonal, Gaussian, GroupProfile, Laplace, Pure  # noqa: PLC0415
+    from veiltab.common.schemes.schemes import scheme_of  # noqa: PLC0415
 
     drawn = scheme_of(scheme, population=population, sample=sample, stage=stage)
     if inverse:
@@ -129,7 +129,7 @@ def certify(  # noqa: PLR0913, PLR0917 - one argument an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Say what a release in secret order guarantees: delta at an epsilon, or epsilon at a delta."""
-    from common.privacy.shuffle import OrderCertificate  # noqa: PLC0415 - --help stays light
+    from veiltab.common.privacy.shuffle import OrderCertificate  # noqa: PLC0415 - --help stays light
 
     if (epsilon is None) == (delta is None):
         raise InvalidInputError("give either --epsilon or --delta", where="certify")
@@ -161,9 +161,9 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one argument an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Find the least noise that keeps (epsilon, delta)."""
-    from common.privacy.calibration import calibrate as calibrated  # noqa: PLC0415 - --help stays light
-    from common.privacy.rounding import parse_delta, parse_epsilon  # noqa: PLC0415
-    from common.privacy.shuffle import OrderCertificate  # noqa: PLC0415
+    from veiltab.common.core.rounding import parse_delta, parse_epsilon  # noqa: PLC0415
+    from veiltab.common.privacy.calibration import calibrate as calibrated  # noqa: PLC0415 - --help stays light
+    from veiltab.common.privacy.shuffle import OrderCertificate  # noqa: PLC0415
 
     wanted = parse_epsilon(epsilon)
     mechanism = calibrated(
@@ -213,9 +213,9 @@ def compose(  # noqa: PLR0913, PLR0917 - one argument an option
     count; every release is on a fresh sample (a "sample_id" that comes twice is refused). Steps clip to norm 1: a
     substitution moves their sum by 2.
     """
-    from common.privacy.composition import compose as composed  # noqa: PLC0415 - --help stays light
-    from common.privacy.composition import subsampled_delta  # noqa: PLC0415
-    from common.privacy.schemes import scheme_of  # noqa: PLC0415
+    from veiltab.common.privacy.composition import compose as composed  # noqa: PLC0415 - --help stays light
+    from veiltab.common.privacy.composition import subsampled_delta  # noqa: PLC0415
+    from veiltab.common.schemes.schemes import scheme_of  # noqa: PLC0415
 
     if mechanism is not None:
         drawn = scheme_of(
@@ -274,7 +274,7 @@ def gain(  # noqa: PLR0913, PLR0917 - one argument an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Say whether privatising a sample beats privatising the population at the same protection."""
-    from common.privacy.gain import mean_gain, mean_noise_ratio  # noqa: PLC0415 - --help stays light
+    from veiltab.common.privacy.gain import mean_gain, mean_noise_ratio  # noqa: PLC0415 - --help stays light
 
     extra: dict[str, object] = {}
     if statistic == "mean":
@@ -289,7 +289,7 @@ def gain(  # noqa: PLR0913, PLR0917 - one argument an option
         )
         extra = {"noise_ratio": mean_noise_ratio(epsilon, population=size, sample=sample)}
     else:
-        from researcher.experiments.median_gain import median_gain, odd_values  # noqa: PLC0415
+        from veiltab.common.privacy.median_gain import median_gain, odd_values  # noqa: PLC0415
 
         data = odd_values(_read_values(values))
         sample = max(1, round(rate * len(data)))
@@ -333,7 +333,7 @@ def _emit_guarantee(
     found: tuple[float, float],
     extra: dict[str, object],
 ) -> None:
-    from common.privacy.rounding import ln_above  # noqa: PLC0415 - --help stays light
+    from veiltab.common.core.rounding import ln_above  # noqa: PLC0415 - --help stays light
 
     pure, local = ln_above(certificate.pure_ratio), ln_above(certificate.gamma)
     data = {
@@ -353,7 +353,7 @@ def _emit_guarantee(
 
 
 def _releases(path: Path) -> "list[tuple[ReleaseDescription, int]]":
-    from common.privacy.description import description_of  # noqa: PLC0415 - --help stays light
+    from veiltab.common.privacy.description import description_of  # noqa: PLC0415 - --help stays light
 
     try:
         listed = json.loads(path.read_text("utf-8"), parse_float=str)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from common.cli import EXIT_CODES, emit, json_option
-from common.errors import DeniedError, VeiltabError
-from common.identity import Identity
-from common.observe.observation import Observation, Work
-from common.party_options import identity_option, study_argument
-from common.study import load_study
-from deploy.asking import endpoint_of, identity_in
+from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.command.options import identity_option, study_argument
+from veiltab.common.errors import DeniedError, VeiltabError
+from veiltab.common.observe.status import Observation, Work
+from veiltab.common.rpc.identity import Identity
+from veiltab.common.study.file import load_study
+from veiltab.deploy.asking import endpoint_of, identity_in
 
 if TYPE_CHECKING:
-    from common.wire.status import PartyStatus
+    from veiltab.common.observe.wire import PartyStatus
 
 _EVERY_SECONDS = 1.0
 
@@ -62,8 +62,8 @@ async def _ask(identity: Identity, address: str) -> "PartyStatus":
 
 async def _answers(identity: Identity, address: str, *, every: float) -> "AsyncGenerator[PartyStatus | VeiltabError]":
     """Ask again and again; yield what the party says, or why it does not."""
-    from common.rpc.channel import call, connect  # noqa: PLC0415 - --help stays light
-    from common.wire.status import status_from_proto  # noqa: PLC0415
+    from veiltab.common.observe.wire import status_from_proto  # noqa: PLC0415
+    from veiltab.common.rpc.channel import call, connect  # noqa: PLC0415 - --help stays light
     from veiltab.v1.status_pb2 import GetStatusRequest  # noqa: PLC0415
     from veiltab.v1.status_pb2_grpc import StatusServiceStub  # noqa: PLC0415
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
-from common.cli import EXIT_CODES, emit, json_option
-from common.errors import InvalidInputError, NotFoundError
-from common.observe.spans import Span
-from common.observe.trace_file import read_spans
+from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.observe.spans import Span
+from veiltab.common.observe.trace_file import read_spans
 
 
 @click.command(
@@ -29,7 +29,7 @@ def trace(
     """Show who did what when in one release. Times are of each party's own clock."""
     spans = _of_one(read_spans(files), wanted)
     if out is not None:
-        from deploy.trace_picture import draw  # noqa: PLC0415 - matplotlib is slow to load
+        from veiltab.deploy.trace_picture import draw  # noqa: PLC0415 - matplotlib is slow to load
 
         draw(spans, out)
     printed = [] if out is not None and not as_text else timeline(spans)

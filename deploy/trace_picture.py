@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.errors import InvalidInputError
-from common.observe.spans import Span
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.observe.spans import Span
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from common.cli import EXIT_CODES, emit, finite, json_option, note
-from common.errors import ClosedRoundError, InvalidInputError, NotFoundError, SpentTokenError, UnavailableError
-from common.identity import Role
-from common.party_options import identity_option, load_party, state_option, study_argument
+from veiltab.common.command.cli import EXIT_CODES, emit, finite, json_option, note
+from veiltab.common.command.options import identity_option, load_party, state_option, study_argument
+from veiltab.common.errors import (
+    ClosedRoundError,
+    InvalidInputError,
+    NotFoundError,
+    SpentTokenError,
+    UnavailableError,
+)
+from veiltab.common.rpc.identity import Role
 
 if TYPE_CHECKING:
-    from common.identity import Identity
-    from common.study import Study
-    from node.fleet import FleetResult
-    from node.values import BadRow
+    from veiltab.common.rpc.identity import Identity
+    from veiltab.common.study.file import Study
+    from veiltab.node.fleet import FleetResult
+    from veiltab.node.values import BadRow
 
 _SHOWN = 20
 
@@ -76,8 +82,8 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
 
     The node remembers its answer in the state folder: the same command again repeats it and never draws anew.
     """
-    from node.node import Node  # noqa: PLC0415 - --help stays light
-    from node.token_line import token_line  # noqa: PLC0415
+    from veiltab.node.device import Node  # noqa: PLC0415 - --help stays light
+    from veiltab.node.token_line import token_line  # noqa: PLC0415
 
     raw, line = _told("value", value, value_file), token_line(_told("token", token, token_file), round_id)
     node_here = Node(study_path, identity=identity_folder, state=state_folder)
@@ -191,12 +197,12 @@ async def _run(  # noqa: PLR0913, PLR0917 - what a fleet's run consists of
     source: tuple[Path | None, str | None],
     patience: tuple[int, float],
 ) -> "tuple[FleetResult, tuple[BadRow, ...]]":
-    from common.files import OwnedFolder  # noqa: PLC0415 - --help stays light
-    from common.rpc.channel import connect  # noqa: PLC0415
-    from node.fleet import FleetRun  # noqa: PLC0415
-    from node.journal import Journal  # noqa: PLC0415
-    from node.sending import fetch_round, server_of  # noqa: PLC0415
-    from node.values import fleet_from_distribution, fleet_from_file  # noqa: PLC0415
+    from veiltab.common.rpc.channel import connect  # noqa: PLC0415
+    from veiltab.common.storage.files import OwnedFolder  # noqa: PLC0415 - --help stays light
+    from veiltab.node.fleet import FleetRun  # noqa: PLC0415
+    from veiltab.node.journal import Journal  # noqa: PLC0415
+    from veiltab.node.sending import fetch_round, server_of  # noqa: PLC0415
+    from veiltab.node.values import fleet_from_distribution, fleet_from_file  # noqa: PLC0415
     from veiltab.v1.collection_pb2_grpc import CollectionServiceStub  # noqa: PLC0415
 
     values, distribution = source

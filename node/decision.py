@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from common.collection.oracles import Report
-from common.collection.round import EVERYONE, Round, Stratum
-from common.errors import InvalidInputError
-from common.randomness import ByteSource, SystemSource
-from common.study import NodeGroup, Study
+from veiltab.common.collection.oracles import Report
+from veiltab.common.collection.round import EVERYONE, Round, Stratum
+from veiltab.common.core.randomness import ByteSource, SystemSource
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.file import NodeGroup, Study
 
 _SHOWN = 8
 COIN = 2**23

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from common.collection.oracles import Report
-from common.collection.round import Round, RoundState, Stratum
-from common.collection.tokens import TOKEN_BYTES
-from common.errors import ClosedRoundError, InvalidInputError
-from common.randomness import SystemSource
-from common.study import Study
-from common.wire.collection import report_to_proto
-from node.decision import check_nodes, check_round, decide
-from node.journal import Decision, Journal, State
-from node.sending import hand_in, is_answer
-from node.values import Fleet, NodeValue
+from veiltab.common.collection.oracles import Report
+from veiltab.common.collection.round import Round, RoundState, Stratum
+from veiltab.common.collection.tokens import TOKEN_BYTES
+from veiltab.common.collection.wire import report_to_proto
+from veiltab.common.core.randomness import SystemSource
+from veiltab.common.errors import ClosedRoundError, InvalidInputError
+from veiltab.common.study.file import Study
+from veiltab.node.decision import check_nodes, check_round, decide
+from veiltab.node.journal import Decision, Journal, State
+from veiltab.node.sending import hand_in, is_answer
+from veiltab.node.values import Fleet, NodeValue
 from veiltab.v1 import collection_pb2
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from enum import Enum
 from fractions import Fraction
 from pathlib import Path
 
-from common.collection.round import Round
-from common.database import erase_traces, open_database, transaction
-from common.errors import BudgetExceededError, ConflictError
+from veiltab.common.collection.round import Round
+from veiltab.common.errors import BudgetExceededError, ConflictError
+from veiltab.common.storage.database import erase_traces, open_database, transaction
 
 _MIGRATIONS = (
     """

@@ -5,13 +5,19 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from common.collection.round import Round, RoundState
-from common.errors import IntegrityError, NotReadyError, SpentTokenError, UnavailableError, VeiltabError
-from common.identity import Party, Role
-from common.rpc.channel import call
-from common.study import Study
-from common.wire.collection import round_from_proto, state_from_proto
-from node.journal import State
+from veiltab.common.collection.round import Round, RoundState
+from veiltab.common.collection.wire import round_from_proto, state_from_proto
+from veiltab.common.errors import (
+    IntegrityError,
+    NotReadyError,
+    SpentTokenError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.rpc.channel import call
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.study.file import Study
+from veiltab.node.journal import State
 from veiltab.v1 import collection_pb2
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 import csv
 from dataclasses import dataclass
 
-from common.collection.round import EVERYONE
-from common.errors import InvalidInputError
+from veiltab.common.collection.round import EVERYONE
+from veiltab.common.errors import InvalidInputError
 
 _MOST = 3
 

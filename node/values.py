@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from common.collection.population import parse_population
-from common.collection.round import EVERYONE, Round
-from common.collection.tokens import token_of
-from common.errors import InvalidInputError, NotFoundError, VeiltabError
-from common.study import Study
-from node.decision import symbol_of
+from veiltab.common.collection.population import parse_population
+from veiltab.common.collection.round import EVERYONE, Round
+from veiltab.common.collection.tokens import token_of
+from veiltab.common.errors import InvalidInputError, NotFoundError, VeiltabError
+from veiltab.common.study.file import Study
+from veiltab.node.decision import symbol_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from common.cli import EXIT_CODES, emit, finite, json_option, note
-from common.errors import InvalidInputError
-from common.files import OwnedFolder
-from common.identity import Role
-from common.logs import log_to_stderr
-from common.party_options import (
+from veiltab.common.command.cli import EXIT_CODES, emit, finite, json_option, note
+from veiltab.common.command.options import (
     identity_option,
     listen_address,
     load_party,
@@ -21,12 +17,16 @@ from common.party_options import (
     serve_options,
     study_argument,
 )
-from common.privacy.schemes import SCHEMES
-from common.release import Pad, Sampling
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.process.logs import log_to_stderr
+from veiltab.common.release.release import Pad, Sampling
+from veiltab.common.rpc.identity import Role
+from veiltab.common.schemes.schemes import SCHEMES
+from veiltab.common.storage.files import OwnedFolder
 
 if TYPE_CHECKING:
-    from researcher.client import Client, Release, Status
-    from researcher.estimation import Estimate
+    from veiltab.researcher.client import Client, Release, Status
+    from veiltab.researcher.estimation import Estimate
 
 release_option = click.option("--release", "release_name", required=True, help="Id or label of the release.")
 confidence_option = click.option(
@@ -60,13 +60,13 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     verbose: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Carry requests to the curators, fetch and decrypt releases, keep results."""
-    from common.observe.sinks import observed  # noqa: PLC0415 - --help stays light
-    from common.rpc.party import run_party  # noqa: PLC0415
-    from common.rpc.server import Registration, build_server  # noqa: PLC0415
-    from researcher.node import ResearcherNode  # noqa: PLC0415
-    from researcher.observation import observe  # noqa: PLC0415
-    from researcher.service import ResearcherServicer  # noqa: PLC0415
-    from researcher.store import ResearcherStore  # noqa: PLC0415
+    from veiltab.common.command.run import run_party  # noqa: PLC0415
+    from veiltab.common.observe.sinks import observed  # noqa: PLC0415 - --help stays light
+    from veiltab.common.rpc.server import Registration, build_server  # noqa: PLC0415
+    from veiltab.researcher.driver import ResearcherNode  # noqa: PLC0415
+    from veiltab.researcher.service import ResearcherServicer  # noqa: PLC0415
+    from veiltab.researcher.status import observe  # noqa: PLC0415
+    from veiltab.researcher.store import ResearcherStore  # noqa: PLC0415
     from veiltab.v1.researcher_pb2_grpc import add_ResearcherServiceServicer_to_server  # noqa: PLC0415
 
     log_to_stderr(verbose=verbose)
@@ -220,7 +220,7 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Estimate the joint distribution, or a marginal, with standard errors and intervals."""
-    from researcher.table import to_frame, to_records, write  # noqa: PLC0415 - pandas is slow to load
+    from veiltab.researcher.table import to_frame, to_records, write  # noqa: PLC0415 - pandas is slow to load
 
     with _client(study_path, identity_folder, name) as client:
         release = client.release(release_name)
@@ -269,7 +269,7 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Write one self-contained HTML page with pictures, the epsilon card and every number."""
-    from researcher.presentation import report_page  # noqa: PLC0415 - matplotlib is slow to load
+    from veiltab.researcher.presentation import report_page  # noqa: PLC0415 - matplotlib is slow to load
 
     with _client(study_path, identity_folder, name) as client:
         release = client.release(release_name)
@@ -282,7 +282,7 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
 
 
 def _client(study_path: Path, identity_folder: Path, name: str) -> "Client":
-    from researcher.client import Client  # noqa: PLC0415 - --help stays light
+    from veiltab.researcher.client import Client  # noqa: PLC0415 - --help stays light
 
     return Client(study_path, identity=identity_folder, name=name)
 

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from common.domain import symbol_dtype
-from common.errors import DeniedError, FailedReleaseError, UnavailableError
-from common.identity import Party, Role
-from common.party_options import load_party
-from common.release import Pad, ReleaseSpec, ReleaseState, Sampling
-from common.rpc.blocking import BlockingChannel
-from common.rpc.channel import call, connect
-from common.rpc.chunks import ChunkMessage, received
-from common.wire.release import pad_to_proto, sampling_to_proto, spec_from_proto, state_from_proto
-from researcher.estimation import Estimate
-from researcher.uncertainty import Design
+from veiltab.common.command.options import load_party
+from veiltab.common.core.domain import symbol_dtype
+from veiltab.common.errors import DeniedError, FailedReleaseError, UnavailableError
+from veiltab.common.release.release import Pad, ReleaseSpec, ReleaseState, Sampling
+from veiltab.common.release.wire import pad_to_proto, sampling_to_proto, spec_from_proto, state_from_proto
+from veiltab.common.rpc.blocking import BlockingChannel
+from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.chunks import ChunkMessage, received
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.uncertainty import Design
 from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class Release:
 
     def frame(self, confidence: float = 0.95) -> "pd.DataFrame":
         """Return the estimates as a DataFrame, one row a cell."""
-        from researcher.table import to_frame  # noqa: PLC0415 - pandas is slow to load
+        from veiltab.researcher.table import to_frame  # noqa: PLC0415 - pandas is slow to load
 
         return to_frame(self.estimate(confidence))
 

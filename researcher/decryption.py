@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from common.domain import Symbols, symbol_dtype
-from common.errors import IntegrityError
-from common.files import written_whole
-from common.pads import decrypt
-from common.randomness import CipherStream
-from common.release import Column
-from common.symbols import check_symbols, subtract
-from common.tabulation import tabulate
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.pads import decrypt
+from veiltab.common.core.randomness import CipherStream
+from veiltab.common.core.symbols import check_symbols, subtract
+from veiltab.common.core.tabulation import tabulate
+from veiltab.common.errors import IntegrityError
+from veiltab.common.release.release import Column
+from veiltab.common.storage.files import written_whole
 
 
 def decrypt_column(  # noqa: PLR0913, PLR0917 - what decryption needs

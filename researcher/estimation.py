@@ -8,11 +8,18 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from common.domain import Domain
-from common.errors import IntegrityError, InvalidInputError
-from common.mechanism import invert
-from researcher.projection import project_to_simplex
-from researcher.uncertainty import Design, contrast_covariance, covariance, score_interval, total_variance, variances
+from veiltab.common.core.domain import Domain
+from veiltab.common.core.mechanism import invert
+from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.researcher.projection import project_to_simplex
+from veiltab.researcher.uncertainty import (
+    Design,
+    contrast_covariance,
+    covariance,
+    score_interval,
+    total_variance,
+    variances,
+)
 
 __all__ = ["Design", "Estimate"]
 

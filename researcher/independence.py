@@ -15,10 +15,10 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InvalidInputError
-from researcher.estimation import Design, Estimate
-from researcher.projection import project_to_simplex
-from researcher.uncertainty import MATRIX_LIMIT
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.estimation import Design, Estimate
+from veiltab.researcher.projection import project_to_simplex
+from veiltab.researcher.uncertainty import MATRIX_LIMIT
 
 SINGULAR = 1e-12
 """Least variance of a contrast, as a share of the largest one; and the least that the others leave unexplained."""

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import FailedReleaseError
-from common.release import Pad, ReleaseSpec, Sampling
-from common.study import Study
-from researcher.client import Status
-from researcher.estimation import Estimate
-from researcher.report import ReportInput, render
+from veiltab.common.errors import FailedReleaseError
+from veiltab.common.release.release import Pad, ReleaseSpec, Sampling
+from veiltab.common.study.file import Study
+from veiltab.researcher.client import Status
+from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.report import ReportInput, render
 
 _SAMPLING = {
     Sampling.SEED: "from a seed that the curators tossed",

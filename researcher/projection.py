@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InvalidInputError
+from veiltab.common.errors import InvalidInputError
 
 
 def project_to_simplex(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,11 +9,11 @@ from math import floor, log10
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InvalidInputError
-from researcher.estimation import Estimate
-from researcher.independence import IndependenceTest, independence
-from researcher.page import facts, figure, page, table
-from researcher.pictures import CELLS_SHOWN, estimates_picture, heat_map, largest, marginals_picture
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.independence import IndependenceTest, independence
+from veiltab.researcher.page import facts, figure, page, table
+from veiltab.researcher.pictures import CELLS_SHOWN, estimates_picture, heat_map, largest, marginals_picture
 
 CELLS_LISTED = 1000
 """Rows of the table of cells; of a larger release the largest estimates are listed."""

@@ -5,14 +5,14 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from common.errors import InvalidInputError, NotReadyError
-from common.privacy.rounding import parse_delta, parse_epsilon
-from common.release import ReleaseRequest, ReleaseState
-from common.rpc.authorisation import Context
-from common.rpc.chunks import file_chunks, streamed
-from common.wire.release import pad_from_proto, sampling_from_proto, spec_to_proto, state_to_proto
-from researcher.node import ResearcherNode
-from researcher.store import StoredRelease
+from veiltab.common.core.rounding import parse_delta, parse_epsilon
+from veiltab.common.errors import InvalidInputError, NotReadyError
+from veiltab.common.release.release import ReleaseRequest, ReleaseState
+from veiltab.common.release.wire import pad_from_proto, sampling_from_proto, spec_to_proto, state_to_proto
+from veiltab.common.rpc.authorisation import Context
+from veiltab.common.rpc.chunks import file_chunks, streamed
+from veiltab.researcher.driver import ResearcherNode
+from veiltab.researcher.store import StoredRelease
 from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
 from veiltab.v1.release_pb2 import Chunk
 

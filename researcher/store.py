@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.database import open_database, transaction
-from common.errors import ConflictError, NotFoundError
-from common.release import ReleaseRequest, ReleaseSpec, ReleaseState
+from veiltab.common.errors import ConflictError, NotFoundError
+from veiltab.common.release.release import ReleaseRequest, ReleaseSpec, ReleaseState
+from veiltab.common.storage.database import open_database, transaction
 
 _MIGRATIONS = (
     """

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InvalidInputError
-from researcher.estimation import Estimate
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.estimation import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd

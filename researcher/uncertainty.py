@@ -18,9 +18,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InvalidInputError
-from common.mechanism import GammaDiagonal
-from common.privacy.schemes import Scheme, WithoutReplacement
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.schemes.schemes import Scheme, WithoutReplacement
 
 MATRIX_LIMIT = 4096
 """Largest number of cells, or of contrasts, whose covariance matrix is built (128 MiB)."""

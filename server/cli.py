@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from common.cli import EXIT_CODES
-from common.identity import Party, Role
-from common.logs import log_to_stderr
-from common.party_options import listen_address, load_party, serve_options
+from veiltab.common.command.cli import EXIT_CODES
+from veiltab.common.command.options import listen_address, load_party, serve_options
+from veiltab.common.process.logs import log_to_stderr
+from veiltab.common.rpc.identity import Party, Role
 
 if TYPE_CHECKING:
-    from server.collection.node import CollectionNode
-    from server.node import ServerNode
+    from veiltab.server.collection.rounds import CollectionNode
+    from veiltab.server.releases import ServerNode
 
 
 @click.group(epilog=EXIT_CODES)
@@ -58,15 +58,15 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     verbose: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Perturb encrypted columns and serve them to their researchers; count the reports of nodes, round by round."""
-    from common.observe.sinks import observed  # noqa: PLC0415 - --help stays light
-    from common.rpc.party import run_party  # noqa: PLC0415
-    from common.rpc.server import Registration, build_server  # noqa: PLC0415
-    from server.collection.node import CollectionNode  # noqa: PLC0415
-    from server.collection.service import CollectionServicer  # noqa: PLC0415
-    from server.node import ServerNode  # noqa: PLC0415
-    from server.observation import observe  # noqa: PLC0415
-    from server.service import IngestServicer, ReleaseServicer  # noqa: PLC0415
-    from server.state import held_state  # noqa: PLC0415
+    from veiltab.common.command.run import run_party  # noqa: PLC0415
+    from veiltab.common.observe.sinks import observed  # noqa: PLC0415 - --help stays light
+    from veiltab.common.rpc.server import Registration, build_server  # noqa: PLC0415
+    from veiltab.server.collection.rounds import CollectionNode  # noqa: PLC0415
+    from veiltab.server.collection.service import CollectionServicer  # noqa: PLC0415
+    from veiltab.server.releases import ServerNode  # noqa: PLC0415
+    from veiltab.server.service import IngestServicer, ReleaseServicer  # noqa: PLC0415
+    from veiltab.server.state import held_state  # noqa: PLC0415
+    from veiltab.server.status import observe  # noqa: PLC0415
     from veiltab.v1.collection_pb2_grpc import add_CollectionServiceServicer_to_server  # noqa: PLC0415
     from veiltab.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server  # noqa: PLC0415
     from veiltab.v1.server_release_pb2_grpc import add_ReleaseServiceServicer_to_server  # noqa: PLC0415

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.database import Connection, open_database
-from common.errors import InvalidInputError
-from server.leases import LEASES
-from server.sharing import DEPLOYMENT
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.storage.database import Connection, open_database
+from veiltab.server.leases import LEASES
+from veiltab.server.sharing import DEPLOYMENT
 
 
 def open_state(path: Path, migrations: Sequence[str], database: str) -> Connection:
@@ -25,7 +25,7 @@ def open_state(path: Path, migrations: Sequence[str], database: str) -> Connecti
     if not database:
         return open_database(path, migrations)
     try:
-        from server.postgres import open_postgres  # noqa: PLC0415 - optional packages
+        from veiltab.server.postgres import open_postgres  # noqa: PLC0415 - optional packages
     except ModuleNotFoundError:
         raise InvalidInputError(
             "PostgreSQL needs the packages sqlalchemy and psycopg",

@@ -18,8 +18,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from common.database import Connection
-from common.errors import UnavailableError
+from veiltab.common.errors import UnavailableError
+from veiltab.common.storage.database import Connection
 
 SECONDS = 15.0
 """How long a lease lasts unless it is renewed; it is, three times as often."""

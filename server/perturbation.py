@@ -12,17 +12,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from common.domain import Symbols, symbol_dtype
-from common.errors import IntegrityError
-from common.files import sync_folder, written_whole
-from common.mechanism import perturb_chunk
-from common.observe.steps import step
-from common.randomness import CipherStream
-from common.release import ReleaseSpec, Sampling
-from common.sampling import sample_indices
-from common.symbols import check_symbols, chunks
-from server.leases import Lease, LostLeaseError
-from server.store import ServerStore
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.mechanism import perturb_chunk
+from veiltab.common.core.randomness import CipherStream
+from veiltab.common.core.sampling import sample_indices
+from veiltab.common.core.symbols import check_symbols, chunks
+from veiltab.common.errors import IntegrityError
+from veiltab.common.observe.steps import step
+from veiltab.common.release.release import ReleaseSpec, Sampling
+from veiltab.common.storage.files import sync_folder, written_whole
+from veiltab.server.leases import Lease, LostLeaseError
+from veiltab.server.store import ServerStore
 
 PLACES = ".places"
 """File of the sampled places beside the published columns; no attribute has such a name."""

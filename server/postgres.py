@@ -20,7 +20,7 @@ from sqlalchemy import exc
 from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from common.errors import IntegrityError, InvalidInputError, UnavailableError
+from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError
 
 PAUSE_SECONDS = 10.0
 """A process that is silent for so long in the middle of a transaction is cut off."""

@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.errors import IntegrityError, InvalidInputError, UnavailableError
-from common.observe.steps import step
-from common.release import Column, ReleaseSpec, ReleaseState
-from server.leases import Lease, LostLeaseError
-from server.perturbation import check_column
-from server.retention import end
-from server.session import Session
-from server.store import ServerStore
-from server.upload import ColumnUpload
+from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError
+from veiltab.common.observe.steps import step
+from veiltab.common.release.release import Column, ReleaseSpec, ReleaseState
+from veiltab.server.leases import Lease, LostLeaseError
+from veiltab.server.perturbation import check_column
+from veiltab.server.retention import end
+from veiltab.server.session import Session
+from veiltab.server.store import ServerStore
+from veiltab.server.upload import ColumnUpload
 
 Chunks = AsyncIterator[tuple[int, bytes]]
 

@@ -5,10 +5,10 @@ A release that is published or ended never changes back, so its columns may be d
 
 from contextlib import suppress
 
-from common.release import ReleaseState
-from server.leases import BusyError, Lease
-from server.session import Session
-from server.store import ServerStore
+from veiltab.common.release.release import ReleaseState
+from veiltab.server.leases import BusyError, Lease
+from veiltab.server.session import Session
+from veiltab.server.store import ServerStore
 
 
 def sweep(store: ServerStore, now: int, retention: int) -> None:

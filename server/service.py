@@ -6,13 +6,13 @@ The node is called in a thread: its database may be on another machine, and slow
 from asyncio import to_thread
 from collections.abc import AsyncIterator
 
-from common.errors import InvalidInputError
-from common.observe.steps import step
-from common.release import ReleaseState
-from common.rpc.authorisation import Context, caller
-from common.rpc.chunks import data_of, file_chunks, streamed
-from common.wire.release import spec_from_proto, spec_to_proto, state_to_proto
-from server.node import ServerNode
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.observe.steps import step
+from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.wire import spec_from_proto, spec_to_proto, state_to_proto
+from veiltab.common.rpc.authorisation import Context, caller
+from veiltab.common.rpc.chunks import data_of, file_chunks, streamed
+from veiltab.server.releases import ServerNode
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc, server_release_pb2, server_release_pb2_grpc
 
 

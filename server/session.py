@@ -6,8 +6,14 @@ when every column is complete; nothing unperturbed is ever served; a release tha
 
 from dataclasses import dataclass, field, replace
 
-from common.errors import ConflictError, DeniedError, FailedReleaseError, IntegrityError, NotReadyError
-from common.release import Column, ReleaseSpec, ReleaseState
+from veiltab.common.errors import (
+    ConflictError,
+    DeniedError,
+    FailedReleaseError,
+    IntegrityError,
+    NotReadyError,
+)
+from veiltab.common.release.release import Column, ReleaseSpec, ReleaseState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

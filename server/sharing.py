@@ -8,9 +8,9 @@ import fcntl
 import secrets
 from pathlib import Path
 
-from common.database import Connection, transaction
-from common.errors import ConflictError
-from common.files import OwnedFolder, check_owner, written_whole
+from veiltab.common.errors import ConflictError
+from veiltab.common.storage.database import Connection, transaction
+from veiltab.common.storage.files import OwnedFolder, check_owner, written_whole
 
 DEPLOYMENT = ("CREATE TABLE deployment (party TEXT PRIMARY KEY, folder TEXT NOT NULL)",)
 """Migrations of the table that says whose database it is, and which folder goes with it."""

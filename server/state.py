@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from server.collection.store import CollectionStore
-from server.sharing import SharedFolder, hold_folder
-from server.store import ServerStore
+from veiltab.server.collection.store import CollectionStore
+from veiltab.server.sharing import SharedFolder, hold_folder
+from veiltab.server.store import ServerStore
 
 
 @contextmanager

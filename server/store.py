@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from common.database import transaction
-from common.errors import ConflictError, NotFoundError
-from common.release import ReleaseSpec, ReleaseState
-from server.databases import open_state
-from server.folders import ReleaseFolder
-from server.leases import Lease, leases_of
-from server.session import Session
+from veiltab.common.errors import ConflictError, NotFoundError
+from veiltab.common.release.release import ReleaseSpec, ReleaseState
+from veiltab.common.storage.database import transaction
+from veiltab.server.databases import open_state
+from veiltab.server.folders import ReleaseFolder
+from veiltab.server.leases import Lease, leases_of
+from veiltab.server.session import Session
 
 _MIGRATIONS = (
     """

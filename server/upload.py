@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from common.errors import ConflictError, IntegrityError, InvalidInputError
-from common.files import file_digest
+from veiltab.common.errors import ConflictError, IntegrityError, InvalidInputError
+from veiltab.common.storage.files import file_digest
 
 
 class ColumnUpload:

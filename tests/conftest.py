@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from common.planning import plan_release
-from common.release import Column, Pad, ReleaseRequest, ReleaseSpec, Sampling
-from common.study import Study, study_from_bytes
+from veiltab.common.privacy.planning import plan_release
+from veiltab.common.release.release import Column, Pad, ReleaseRequest, ReleaseSpec, Sampling
+from veiltab.common.study.file import Study, study_from_bytes
 
 STUDY = b"""
 [study]

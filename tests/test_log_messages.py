@@ -4,8 +4,10 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.rooms import rooms
+
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("common", "curator", "server", "researcher", "deploy")
+PACKAGES = rooms()
 METHODS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 FIELDS = {
     *("step", "state", "release", "round", "attribute", "seconds", "bytes", "reports"),

@@ -6,8 +6,8 @@ from decimal import Decimal
 from math import sqrt
 from typing import Any
 
-from common.collection.oracles import ORACLE_NAMES, Oracle, oracle_for
-from common.errors import InvalidInputError
+from veiltab.common.collection.oracles import ORACLE_NAMES, Oracle, oracle_for
+from veiltab.common.errors import InvalidInputError
 
 TIE = 1.01
 """Oracles whose variances differ by less than this factor count as equally accurate."""

@@ -17,8 +17,8 @@ from io import StringIO
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InvalidInputError
-from common.privacy.binomial import binomial_pmf
+from veiltab.common.core.binomial import binomial_pmf
+from veiltab.common.errors import InvalidInputError
 
 MAX_VALUES = 65536
 """Most values of a distribution."""

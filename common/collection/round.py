@@ -9,12 +9,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from common.collection.oracles import Oracle, oracle_of
-from common.domain import symbol_dtype
-from common.errors import InvalidInputError
-from common.naming import check_attribute_name, check_name
-from common.parties import MAX_STRATA, check_once
-from common.privacy.rounding import parse_epsilon
+from veiltab.common.collection.oracles import Oracle, oracle_of
+from veiltab.common.core.domain import symbol_dtype
+from veiltab.common.core.rounding import parse_epsilon
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.members import MAX_STRATA, check_once
+from veiltab.common.study.naming import check_attribute_name, check_name
 
 EVERYONE = "everyone"
 """Name of the one stratum of a study that has no strata."""

@@ -4,7 +4,7 @@ import hashlib
 import re
 import secrets
 
-from common.errors import InvalidInputError
+from veiltab.common.errors import InvalidInputError
 
 TOKEN_BYTES = 16
 """Length of a token."""

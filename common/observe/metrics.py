@@ -22,9 +22,9 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from common.errors import InvalidInputError
-from common.identity import Identity
-from common.observe.observation import Observation
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.observe.status import Observation
+from veiltab.common.rpc.identity import Identity
 
 _SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800)
 _WAITING = (1, 10, 60, 600, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600)

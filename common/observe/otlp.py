@@ -10,9 +10,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.trace import NonRecordingSpan, SpanContext, Status, StatusCode, TraceFlags, set_span_in_context
 
-from common.identity import Party
-from common.observe.spans import Span, span_of
-from common.observe.steps import FAILED
+from veiltab.common.observe.spans import Span, span_of
+from veiltab.common.observe.steps import FAILED
+from veiltab.common.rpc.identity import Party
 
 _EXPORT_SECONDS = 5.0
 """A collector that is away must not keep a party from stopping."""

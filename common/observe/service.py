@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable
 from importlib.metadata import version
 
-from common.errors import DeniedError
-from common.identity import Identity
-from common.observe.observation import Observation
-from common.rpc.authorisation import Context, caller
-from common.wire.status import PartyStatus, status_to_proto
+from veiltab.common.errors import DeniedError
+from veiltab.common.observe.status import Observation
+from veiltab.common.observe.wire import PartyStatus, status_to_proto
+from veiltab.common.rpc.authorisation import Context, caller
+from veiltab.common.rpc.identity import Identity
 from veiltab.v1 import status_pb2, status_pb2_grpc
 
 

@@ -8,16 +8,16 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from common.cli import note
-from common.errors import InvalidInputError
-from common.identity import Identity
-from common.observe.observation import Observation
-from common.observe.service import StatusServicer
-from common.observe.trace_file import TraceFile
-from common.rpc.server import Registration
+from veiltab.common.command.cli import note
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.observe.service import StatusServicer
+from veiltab.common.observe.status import Observation
+from veiltab.common.observe.trace_file import TraceFile
+from veiltab.common.rpc.identity import Identity
+from veiltab.common.rpc.server import Registration
 from veiltab.v1.status_pb2_grpc import add_StatusServiceServicer_to_server
 
-HEARD = ("common.observe.steps", "common.rpc.authorisation")
+HEARD = ("veiltab.common.observe.steps", "veiltab.common.rpc.authorisation")
 """The loggers whose records sinks hear: steps, and refusals."""
 
 COLLECTOR = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -95,7 +95,7 @@ def is_loopback(host: str) -> bool:
 def _metrics(identity: Identity, observe: Callable[[], Observation], text: str) -> Iterator[None]:
     host, port = metrics_address(text)
     try:
-        from common.observe.metrics import serving_metrics  # noqa: PLC0415 - an optional package
+        from veiltab.common.observe.metrics import serving_metrics  # noqa: PLC0415 - an optional package
     except ModuleNotFoundError:
         raise _missing("metrics need the package prometheus-client", "--metrics", "metrics") from None
     if not is_loopback(host):
@@ -108,7 +108,7 @@ def _metrics(identity: Identity, observe: Callable[[], Observation], text: str) 
 
 def _otlp(identity: Identity) -> logging.Handler:
     try:
-        from common.observe.otlp import OtlpSpans  # noqa: PLC0415 - an optional package
+        from veiltab.common.observe.otlp import OtlpSpans  # noqa: PLC0415 - an optional package
     except ModuleNotFoundError:
         raise _missing(
             "a collector is named, and the packages of OpenTelemetry are not installed", COLLECTOR[1], "otel"

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from common.errors import InvalidInputError
-from common.observe.request import current_request
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.rpc.request import current_request
 
 ROOTS = frozenset({"release", "open round"})
 """The steps that a whole trace hangs from: the researcher's release, and the server's opening of a round."""

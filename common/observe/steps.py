@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from common.errors import NotReadyError, UnavailableError, VeiltabError
+from veiltab.common.errors import NotReadyError, UnavailableError, VeiltabError
 
 DONE, FAILED = "done", "failed"
 _log = logging.getLogger(__name__)

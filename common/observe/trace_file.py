@@ -5,9 +5,9 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from common.errors import InvalidInputError
-from common.identity import Party
-from common.observe.spans import Span, span_of
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.observe.spans import Span, span_of
+from veiltab.common.rpc.identity import Party
 
 _log = logging.getLogger(__name__)
 _REMEDY = "Name files that parties wrote with --trace-file."

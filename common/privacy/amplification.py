@@ -1,7 +1,7 @@
 """What a secret sample buys, for the gamma-diagonal mechanism and for any mechanism with a group profile.
 
 Neighbouring relation: substitution of one respondent's row, with a public population size n; Poisson sampling relates
-to adding or removing one (see common.privacy.schemes). The two are never mixed.
+to adding or removing one (see veiltab.common.schemes.schemes). The two are never mixed.
 """
 
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from enum import Enum
 from fractions import Fraction
 from math import expm1, log1p
 
-from common.errors import InvalidInputError
-from common.privacy.profiles import GroupProfile
-from common.privacy.rounding import exp_below, ln_above
-from common.privacy.schemes import Relation, Scheme
+from veiltab.common.core.rounding import exp_below, ln_above
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.profiles import GroupProfile
+from veiltab.common.schemes.schemes import Relation, Scheme
 
 
 def pure_epsilon(gamma: Fraction, *, population: int, sample: int) -> Decimal:

@@ -8,11 +8,11 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import exp, inf, log
 
-from common.mechanism import GammaDiagonal
-from common.privacy.amplification import gamma_for_pure_epsilon
-from common.privacy.root import largest_allowed
-from common.privacy.rounding import exp_below
-from common.privacy.shuffle import OrderCertificate, check_delta
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.core.rounding import exp_below
+from veiltab.common.privacy.amplification import gamma_for_pure_epsilon
+from veiltab.common.privacy.root import largest_allowed
+from veiltab.common.privacy.shuffle import OrderCertificate, check_delta
 
 _DIGITS = Context(prec=7, rounding=ROUND_FLOOR)
 """gamma - 1 keeps seven digits, so that curators whose machines round differently still plan the same release."""
@@ -47,7 +47,8 @@ def calibrate(  # noqa: PLR0913 - one argument a quantity
     Raises:
         InvalidInputError: out of range.
 
-    Source: Theorem A (see common.privacy.shuffle); the pure gamma is always enough (Lin, Wang, Rane, Theorem 3.2).
+    Source: Theorem A (see veiltab.common.privacy.shuffle); the pure gamma is always enough (Lin, Wang, Rane,
+    Theorem 3.2).
     """
     check_delta(float(delta))
     ceiling = None if max_local_epsilon is None else exp_below(max_local_epsilon) - 1

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from common.privacy.description import ReleaseDescription
-from common.privacy.rounding import upward
-from common.privacy.schemes import Poisson, WithoutReplacement
-from common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE, OrderCertificate
+from veiltab.common.core.rounding import upward
+from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE, OrderCertificate
+from veiltab.common.schemes.schemes import Poisson, WithoutReplacement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

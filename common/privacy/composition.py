@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InvalidInputError
-from common.privacy.amplification import amplify, base_epsilon
-from common.privacy.description import ReleaseDescription
-from common.privacy.profiles import Gaussian, GroupProfile, Laplace
-from common.privacy.schemes import Poisson, Scheme
-from common.privacy.shuffle import check_delta
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.amplification import amplify, base_epsilon
+from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.privacy.profiles import Gaussian, GroupProfile, Laplace
+from veiltab.common.privacy.shuffle import check_delta
+from veiltab.common.schemes.schemes import Poisson, Scheme
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution

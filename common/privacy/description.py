@@ -11,13 +11,21 @@ from fractions import Fraction
 from math import expm1, log1p
 from typing import Any
 
-from common.errors import InvalidInputError
-from common.mechanism import GammaDiagonal
-from common.privacy.amplification import amplify, gamma_for_pure_epsilon, pure_epsilon
-from common.privacy.profiles import GammaDiagonal as GammaDiagonalProfile
-from common.privacy.rounding import exp_below, ln_above, ln_below
-from common.privacy.schemes import MustOW, MustWW, Poisson, Relation, Scheme, WithoutReplacement, scheme_of
-from common.privacy.shuffle import OrderCertificate
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.core.rounding import exp_below, ln_above, ln_below
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.amplification import amplify, gamma_for_pure_epsilon, pure_epsilon
+from veiltab.common.privacy.profiles import GammaDiagonal as GammaDiagonalProfile
+from veiltab.common.privacy.shuffle import OrderCertificate
+from veiltab.common.schemes.schemes import (
+    MustOW,
+    MustWW,
+    Poisson,
+    Relation,
+    Scheme,
+    WithoutReplacement,
+    scheme_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

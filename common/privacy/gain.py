@@ -7,7 +7,7 @@ it varies, and a mean of fewer values is more sensitive. Relation: substitution;
 from dataclasses import dataclass
 from math import expm1, log1p
 
-from common.errors import InvalidInputError
+from veiltab.common.errors import InvalidInputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

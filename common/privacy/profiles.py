@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from common.errors import InvalidInputError
+from veiltab.common.errors import InvalidInputError
 
 _UP = 1 + 1e-11
 """Enlarges results by more than the rounding errors."""

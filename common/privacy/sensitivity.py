@@ -5,7 +5,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InvalidInputError
+from veiltab.common.errors import InvalidInputError
 
 Floats = NDArray[np.float64]
 

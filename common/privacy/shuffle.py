@@ -27,9 +27,9 @@ from math import exp, expm1, inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InvalidInputError
-from common.privacy.binomial import Floats, binomial_pmf, window
-from common.privacy.root import largest_allowed
+from veiltab.common.core.binomial import Floats, binomial_pmf, window
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.root import largest_allowed
 
 MAX_SAMPLE = 10**8
 MAX_CELLS = 10**7

@@ -22,11 +22,18 @@ import grpc
 from google.protobuf.descriptor_pool import Default
 from google.protobuf.message import DecodeError
 
-from common.errors import DeniedError, InvalidInputError, NotFoundError, NotReadyError, UnavailableError, VeiltabError
-from common.identity import Clock, Party, PartyCertificate, Role, party_of_certificate, utc_now
-from common.observe.request import begin_request
-from common.revocation import RevocationList
-from common.rpc.status import abort, incident
+from veiltab.common.errors import (
+    DeniedError,
+    InvalidInputError,
+    NotFoundError,
+    NotReadyError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.rpc.identity import Clock, Party, PartyCertificate, Role, party_of_certificate, utc_now
+from veiltab.common.rpc.request import begin_request
+from veiltab.common.rpc.revocation import RevocationList
+from veiltab.common.rpc.status import abort, incident
 from veiltab.v1 import access_pb2
 
 HEALTH = "grpc.health.v1.Health"

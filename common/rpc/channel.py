@@ -7,10 +7,10 @@ from typing import TypeVar
 
 import grpc
 
-from common.errors import NotReadyError, UnavailableError
-from common.identity import Clock, Identity, Party, utc_now
-from common.rpc.server import MAX_MESSAGE
-from common.rpc.status import error_from_rpc
+from veiltab.common.errors import NotReadyError, UnavailableError
+from veiltab.common.rpc.identity import Clock, Identity, Party, utc_now
+from veiltab.common.rpc.server import MAX_MESSAGE
+from veiltab.common.rpc.status import error_from_rpc
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")

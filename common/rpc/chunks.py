@@ -11,8 +11,8 @@ from typing import Protocol
 
 import grpc
 
-from common.errors import IntegrityError, InvalidInputError, NotFoundError
-from common.rpc.status import error_from_rpc
+from veiltab.common.errors import IntegrityError, InvalidInputError, NotFoundError
+from veiltab.common.rpc.status import error_from_rpc
 from veiltab.v1.release_pb2 import Chunk
 
 MAX_CHUNK = 1 << 20

@@ -2,9 +2,9 @@
 
 from grpc_health.v1 import health_pb2
 
-from common.errors import UnavailableError
-from common.identity import Identity, Party
-from common.rpc.channel import call, connect
+from veiltab.common.errors import UnavailableError
+from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.identity import Identity, Party
 
 
 async def wait_until_serving(identity: Identity, party: Party, endpoint: str, *, within: float) -> None:

@@ -11,10 +11,10 @@ from grpc_health.v1.health import aio as health_aio
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
-from common.errors import InvalidInputError
-from common.identity import Clock, Identity, Party, utc_now
-from common.revocation import FILE, RevocationList
-from common.rpc.authorisation import Admission, Gatekeeper
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.rpc.authorisation import Admission, Gatekeeper
+from veiltab.common.rpc.identity import Clock, Identity, Party, utc_now
+from veiltab.common.rpc.revocation import FILE, RevocationList
 
 MAX_MESSAGE = (1 << 20) + (1 << 16)
 """Longest message in bytes: a chunk of 1 MiB and what surrounds it."""

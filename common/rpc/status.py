@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import ErrorInfo  # type: ignore[import-untyped] # ships no types
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped] # as above
 
-from common.errors import (
+from veiltab.common.errors import (
     BudgetExceededError,
     ClosedRoundError,
     ConflictError,

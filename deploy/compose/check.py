@@ -1,4 +1,4 @@
-"""`python -m deploy.compose.check`: build the image, run the Adult study in containers, and check what they promise.
+"""`python -m veiltab.deploy.compose.check`: build the image, run the Adult study in containers, check their promises.
 
 It uses the Docker engine that is there. Where there is none, root on Debian gets one for as long as the check lasts;
 anybody else is told why the check was skipped, with exit code 0.
@@ -20,17 +20,24 @@ from typing import TypeVar
 
 import click
 
-from common.cli import run
-from common.errors import VeiltabError
-from deploy.compose.checks import CHECKS
-from deploy.compose.debian import MIRROR, TreeMaker
-from deploy.compose.engine import PACKAGES, SUITE, Engine, own_engine, running_engine, unavailable_because
-from deploy.compose.prepare import prepare
-from deploy.compose.stack import Stack
-from deploy.local.processes import free_ports
+from veiltab.common.command.cli import run
+from veiltab.common.errors import VeiltabError
+from veiltab.deploy.compose.checks import CHECKS
+from veiltab.deploy.compose.debian import MIRROR, TreeMaker
+from veiltab.deploy.compose.engine import (
+    PACKAGES,
+    SUITE,
+    Engine,
+    own_engine,
+    running_engine,
+    unavailable_because,
+)
+from veiltab.deploy.compose.prepare import prepare
+from veiltab.deploy.compose.stack import Stack
+from veiltab.deploy.local.processes import free_ports
 
 T = TypeVar("T")
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).resolve().parents[2]
 _BASE_SUITE = "bookworm"
 _BASE_PACKAGES = ("python3", "python3-venv")
 _SECRETS = Path("/run/secrets")
@@ -59,7 +66,7 @@ class Report:
         return result
 
 
-@click.command(name="check", epilog="Example: python -m deploy.compose.check --only killed")
+@click.command(name="check", epilog="Example: python -m veiltab.deploy.compose.check --only killed")
 @click.option("--only", multiple=True, metavar="WORD", help="Only checks whose name has this word.")
 @click.option("--base-image", help="Base of the image; by default the Dockerfile's, or one made from Debian here.")
 @click.option("--mirror", default=MIRROR, show_default=True, help="Debian mirror, for an engine of our own.")

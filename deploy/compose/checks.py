@@ -5,10 +5,18 @@ A check is a function of the stack: it returns a remark, or raises what is broke
 
 from collections.abc import Callable
 
-from deploy.compose.releases import curator_killed, network_cut, orderly_end, quiet, release, server_killed, switch_down
-from deploy.compose.rounds import collection
-from deploy.compose.stack import Stack
-from deploy.compose.walls import cages, certificates, doors, ways_out
+from veiltab.deploy.compose.releases import (
+    curator_killed,
+    network_cut,
+    orderly_end,
+    quiet,
+    release,
+    server_killed,
+    switch_down,
+)
+from veiltab.deploy.compose.rounds import collection
+from veiltab.deploy.compose.stack import Stack
+from veiltab.deploy.compose.walls import cages, certificates, doors, ways_out
 
 CHECKS: tuple[tuple[str, Callable[[Stack], str]], ...] = (
     ("containers are cages", cages),

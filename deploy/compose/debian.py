@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.errors import UnavailableError
+from veiltab.common.errors import UnavailableError
 
 MIRROR = "http://deb.debian.org/debian"
 """The mirror that is near everywhere."""

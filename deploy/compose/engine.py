@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.errors import UnavailableError
-from deploy.compose import debian
+from veiltab.common.errors import UnavailableError
+from veiltab.deploy.compose import debian
 
 SUITE = "trixie"
 """The Debian suite of an engine of our own."""

@@ -1,4 +1,4 @@
-"""`python -m deploy.compose.prepare DIR`: all that compose.yaml mounts, for the Adult study and a fleet of nodes.
+"""`python -m veiltab.deploy.compose.prepare DIR`: what compose.yaml mounts, for the Adult study and a fleet.
 
 DIR/study.toml  alice.csv  bob.csv  policy-alice.toml  policy-bob.toml   what the parties read
 DIR/pki/                                                                 an authority, and a folder a party
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import click
 
-from common.cli import EXIT_CODES, emit, json_option, run
-from common.errors import InvalidInputError
-from common.study import study_from_bytes
-from deploy.pki import init_pki
-from deploy.studies.adult_tables import adult_study, write_tables
+from veiltab.common.command.cli import EXIT_CODES, emit, json_option, run
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.file import study_from_bytes
+from veiltab.deploy.pki import init_pki
+from veiltab.deploy.studies.adult_tables import adult_study, write_tables
 
 IMAGE_USER = 10001
 """User and group of the image, who gets the files when root prepares them: a party never runs as root."""
@@ -25,7 +25,7 @@ IMAGE_USER = 10001
 PORT = 7410
 """Port on this machine's loopback interface behind which the researcher's service listens."""
 
-_FOLDER = Path(__file__).parent
+_FOLDER = Path(__file__).resolve().parent
 _ENDPOINTS = {"cloud": "cloud:7400", "alice": "alice:7401", "bob": "bob:7402"}
 _POLICY = """\
 # What no rule matches waits for a person: docker compose exec curator-{name} veiltab curator requests ...
@@ -82,7 +82,7 @@ def prepare(folder: Path, *, port: int = PORT, source: Path = _FOLDER.parents[1]
     return owner
 
 
-@click.command(name="prepare", epilog=f"Example: python -m deploy.compose.prepare adult-compose\n{EXIT_CODES}")
+@click.command(name="prepare", epilog=f"Example: python -m veiltab.deploy.compose.prepare adult-compose\n{EXIT_CODES}")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(1, 65_534), help="The researcher's, here.")
 @json_option

@@ -1,4 +1,4 @@
-"""What a container sees and can do, asked from inside: `python -m deploy.compose.probe doors|greet|cage ...`.
+"""What a container sees and can do, asked from inside: `python -m veiltab.deploy.compose.probe doors|greet|cage ...`.
 
 It uses nothing but the standard library and the network and rights of the container that it runs in, and prints one
 JSON object.

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from common.study import load_study
-from deploy.compose.stack import PARTIES, Stack, require, until
-from deploy.studies.adult_tables import truth
+from veiltab.common.study.file import load_study
+from veiltab.deploy.compose.stack import PARTIES, Stack, require, until
+from veiltab.deploy.studies.adult_tables import truth
 
 ATTRIBUTES = "education,marital,sex,salary"
 EPSILON, DELTA = "0.5", "1e-6"

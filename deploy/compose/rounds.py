@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from common.collection.population import parse_population
-from deploy.compose.stack import Stack, require
+from veiltab.common.collection.population import parse_population
+from veiltab.deploy.compose.stack import Stack, require
 
 NODES = 2000
 DISTRIBUTION = "binomial:10:0.5"

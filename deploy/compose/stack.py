@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common.errors import UnavailableError, VeiltabError
-from deploy.compose.engine import Engine
+from veiltab.common.errors import UnavailableError, VeiltabError
+from veiltab.deploy.compose.engine import Engine
 
 PARTIES = {"alice": "curator-alice", "bob": "curator-bob", "cloud": "server-cloud", "rosa": "researcher-rosa"}
 """Party -> its service in compose.yaml."""
@@ -68,14 +68,14 @@ class Stack:
     def probe(self, party: str, *args: str) -> dict[str, Any]:
         """Run the probe inside a party's container."""
         found: dict[str, Any] = json.loads(
-            self.engine.run("exec", self.container(party), "python", "-m", "deploy.compose.probe", *args)
+            self.engine.run("exec", self.container(party), "python", "-m", "veiltab.deploy.compose.probe", *args)
         )
         return found
 
     def stranger(self, network: str, *args: str) -> dict[str, Any]:
         """Run the probe in a new container in a network, with the image and no certificate."""
         command = ("run", "--rm", "--network", network, "--entrypoint", "python", self.image)
-        found: dict[str, Any] = json.loads(self.engine.run(*command, "-m", "deploy.compose.probe", *args))
+        found: dict[str, Any] = json.loads(self.engine.run(*command, "-m", "veiltab.deploy.compose.probe", *args))
         return found
 
     def researcher(self, *args: str) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from common.errors import VeiltabError
-from deploy.compose.stack import PARTIES, Stack, require
+from veiltab.common.errors import VeiltabError
+from veiltab.deploy.compose.stack import PARTIES, Stack, require
 
 _DOORS = {"alice": 7401, "bob": 7402, "cloud": 7400, "rosa": 7410}
 _CALLS = {("alice", "bob"), ("bob", "alice"), ("alice", "cloud"), ("bob", "cloud"), ("rosa", "alice"), ("rosa", "bob")}

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from common.cli import EXIT_CODES, emit, json_option, note
-from common.errors import InvalidInputError
-from common.privacy.rounding import parse_delta, parse_epsilon
+from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
+from veiltab.common.core.rounding import parse_delta, parse_epsilon
+from veiltab.common.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from deploy.local.demo import DemoResult, Outcome
+    from veiltab.deploy.local.demo import DemoResult, Outcome
 
 
 class DemoCommand(click.Command):
@@ -31,7 +31,7 @@ class DemoCommand(click.Command):
     ) -> click.Context:
         """Hand over to the other demonstration if it is the one named."""
         if args[:1] == ["collect"]:
-            from deploy.local.collection_cli import collect  # noqa: PLC0415 - --help stays light
+            from veiltab.deploy.local.collection_cli import collect  # noqa: PLC0415 - --help stays light
 
             return collect.make_context(f"{info_name} collect", args[1:], parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
@@ -81,7 +81,7 @@ def demo(  # noqa: PLR0913, PLR0917 - one argument an option
 
     Alice holds education and sex of 45,222 people, Bob marital status and salary. The result stands beside the truth.
     """
-    from deploy.local.demo import DemoOptions, run_demo  # noqa: PLC0415 - --help stays light
+    from veiltab.deploy.local.demo import DemoOptions, run_demo  # noqa: PLC0415 - --help stays light
 
     if more_tables and not tables:
         raise InvalidInputError("tables are given without --table", remedy="Write: veiltab demo --table a.csv b.csv")
@@ -117,7 +117,7 @@ def _as_dict(result: "DemoResult") -> dict[str, object]:
 
 
 def _outcome_dict(outcome: "Outcome") -> dict[str, object]:
-    from researcher.table import to_records  # noqa: PLC0415 - pandas is slow to load
+    from veiltab.researcher.table import to_records  # noqa: PLC0415 - pandas is slow to load
 
     spec = outcome.spec
     return {

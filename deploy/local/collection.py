@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.collection.population import parse_population
-from common.collection.round import RoundStatus
-from common.errors import VeiltabError, error_class
-from common.identity import Role
-from common.study import study_from_bytes
-from deploy.local.folder import new_folder
-from deploy.local.processes import LocalStudy, free_ports
-from deploy.pki import init_pki
-from researcher.collection.client import Rounds
-from researcher.collection.report import report_page
-from researcher.frequency.estimation import Frequencies, estimate, total_variation
-from researcher.frequency.tally import Tally
+from veiltab.common.collection.population import parse_population
+from veiltab.common.collection.round import RoundStatus
+from veiltab.common.errors import VeiltabError, error_class
+from veiltab.common.rpc.identity import Role
+from veiltab.common.study.file import study_from_bytes
+from veiltab.deploy.local.folder import new_folder
+from veiltab.deploy.local.processes import LocalStudy, free_ports
+from veiltab.deploy.pki import init_pki
+from veiltab.researcher.collection.client import Rounds
+from veiltab.researcher.collection.report import report_page
+from veiltab.researcher.frequency.estimation import Frequencies, estimate, total_variation
+from veiltab.researcher.frequency.tally import Tally
 
 ESTIMATORS = ("c", "g", "c_hat", "hajek", "horvitz_thompson")
 _RESEARCHER, _SERVER, _NODES = "rosa", "cloud", "fleet"

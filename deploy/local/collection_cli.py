@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from common.cli import EXIT_CODES, emit, json_option, note
-from common.privacy.rounding import parse_epsilon
+from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
+from veiltab.common.core.rounding import parse_epsilon
 
 if TYPE_CHECKING:
-    from deploy.local.collection import CollectionResult
+    from veiltab.deploy.local.collection import CollectionResult
 
 
 @click.command(
@@ -43,8 +43,8 @@ def collect(  # noqa: PLR0913, PLR0917 - one argument an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Run a round of collection here: server, researcher and a fleet of nodes as processes, over real TLS."""
-    from deploy.local.collection import CollectionOptions, run_collection  # noqa: PLC0415 - --help stays light
-    from researcher.collection.strata import rate_of  # noqa: PLC0415
+    from veiltab.deploy.local.collection import CollectionOptions, run_collection  # noqa: PLC0415 - --help stays light
+    from veiltab.researcher.collection.strata import rate_of  # noqa: PLC0415
 
     options = CollectionOptions(
         out=out or Path(f"veiltab-collection-{datetime.now(UTC):%Y%m%d-%H%M%S}"),
@@ -62,7 +62,7 @@ def collect(  # noqa: PLR0913, PLR0917 - one argument an option
 
 
 def _as_dict(result: "CollectionResult") -> dict[str, object]:
-    from researcher.collection.guarantee import card  # noqa: PLC0415 - scipy is slow to load
+    from veiltab.researcher.collection.guarantee import card  # noqa: PLC0415 - scipy is slow to load
 
     spec = result.status.round
     return {
@@ -83,7 +83,7 @@ def _as_dict(result: "CollectionResult") -> dict[str, object]:
 
 
 def _as_text(result: "CollectionResult") -> str:
-    from researcher.collection.guarantee import card  # noqa: PLC0415 - scipy is slow to load
+    from veiltab.researcher.collection.guarantee import card  # noqa: PLC0415 - scipy is slow to load
 
     spec, sent, full = result.status.round, result.fleet["bytes"], result.fleet["bytes_full_participation"]
     variation = result.total_variation()

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.domain import symbol_dtype
-from common.errors import InvalidInputError
-from common.identity import Role
-from common.planning import mean_squared_error
-from common.release import Pad, ReleaseSpec, Sampling
-from common.study import study_from_bytes
-from deploy.local.folder import new_folder
-from deploy.local.own_tables import own_tables, study_text
-from deploy.local.processes import LocalStudy, free_ports
-from deploy.pki import init_pki
-from deploy.studies import adult_tables
-from researcher.client import Client, Status
-from researcher.estimation import Estimate
+from veiltab.common.core.domain import symbol_dtype
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.planning import mean_squared_error
+from veiltab.common.release.release import Pad, ReleaseSpec, Sampling
+from veiltab.common.rpc.identity import Role
+from veiltab.common.study.file import study_from_bytes
+from veiltab.deploy.local.folder import new_folder
+from veiltab.deploy.local.own_tables import own_tables, study_text
+from veiltab.deploy.local.processes import LocalStudy, free_ports
+from veiltab.deploy.pki import init_pki
+from veiltab.deploy.studies import adult_tables
+from veiltab.researcher.client import Client, Status
+from veiltab.researcher.estimation import Estimate
 
 RESEARCHER = "rosa"
 PARTIAL_RESEARCHER = "rita"
@@ -249,7 +249,7 @@ def _what_each_saw(local: LocalStudy, outcome: Outcome) -> dict[str, str]:
 
 
 def _write_report(local: LocalStudy, outcome: Outcome, out: Path) -> Path:
-    from researcher.presentation import report_page  # noqa: PLC0415 - matplotlib is slow to load
+    from veiltab.researcher.presentation import report_page  # noqa: PLC0415 - matplotlib is slow to load
 
     path = out / "report.html"
     path.write_text(report_page(local.study, outcome.status, outcome.estimate, outcome.fractions), "utf-8")

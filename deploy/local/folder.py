@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from common.errors import InvalidInputError
+from veiltab.common.errors import InvalidInputError
 
 
 def new_folder(path: Path) -> None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from common.errors import InvalidInputError
+from veiltab.common.errors import InvalidInputError
 
 NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
 _MOST_CATEGORIES = 64

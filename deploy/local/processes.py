@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from common.errors import UnavailableError
-from common.identity import Party, Role, load_identity
-from common.rpc.health import wait_until_serving
-from common.study import Study, load_study
-from deploy.asking import endpoint_of
+from veiltab.common.errors import UnavailableError
+from veiltab.common.rpc.health import wait_until_serving
+from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.common.study.file import Study, load_study
+from veiltab.deploy.asking import endpoint_of
 
 _START_SECONDS = 60.0
 
@@ -45,7 +45,7 @@ class LocalStudy:
     folder: Path
     tables: dict[str, Path]
     policies: dict[str, Path] = field(default_factory=dict)
-    launcher: tuple[str, ...] = (sys.executable, "-m", "deploy")
+    launcher: tuple[str, ...] = (sys.executable, "-m", "veiltab")
     _running: dict[tuple[Role, str], subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import LinearConstraint, minimize
 
-from common.errors import InvalidInputError
-from researcher.frequency.design import RoundDesign
-from researcher.frequency.tally import Tally
-from researcher.projection import project_to_simplex
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.frequency.design import RoundDesign
+from veiltab.researcher.frequency.tally import Tally
+from veiltab.researcher.projection import project_to_simplex
 
 LEAST_RATE = Fraction(1, 1000)
 """The floor of a rate, unless another is asked for: a stratum that never reports cannot be estimated."""

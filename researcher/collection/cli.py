@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from common.cli import EXIT_CODES, emit, finite, json_option, note
-from common.errors import ClosedRoundError, InvalidInputError
-from common.party_options import identity_option, name_option, study_argument
-from researcher.collection.described import (
+from veiltab.common.command.cli import EXIT_CODES, emit, finite, json_option, note
+from veiltab.common.command.options import identity_option, name_option, study_argument
+from veiltab.common.errors import ClosedRoundError, InvalidInputError
+from veiltab.researcher.collection.described import (
     CONNECTION,
     named,
     round_option,
@@ -21,13 +21,13 @@ from researcher.collection.described import (
     status_dict,
     status_text,
 )
-from researcher.collection.plan_cli import plan
-from researcher.collection.results_cli import adapt, estimate, report
-from researcher.collection.simulate_cli import simulate
+from veiltab.researcher.collection.plan_cli import plan
+from veiltab.researcher.collection.results_cli import adapt, estimate, report
+from veiltab.researcher.collection.simulate_cli import simulate
 
 if TYPE_CHECKING:
-    from common.collection.round import RoundStatus
-    from researcher.collection.client import Rounds
+    from veiltab.common.collection.round import RoundStatus
+    from veiltab.researcher.collection.client import Rounds
 
 
 @click.group(epilog=EXIT_CODES)
@@ -80,7 +80,7 @@ def open_round(  # noqa: PLR0913, PLR0917 - one argument an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Open a round; it prints the round's id, which nodes need."""
-    from researcher.collection.strata import by_stratum, rate_of  # noqa: PLC0415 - --help stays light
+    from veiltab.researcher.collection.strata import by_stratum, rate_of  # noqa: PLC0415 - --help stays light
 
     with rounds_of(study_path, identity_folder, name) as rounds:
         strata = rounds.strata
@@ -109,8 +109,8 @@ def _oracle(  # noqa: PLR0913, PLR0917 - what a choice depends on
     oracle: str,
 ) -> tuple[str, str]:
     """Return an oracle's name, and why it is this one."""
-    from common.collection.choosing import choose  # noqa: PLC0415 - --help stays light
-    from common.privacy.rounding import parse_epsilon  # noqa: PLC0415
+    from veiltab.common.collection.choosing import choose  # noqa: PLC0415 - --help stays light
+    from veiltab.common.core.rounding import parse_epsilon  # noqa: PLC0415
 
     if oracle != "auto":
         return oracle, f"{oracle}, as you asked."
@@ -145,8 +145,8 @@ def enrol(  # noqa: PLR0913, PLR0917 - one argument an option
     Hand every node one line of the file, in an order of your own. Who has a token can spend it. If the command is
     interrupted, the same command goes on with the tokens of its file.
     """
-    from researcher.collection.strata import by_stratum  # noqa: PLC0415 - --help stays light
-    from researcher.collection.token_file import kept_tokens  # noqa: PLC0415
+    from veiltab.researcher.collection.strata import by_stratum  # noqa: PLC0415 - --help stays light
+    from veiltab.researcher.collection.token_file import kept_tokens  # noqa: PLC0415
 
     with rounds_of(study_path, identity_folder, name) as rounds:
         numbers = by_stratum(nodes, rounds.strata, int, "--nodes")
@@ -168,7 +168,7 @@ def enrol(  # noqa: PLR0913, PLR0917 - one argument an option
 
 def _check_room(status: "RoundStatus", numbers: Mapping[str, int]) -> None:
     """Refuse tokens that the server would refuse, before a file is made of them."""
-    from common.collection.round import RoundState  # noqa: PLC0415 - --help stays light
+    from veiltab.common.collection.round import RoundState  # noqa: PLC0415 - --help stays light
 
     if status.state is not RoundState.OPEN:
         raise ClosedRoundError("the round is closed", where=f"round {status.round.round_id}")

@@ -16,18 +16,18 @@ from typing import Self
 
 import numpy as np
 
-from common.collection.oracles import oracle_for
-from common.collection.round import EVERYONE, Round, RoundStatus, Stratum
-from common.collection.tokens import token_digest
-from common.errors import InvalidInputError
-from common.identity import Party, Role
-from common.party_options import load_party
-from common.privacy.rounding import parse_epsilon
-from common.rpc.blocking import BlockingChannel
-from common.rpc.channel import call, connect
-from common.rpc.chunks import received
-from common.wire.collection import round_from_proto, round_to_proto, state_from_proto
-from researcher.frequency.tally import Tally
+from veiltab.common.collection.oracles import oracle_for
+from veiltab.common.collection.round import EVERYONE, Round, RoundStatus, Stratum
+from veiltab.common.collection.tokens import token_digest
+from veiltab.common.collection.wire import round_from_proto, round_to_proto, state_from_proto
+from veiltab.common.command.options import load_party
+from veiltab.common.core.rounding import parse_epsilon
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.rpc.blocking import BlockingChannel
+from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.chunks import received
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.researcher.frequency.tally import Tally
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
 
 _STREAM_SECONDS = 600.0

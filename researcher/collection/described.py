@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from common.collection.round import Round, RoundStatus
-    from researcher.collection.client import Rounds
+    from veiltab.common.collection.round import Round, RoundStatus
+    from veiltab.researcher.collection.client import Rounds
 
 CONNECTION = "study.toml --name rosa --identity pki/researcher-rosa"
 """How the examples of --help connect."""
@@ -20,7 +20,7 @@ round_option = click.option("--round", "round_id", required=True, help="Id of th
 
 def rounds_of(study_path: Path, identity_folder: Path, name: str) -> "Rounds":
     """Return a researcher's connection to the server."""
-    from researcher.collection.client import Rounds  # noqa: PLC0415 - --help stays light
+    from veiltab.researcher.collection.client import Rounds  # noqa: PLC0415 - --help stays light
 
     return Rounds(study_path, identity=identity_folder, name=name)
 

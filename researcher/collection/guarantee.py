@@ -5,17 +5,17 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 
-from common.collection.oracles import KaryRandomisedResponse
-from common.collection.round import RoundStatus
-from common.privacy.card import advised_delta
-from common.privacy.rounding import upward
-from researcher.collection.shuffling import (
+from veiltab.common.collection.oracles import KaryRandomisedResponse
+from veiltab.common.collection.round import RoundStatus
+from veiltab.common.core.rounding import upward
+from veiltab.common.privacy.card import advised_delta
+from veiltab.researcher.collection.shuffling import (
     CentralComparison,
     CentralGuarantee,
     central_guarantee,
     compare_with_gaussian,
 )
-from researcher.frequency.estimation import Frequencies
+from veiltab.researcher.frequency.estimation import Frequencies
 
 DELTA_OF_COINS = Decimal("0.1")
 """Share of delta that is left for coins that fell otherwise than nearly always."""

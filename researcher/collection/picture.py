@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from researcher.frequency.estimation import Frequencies
-from researcher.svg import ACCENT, INK, SOFT, draw
+from veiltab.researcher.frequency.estimation import Frequencies
+from veiltab.researcher.svg import ACCENT, INK, SOFT, draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

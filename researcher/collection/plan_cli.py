@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from common.cli import emit, json_option
-from common.privacy.rounding import parse_delta, parse_epsilon, upward
+from veiltab.common.command.cli import emit, json_option
+from veiltab.common.core.rounding import parse_delta, parse_epsilon, upward
 
 if TYPE_CHECKING:
-    from common.collection.choosing import Choice
-    from researcher.collection.shuffling import CentralGuarantee
+    from veiltab.common.collection.choosing import Choice
+    from veiltab.researcher.collection.shuffling import CentralGuarantee
 
 
 @click.command(epilog="Example: veiltab collect plan --domain 100 --epsilon 2 --population 50000 --rate 0.1")
@@ -28,11 +28,11 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Rank the local randomisers by expected error, and say what k-ary randomised response guarantees centrally."""
-    from common.collection.choosing import choose  # noqa: PLC0415 - --help stays light
-    from common.collection.oracles import oracle_for  # noqa: PLC0415
-    from common.privacy.card import advised_delta  # noqa: PLC0415
-    from researcher.collection.shuffling import central_guarantee, gaussian_standard_error  # noqa: PLC0415
-    from researcher.collection.strata import rate_of  # noqa: PLC0415
+    from veiltab.common.collection.choosing import choose  # noqa: PLC0415 - --help stays light
+    from veiltab.common.collection.oracles import oracle_for  # noqa: PLC0415
+    from veiltab.common.privacy.card import advised_delta  # noqa: PLC0415
+    from veiltab.researcher.collection.shuffling import central_guarantee, gaussian_standard_error  # noqa: PLC0415
+    from veiltab.researcher.collection.strata import rate_of  # noqa: PLC0415
 
     asked, share = parse_epsilon(epsilon), rate_of(rate)
     at = advised_delta(max(population, 2)) if delta is None else parse_delta(delta)

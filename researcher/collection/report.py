@@ -6,13 +6,13 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from common.collection.round import RoundStatus
-from common.study import Study
-from researcher.collection.guarantee import card, centre, centre_text
-from researcher.collection.picture import VALUES_SHOWN, frequencies_picture
-from researcher.frequency.estimation import Frequencies, estimate
-from researcher.frequency.tally import Tally
-from researcher.page import facts, figure, page, table
+from veiltab.common.collection.round import RoundStatus
+from veiltab.common.study.file import Study
+from veiltab.researcher.collection.guarantee import card, centre, centre_text
+from veiltab.researcher.collection.picture import VALUES_SHOWN, frequencies_picture
+from veiltab.researcher.frequency.estimation import Frequencies, estimate
+from veiltab.researcher.frequency.tally import Tally
+from veiltab.researcher.page import facts, figure, page, table
 
 
 def report_page(  # noqa: PLR0913, PLR0917 - what a report depends on

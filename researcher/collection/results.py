@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from researcher.frequency.estimation import Frequencies
+from veiltab.researcher.frequency.estimation import Frequencies
 
 if TYPE_CHECKING:
     import pandas as pd

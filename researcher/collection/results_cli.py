@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from common.cli import emit, json_option
-from common.errors import ConflictError, InvalidInputError
-from common.party_options import identity_option, name_option, study_argument
-from researcher.collection.described import CONNECTION, round_option, rounds_of, status_dict
+from veiltab.common.command.cli import emit, json_option
+from veiltab.common.command.options import identity_option, name_option, study_argument
+from veiltab.common.errors import ConflictError, InvalidInputError
+from veiltab.researcher.collection.described import CONNECTION, round_option, rounds_of, status_dict
 
 _ESTIMATORS = ("c", "g", "c_hat", "T", "hajek", "horvitz_thompson")
 
@@ -45,10 +45,10 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Estimate how many nodes hold each value, with standard errors and intervals; the round must be closed."""
-    from researcher.collection.guarantee import card, centre, centre_text  # noqa: PLC0415 - scipy is slow to load
-    from researcher.collection.results import to_frame, to_records  # noqa: PLC0415
-    from researcher.frequency.estimation import estimate as estimated  # noqa: PLC0415
-    from researcher.table import write  # noqa: PLC0415
+    from veiltab.researcher.collection.guarantee import card, centre, centre_text  # noqa: PLC0415 - scipy is slow to load
+    from veiltab.researcher.collection.results import to_frame, to_records  # noqa: PLC0415
+    from veiltab.researcher.frequency.estimation import estimate as estimated  # noqa: PLC0415
+    from veiltab.researcher.table import write  # noqa: PLC0415
 
     with rounds_of(study_path, identity_folder, name) as rounds:
         known, counted = rounds.result(round_id)
@@ -104,7 +104,7 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Write one self-contained HTML page with the picture, the guarantee and every number."""
-    from researcher.collection.report import report_page  # noqa: PLC0415 - matplotlib is slow to load
+    from veiltab.researcher.collection.report import report_page  # noqa: PLC0415 - matplotlib is slow to load
 
     if out.suffix.lower() not in {".html", ".htm"}:
         raise InvalidInputError("a report is an HTML page", where=str(out), remedy="End its name in .html.")
@@ -158,7 +158,7 @@ def adapt(  # noqa: PLR0913, PLR0917 - one argument an option
 
     A node that answers both rounds pays both epsilons.
     """
-    from researcher.collection.allocation import Objective, allocate  # noqa: PLC0415 - scipy is slow to load
+    from veiltab.researcher.collection.allocation import Objective, allocate  # noqa: PLC0415 - scipy is slow to load
 
     with rounds_of(study_path, identity_folder, name) as rounds:
         first = rounds.tally(round_id)

@@ -19,11 +19,11 @@ from math import exp, inf, log, nextafter, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InvalidInputError
-from common.privacy.profiles import Gaussian
-from common.privacy.root import largest_allowed
-from common.privacy.rounding import ln_above, parse_delta, parse_epsilon, upward
-from common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE, OrderCertificate
+from veiltab.common.core.rounding import ln_above, parse_delta, parse_epsilon, upward
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.profiles import Gaussian
+from veiltab.common.privacy.root import largest_allowed
+from veiltab.common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE, OrderCertificate
 
 _SMALLEST_LOG_RATIO = -60.0
 """Logarithm of a sensitivity over sigma at which Gaussian noise drowns everything."""

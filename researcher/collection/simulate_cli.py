@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from common.cli import EXIT_CODES, emit, json_option, note
-from common.errors import InvalidInputError
+from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
+from veiltab.common.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from researcher.experiments.collection import Performance
-    from researcher.frequency.design import RoundDesign
-    from researcher.frequency.estimators import Estimator
+    from veiltab.researcher.collection.simulation import Performance
+    from veiltab.researcher.frequency.design import RoundDesign
+    from veiltab.researcher.frequency.estimators import Estimator
 
 Given = TypeVar("Given")
 
@@ -68,10 +68,10 @@ def simulate(  # noqa: PLR0913, PLR0917 - one argument an option
     Estimates are of counts. With --strata, populations and rates come from the file, and values from its column
     distribution, or else from --distribution.
     """
-    from common.mechanism import GammaDiagonal  # noqa: PLC0415 - --help stays light
-    from common.privacy.rounding import exp_below, parse_epsilon  # noqa: PLC0415
-    from researcher.experiments.collection import simulate as simulated  # noqa: PLC0415
-    from researcher.frequency.design import RoundDesign  # noqa: PLC0415
+    from veiltab.common.core.mechanism import GammaDiagonal  # noqa: PLC0415 - --help stays light
+    from veiltab.common.core.rounding import exp_below, parse_epsilon  # noqa: PLC0415
+    from veiltab.researcher.collection.simulation import simulate as simulated  # noqa: PLC0415
+    from veiltab.researcher.frequency.design import RoundDesign  # noqa: PLC0415
 
     nats = parse_epsilon(epsilon, what="--epsilon")
     if strata is None:
@@ -81,7 +81,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one argument an option
             note("--rate is not used: every stratum of --strata has its own.")
         setting = _many_strata(strata, nodes, distribution, domain)
     if plot is not None:
-        from researcher.collection.simulate_picture import check_picture  # noqa: PLC0415
+        from veiltab.researcher.collection.simulate_picture import check_picture  # noqa: PLC0415
 
         check_picture(plot)
     mechanism = GammaDiagonal.from_gamma(setting.truth.shape[1], exp_below(nats))
@@ -89,7 +89,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one argument an option
     design = RoundDesign.of_mechanism(setting.truth.sum(axis=1).tolist(), setting.rates, mechanism)
     title = f"{_title(design, setting.truth.shape[1])}, epsilon = {nats.normalize():f}, {trials} trials"
     if plot is not None:
-        from researcher.collection.simulate_picture import draw  # noqa: PLC0415 - matplotlib is slow to load
+        from veiltab.researcher.collection.simulate_picture import draw  # noqa: PLC0415 - matplotlib is slow to load
 
         draw(found, title, plot)
     settings = {"epsilon": nats, "trials": trials, "seed": seed}
@@ -97,7 +97,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one argument an option
 
 
 def _one_stratum(nodes: int | None, distribution: str | None, domain: int | None, rate: str | None) -> _Setting:
-    from common.collection.population import parse_population, parse_rate  # noqa: PLC0415 - --help stays light
+    from veiltab.common.collection.population import parse_population, parse_rate  # noqa: PLC0415 - --help stays light
 
     chance = parse_rate(_given(rate, "--rate"), where="--rate")
     law = parse_population(_given(distribution, "--distribution"), where="--distribution")
@@ -108,7 +108,7 @@ def _one_stratum(nodes: int | None, distribution: str | None, domain: int | None
 def _many_strata(path: Path, nodes: int | None, distribution: str | None, domain: int | None) -> _Setting:
     import numpy as np  # noqa: PLC0415 - --help stays light
 
-    from common.collection.population import parse_population, parse_strata  # noqa: PLC0415
+    from veiltab.common.collection.population import parse_population, parse_strata  # noqa: PLC0415
 
     try:
         strata = parse_strata(path.read_text("utf-8"), where=str(path))
@@ -173,7 +173,7 @@ def _as_dict(setting: _Setting, design: "RoundDesign", found: "dict[Estimator, P
 
 
 def _text(design: "RoundDesign", found: "dict[Estimator, Performance]", title: str) -> str:
-    from researcher.frequency.estimation import bias_of  # noqa: PLC0415 - --help stays light
+    from veiltab.researcher.frequency.estimation import bias_of  # noqa: PLC0415 - --help stays light
 
     lines = [
         f"{title}.",

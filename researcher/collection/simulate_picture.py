@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from common.errors import InvalidInputError
-from researcher.experiments.collection import Performance
-from researcher.frequency.estimators import Estimator
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.collection.simulation import Performance
+from veiltab.researcher.frequency.estimators import Estimator
 
 _COLOURS = ("#8a949e", "#c2571a", "#16324f", "#2a7f62", "#7a3b8f")
 _MARKS = ("v", "s", "o", "D", "x")

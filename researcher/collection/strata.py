@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TypeVar
 
-from common.collection.round import LEAST_RATE
-from common.errors import InvalidInputError
+from veiltab.common.collection.round import LEAST_RATE
+from veiltab.common.errors import InvalidInputError
 
 T = TypeVar("T")
 

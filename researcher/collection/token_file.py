@@ -5,9 +5,9 @@ import io
 from collections.abc import Mapping
 from pathlib import Path
 
-from common.collection.tokens import new_token, token_of
-from common.errors import ConflictError, InvalidInputError
-from common.files import written_whole
+from veiltab.common.collection.tokens import new_token, token_of
+from veiltab.common.errors import ConflictError, InvalidInputError
+from veiltab.common.storage.files import written_whole
 
 
 def kept_tokens(path: Path, round_id: str, numbers: Mapping[str, int]) -> dict[str, list[bytes]]:

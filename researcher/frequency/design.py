@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from common.errors import InvalidInputError
-from common.mechanism import GammaDiagonal
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.errors import InvalidInputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

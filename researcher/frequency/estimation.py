@@ -6,13 +6,13 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InvalidInputError, NotReadyError
-from researcher.frequency.design import RoundDesign
-from researcher.frequency.estimators import Estimator, default_estimator, point_estimates
-from researcher.frequency.intervals import score_interval
-from researcher.frequency.tally import Tally
-from researcher.frequency.variances import variance_estimate
-from researcher.projection import project_to_simplex
+from veiltab.common.errors import InvalidInputError, NotReadyError
+from veiltab.researcher.frequency.design import RoundDesign
+from veiltab.researcher.frequency.estimators import Estimator, default_estimator, point_estimates
+from veiltab.researcher.frequency.intervals import score_interval
+from veiltab.researcher.frequency.tally import Tally
+from veiltab.researcher.frequency.variances import variance_estimate
+from veiltab.researcher.projection import project_to_simplex
 
 _MEAN_RATE = frozenset({Estimator.C, Estimator.G, Estimator.C_HAT, Estimator.T})
 

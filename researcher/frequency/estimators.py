@@ -23,8 +23,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from researcher.frequency.design import RoundDesign
-from researcher.frequency.tally import Tally
+from veiltab.researcher.frequency.design import RoundDesign
+from veiltab.researcher.frequency.tally import Tally
 
 
 class Estimator(StrEnum):

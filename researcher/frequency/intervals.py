@@ -16,11 +16,11 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InvalidInputError
-from researcher.frequency.design import RoundDesign
-from researcher.frequency.estimators import Estimator, as_floats, linear_form, point_estimates
-from researcher.frequency.tally import Tally
-from researcher.frequency.variances import node_variances
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.frequency.design import RoundDesign
+from veiltab.researcher.frequency.estimators import Estimator, as_floats, linear_form, point_estimates
+from veiltab.researcher.frequency.tally import Tally
+from veiltab.researcher.frequency.variances import node_variances
 
 Floats = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import IntegrityError, InvalidInputError
-from researcher.frequency.design import RoundDesign
+from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.researcher.frequency.design import RoundDesign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -16,11 +16,17 @@ from itertools import starmap
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InvalidInputError
-from common.privacy.binomial import binomial_pmf, window
-from researcher.frequency.design import RoundDesign
-from researcher.frequency.estimators import Estimator, LinearForm, as_floats, linear_form, point_estimates
-from researcher.frequency.tally import Tally
+from veiltab.common.core.binomial import binomial_pmf, window
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.frequency.design import RoundDesign
+from veiltab.researcher.frequency.estimators import (
+    Estimator,
+    LinearForm,
+    as_floats,
+    linear_form,
+    point_estimates,
+)
+from veiltab.researcher.frequency.tally import Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

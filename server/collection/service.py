@@ -6,10 +6,10 @@ The node is called in a thread: its database may be on another machine, and slow
 from asyncio import to_thread
 from collections.abc import AsyncIterator
 
-from common.rpc.authorisation import Context, caller
-from common.rpc.chunks import chunks, streamed
-from common.wire.collection import report_from_proto, round_from_proto, round_to_proto, state_to_proto
-from server.collection.node import CollectionNode
+from veiltab.common.collection.wire import report_from_proto, round_from_proto, round_to_proto, state_to_proto
+from veiltab.common.rpc.authorisation import Context, caller
+from veiltab.common.rpc.chunks import chunks, streamed
+from veiltab.server.collection.rounds import CollectionNode
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
 
 

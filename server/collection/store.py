@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.collection.oracles import Report
-from common.collection.round import Round, RoundState, RoundStatus
-from common.collection.tokens import DIGEST_BYTES
-from common.database import Connection, erase_traces, transaction
-from common.errors import (
+from veiltab.common.collection.oracles import Report
+from veiltab.common.collection.round import Round, RoundState, RoundStatus
+from veiltab.common.collection.tokens import DIGEST_BYTES
+from veiltab.common.errors import (
     BudgetExceededError,
     ClosedRoundError,
     ConflictError,
@@ -29,7 +28,8 @@ from common.errors import (
     SpentTokenError,
     VeiltabError,
 )
-from server.databases import open_state
+from veiltab.common.storage.database import Connection, erase_traces, transaction
+from veiltab.server.databases import open_state
 
 BLOCK = 512
 """Counters of one row of the table of counts: a report touches few rows, whatever the domain."""

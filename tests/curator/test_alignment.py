@@ -8,14 +8,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from common.domain import Symbols
-from common.errors import FailedReleaseError, IntegrityError, InvalidInputError, NotReadyError, VeiltabError
-from curator.alignment import Alignment
-from curator.coordination import Peers
-from curator.intersection import alignment_id
-from curator.ledger import Ledger
-from curator.store import CuratorStore
-from curator.table import Table
+from veiltab.common.core.domain import Symbols
+from veiltab.common.errors import (
+    FailedReleaseError,
+    IntegrityError,
+    InvalidInputError,
+    NotReadyError,
+    VeiltabError,
+)
+from veiltab.curator.alignment import Alignment
+from veiltab.curator.coordination import Peers
+from veiltab.curator.intersection import alignment_id
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.store import CuratorStore
+from veiltab.curator.table import Table
 
 KEY = bytes(range(32))
 

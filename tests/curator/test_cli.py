@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from common.cli import run
-from common.release import ReleaseState
-from curator.cli import curator
-from curator.ledger import Ledger
-from curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision
+from veiltab.common.command.cli import run
+from veiltab.common.release.release import ReleaseState
+from veiltab.curator.cli import curator
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision
 
 Make = Callable[..., Any]
 ID, OTHER = "0" * 31 + "1", "0" * 31 + "2"

@@ -3,10 +3,10 @@
 import pyarrow as pa
 import pytest
 
-from common.coding import DROP, Coding
-from common.domain import Attribute
-from common.study import AttributeRule
-from curator.column import ColumnReader
+from veiltab.common.core.coding import DROP, Coding
+from veiltab.common.core.domain import Attribute
+from veiltab.common.study.file import AttributeRule
+from veiltab.curator.column import ColumnReader
 
 CATEGORIES = ("red", "green", "blue")
 RULE = AttributeRule(

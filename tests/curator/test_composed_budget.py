@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from common.errors import BudgetExceededError
-from common.planning import plan_release
-from common.privacy.composition import compose
-from common.release import ReleaseSpec
-from curator.ledger import Ledger
-from curator.store import CuratorStore
+from veiltab.common.errors import BudgetExceededError
+from veiltab.common.privacy.composition import compose
+from veiltab.common.privacy.planning import plan_release
+from veiltab.common.release.release import ReleaseSpec
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.store import CuratorStore
 
 Make = Callable[..., Any]
 DELTA = Decimal("1e-5")

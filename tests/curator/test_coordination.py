@@ -8,17 +8,23 @@ from typing import Any, cast
 
 import pytest
 
-from common.coin import commitment, toss
-from common.errors import ConflictError, IntegrityError, InvalidInputError, NotReadyError, VeiltabError
-from common.identity import Identity, Party, Role
-from common.release import ReleaseState
-from common.study import Study, study_from_bytes
-from curator.coordination import Peers, check_study_digest
-from curator.ledger import Ledger
-from curator.node import CuratorNode
-from curator.policy import Policy
-from curator.service import CuratorPeerServicer
-from curator.store import CuratorStore
+from veiltab.common.core.coin import commitment, toss
+from veiltab.common.errors import (
+    ConflictError,
+    IntegrityError,
+    InvalidInputError,
+    NotReadyError,
+    VeiltabError,
+)
+from veiltab.common.release.release import ReleaseState
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.curator.coordination import Peers, check_study_digest
+from veiltab.curator.driver import CuratorNode
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.policy import Policy
+from veiltab.curator.service import CuratorPeerServicer
+from veiltab.curator.store import CuratorStore
 from veiltab.v1 import curator_peer_pb2
 
 Make = Callable[..., Any]
@@ -86,7 +92,7 @@ class Village:
 def village(tmp_path: Path, study_bytes: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Village]:
     study = study_from_bytes(study_bytes + CAROL, "study.toml")
     monkeypatch.setattr(
-        "curator.service.caller", lambda context: Party(study="survey", role=Role.CURATOR, name=context)
+        "veiltab.curator.service.caller", lambda context: Party(study="survey", role=Role.CURATOR, name=context)
     )
     village = Village(study, tmp_path)
     yield village

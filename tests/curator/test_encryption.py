@@ -9,15 +9,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from common.domain import Symbols, symbol_dtype
-from common.errors import ConflictError, IntegrityError
-from common.files import file_digest
-from common.pads import decrypt
-from common.randomness import CipherStream
-from common.release import Pad
-from common.symbols import CHUNK
-from curator.encryption import ColumnEncryption
-from curator.store import CuratorStore
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.pads import decrypt
+from veiltab.common.core.randomness import CipherStream
+from veiltab.common.core.symbols import CHUNK
+from veiltab.common.errors import ConflictError, IntegrityError
+from veiltab.common.release.release import Pad
+from veiltab.common.storage.files import file_digest
+from veiltab.curator.encryption import ColumnEncryption
+from veiltab.curator.store import CuratorStore
 
 ID = "0" * 31 + "1"
 ROWS = 300
@@ -220,8 +220,8 @@ def test_a_generator_that_repeats_itself_is_caught(
     encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch, pad: Pad
 ) -> None:
     stuck = SimpleNamespace(urandom=lambda count: bytes(range(256)) * (count // 256) + bytes(count % 256))
-    monkeypatch.setattr("curator.encryption.os", stuck)
-    monkeypatch.setattr("common.randomness.os", stuck)
+    monkeypatch.setattr("veiltab.curator.encryption.os", stuck)
+    monkeypatch.setattr("veiltab.common.core.randomness.os", stuck)
     encryption.encrypt("sex", SYMBOLS, 5, pad)
     with pytest.raises(ConflictError, match="attribute age: a pad is used once; this one is spent"):
         encryption.encrypt("age", SYMBOLS, 5, pad)

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import InvalidInputError
-from common.study import Study, study_from_bytes
-from curator.inspection import inspect_table
-from curator.table import load_table
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.curator.inspection import inspect_table
+from veiltab.curator.table import load_table
 
 STUDY = """
 [study]

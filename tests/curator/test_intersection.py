@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import IntegrityError
-from curator.intersection import (
+from veiltab.common.errors import IntegrityError
+from veiltab.curator.intersection import (
     AlignedTable,
     Intersection,
     Tokens,

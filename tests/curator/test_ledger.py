@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import BudgetExceededError, IntegrityError
-from curator.ledger import Ledger, _chained
-from curator.store import CuratorStore
+from veiltab.common.errors import BudgetExceededError, IntegrityError
+from veiltab.curator.ledger import Ledger, _chained
+from veiltab.curator.store import CuratorStore
 
 Make = Callable[..., Any]
 BUDGET = Decimal(1)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from common.errors import InvalidInputError
-from curator.policy import Policy, load_policy
-from curator.store import APPROVED, DENIED, HELD, Decision
+from veiltab.common.errors import InvalidInputError
+from veiltab.curator.policy import Policy, load_policy
+from veiltab.curator.store import APPROVED, DENIED, HELD, Decision
 
 Make = Callable[..., Any]
 NOW = 1_900_000_000

@@ -5,11 +5,17 @@ from typing import Any
 
 import pytest
 
-from common.errors import DeniedError, FailedReleaseError, IntegrityError, InvalidInputError, NotReadyError
-from common.release import Column, ReleaseState
-from common.study import Study
-from curator.coordination import Progress
-from curator.release import (
+from veiltab.common.errors import (
+    DeniedError,
+    FailedReleaseError,
+    IntegrityError,
+    InvalidInputError,
+    NotReadyError,
+)
+from veiltab.common.release.release import Column, ReleaseState
+from veiltab.common.study.file import Study
+from veiltab.curator.coordination import Progress
+from veiltab.curator.release import (
     agreed_columns,
     check_peers_alive,
     check_request,

@@ -8,15 +8,15 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from common.errors import DeniedError, InvalidInputError, NotFoundError, NotReadyError, VeiltabError
-from common.identity import Identity, Party, Role
-from common.release import Pad, ReleaseState
-from common.study import Study
-from curator.ledger import Ledger
-from curator.node import CuratorNode
-from curator.policy import Policy
-from curator.service import CuratorServicer
-from curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision
+from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, NotReadyError, VeiltabError
+from veiltab.common.release.release import Pad, ReleaseState
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.study.file import Study
+from veiltab.curator.driver import CuratorNode
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.policy import Policy
+from veiltab.curator.service import CuratorServicer
+from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision
 from veiltab.v1 import curator_pb2, release_pb2
 
 Make = Callable[..., Any]
@@ -27,9 +27,9 @@ NOW = 1_900_000_000
 @pytest.fixture
 def node(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Iterator[CuratorNode]:
     monkeypatch.setattr(
-        "curator.service.caller", lambda context: Party(study="survey", role=Role.RESEARCHER, name=context)
+        "veiltab.curator.service.caller", lambda context: Party(study="survey", role=Role.RESEARCHER, name=context)
     )
-    monkeypatch.setattr("curator.service.time.time", lambda: NOW)
+    monkeypatch.setattr("veiltab.curator.service.time.time", lambda: NOW)
     store = CuratorStore(tmp_path / "curator.sqlite")
     identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
     ledger = Ledger(store.connection, Decimal(1))
@@ -132,7 +132,7 @@ def submit(node: CuratorNode, researcher: str = "rosa", **changes: Any) -> int: 
 
 
 def test_a_request_is_the_caller_s(node: CuratorNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("curator.node.time.time", lambda: 1_999_999_000)
+    monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: 1_999_999_000)
     assert submit(node) == submit(node) == release_pb2.RELEASE_STATE_REQUESTED
     assert node.store.release(ID).request.researcher == "rosa"
     with pytest.raises(VeiltabError, match="another request is recorded"):

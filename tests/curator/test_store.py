@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from common.errors import ConflictError, NotFoundError
-from common.release import ReleaseState
-from curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision
+from veiltab.common.errors import ConflictError, NotFoundError
+from veiltab.common.release.release import ReleaseState
+from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from common.coding import DROP, UNKNOWN
-from common.errors import InvalidInputError
-from common.study import Study, study_from_bytes
-from curator import column, respondents, table_file
-from curator.respondents import normalised_ids, repeated_rows
-from curator.table import Table, load_table, read_table
+from veiltab.common.core.coding import DROP, UNKNOWN
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.curator import column, respondents, table_file
+from veiltab.curator.respondents import normalised_ids, repeated_rows
+from veiltab.curator.table import Table, load_table, read_table
 
 STUDY = """
 [study]

@@ -6,8 +6,8 @@ from cryptography.hazmat.primitives.cmac import CMAC
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import InvalidInputError
-from curator.tokens import tokens
+from veiltab.common.errors import InvalidInputError
+from veiltab.curator.tokens import tokens
 
 KEY = bytes(range(32))
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.study import Study, load_study, study_from_bytes
-from curator.inspection import inspect_table
-from curator.table import Table, load_table
-from deploy.studies import adult_tables
-from deploy.studies.adult_tables import adult_study, assignment, truth, write_tables
+from veiltab.common.study.file import Study, load_study, study_from_bytes
+from veiltab.curator.inspection import inspect_table
+from veiltab.curator.table import Table, load_table
+from veiltab.deploy.studies import adult_tables
+from veiltab.deploy.studies.adult_tables import adult_study, assignment, truth, write_tables
 
 STUDY_FILE = Path(adult_tables.__file__).parent / "adult" / "study.toml"
 RAW = Path(__file__).parents[2] / ".." / "shared" / "data" / "adult"

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 import pytest
 
-from common.cli import run
-from deploy.cli import veiltab
-from deploy.local.collection_cli import collect
+from veiltab.common.command.cli import run
+from veiltab.deploy.cli import veiltab
+from veiltab.deploy.local.collection_cli import collect
 
 ROOT = Path(__file__).parents[2]
 
@@ -108,7 +108,8 @@ def test_a_plan_is_one_object(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 def test_help_and_an_unknown_command_stay_light() -> None:
     script = (
-        "import sys; sys.argv = ['veiltab', *sys.argv[1:]]; from common.cli import run; from deploy.cli import veiltab;"
+        "import sys; sys.argv = ['veiltab', *sys.argv[1:]];"
+        "from veiltab.common.command.cli import run; from veiltab.deploy.cli import veiltab;"
         "code = run(veiltab); heavy = {'numpy', 'pandas', 'grpc', 'scipy', 'matplotlib', 'pyarrow'} & set(sys.modules);"
         "sys.exit(f'{code} {sorted(heavy)}')"
     )
@@ -121,6 +122,11 @@ def test_help_and_an_unknown_command_stay_light() -> None:
 
 def test_the_module_is_the_command() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "deploy", "--version"], capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
+        [sys.executable, "-m", "veiltab", "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        timeout=60,
     )
     assert (done.returncode, ", version " in done.stdout) == (0, True)

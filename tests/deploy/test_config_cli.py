@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from common.cli import run
-from common.files import OwnedFolder
-from common.identity import Party, Role, utc_now
-from common.study import Study, study_from_bytes
-from deploy.config_cli import config
-from deploy.local.processes import free_ports
-from deploy.party_check import Findings, check_party
-from deploy.pki import init_pki, issue_party
+from veiltab.common.command.cli import run
+from veiltab.common.rpc.identity import Party, Role, utc_now
+from veiltab.common.storage.files import OwnedFolder
+from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.deploy.config_cli import config
+from veiltab.deploy.local.processes import free_ports
+from veiltab.deploy.party_check import Findings, check_party
+from veiltab.deploy.pki import init_pki, issue_party
 
 TABLE = "id,sex,age\nann,f,young\nbob,m,old\n"
 CURATOR = """

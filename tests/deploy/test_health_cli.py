@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError
-from common.identity import Party, Role, load_identity
-from common.rpc.server import build_server
-from common.study import Study
-from deploy.health_cli import health
-from deploy.pki import init_pki
+from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError
+from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.common.rpc.server import build_server
+from veiltab.common.study.file import Study
+from veiltab.deploy.health_cli import health
+from veiltab.deploy.pki import init_pki
 
 CLOUD = ("--name", "cloud", "--role", "server")
 
@@ -95,6 +95,9 @@ def test_a_folder_must_hold_one_identity(folder: Path, tmp_path: Path) -> None:
 
 def test_no_heavy_module_is_loaded_for_a_health_check() -> None:
     # It runs every few seconds beside every party.
-    code = "import sys, deploy.cli, deploy.health_cli; print({'pandas', 'scipy', 'pyarrow'} & {*sys.modules})"
+    code = (
+        "import sys, veiltab.deploy.cli, veiltab.deploy.health_cli;"
+        "print({'pandas', 'scipy', 'pyarrow'} & {*sys.modules})"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

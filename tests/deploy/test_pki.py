@@ -11,11 +11,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
-from common.identity import Party, Role, load_identity
-from deploy.authority import names_of
-from deploy.pki import init_pki, issue_party, parties_of
-from deploy.pki_cli import pki
+from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
+from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.deploy.authority import names_of
+from veiltab.deploy.pki import init_pki, issue_party, parties_of
+from veiltab.deploy.pki_cli import pki
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
 ALICE = Party(study="survey", role=Role.CURATOR, name="alice")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from common.errors import VeiltabError
-from deploy.cli import veiltab
+from veiltab.common.errors import VeiltabError
+from veiltab.deploy.cli import veiltab
 
 
 def run(*words: str) -> dict[str, Any]:

@@ -17,15 +17,15 @@ from pathlib import Path
 
 import pytest
 
-from common.cli import run
-from common.identity import Party, Role, load_identity
-from common.observe.observation import Budget, Observation, Work
-from common.observe.sinks import observed
-from common.rpc.server import PartyServer, build_server
-from common.study import Study
-from common.wire.status import PartyStatus
-from deploy.pki import init_pki
-from deploy.status_cli import duration, lines, status
+from veiltab.common.command.cli import run
+from veiltab.common.observe.sinks import observed
+from veiltab.common.observe.status import Budget, Observation, Work
+from veiltab.common.observe.wire import PartyStatus
+from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.common.rpc.server import PartyServer, build_server
+from veiltab.common.study.file import Study
+from veiltab.deploy.pki import init_pki
+from veiltab.deploy.status_cli import duration, lines, status
 
 ROOT = Path(__file__).parents[2]
 ID = "ab" * 16
@@ -170,7 +170,10 @@ def test_a_folder_without_one_key(ask: Ask) -> None:
 
 @pytest.mark.long
 def test_watching_redraws_until_interrupted(folder: Path, port: int) -> None:
-    script = "import sys; from common.cli import run; from deploy.status_cli import status; sys.exit(run(status))"
+    script = (
+        "import sys; from veiltab.common.command.cli import run; from veiltab.deploy.status_cli import status;"
+        "sys.exit(run(status))"
+    )
     ours, theirs = pty.openpty()
     watching = subprocess.Popen(
         [

@@ -8,14 +8,14 @@ from typing import Any
 
 import grpc
 
-from common.collection.round import Round
-from common.collection.tokens import token_digest
-from common.errors import VeiltabError
-from common.rpc.status import CODES, DETAILS_KEY, incident, to_status
-from common.study import Study
-from server.collection.node import CollectionNode
-from server.collection.service import CollectionServicer
-from server.collection.store import CollectionStore
+from veiltab.common.collection.round import Round
+from veiltab.common.collection.tokens import token_digest
+from veiltab.common.errors import VeiltabError
+from veiltab.common.rpc.status import CODES, DETAILS_KEY, incident, to_status
+from veiltab.common.study.file import Study
+from veiltab.server.collection.rounds import CollectionNode
+from veiltab.server.collection.service import CollectionServicer
+from veiltab.server.collection.store import CollectionStore
 from veiltab.v1 import collection_pb2
 
 REQUEST_LOST, ANSWER_LOST = "request lost", "answer lost"

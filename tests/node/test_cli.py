@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from common.cli import run
-from deploy.pki import init_pki
-from node.cli import node
-from node.journal import State
-from node.node import Answered, Node
-from server.collection.node import CollectionNode
-from server.collection.store import CollectionStore
 from tests.common.collection.rounds import ID, PLAIN, plain_round, study
 from tests.node.loopback import REQUEST_LOST, Loopback, ended, enrol
+from veiltab.common.command.cli import run
+from veiltab.deploy.pki import init_pki
+from veiltab.node.cli import node
+from veiltab.node.device import Answered, Node
+from veiltab.node.journal import State
+from veiltab.server.collection.rounds import CollectionNode
+from veiltab.server.collection.store import CollectionStore
 
 TOKENS = [f"{number:032x}" for number in range(30)]
 
@@ -43,7 +43,7 @@ class Terminal:
         self.store = CollectionStore(folder)
         self.stub = Loopback(CollectionNode(study(PLAIN), self.store))
         enrol(self.stub.node, plain_round(), map(bytes.fromhex, TOKENS))
-        for place in ("common.rpc.channel.connect", "node.node.connect"):
+        for place in ("veiltab.common.rpc.channel.connect", "veiltab.node.device.connect"):
             monkeypatch.setattr(place, lambda *_: Channel(self))
         monkeypatch.setattr("veiltab.v1.collection_pb2_grpc.CollectionServiceStub", lambda _: self.stub)
         monkeypatch.delenv("VEILTAB_TOKEN", raising=False)

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from common.collection.oracles import ORACLE_NAMES
-from common.collection.round import Round
-from common.errors import InvalidInputError
-from common.randomness import CipherStream, SystemSource
-from node.decision import COIN, check_nodes, check_round, decide, symbol_of
 from tests.common.collection.rounds import EVERYBODY, NORTH, SOUTH, plain_round, round_with, study
+from veiltab.common.collection.oracles import ORACLE_NAMES
+from veiltab.common.collection.round import Round
+from veiltab.common.core.randomness import CipherStream, SystemSource
+from veiltab.common.errors import InvalidInputError
+from veiltab.node.decision import COIN, check_nodes, check_round, decide, symbol_of
 
 SPEC = round_with()
 

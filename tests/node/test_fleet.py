@@ -11,15 +11,15 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from common.collection.oracles import ORACLE_NAMES, Category
-from common.collection.round import Round, RoundState
-from common.errors import BudgetExceededError, ConflictError, InvalidInputError
-from common.wire.collection import report_from_proto, report_to_proto
-from node.fleet import FleetResult, FleetRun
-from node.journal import Journal, State
-from node.values import Fleet, NodeValue
 from tests.common.collection.rounds import EVERYBODY, ID, OTHER_ID, PLAIN, plain_round, study
 from tests.node.loopback import ANSWER_LOST, INCIDENT_AFTER, INCIDENT_BEFORE, REQUEST_LOST, Loopback, enrol, serving
+from veiltab.common.collection.oracles import ORACLE_NAMES, Category
+from veiltab.common.collection.round import Round, RoundState
+from veiltab.common.collection.wire import report_from_proto, report_to_proto
+from veiltab.common.errors import BudgetExceededError, ConflictError, InvalidInputError
+from veiltab.node.fleet import FleetResult, FleetRun
+from veiltab.node.journal import Journal, State
+from veiltab.node.values import Fleet, NodeValue
 from veiltab.v1 import collection_pb2
 
 STUDY = study(PLAIN)
@@ -136,7 +136,7 @@ def test_a_report_is_on_record_before_it_is_sent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", [REQUEST_LOST, ANSWER_LOST])
 def test_what_was_lost_on_the_way_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    monkeypatch.setattr("common.rpc.channel.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("veiltab.common.rpc.channel.FIRST_PAUSE", 0.01)
 
     async def work(stub: Loopback) -> None:
         result = await run(stub, tmp_path)

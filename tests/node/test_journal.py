@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import BudgetExceededError, ConflictError, IntegrityError
-from node.journal import Decision, Journal, State
 from tests.common.collection.rounds import ID, OTHER_ID, round_with
+from veiltab.common.errors import BudgetExceededError, ConflictError, IntegrityError
+from veiltab.node.journal import Decision, Journal, State
 
 ORIGIN, BUDGET = bytes(32), Decimal(4)
 CANARY = b"a report nobody should find later"

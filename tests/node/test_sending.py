@@ -5,22 +5,6 @@ from typing import Any, cast
 
 import pytest
 
-from common.collection.oracles import Category
-from common.collection.round import RoundState
-from common.errors import (
-    ClosedRoundError,
-    DeniedError,
-    IntegrityError,
-    InvalidInputError,
-    NotFoundError,
-    NotReadyError,
-    SpentTokenError,
-    UnavailableError,
-    VeiltabError,
-)
-from common.wire.collection import report_to_proto, round_to_proto, state_to_proto
-from node.journal import State
-from node.sending import Outcome, fetch_round, hand_in, is_answer, server_of
 from tests.common.collection.rounds import ID, OTHER_ID, PLAIN, plain_round, study
 from tests.node.loopback import (
     ANSWER_LOST,
@@ -31,6 +15,22 @@ from tests.node.loopback import (
     enrol,
     serving,
 )
+from veiltab.common.collection.oracles import Category
+from veiltab.common.collection.round import RoundState
+from veiltab.common.collection.wire import report_to_proto, round_to_proto, state_to_proto
+from veiltab.common.errors import (
+    ClosedRoundError,
+    DeniedError,
+    IntegrityError,
+    InvalidInputError,
+    NotFoundError,
+    NotReadyError,
+    SpentTokenError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.node.journal import State
+from veiltab.node.sending import Outcome, fetch_round, hand_in, is_answer, server_of
 from veiltab.v1 import collection_pb2
 
 STUDY = study(PLAIN)
@@ -92,13 +92,13 @@ def test_a_report_is_handed_in_once_if_it_is_answered(tmp_path: Path) -> None:
 def test_a_report_is_handed_in_until_it_is_known_to_be_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: list[str], attempts: int
 ) -> None:
-    monkeypatch.setattr("common.rpc.channel.FIRST_PAUSE", 0.0)
+    monkeypatch.setattr("veiltab.common.rpc.channel.FIRST_PAUSE", 0.0)
     assert outcomes(tmp_path, faults) == (COUNTED, attempts, 1)
 
 
 @pytest.mark.parametrize("counted", [0, 1])
 def test_without_an_answer_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: int) -> None:
-    monkeypatch.setattr("common.rpc.channel.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("veiltab.common.rpc.channel.FIRST_PAUSE", 0.01)
     outcome, attempts, counts = outcomes(tmp_path, [[REQUEST_LOST, ANSWER_LOST][counted]] * 500)
     assert (outcome.state, counts) == (State.WAITING, counted)
     assert isinstance(outcome.error, UnavailableError)

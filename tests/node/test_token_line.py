@@ -1,8 +1,8 @@
 import pytest
 
-from common.errors import InvalidInputError
-from node.token_line import TokenLine, token_line
 from tests.common.collection.rounds import ID, OTHER_ID
+from veiltab.common.errors import InvalidInputError
+from veiltab.node.token_line import TokenLine, token_line
 
 TOKEN = "0" * 32
 

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import InvalidInputError, NotFoundError
-from node.values import BadRow, Fleet, fleet_from_distribution, fleet_from_file, read_tokens
 from tests.common.collection.rounds import PLAIN, plain_round, round_with, study
+from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.node.values import BadRow, Fleet, fleet_from_distribution, fleet_from_file, read_tokens
 
 TOKENS = [f"{number:032x}" for number in range(10)]
 CANARY = "the-value-of-somebody"

@@ -2,7 +2,7 @@
 
     python killing_launcher.py POINT[,POINT...] server serve ...
 
-MODULE:NAME:N         SIGKILL before the Nth call of a function, as in server.store:ServerStore.publish:1
+MODULE:NAME:N         SIGKILL before the Nth call of a function, as in veiltab.server.store:ServerStore.publish:1
 MODULE:NAME:N:after   SIGKILL after it
 MODULE:NAME:N:SECONDS no kill: the Nth call waits so long
 write:N, write:N:after    before or after the Nth statement that changes a database for good
@@ -85,7 +85,7 @@ def changes_for_good(connection: Any, statement: str) -> bool:  # noqa: ANN401 -
 
 def patch_writes(event: Callable[[], None], *, after: bool = False) -> None:
     """Tell of every durable change of a database."""
-    from common.database import Database  # noqa: PLC0415 - the path is set in main
+    from veiltab.common.storage.database import Database  # noqa: PLC0415 - the path is set in main
 
     execute = Database.execute
 
@@ -130,7 +130,7 @@ def count_events(path: Path) -> None:
 def shorten_pauses(longest: float) -> None:
     """Let the driver of the party that starts try again sooner."""
     if sys.argv[1] in {"curator", "researcher"}:
-        node: Any = importlib.import_module(f"{sys.argv[1]}.node")
+        node: Any = importlib.import_module(f"veiltab.{sys.argv[1]}.driver")
         node._PAUSES = tuple(min(pause, longest) for pause in node._PAUSES)
 
 
@@ -139,7 +139,7 @@ def apply(point: str) -> None:
     if point == "verbose":
         sys.argv.append("--verbose")
     elif point.startswith("chunk="):
-        importlib.import_module("common.rpc.chunks").CHUNK = int(point.removeprefix("chunk="))  # type: ignore[attr-defined]
+        importlib.import_module("veiltab.common.rpc.chunks").CHUNK = int(point.removeprefix("chunk="))  # type: ignore[attr-defined]
     elif point.startswith("pause="):
         shorten_pauses(float(point.removeprefix("pause=")))
     elif point.startswith("count="):
@@ -166,7 +166,7 @@ def main() -> None:
     points = sys.argv.pop(1)
     for point in points.split(","):
         apply(point)
-    from deploy.cli import main as run  # noqa: PLC0415 - after the changes
+    from veiltab.deploy.cli import main as run  # noqa: PLC0415 - after the changes
 
     run()
 

@@ -18,7 +18,7 @@ def main() -> None:
     name = sys.argv[sys.argv.index("--name") + 1]
     port = json.loads((folder / "ports.json").read_text("utf-8"))[name]
     sys.argv += ["--trace-file", str(folder / f"{name}.jsonl"), "--metrics", str(port), "--verbose"]
-    from deploy.cli import main as run  # noqa: PLC0415 - after the changes
+    from veiltab.deploy.cli import main as run  # noqa: PLC0415 - after the changes
 
     run()
 

@@ -12,18 +12,18 @@ from typing import Any
 import grpc
 import numpy as np
 
-from common.collection.oracles import Report
-from common.collection.round import Round
-from common.collection.tokens import new_token
-from common.errors import VeiltabError
-from common.identity import Identity, Party, Role, load_identity
-from common.rpc.channel import call, connect
-from common.study import study_from_bytes
-from common.wire.collection import report_from_proto, report_to_proto
-from deploy.local.processes import LocalStudy, free_ports
-from deploy.pki import init_pki
-from researcher.collection.client import Rounds
 from tests.protocol.world import CLOUD, Answer, Who
+from veiltab.common.collection.oracles import Report
+from veiltab.common.collection.round import Round
+from veiltab.common.collection.tokens import new_token
+from veiltab.common.collection.wire import report_from_proto, report_to_proto
+from veiltab.common.errors import VeiltabError
+from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.identity import Identity, Party, Role, load_identity
+from veiltab.common.study.file import study_from_bytes
+from veiltab.deploy.local.processes import LocalStudy, free_ports
+from veiltab.deploy.pki import init_pki
+from veiltab.researcher.collection.client import Rounds
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
 
 FLEET: Who = (Role.NODE, "fleet")

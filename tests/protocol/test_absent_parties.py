@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from common.errors import UnavailableError
 from tests.protocol.chance import agreement
 from tests.protocol.wire import Published, connection
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World
+from veiltab.common.errors import UnavailableError
 
 NAMES = ("region", "income")
 SURE = 1e-6  # level at which an answer is wrong

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from common.identity import Party, Role
-from deploy.pki import init_pki, issue_party
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Answer, World, made_world
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.deploy.pki import init_pki, issue_party
 
 Change = Callable[[Path], None]
 

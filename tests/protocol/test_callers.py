@@ -11,13 +11,13 @@ import grpc
 import pytest
 from google.protobuf.descriptor import MethodDescriptor
 
-from common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError
-from common.identity import Party, Role
-from common.rpc.authorisation import declared_roles
-from common.rpc.status import error_from_rpc
-from deploy.pki import init_pki, issue_party
 from tests.protocol.wire import Published, answer, connection
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, RITA, ROSA, Who, World, launcher, made_world
+from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError
+from veiltab.common.rpc.authorisation import declared_roles
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.status import error_from_rpc
+from veiltab.deploy.pki import init_pki, issue_party
 from veiltab.v1 import curator_pb2, curator_peer_pb2, ingest_pb2, researcher_pb2, server_release_pb2
 
 HOSTED = {
@@ -139,7 +139,7 @@ def test_a_curator_whose_certificate_expires_is_renewed_and_goes_on(tmp_path: Pa
     born = time.monotonic()
     with world.local:
         world.start(ALICE, CLOUD, ROSA)
-        world.start(BOB, how=launcher(PACE, "curator.encryption:ColumnEncryption.encrypt:1:35"))
+        world.start(BOB, how=launcher(PACE, "veiltab.curator.encryption:ColumnEncryption.encrypt:1:35"))
         with world.client() as client:
             release = client.request(("region", "income"), epsilon="4", label="once")
         # Alice has sent her columns, and asks again and again whether Bob still needs the seed: he encrypts for long.

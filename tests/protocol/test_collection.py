@@ -9,12 +9,12 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from common.collection.tokens import token_digest
-from common.randomness import SystemSource
-from node.decision import decide
 from tests.common.collection.rounds import GOOD_PAYLOADS
 from tests.protocol.polling import STRATA, Asked, Poll, all_at_once, made_poll
 from tests.protocol.world import CLOUD
+from veiltab.common.collection.tokens import token_digest
+from veiltab.common.core.randomness import SystemSource
+from veiltab.node.decision import decide
 from veiltab.v1 import collection_pb2
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.processes import LocalStudy, free_ports
 from tests.protocol.polling import FLEET, Poll, study_text
 from tests.protocol.world import CLOUD, Answer
+from veiltab.deploy.local.processes import LocalStudy, free_ports
 
 NODES = 300
 

@@ -15,16 +15,16 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from common.collection.round import RoundState
-from common.errors import UnavailableError
-from node.fleet import FleetResult, FleetRun
-from node.journal import Journal, State
-from node.values import Fleet, NodeValue
 from tests.protocol.polling import FLEET, STRATA, Asked, Poll, made_poll, reason
 from tests.protocol.world import CLOUD, launcher
+from veiltab.common.collection.round import RoundState
+from veiltab.common.errors import UnavailableError
+from veiltab.node.fleet import FleetResult, FleetRun
+from veiltab.node.journal import Journal, State
+from veiltab.node.values import Fleet, NodeValue
 from veiltab.v1 import collection_pb2
 
-STORE = "server.collection.store:CollectionStore"
+STORE = "veiltab.server.collection.store:CollectionStore"
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_a_server_that_is_killed_loses_and_repeats_nothing(
     mortal: Poll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed in the middle of a transaction, between the spending of two tokens."""
-    monkeypatch.setattr("common.rpc.channel.LONGEST_PAUSE", 0.3)
+    monkeypatch.setattr("veiltab.common.rpc.channel.LONGEST_PAUSE", 0.3)
     survive(mortal, tmp_path, [f"{STORE}._spend:20"], nodes=100)
 
 
@@ -222,11 +222,15 @@ def test_a_fleet_that_is_killed_hands_in_the_same_reports(mortal: Poll, tmp_path
     mortal.start()
     fleet = Command.of(mortal.opened(200, rate="0.8"), tmp_path)
     # Killed when all have decided and before any has reported: this is what must be counted in the end.
-    assert fleet.run("node.journal:Journal.decide:1:after")[0] == -signal.SIGKILL
+    assert fleet.run("veiltab.node.journal:Journal.decide:1:after")[0] == -signal.SIGKILL
     reports = fleet.reports()
     assert 200 < len(reports) < 400
     assert fleet.asked.reports() == [0, 0]
-    for point in ("node.fleet:hand_in:60", "node.fleet:hand_in:40:after", "node.journal:Journal.finish:3:after"):
+    for point in (
+        "veiltab.node.fleet:hand_in:60",
+        "veiltab.node.fleet:hand_in:40:after",
+        "veiltab.node.journal:Journal.finish:3:after",
+    ):
         assert fleet.run(point)[0] == -signal.SIGKILL
         held = {request.token: request for request in fleet.reports()}
         assert all(held.get(request.token, request) == request for request in reports)

@@ -10,9 +10,13 @@ from typing import Any
 import grpc
 import pytest
 
-from common.collection.oracles import ORACLE_NAMES, Category, Report
-from common.collection.tokens import new_token, token_digest
-from common.errors import (
+from tests.common.collection.rounds import BAD_PAYLOADS, GOOD_PAYLOADS
+from tests.protocol.polling import FLEET, STRATA, Asked, Poll, made_poll, reason
+from tests.protocol.world import ALICE, CLOUD, ROSA, Who
+from veiltab.common.collection.oracles import ORACLE_NAMES, Category, Report
+from veiltab.common.collection.tokens import new_token, token_digest
+from veiltab.common.collection.wire import round_to_proto
+from veiltab.common.errors import (
     BudgetExceededError,
     ConflictError,
     DeniedError,
@@ -22,16 +26,12 @@ from common.errors import (
     UnavailableError,
     VeiltabError,
 )
-from common.identity import Party, Role
-from common.rpc.status import error_from_rpc
-from common.study import study_from_bytes
-from common.wire.collection import round_to_proto
-from deploy.pki import init_pki, issue_party
-from node.journal import State
-from node.node import Node
-from tests.common.collection.rounds import BAD_PAYLOADS, GOOD_PAYLOADS
-from tests.protocol.polling import FLEET, STRATA, Asked, Poll, made_poll, reason
-from tests.protocol.world import ALICE, CLOUD, ROSA, Who
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.status import error_from_rpc
+from veiltab.common.study.file import study_from_bytes
+from veiltab.deploy.pki import init_pki, issue_party
+from veiltab.node.device import Node
+from veiltab.node.journal import State
 from veiltab.v1 import collection_pb2
 
 NORTH, SOUTH = STRATA

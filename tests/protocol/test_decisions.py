@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from common.errors import DeniedError, FailedReleaseError, NotReadyError
-from common.release import ReleaseState
-from curator.store import APPROVED, HELD, Decision
 from tests.protocol.chance import agreement, confirmed
 from tests.protocol.wire import Published, connection, fetch_key
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, Who, World
+from veiltab.common.errors import DeniedError, FailedReleaseError, NotReadyError
+from veiltab.common.release.release import ReleaseState
+from veiltab.curator.store import APPROVED, HELD, Decision
 
 
 def wait_until_held(world: World, release_id: str) -> None:

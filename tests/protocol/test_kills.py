@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import UnavailableError
-from common.release import Pad, ReleaseState, Sampling
 from tests.protocol.chance import agreement
 from tests.protocol.village import FREE
 from tests.protocol.wire import Published, connection
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Who, World, launcher
+from veiltab.common.errors import UnavailableError
+from veiltab.common.release.release import Pad, ReleaseState, Sampling
 
 SURE = 1e-6  # level at which an answer is wrong
 
@@ -32,16 +32,16 @@ class Kill:
 
 
 QUICK = {
-    "server, uploading": Kill(who=CLOUD, point="server.upload:ColumnUpload.write:2"),
+    "server, uploading": Kill(who=CLOUD, point="veiltab.server.upload:ColumnUpload.write:2"),
     "server, having sampled": Kill(
-        who=CLOUD, point="server.perturbation:_write_columns:1:after", sampling=Sampling.SERVER, sample=900
+        who=CLOUD, point="veiltab.server.perturbation:_write_columns:1:after", sampling=Sampling.SERVER, sample=900
     ),
-    "server, after the rename": Kill(who=CLOUD, point="server.store:ServerStore.publish:1"),
-    "server, published": Kill(who=CLOUD, point="server.store:ServerStore.publish:1:after", published=True),
-    "curator, charged": Kill(who=ALICE, point="curator.ledger:Ledger.charge:1:after"),
-    "curator, encrypting": Kill(who=BOB, point="curator.store:CuratorStore.spend_key:2:after"),
-    "curator, uploading": Kill(who=BOB, point="common.rpc.chunks:chunk_of:3"),
-    "researcher, fetching": Kill(who=ROSA, point="common.rpc.chunks:verify:3"),
+    "server, after the rename": Kill(who=CLOUD, point="veiltab.server.store:ServerStore.publish:1"),
+    "server, published": Kill(who=CLOUD, point="veiltab.server.store:ServerStore.publish:1:after", published=True),
+    "curator, charged": Kill(who=ALICE, point="veiltab.curator.ledger:Ledger.charge:1:after"),
+    "curator, encrypting": Kill(who=BOB, point="veiltab.curator.store:CuratorStore.spend_key:2:after"),
+    "curator, uploading": Kill(who=BOB, point="veiltab.common.rpc.chunks:chunk_of:3"),
+    "researcher, fetching": Kill(who=ROSA, point="veiltab.common.rpc.chunks:verify:3"),
 }
 
 LONG = [
@@ -49,58 +49,58 @@ LONG = [
         Kill(who=CLOUD, point=f"{point}{when}")
         for when in ("", ":after")
         for point in (
-            "server.node:ServerNode.open_release:1",
-            "server.node:ServerNode.open_release:4",
-            "server.node:ServerNode.upload:1",
-            "server.node:ServerNode.upload:4",
-            "server.upload:ColumnUpload.write:1",
-            "server.upload:ColumnUpload.finish:1",
-            "server.store:ServerStore.complete_column:1",
-            "server.store:ServerStore.complete_column:4",
+            "veiltab.server.releases:ServerNode.open_release:1",
+            "veiltab.server.releases:ServerNode.open_release:4",
+            "veiltab.server.releases:ServerNode.upload:1",
+            "veiltab.server.releases:ServerNode.upload:4",
+            "veiltab.server.upload:ColumnUpload.write:1",
+            "veiltab.server.upload:ColumnUpload.finish:1",
+            "veiltab.server.store:ServerStore.complete_column:1",
+            "veiltab.server.store:ServerStore.complete_column:4",
         )
     ),
-    Kill(who=CLOUD, point="server.perturbation:_write_columns:1"),
-    Kill(who=CLOUD, point="server.perturbation:_write_columns:1:after"),
-    Kill(who=CLOUD, point="server.perturbation:perturb_chunk:1:after"),
-    Kill(who=CLOUD, point="server.node:ServerNode._perturb:1:after", published=True),
-    Kill(who=CLOUD, point="common.rpc.chunks:chunk_of:2", published=True),
+    Kill(who=CLOUD, point="veiltab.server.perturbation:_write_columns:1"),
+    Kill(who=CLOUD, point="veiltab.server.perturbation:_write_columns:1:after"),
+    Kill(who=CLOUD, point="veiltab.server.perturbation:perturb_chunk:1:after"),
+    Kill(who=CLOUD, point="veiltab.server.releases:ServerNode._perturb:1:after", published=True),
+    Kill(who=CLOUD, point="veiltab.common.rpc.chunks:chunk_of:2", published=True),
     *(
         Kill(who=who, point=f"{point}{when}")
         for who in (ALICE, BOB)
         for when in ("", ":after")
         for point in (
-            "curator.store:CuratorStore.add:1",
-            "curator.store:CuratorStore.decide:1",
-            "curator.ledger:Ledger.reserve:1",
-            "curator.store:CuratorStore.set_spec:1",
-            "curator.ledger:Ledger.charge:1",
-            "curator.store:CuratorStore.own_share:1",
-            "curator.store:CuratorStore.commit:1",
-            "curator.store:CuratorStore.set_coin_value:1",
-            "curator.store:CuratorStore.set_sample_check:1",
-            "curator.store:CuratorStore.spend_key:1",
-            "curator.encryption:ColumnEncryption._write:1",
-            "curator.store:CuratorStore.set_pad_digest:1",
-            "curator.store:CuratorStore.set_pad_digest:2",
-            "common.rpc.chunks:chunk_of:1",
-            "common.rpc.chunks:chunk_of:5",
-            "curator.upload:ServerLink.upload:1",
-            "curator.encryption:ColumnEncryption.forget_ciphertext:1",
+            "veiltab.curator.store:CuratorStore.add:1",
+            "veiltab.curator.store:CuratorStore.decide:1",
+            "veiltab.curator.ledger:Ledger.reserve:1",
+            "veiltab.curator.store:CuratorStore.set_spec:1",
+            "veiltab.curator.ledger:Ledger.charge:1",
+            "veiltab.curator.store:CuratorStore.own_share:1",
+            "veiltab.curator.store:CuratorStore.commit:1",
+            "veiltab.curator.store:CuratorStore.set_coin_value:1",
+            "veiltab.curator.store:CuratorStore.set_sample_check:1",
+            "veiltab.curator.store:CuratorStore.spend_key:1",
+            "veiltab.curator.encryption:ColumnEncryption._write:1",
+            "veiltab.curator.store:CuratorStore.set_pad_digest:1",
+            "veiltab.curator.store:CuratorStore.set_pad_digest:2",
+            "veiltab.common.rpc.chunks:chunk_of:1",
+            "veiltab.common.rpc.chunks:chunk_of:5",
+            "veiltab.curator.upload:ServerLink.upload:1",
+            "veiltab.curator.encryption:ColumnEncryption.forget_ciphertext:1",
         )
     ),
     *(
         Kill(who=ROSA, point=f"{point}{when}")
         for when in ("", ":after")
         for point in (
-            "researcher.store:ResearcherStore.start:1",
-            "researcher.store:ResearcherStore.set_spec:1",
-            "common.rpc.chunks:verify:1",
-            "common.rpc.chunks:verify:9",
-            "researcher.node:decrypt_column:1",
-            "researcher.node:decrypt_column:4",
-            "researcher.node:count_rows:1",
-            "researcher.store:ResearcherStore.set_granted:1",
-            "researcher.store:ResearcherStore.finish:1",
+            "veiltab.researcher.store:ResearcherStore.start:1",
+            "veiltab.researcher.store:ResearcherStore.set_spec:1",
+            "veiltab.common.rpc.chunks:verify:1",
+            "veiltab.common.rpc.chunks:verify:9",
+            "veiltab.researcher.driver:decrypt_column:1",
+            "veiltab.researcher.driver:decrypt_column:4",
+            "veiltab.researcher.driver:count_rows:1",
+            "veiltab.researcher.store:ResearcherStore.set_granted:1",
+            "veiltab.researcher.store:ResearcherStore.finish:1",
         )
     ),
 ]  # fmt: skip
@@ -204,8 +204,8 @@ def test_a_party_that_is_killed_and_started_again_continues_the_release(mortal: 
 
 def test_a_curator_that_is_killed_after_its_upload_waits_for_the_other(mortal: World) -> None:
     # Alice has deleted her ciphertext, and the server still waits for Bob's when she is back.
-    mortal.restart(BOB, how=launcher(PACE, "curator.encryption:ColumnEncryption.encrypt:1:4"))
-    killed(mortal, Kill(who=ALICE, point="curator.encryption:ColumnEncryption.forget_ciphertext:1:after"))
+    mortal.restart(BOB, how=launcher(PACE, "veiltab.curator.encryption:ColumnEncryption.encrypt:1:4"))
+    killed(mortal, Kill(who=ALICE, point="veiltab.curator.encryption:ColumnEncryption.forget_ciphertext:1:after"))
 
 
 @pytest.mark.long

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from common.observe.spans import Span, root_of
-from common.observe.trace_file import read_spans
-from common.release import Pad, Sampling
-from deploy.local.processes import free_ports
 from tests.protocol.test_secrets import Canaries, found, secrets_under_way
 from tests.protocol.village import FREE
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, launcher, made_world
+from veiltab.common.observe.spans import Span, root_of
+from veiltab.common.observe.trace_file import read_spans
+from veiltab.common.release.release import Pad, Sampling
+from veiltab.deploy.local.processes import free_ports
 
 pytestmark = pytest.mark.long
 
@@ -57,7 +57,9 @@ class Told:
 
 def command(module: str, name: str, *words: str | Path) -> str:
     """Run a command as a process of its own; return what it prints."""
-    script = f"import sys; from common.cli import run; from {module} import {name}; sys.exit(run({name}))"
+    script = (
+        f"import sys; from veiltab.common.command.cli import run; from {module} import {name}; sys.exit(run({name}))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script, *map(str, words)], capture_output=True, text=True, timeout=60, check=False
     )
@@ -68,7 +70,12 @@ def command(module: str, name: str, *words: str | Path) -> str:
 def status(world: World, who: Who, *options: str) -> str:
     """Ask a party what it does."""
     return command(
-        "deploy.status_cli", "status", world.local.study_path, "--identity", world.local.identity_folder(*who), *options
+        "veiltab.deploy.status_cli",
+        "status",
+        world.local.study_path,
+        "--identity",
+        world.local.identity_folder(*who),
+        *options,
     )
 
 
@@ -93,7 +100,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     with world.local:
         world.start(ALICE, BOB, ROSA)
         # The server dies at the first upload: the curators hold every secret of the release then.
-        world.start(CLOUD, how=launcher("server.node:ServerNode.upload:1,verbose"))
+        world.start(CLOUD, how=launcher("veiltab.server.releases:ServerNode.upload:1,verbose"))
         with world.client() as client:
             release = client.request(FREE, epsilon="4", sampling=Sampling.SEED, pad=Pad.CHACHA20, label=world.label())
         world.wait_for_kill(CLOUD)
@@ -188,7 +195,7 @@ def test_steps_are_in_the_order_of_the_protocol(spans: tuple[Span, ...]) -> None
 
 def test_the_command_draws_it(told: Told, spans: tuple[Span, ...], tmp_path: Path) -> None:
     files, picture = told.traces.values(), tmp_path / "trace.svg"
-    text = command("deploy.trace_cli", "trace", *files, "--release", told.release, "--out", picture, "--text")
+    text = command("veiltab.deploy.trace_cli", "trace", *files, "--release", told.release, "--out", picture, "--text")
     assert text.startswith(f"{told.release}: 4 parties, {len(spans)} spans, ")
     assert "researcher rosa" in picture.read_text("utf-8")
 

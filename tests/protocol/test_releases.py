@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from common.identity import Role
-from common.planning import plan_release
-from common.release import Pad, ReleaseState, Sampling
 from tests.protocol.chance import agreement, confirmed
 from tests.protocol.village import FREE, THREE
 from tests.protocol.wire import Published, connection
 from tests.protocol.world import ALICE, CLOUD, ROSA, World, made_world
+from veiltab.common.privacy.planning import plan_release
+from veiltab.common.release.release import Pad, ReleaseState, Sampling
+from veiltab.common.rpc.identity import Role
 
 N = 1500
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from common.planning import plan_release
-from common.privacy.schemes import SCHEMES
-from common.release import Sampling
-from deploy.local.demo import DemoOptions, run_demo
 from tests.protocol.chance import agreement, confirmed
 from tests.protocol.world import World
+from veiltab.common.privacy.planning import plan_release
+from veiltab.common.release.release import Sampling
+from veiltab.common.schemes.schemes import SCHEMES
+from veiltab.deploy.local.demo import DemoOptions, run_demo
 
 NAMES = ("region", "smoker")
 

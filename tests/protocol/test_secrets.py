@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from common.coin import derive
-from common.identity import Role
-from common.release import Pad, Sampling
 from tests.protocol.village import FREE
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, Who, World, launcher, made_world
+from veiltab.common.core.coin import derive
+from veiltab.common.release.release import Pad, Sampling
+from veiltab.common.rpc.identity import Role
 
 VERBOSE = launcher("verbose,pause=0.2")
 WINDOW = 96
@@ -105,7 +105,7 @@ def logs_of(world: World) -> dict[str, bytes]:
 def test_secrets_stay_where_they_belong(told: World, mode: tuple[Sampling, Pad]) -> None:
     sampling, pad = mode
     # The server dies at the first upload: the curators hold every secret of the release then.
-    told.restart(CLOUD, how=launcher("server.node:ServerNode.upload:1,verbose"))
+    told.restart(CLOUD, how=launcher("veiltab.server.releases:ServerNode.upload:1,verbose"))
     with told.client() as client:
         release = client.request(FREE, epsilon="4", sampling=sampling, pad=pad, label=told.label())
     told.wait_for_kill(CLOUD)

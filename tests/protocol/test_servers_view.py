@@ -11,17 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common import pads
-from common.domain import Symbols, symbol_dtype
-from common.errors import DeniedError
-from common.randomness import ByteSource
-from common.release import Pad
-from curator import encryption
-from curator.store import CuratorStore
 from tests.protocol.chance import ALPHA, agreement, combined, confirmed, independence, looks_random, same_law
 from tests.protocol.village import CATEGORIES, FREE, People, made_people
 from tests.protocol.wire import Published, connection, fetch_key
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, World, launcher, made_world
+from veiltab.common.core import pads
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.randomness import ByteSource
+from veiltab.common.errors import DeniedError
+from veiltab.common.release.release import Pad
+from veiltab.curator import encryption
+from veiltab.curator.store import CuratorStore
 
 ROWS = 350_000
 SIZES = {"narrow": 3, "wide": 200, "binary": 2}
@@ -117,7 +117,7 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 def paused(world: World) -> tuple[str, Columns]:
     """Run a release until the server is about to perturb it; return what the server holds."""
-    world.restart(CLOUD, how=launcher("server.perturbation:_write_columns:1"))
+    world.restart(CLOUD, how=launcher("veiltab.server.perturbation:_write_columns:1"))
     with world.client("rita") as client:
         release_id = client.request(FREE, epsilon="4", label=world.label()).id
     world.wait_for_kill(CLOUD)

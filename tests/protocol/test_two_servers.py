@@ -10,18 +10,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from common.collection.round import EVERYONE
-from common.errors import SpentTokenError, UnavailableError
-from common.identity import Party, Role, load_identity
-from common.release import ReleaseState
-from common.rpc.channel import connect
-from researcher.collection.client import Rounds
 from tests.protocol.chance import agreement
 from tests.protocol.two_servers import TwoServers, two_servers
 from tests.protocol.village import FREE
 from tests.protocol.wire import Published, answer
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, launcher
 from tests.server.cluster import Cluster
+from veiltab.common.collection.round import EVERYONE
+from veiltab.common.errors import SpentTokenError, UnavailableError
+from veiltab.common.release.release import ReleaseState
+from veiltab.common.rpc.channel import connect
+from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.researcher.collection.client import Rounds
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -85,14 +85,14 @@ def nothing_but_the_publication(two: TwoServers, release_id: str) -> bool:
 
 
 PERTURBING = [
-    "server.perturbation:_perturb:1",
-    "server.folders:ReleaseFolder.delete_outputs_through:1",
-    "server.perturbation:_write_columns:1",
-    "server.perturbation:perturb_chunk:1:after",
-    "server.perturbation:_write_columns:1:after",
-    "server.store:ServerStore.publish:1",
+    "veiltab.server.perturbation:_perturb:1",
+    "veiltab.server.folders:ReleaseFolder.delete_outputs_through:1",
+    "veiltab.server.perturbation:_write_columns:1",
+    "veiltab.server.perturbation:perturb_chunk:1:after",
+    "veiltab.server.perturbation:_write_columns:1:after",
+    "veiltab.server.store:ServerStore.publish:1",
     # In the middle of the publishing transaction, which is undone.
-    "server.session:Session.published:2:after",
+    "veiltab.server.session:Session.published:2:after",
 ]
 
 
@@ -128,10 +128,10 @@ def publications(two: TwoServers, number: int, release_id: str) -> list[str]:
 
 
 UPLOADING = [
-    "server.node:ServerNode.upload:2",
-    "server.upload:ColumnUpload.write:3",
-    "server.store:ServerStore.complete_column:1",
-    "server.store:ServerStore.complete_column:3:after",
+    "veiltab.server.releases:ServerNode.upload:2",
+    "veiltab.server.upload:ColumnUpload.write:3",
+    "veiltab.server.store:ServerStore.complete_column:1",
+    "veiltab.server.store:ServerStore.complete_column:3:after",
 ]
 
 

@@ -17,8 +17,11 @@ import pytest
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from common.domain import symbol_dtype
-from common.errors import (
+from tests.protocol.village import FREE
+from tests.protocol.wire import Ingest, Published, connection
+from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, World, made_world
+from veiltab.common.core.domain import symbol_dtype
+from veiltab.common.errors import (
     ConflictError,
     DeniedError,
     FailedReleaseError,
@@ -27,13 +30,10 @@ from common.errors import (
     NotFoundError,
     NotReadyError,
 )
-from common.planning import plan_release
-from common.release import Column, Pad, ReleaseSpec, ReleaseState, Sampling
-from common.rpc.chunks import chunk_of
-from common.wire.release import spec_to_proto, state_from_proto
-from tests.protocol.village import FREE
-from tests.protocol.wire import Ingest, Published, connection
-from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, World, made_world
+from veiltab.common.privacy.planning import plan_release
+from veiltab.common.release.release import Column, Pad, ReleaseSpec, ReleaseState, Sampling
+from veiltab.common.release.wire import spec_to_proto, state_from_proto
+from veiltab.common.rpc.chunks import chunk_of
 from veiltab.v1 import ingest_pb2, server_release_pb2
 from veiltab.v1.release_pb2 import Chunk
 

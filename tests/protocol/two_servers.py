@@ -18,15 +18,15 @@ from typing import Self
 
 import psutil
 
-from common.identity import Party, Role, load_identity
-from common.release import ReleaseState
-from common.rpc.health import wait_until_serving
-from common.study import study_from_bytes
-from deploy.local.processes import free_ports
-from deploy.pki import init_pki
-from server.store import ServerStore
 from tests.protocol.world import CLOUD, ROSA, World, made_world
 from tests.server.cluster import Cluster
+from veiltab.common.release.release import ReleaseState
+from veiltab.common.rpc.health import wait_until_serving
+from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.common.study.file import study_from_bytes
+from veiltab.deploy.local.processes import free_ports
+from veiltab.deploy.pki import init_pki
+from veiltab.server.store import ServerStore
 
 LAUNCHER = Path(__file__).with_name("two_servers_launcher.py")
 NODES = """

@@ -17,10 +17,10 @@ from typing import Any
 from killing_launcher import patch  # type: ignore[import-not-found] # beside this script
 
 SHORT = {
-    "server.leases:SECONDS": 1.5,
-    "server.node:_LOOK_SECONDS": 0.3,
-    "server.node:_SWEEP_SECONDS": 0.5,
-    "server.postgres:PAUSE_SECONDS": 2,
+    "veiltab.server.leases:SECONDS": 1.5,
+    "veiltab.server.releases:_LOOK_SECONDS": 0.3,
+    "veiltab.server.releases:_SWEEP_SECONDS": 0.5,
+    "veiltab.server.postgres:PAUSE_SECONDS": 2,
 }
 """What lasts less long than in earnest."""
 
@@ -59,7 +59,7 @@ def main() -> None:
         setattr(importlib.import_module(module), name, value)
     if point != "-":
         apply(point)
-    from deploy.cli import main as run  # noqa: PLC0415 - after the changes
+    from veiltab.deploy.cli import main as run  # noqa: PLC0415 - after the changes
 
     run()
 

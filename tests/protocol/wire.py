@@ -10,14 +10,14 @@ from typing import TypeVar
 
 import grpc
 
-from common.errors import UnavailableError
-from common.identity import Party, load_identity
-from common.release import ReleaseSpec
-from common.rpc.channel import connect
-from common.rpc.chunks import ChunkMessage, chunks, received
-from common.rpc.status import error_from_rpc
-from common.wire.release import spec_to_proto
 from tests.protocol.world import Who, World
+from veiltab.common.errors import UnavailableError
+from veiltab.common.release.release import ReleaseSpec
+from veiltab.common.release.wire import spec_to_proto
+from veiltab.common.rpc.channel import connect
+from veiltab.common.rpc.chunks import ChunkMessage, chunks, received
+from veiltab.common.rpc.identity import Party, load_identity
+from veiltab.common.rpc.status import error_from_rpc
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, ingest_pb2, ingest_pb2_grpc
 from veiltab.v1 import server_release_pb2 as release_pb2
 from veiltab.v1 import server_release_pb2_grpc as release_pb2_grpc

@@ -12,14 +12,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from common.identity import Role
-from common.study import study_from_bytes
-from curator.ledger import Ledger
-from curator.store import CuratorStore
-from deploy.local.processes import LocalStudy, free_ports
-from deploy.pki import init_pki
-from researcher.client import Client
-from server.store import ServerStore
 from tests.protocol.village import (
     POLICIES,
     RESEARCHERS,
@@ -31,6 +23,14 @@ from tests.protocol.village import (
     study_file,
     write_tables,
 )
+from veiltab.common.rpc.identity import Role
+from veiltab.common.study.file import study_from_bytes
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.store import CuratorStore
+from veiltab.deploy.local.processes import LocalStudy, free_ports
+from veiltab.deploy.pki import init_pki
+from veiltab.researcher.client import Client
+from veiltab.server.store import ServerStore
 
 Who = tuple[Role, str]
 ALICE: Who = (Role.CURATOR, "alice")

@@ -7,11 +7,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from common.errors import DeniedError, FailedReleaseError, UnavailableError
-from common.release import ReleaseState
-from common.study import Study
-from common.wire.release import spec_to_proto
-from researcher.client import Client, Release, Status, _status_of
+from veiltab.common.errors import DeniedError, FailedReleaseError, UnavailableError
+from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.wire import spec_to_proto
+from veiltab.common.study.file import Study
+from veiltab.researcher.client import Client, Release, Status, _status_of
 from veiltab.v1 import release_pb2, researcher_pb2
 
 Make = Callable[..., Any]
@@ -58,7 +58,7 @@ def release(service: Service) -> Release:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("researcher.client.time.sleep", lambda _: None)
+    monkeypatch.setattr("veiltab.researcher.client.time.sleep", lambda _: None)
 
 
 def test_a_status_is_read_whole(make_spec: Make) -> None:
@@ -195,7 +195,7 @@ def test_a_request_is_made_of_the_choices_and_the_study_s_defaults(
             return ended.value
         raise AssertionError
 
-    monkeypatch.setattr("researcher.client.call", answer)
+    monkeypatch.setattr("veiltab.researcher.client.call", answer)
     client._stub = cast("Any", SimpleNamespace(StartRelease=None))
     monkeypatch.setattr(client, "_wait", wait, raising=False)
     made = client.request(["sex"], epsilon="0.10", purpose="p", label="l", partial=True, sample=7)

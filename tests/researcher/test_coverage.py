@@ -8,11 +8,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from common.domain import Attribute, Domain, Symbols
-from common.mechanism import GammaDiagonal, perturb
-from common.randomness import CipherStream
-from researcher.estimation import Design, Estimate
-from researcher.uncertainty import covariance, total_variance
+from veiltab.common.core.domain import Attribute, Domain, Symbols
+from veiltab.common.core.mechanism import GammaDiagonal, perturb
+from veiltab.common.core.randomness import CipherStream
+from veiltab.researcher.estimation import Design, Estimate
+from veiltab.researcher.uncertainty import covariance, total_variance
 
 ADULT = np.array(
     [

@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.domain import Symbols, symbol_dtype
-from common.errors import IntegrityError, InvalidInputError
-from common.mechanism import GammaDiagonal, perturb
-from common.pads import encrypt
-from common.randomness import CipherStream
-from common.release import Column
-from common.symbols import CHUNK
-from researcher.decryption import count_rows, decrypt_column
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.mechanism import GammaDiagonal, perturb
+from veiltab.common.core.pads import encrypt
+from veiltab.common.core.randomness import CipherStream
+from veiltab.common.core.symbols import CHUNK
+from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.release.release import Column
+from veiltab.researcher.decryption import count_rows, decrypt_column
 
 KEY = bytes(range(32))
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from common.domain import Attribute, Domain
-from common.errors import IntegrityError, InvalidInputError
-from common.mechanism import GammaDiagonal
-from researcher.estimation import Design, Estimate
-from researcher.uncertainty import total_variance
+from veiltab.common.core.domain import Attribute, Domain
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.researcher.estimation import Design, Estimate
+from veiltab.researcher.uncertainty import total_variance
 
 DOMAIN = Domain(
     attributes=(
@@ -50,7 +50,7 @@ def test_variance_of_a_marginal_follows_from_the_joint(seed: int) -> None:
     joint = make_estimate(seed)
     truth = np.random.default_rng(seed).dirichlet(np.ones(24))
     # the same formula at the same table, through the larger and through the smaller mechanism
-    from researcher.uncertainty import covariance, variances  # noqa: PLC0415  only this test looks inside
+    from veiltab.researcher.uncertainty import covariance, variances  # noqa: PLC0415  only this test looks inside
 
     summing = np.kron(np.eye(2), np.ones((1, 12)))
     through_joint = np.diagonal(summing @ covariance(truth, joint.design) @ summing.T)

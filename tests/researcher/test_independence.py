@@ -5,12 +5,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binomtest, chi2_contingency, kstest
 
-from common.domain import Attribute, Domain
-from common.errors import InvalidInputError
-from common.mechanism import GammaDiagonal
-from researcher.estimation import Design, Estimate
-from researcher.independence import _null_variances, independence, null_covariance
-from researcher.uncertainty import covariance
+from veiltab.common.core.domain import Attribute, Domain
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.estimation import Design, Estimate
+from veiltab.researcher.independence import _null_variances, independence, null_covariance
+from veiltab.researcher.uncertainty import covariance
 
 INDEPENDENT = np.outer([5, 3, 2], [4, 3, 2, 1]) * 200
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from common.errors import FailedReleaseError
-from common.release import Pad, ReleaseState, Sampling
-from common.study import Study
-from researcher.client import Status
-from researcher.estimation import Estimate
-from researcher.presentation import report_page
-from researcher.uncertainty import Design
+from veiltab.common.errors import FailedReleaseError
+from veiltab.common.release.release import Pad, ReleaseState, Sampling
+from veiltab.common.study.file import Study
+from veiltab.researcher.client import Status
+from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.presentation import report_page
+from veiltab.researcher.uncertainty import Design
 
 Make = Callable[..., Any]
 

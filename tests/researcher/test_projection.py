@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from common.errors import InvalidInputError
-from researcher.projection import project_to_simplex
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.projection import project_to_simplex
 
 VECTORS = arrays(np.float64, st.integers(1, 40), elements=st.floats(-3, 3, width=32))
 

@@ -7,12 +7,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from common.domain import Attribute, Domain
-from common.errors import InvalidInputError
-from common.mechanism import GammaDiagonal
-from researcher.estimation import Design, Estimate
-from researcher.pictures import LABEL_LENGTH, cell_label, largest
-from researcher.report import ReportInput, render
+from veiltab.common.core.domain import Attribute, Domain
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.estimation import Design, Estimate
+from veiltab.researcher.pictures import LABEL_LENGTH, cell_label, largest
+from veiltab.researcher.report import ReportInput, render
 
 HOSTILE = ("<script>alert(1)</script>", "</style><b>", 'x" onload="y', "--><!--", "$\\frac{$", "日本 & co", 'id="c-x"')
 VOID = {"meta", "br", "hr", "img", "link"}

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from common.drawing import draw_rows
-from common.mechanism import GammaDiagonal, invert, perturb
-from common.planning import plan_release
-from common.privacy.schemes import scheme_of
-from common.randomness import CipherStream
-from deploy.studies.adult_tables import truth
-from researcher.uncertainty import Design, covariance, total_variance
+from veiltab.common.core.mechanism import GammaDiagonal, invert, perturb
+from veiltab.common.core.randomness import CipherStream
+from veiltab.common.privacy.planning import plan_release
+from veiltab.common.schemes.drawing import draw_rows
+from veiltab.common.schemes.schemes import scheme_of
+from veiltab.deploy.studies.adult_tables import truth
+from veiltab.researcher.uncertainty import Design, covariance, total_variance
 
 ALPHA = 1e-4
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from common.errors import ConflictError, NotFoundError
-from common.release import ReleaseState
-from researcher.store import ResearcherStore
+from veiltab.common.errors import ConflictError, NotFoundError
+from veiltab.common.release.release import ReleaseState
+from veiltab.researcher.store import ResearcherStore
 
 Make = Callable[..., Any]
 ID, OTHER, THIRD = "0" * 31 + "1", "0" * 31 + "2", "0" * 31 + "3"

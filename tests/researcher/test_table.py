@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from common.domain import Attribute, Domain
-from common.errors import InvalidInputError
-from common.mechanism import GammaDiagonal
-from researcher.estimation import Design, Estimate
-from researcher.table import statistics, to_frame, to_records, write
+from veiltab.common.core.domain import Attribute, Domain
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.estimation import Design, Estimate
+from veiltab.researcher.table import statistics, to_frame, to_records, write
 
 COUNTS = np.array([40, 10, 5, 25, 15, 5])
 NUMBERS = ["count", "estimate", "se", "low", "high", "projected"]

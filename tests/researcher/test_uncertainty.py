@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from common.errors import InvalidInputError
-from common.mechanism import GammaDiagonal
-from common.planning import mean_squared_error
-from researcher.uncertainty import (
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.planning import mean_squared_error
+from veiltab.researcher.uncertainty import (
     Design,
     contrast_covariance,
     covariance,

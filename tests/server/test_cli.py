@@ -6,12 +6,12 @@ from pathlib import Path
 import click
 import pytest
 
-from common.errors import ConflictError, InvalidInputError, UnavailableError
-from common.study import Study
-from deploy.pki import init_pki
-from server.cli import serve
-from server.sharing import SharedFolder
 from tests.server.cluster import Cluster
+from veiltab.common.errors import ConflictError, InvalidInputError, UnavailableError
+from veiltab.common.study.file import Study
+from veiltab.deploy.pki import init_pki
+from veiltab.server.cli import serve
+from veiltab.server.sharing import SharedFolder
 
 Serve = Callable[..., None]
 
@@ -28,7 +28,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, study: Study, study_bytes: 
 @pytest.fixture
 def start(served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Start a server that cannot be started."""
-    monkeypatch.setattr("server.cli.log_to_stderr", lambda **_: None)
+    monkeypatch.setattr("veiltab.server.cli.log_to_stderr", lambda **_: None)
 
     def started(*options: str) -> None:
         words = [str(served / "study.toml"), "--name", "cloud", "--identity", str(served / "pki" / "server-cloud")]

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from common.errors import UnavailableError
-from common.release import ReleaseSpec, ReleaseState
-from common.study import Study
-from server import leases as leasing
-from server.folders import ReleaseFolder
-from server.leases import BusyError, Lease, LostLeaseError, SharedLeases, SoleProcess
-from server.node import ServerNode
-from server.perturbation import perturb_release
-from server.receiving import Announced, Receiver
-from server.retention import sweep
-from server.store import ServerStore
 from tests.server.cluster import Cluster
+from veiltab.common.errors import UnavailableError
+from veiltab.common.release.release import ReleaseSpec, ReleaseState
+from veiltab.common.study.file import Study
+from veiltab.server import leases as leasing
+from veiltab.server.folders import ReleaseFolder
+from veiltab.server.leases import BusyError, Lease, LostLeaseError, SharedLeases, SoleProcess
+from veiltab.server.perturbation import perturb_release
+from veiltab.server.receiving import Announced, Receiver
+from veiltab.server.releases import ServerNode
+from veiltab.server.retention import sweep
+from veiltab.server.store import ServerStore
 
 Make = Callable[..., Any]
 Two = tuple[ServerStore, ServerStore]
@@ -231,7 +231,7 @@ def steps(monkeypatch: pytest.MonkeyPatch, event: Callable[[], None]) -> None:
     import os  # noqa: PLC0415
     import shutil  # noqa: PLC0415
 
-    from server import perturbation  # noqa: PLC0415
+    from veiltab.server import perturbation  # noqa: PLC0415
 
     for holder, name in (
         (shutil, "rmtree"),
@@ -259,7 +259,7 @@ def steps(monkeypatch: pytest.MonkeyPatch, event: Callable[[], None]) -> None:
 
 @pytest.fixture
 def soon_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server.postgres.PAUSE_SECONDS", 1)
+    monkeypatch.setattr("veiltab.server.postgres.PAUSE_SECONDS", 1)
 
 
 def test_a_process_that_is_paused_at_any_step_publishes_nothing_after_another_took_over(
@@ -305,7 +305,7 @@ def taken_over_at(
                 perturb_release(other, spec, lease)
             served.update(published(other, spec.release_id))
 
-    from common.errors import IntegrityError  # noqa: PLC0415
+    from veiltab.common.errors import IntegrityError  # noqa: PLC0415
 
     lease = paused.leases.take(spec.release_id)
     with monkeypatch.context() as watched:
@@ -457,7 +457,7 @@ async def finished(*nodes: ServerNode) -> None:
 def test_what_one_process_does_not_finish_another_takes_up(
     two: Two, study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("server.node._LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("veiltab.server.releases._LOOK_SECONDS", 0.05)
     nodes = ServerNode(study, two[0]), ServerNode(study, two[1])
     begun: list[int] = []
 
@@ -493,7 +493,7 @@ def test_a_publication_that_the_database_did_not_answer_is_tried_again(
     two: Two, study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether it was committed nobody knows; here it was not, and then it was."""
-    monkeypatch.setattr("server.node._LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("veiltab.server.releases._LOOK_SECONDS", 0.05)
     node, publish = ServerNode(study, two[0]), two[0].publish
     tries: list[int] = []
 
@@ -524,7 +524,7 @@ def test_nodes_wait_for_a_database_that_is_away(
     two: Two, study: Study, make_spec: Make, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_LOOK_SECONDS", "_SWEEP_SECONDS"):
-        monkeypatch.setattr(f"server.node.{name}", 0.05)
+        monkeypatch.setattr(f"veiltab.server.releases.{name}", 0.05)
     monkeypatch.setattr(leasing, "SECONDS", 1.0)
     nodes = ServerNode(study, two[0]), ServerNode(study, two[1])
 

@@ -11,13 +11,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from common.domain import Symbols, symbol_dtype
-from common.errors import IntegrityError
-from common.mechanism import GammaDiagonal
-from common.release import Column, ReleaseSpec, ReleaseState
-from common.symbols import CHUNK
-from server.perturbation import check_column, perturb_release
-from server.store import ServerStore
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.core.symbols import CHUNK
+from veiltab.common.errors import IntegrityError
+from veiltab.common.release.release import Column, ReleaseSpec, ReleaseState
+from veiltab.server.perturbation import check_column, perturb_release
+from veiltab.server.store import ServerStore
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
@@ -103,7 +103,7 @@ def test_the_output_has_the_law_of_the_mechanism(
     cells = np.random.default_rng(8).choice(6, rows, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05])
     cells[CHUNK : 2 * CHUNK] = cells[:CHUNK]
     complete(store, spec, (cells // 3).astype(np.uint8), (cells % 3).astype(np.uint8))
-    monkeypatch.setattr("server.perturbation.os.urandom", lambda count: bytes(range(count)))
+    monkeypatch.setattr("veiltab.server.perturbation.os.urandom", lambda count: bytes(range(count)))
     perturb(store, spec)
     first, second = published(store, spec)
     noisy = first.astype(np.int64) * 3 + second
@@ -185,13 +185,13 @@ class Crash(BaseException):
 
 STEPS = (
     "shutil.rmtree",
-    "server.perturbation.perturb_chunk",
-    "server.perturbation.os.fsync",
-    "server.perturbation.sync_folder",
+    "veiltab.server.perturbation.perturb_chunk",
+    "veiltab.server.perturbation.os.fsync",
+    "veiltab.server.perturbation.sync_folder",
     "pathlib.Path.mkdir",
     "pathlib.Path.rename",
-    "server.store.ServerStore.publish",
-    "server.store.ServerStore.delete_ciphertext",
+    "veiltab.server.store.ServerStore.publish",
+    "veiltab.server.store.ServerStore.delete_ciphertext",
 )
 
 
@@ -306,7 +306,7 @@ def test_an_interrupted_run_is_begun_anew_under_a_fresh_key(
         keys.append(os.urandom(count))
         return keys[-1]
 
-    monkeypatch.setattr("server.perturbation.os", SimpleNamespace(**{**vars(os), "urandom": recorded}))
+    monkeypatch.setattr("veiltab.server.perturbation.os", SimpleNamespace(**{**vars(os), "urandom": recorded}))
 
     def crash(*_: object) -> NoReturn:
         raise Crash

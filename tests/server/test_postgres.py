@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import IntegrityError, InvalidInputError, UnavailableError, VeiltabError
-from server.databases import open_state
-from server.postgres import Postgres, open_postgres
-from server.store import ServerStore
 from tests.server.cluster import Cluster
+from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError, VeiltabError
+from veiltab.server.databases import open_state
+from veiltab.server.postgres import Postgres, open_postgres
+from veiltab.server.store import ServerStore
 
 SCRIPTS = ("CREATE TABLE note (number INTEGER PRIMARY KEY, text TEXT NOT NULL, bytes BLOB)",)
 
@@ -238,7 +238,7 @@ def test_a_user_who_may_not_make_tables_is_told(cluster: Cluster) -> None:
 
 
 def test_without_its_packages_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "server.postgres", raising=False)
+    monkeypatch.delitem(sys.modules, "veiltab.server.postgres", raising=False)
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
     with pytest.raises(InvalidInputError, match=r"needs the packages.*pip install -e '\.\[postgres\]'"):
         open_state(tmp_path / "server.sqlite", SCRIPTS, "postgresql://user@host/database")

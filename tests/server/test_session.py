@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from common.errors import (
+from veiltab.common.errors import (
     ConflictError,
     DeniedError,
     FailedReleaseError,
@@ -17,8 +17,8 @@ from common.errors import (
     NotReadyError,
     VeiltabError,
 )
-from common.release import Column, Pad, ReleaseSpec, ReleaseState, Sampling
-from server.session import Session
+from veiltab.common.release.release import Column, Pad, ReleaseSpec, ReleaseState, Sampling
+from veiltab.server.session import Session
 
 Make = Callable[..., Any]
 ATTRIBUTES = ("a", "b", "c")

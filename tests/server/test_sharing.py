@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from common.database import Connection
-from common.errors import ConflictError
-from common.files import OwnedFolder
-from server.databases import open_state
-from server.sharing import SharedFolder, hold_folder
 from tests.server.cluster import Cluster
+from veiltab.common.errors import ConflictError
+from veiltab.common.storage.database import Connection
+from veiltab.common.storage.files import OwnedFolder
+from veiltab.server.databases import open_state
+from veiltab.server.sharing import SharedFolder, hold_folder
 
 CLOUD, FOG = "veiltab://study/server/cloud", "veiltab://study/server/fog"
 URL = "postgresql://somewhere/else"

@@ -4,10 +4,16 @@ from typing import Any
 
 import pytest
 
-from common.errors import ConflictError, FailedReleaseError, IntegrityError, InvalidInputError, NotFoundError
-from common.release import ReleaseState
-from server.leases import Lease
-from server.store import ServerStore
+from veiltab.common.errors import (
+    ConflictError,
+    FailedReleaseError,
+    IntegrityError,
+    InvalidInputError,
+    NotFoundError,
+)
+from veiltab.common.release.release import ReleaseState
+from veiltab.server.leases import Lease
+from veiltab.server.store import ServerStore
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import ConflictError, IntegrityError, InvalidInputError, VeiltabError
-from server.upload import ColumnUpload
+from veiltab.common.errors import ConflictError, IntegrityError, InvalidInputError, VeiltabError
+from veiltab.server.upload import ColumnUpload
 
 COLUMN = bytes(range(7, 107))
 DIGEST = hashlib.sha256(COLUMN).digest()
@@ -61,7 +61,7 @@ def test_what_is_acknowledged_is_durable(path: Path, monkeypatch: pytest.MonkeyP
         fsync(descriptor)
         synced.append(os.fstat(descriptor).st_size)
 
-    monkeypatch.setattr("server.upload.os.fsync", recorded)
+    monkeypatch.setattr("veiltab.server.upload.os.fsync", recorded)
     assert not upload(path, (0, COLUMN[:60]))
     assert upload(path, (60, COLUMN[60:]))
     assert synced == [60, 100]

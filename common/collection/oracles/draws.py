@@ -9,10 +9,10 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from common.domain import Symbols, symbol_dtype
-from common.errors import IntegrityError, InvalidInputError
-from common.randomness import ByteSource
-from common.symbols import CHUNK, fill_uniform
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.randomness import ByteSource
+from veiltab.common.core.symbols import CHUNK, fill_uniform
+from veiltab.common.errors import IntegrityError, InvalidInputError
 
 
 def draw_events(count: int, units: int, source: ByteSource, *, label: int, chunk: int) -> NDArray[np.bool_]:

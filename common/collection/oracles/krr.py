@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from common.collection.oracles.draws import draw_events, draw_symbol
-from common.collection.oracles.oracle import (
+from veiltab.common.collection.oracles.draws import draw_events, draw_symbol
+from veiltab.common.collection.oracles.oracle import (
     Counts,
     Values,
     check_counts,
@@ -21,12 +21,12 @@ from common.collection.oracles.oracle import (
     granted_ratio,
     is_symbol,
 )
-from common.collection.oracles.reports import Category, Report
-from common.domain import Symbols, symbol_dtype
-from common.errors import InvalidInputError
-from common.mechanism import GammaDiagonal, perturb
-from common.privacy.rounding import ln_above
-from common.randomness import ByteSource
+from veiltab.common.collection.oracles.reports import Category, Report
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.mechanism import GammaDiagonal, perturb
+from veiltab.common.core.randomness import ByteSource
+from veiltab.common.core.rounding import ln_above
+from veiltab.common.errors import InvalidInputError
 
 # Label of the source; the noise has the next one.
 _REPLACE = 0

@@ -10,8 +10,8 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from common.collection.oracles.krr import respond
-from common.collection.oracles.oracle import (
+from veiltab.common.collection.oracles.krr import respond
+from veiltab.common.collection.oracles.oracle import (
     Counts,
     Values,
     check_counts,
@@ -22,13 +22,13 @@ from common.collection.oracles.oracle import (
     granted_ratio,
     is_symbol,
 )
-from common.collection.oracles.reports import Hashed, Report
-from common.domain import MAX_CATEGORIES, Symbols, symbol_dtype
-from common.errors import InvalidInputError
-from common.mechanism import GammaDiagonal, perturb_chunk
-from common.privacy.rounding import ln_above
-from common.randomness import ByteSource, CipherStream
-from common.symbols import fill_uniform
+from veiltab.common.collection.oracles.reports import Hashed, Report
+from veiltab.common.core.domain import MAX_CATEGORIES, Symbols, symbol_dtype
+from veiltab.common.core.mechanism import GammaDiagonal, perturb_chunk
+from veiltab.common.core.randomness import ByteSource, CipherStream
+from veiltab.common.core.rounding import ln_above
+from veiltab.common.core.symbols import fill_uniform
+from veiltab.common.errors import InvalidInputError
 
 SEED_BYTES = 16
 """Length of the seed of a hash function, in bytes: no two nodes ever draw the same one."""

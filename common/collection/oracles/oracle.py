@@ -17,12 +17,12 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from common.collection.oracles.reports import Report
-from common.domain import MAX_CATEGORIES
-from common.errors import InvalidInputError
-from common.mechanism import UNIT
-from common.privacy.rounding import exp_below, parse_epsilon
-from common.randomness import ByteSource
+from veiltab.common.collection.oracles.reports import Report
+from veiltab.common.core.domain import MAX_CATEGORIES
+from veiltab.common.core.mechanism import UNIT
+from veiltab.common.core.randomness import ByteSource
+from veiltab.common.core.rounding import exp_below, parse_epsilon
+from veiltab.common.errors import InvalidInputError
 
 Counts = NDArray[np.int64]
 """Supports that hold each value, shape (d,)."""

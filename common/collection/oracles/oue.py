@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from common.collection.oracles.draws import draw_events
-from common.collection.oracles.oracle import (
+from veiltab.common.collection.oracles.draws import draw_events
+from veiltab.common.collection.oracles.oracle import (
     Counts,
     Values,
     check_counts,
@@ -22,12 +22,12 @@ from common.collection.oracles.oracle import (
     check_values,
     granted_ratio,
 )
-from common.collection.oracles.reports import Bits, Report
-from common.errors import InvalidInputError
-from common.mechanism import UNIT
-from common.privacy.rounding import ln_above
-from common.randomness import ByteSource
-from common.symbols import CHUNK
+from veiltab.common.collection.oracles.reports import Bits, Report
+from veiltab.common.core.mechanism import UNIT
+from veiltab.common.core.randomness import ByteSource
+from veiltab.common.core.rounding import ln_above
+from veiltab.common.core.symbols import CHUNK
+from veiltab.common.errors import InvalidInputError
 
 # Labels of the source.
 _OTHERS, _OWN = 0, 1

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import fields
 from decimal import Decimal
 
-from common.collection.oracles.krr import KaryRandomisedResponse
-from common.collection.oracles.olh import OptimisedLocalHashing
-from common.collection.oracles.oracle import Oracle
-from common.collection.oracles.oue import OptimisedUnaryEncoding
-from common.collection.oracles.ss import SubsetSelection
-from common.errors import InvalidInputError
+from veiltab.common.collection.oracles.krr import KaryRandomisedResponse
+from veiltab.common.collection.oracles.olh import OptimisedLocalHashing
+from veiltab.common.collection.oracles.oracle import Oracle
+from veiltab.common.collection.oracles.oue import OptimisedUnaryEncoding
+from veiltab.common.collection.oracles.ss import SubsetSelection
+from veiltab.common.errors import InvalidInputError
 
 _Class = (
     type[KaryRandomisedResponse] | type[OptimisedUnaryEncoding] | type[OptimisedLocalHashing] | type[SubsetSelection]

@@ -9,8 +9,8 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from common.collection.oracles.draws import distinct_rows, draw_distinct, draw_events
-from common.collection.oracles.oracle import (
+from veiltab.common.collection.oracles.draws import distinct_rows, draw_distinct, draw_events
+from veiltab.common.collection.oracles.oracle import (
     Counts,
     Values,
     check_counts,
@@ -20,13 +20,13 @@ from common.collection.oracles.oracle import (
     check_values,
     granted_ratio,
 )
-from common.collection.oracles.reports import Report, Subset
-from common.domain import Symbols, symbol_dtype
-from common.errors import InvalidInputError
-from common.mechanism import UNIT
-from common.privacy.rounding import ln_above
-from common.randomness import ByteSource
-from common.symbols import CHUNK
+from veiltab.common.collection.oracles.reports import Report, Subset
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.mechanism import UNIT
+from veiltab.common.core.randomness import ByteSource
+from veiltab.common.core.rounding import ln_above
+from veiltab.common.core.symbols import CHUNK
+from veiltab.common.errors import InvalidInputError
 
 # Labels of the source; other values take labels from _OTHERS on.
 _OWN, _OTHERS = 0, 1

@@ -3,9 +3,9 @@
 from decimal import Decimal
 from typing import Any
 
-from common.collection.oracles import Bits, Category, Hashed, Oracle, Report, Subset, oracle_for
-from common.collection.round import Round, Stratum
-from common.study import Study, study_from_bytes
+from veiltab.common.collection.oracles import Bits, Category, Hashed, Oracle, Report, Subset, oracle_for
+from veiltab.common.collection.round import Round, Stratum
+from veiltab.common.study.file import Study, study_from_bytes
 
 STUDY = b"""
 [study]

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from common.collection.choosing import TIE, choose, expected_variance
-from common.collection.oracles import ORACLE_NAMES, oracle_for
-from common.errors import InvalidInputError
-from common.randomness import CipherStream
+from veiltab.common.collection.choosing import TIE, choose, expected_variance
+from veiltab.common.collection.oracles import ORACLE_NAMES, oracle_for
+from veiltab.common.core.randomness import CipherStream
+from veiltab.common.errors import InvalidInputError
 
 
 def variance(name: str, size: int, epsilon: str, frequency: float = 0, rate: float = 1) -> float:

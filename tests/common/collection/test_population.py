@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.collection.population import Distribution, parse_population, parse_rate, parse_strata
-from common.errors import InvalidInputError
+from veiltab.common.collection.population import Distribution, parse_population, parse_rate, parse_strata
+from veiltab.common.errors import InvalidInputError
 
 
 def binomial(n: int, p: Fraction) -> list[Fraction]:

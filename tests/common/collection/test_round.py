@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from common.collection.oracles import ORACLE_NAMES, oracle_for
-from common.collection.round import LEAST_RATE, MAX_COUNTS, MAX_POPULATION, Round, Stratum
-from common.errors import InvalidInputError
-from common.parties import MAX_STRATA
 from tests.common.collection.rounds import ID, NORTH, SOUTH, plain_round, round_with
+from veiltab.common.collection.oracles import ORACLE_NAMES, oracle_for
+from veiltab.common.collection.round import LEAST_RATE, MAX_COUNTS, MAX_POPULATION, Round, Stratum
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.members import MAX_STRATA
 
 STEP = Decimal("1e-12")
 

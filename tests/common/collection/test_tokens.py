@@ -2,9 +2,9 @@ import hashlib
 
 import pytest
 
-from common.collection.tokens import DIGEST_BYTES, TOKEN_BYTES, new_token, token_digest, token_of
-from common.errors import InvalidInputError
 from tests.common.collection.rounds import ID, OTHER_ID
+from veiltab.common.collection.tokens import DIGEST_BYTES, TOKEN_BYTES, new_token, token_digest, token_of
+from veiltab.common.errors import InvalidInputError
 
 TOKEN = bytes(range(16))
 

@@ -12,14 +12,14 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from common.errors import InvalidInputError
-from common.identity import Identity, Role, load_identity
-from common.observe.metrics import MetricsSink, PartyCollector, serving_metrics
-from common.observe.observation import Budget, Observation
-from common.observe.sinks import is_loopback, listening, metrics_address, observed
-from common.observe.steps import concluded, left, step
-from common.study import Study
-from deploy.pki import init_pki
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.observe.metrics import MetricsSink, PartyCollector, serving_metrics
+from veiltab.common.observe.sinks import is_loopback, listening, metrics_address, observed
+from veiltab.common.observe.status import Budget, Observation
+from veiltab.common.observe.steps import concluded, left, step
+from veiltab.common.rpc.identity import Identity, Role, load_identity
+from veiltab.common.study.file import Study
+from veiltab.deploy.pki import init_pki
 
 ID = "ab" * 16
 SEEN = Observation(
@@ -72,7 +72,7 @@ def test_states_reports_and_ends_are_counted(counting: CollectorRegistry) -> Non
 
 
 def test_refusals_are_counted_by_rpc_and_reason(counting: CollectorRegistry) -> None:
-    log = logging.getLogger("common.rpc.authorisation")
+    log = logging.getLogger("veiltab.common.rpc.authorisation")
     for level in (logging.INFO, logging.WARNING):
         log.log(level, "refused", extra={"rpc": "/a.B/C", "reason": "DENIED"})
     log.info("something else")
@@ -190,7 +190,7 @@ def test_a_package_that_is_not_installed_is_named(
             raise ModuleNotFoundError(name)
         return real(name, *args, **kwargs)
 
-    for name in ("common.observe.metrics", "common.observe.otlp"):
+    for name in ("veiltab.common.observe.metrics", "veiltab.common.observe.otlp"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "" if metrics else "http://127.0.0.1:1")
     monkeypatch.setattr(builtins, "__import__", without)
@@ -208,4 +208,4 @@ def test_what_was_opened_is_closed_when_another_sink_cannot_be(identity: Identit
         observed(identity, lambda: SEEN, metrics="x", trace_file=tmp_path / "trace"),
     ):
         pass
-    assert not logging.getLogger("common.observe.steps").handlers
+    assert not logging.getLogger("veiltab.common.observe.steps").handlers

@@ -13,11 +13,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
     add_TraceServiceServicer_to_server,
 )
 
-from common.identity import Party, Role
-from common.observe.otlp import OtlpSpans
-from common.observe.sinks import listening
-from common.observe.spans import root_of
-from common.observe.steps import concluded, left, step
+from veiltab.common.observe.otlp import OtlpSpans
+from veiltab.common.observe.sinks import listening
+from veiltab.common.observe.spans import root_of
+from veiltab.common.observe.steps import concluded, left, step
+from veiltab.common.rpc.identity import Party, Role
 
 ID = "ab" * 16
 ROSA = Party(study="survey", role=Role.RESEARCHER, name="rosa")
@@ -91,7 +91,7 @@ def test_a_collector_that_is_away_stops_nothing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-    monkeypatch.setattr("common.observe.otlp._EXPORT_SECONDS", 0.2)
+    monkeypatch.setattr("veiltab.common.observe.otlp._EXPORT_SECONDS", 0.2)
     with (
         caplog.at_level(logging.CRITICAL, "opentelemetry"),
         listening(OtlpSpans(ALICE)),

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import DeniedError, InvalidInputError
-from common.identity import Identity, Party, Role, load_identity
-from common.observe.observation import Budget, Observation, Work
-from common.observe.sinks import observed
-from common.rpc.channel import call, connect
-from common.rpc.server import build_server
-from common.study import Study
-from common.wire.status import PartyStatus, status_from_proto, status_to_proto
-from deploy.pki import init_pki
+from veiltab.common.errors import DeniedError, InvalidInputError
+from veiltab.common.observe.sinks import observed
+from veiltab.common.observe.status import Budget, Observation, Work
+from veiltab.common.observe.wire import PartyStatus, status_from_proto, status_to_proto
+from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.identity import Identity, Party, Role, load_identity
+from veiltab.common.rpc.server import build_server
+from veiltab.common.study.file import Study
+from veiltab.deploy.pki import init_pki
 from veiltab.v1 import status_pb2
 from veiltab.v1.status_pb2_grpc import StatusServiceStub
 

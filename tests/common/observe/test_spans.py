@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from common.errors import InvalidInputError
-from common.identity import Party, Role
-from common.observe.request import begin_request
-from common.observe.sinks import listening
-from common.observe.spans import Span, root_of, span_of
-from common.observe.steps import concluded, left, step
-from common.observe.trace_file import TraceFile, read_spans
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.observe.sinks import listening
+from veiltab.common.observe.spans import Span, root_of, span_of
+from veiltab.common.observe.steps import concluded, left, step
+from veiltab.common.observe.trace_file import TraceFile, read_spans
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.request import begin_request
 
 ID, OTHER = "ab" * 16, "cd" * 16
 ALICE = Party(study="survey", role=Role.CURATOR, name="alice")

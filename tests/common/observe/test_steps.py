@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from common.errors import BudgetExceededError, NotReadyError, UnavailableError, VeiltabError
-from common.logs import JsonFormatter, log_to_stderr
-from common.observe.request import begin_request, current_request
-from common.observe.sinks import HEARD, listening
-from common.observe.steps import concluded, left, step
+from veiltab.common.errors import BudgetExceededError, NotReadyError, UnavailableError, VeiltabError
+from veiltab.common.observe.sinks import HEARD, listening
+from veiltab.common.observe.steps import concluded, left, step
+from veiltab.common.process.logs import JsonFormatter, log_to_stderr
+from veiltab.common.rpc.request import begin_request, current_request
 
 ID = "ab" * 16
 
@@ -40,7 +40,7 @@ def test_a_step_is_told_once_it_is_done(heard: list[dict[str, Any]]) -> None:
     assert (line.pop("seconds") >= 0, line.pop("time")[:2]) == (True, "20")
     assert line == {
         "level": "info",
-        "logger": "common.observe.steps",
+        "logger": "veiltab.common.observe.steps",
         "message": "step",
         "step": "encrypt",
         "release": ID,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import InvalidInputError
-from common.mechanism import GammaDiagonal
-from common.privacy.amplification import gamma_for_pure_epsilon, pure_epsilon
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.amplification import gamma_for_pure_epsilon, pure_epsilon
 
 Law = dict[tuple[int, ...], Fraction]
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from common.errors import InvalidInputError
-from common.privacy.composition import compose, convex_minorant, mirrored, subsampled_delta
-from common.privacy.description import description_of
-from common.privacy.schemes import scheme_of
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.composition import compose, convex_minorant, mirrored, subsampled_delta
+from veiltab.common.privacy.description import description_of
+from veiltab.common.schemes.schemes import scheme_of
 
 ADULT = description_of({"population": 45222, "sample": 45222, "cells": 24, "gamma": "356.78"})
 SMALL = description_of({"population": 400, "sample": 300, "cells": 6, "gamma": "9", "scheme": "wor"})

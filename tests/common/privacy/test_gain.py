@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import InvalidInputError
-from common.privacy.gain import mean_gain, mean_noise_ratio, noise_bound, sample_epsilon
-from common.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.gain import mean_gain, mean_noise_ratio, noise_bound, sample_epsilon
+from veiltab.common.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
 
 
 def test_the_papers_numbers() -> None:

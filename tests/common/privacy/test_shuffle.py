@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import InvalidInputError
-from common.privacy.binomial import binomial_pmf
-from common.privacy.shuffle import OrderCertificate, tails
+from veiltab.common.core.binomial import binomial_pmf
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.shuffle import OrderCertificate, tails
 
 VECTORS = [
     (0.5, 45222, 24, "356.78", 45222, 9.98105e-7),

@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from common.identity import Identity, Party
-from deploy.authority import Authority, names_of, new_authority
+from veiltab.common.rpc.identity import Identity, Party
+from veiltab.deploy.authority import Authority, names_of, new_authority
 
 
 @pytest.fixture(scope="session")

@@ -17,13 +17,19 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
 import veiltab.v1
-from common.errors import ConflictError, DeniedError, InvalidInputError, UnavailableError, VeiltabError
-from common.identity import Identity, Party, Role
-from common.rpc.authorisation import Context, Handler, caller, declared_roles
-from common.rpc.channel import connect
-from common.rpc.server import Limits, Registration, build_server
-from common.rpc.status import error_from_rpc
-from deploy.authority import Authority, names_of, new_authority
+from veiltab.common.errors import (
+    ConflictError,
+    DeniedError,
+    InvalidInputError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.rpc.authorisation import Context, Handler, caller, declared_roles
+from veiltab.common.rpc.channel import connect
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.server import Limits, Registration, build_server
+from veiltab.common.rpc.status import error_from_rpc
+from veiltab.deploy.authority import Authority, names_of, new_authority
 from veiltab.v1 import access_pb2, curator_pb2, ingest_pb2
 
 Identities = Callable[[Party], Identity]
@@ -563,7 +569,7 @@ def test_a_refusal_is_logged_with_rpc_reason_and_caller(
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(scenario())
-    assert [record.getMessage() for record in caplog.records if record.name.startswith("common")] == [
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("veiltab.common")] == [
         f"{GET} refused to {PEERS[0].uri}: DENIED: a curator may not call this RPC"
     ]
 

@@ -4,8 +4,8 @@ from typing import Any, cast
 
 import pytest
 
-from common.errors import DeniedError
-from common.rpc.blocking import BlockingChannel
+from veiltab.common.errors import DeniedError
+from veiltab.common.rpc.blocking import BlockingChannel
 
 
 class Channel:

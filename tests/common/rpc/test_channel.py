@@ -7,11 +7,17 @@ from typing import Any
 import grpc
 import pytest
 
-from common.errors import ConflictError, InvalidInputError, NotReadyError, UnavailableError, VeiltabError
-from common.identity import Identity, Party, Role
-from common.rpc import channel as channel_module
-from common.rpc.channel import call, connect
-from common.rpc.server import MAX_MESSAGE, Registration, build_server
+from veiltab.common.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotReadyError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.rpc import channel as channel_module
+from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.server import MAX_MESSAGE, Registration, build_server
 from veiltab.v1.curator_pb2 import GetRequestRequest as Request
 from veiltab.v1.curator_pb2 import GetRequestResponse as Response
 

@@ -10,9 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import IntegrityError, InvalidInputError, NotFoundError, UnavailableError
-from common.rpc.chunks import CHUNK, MAX_CHUNK, chunk_of, chunks, data_of, file_chunks, received, verify
-from common.rpc.server import MAX_MESSAGE
+from veiltab.common.errors import IntegrityError, InvalidInputError, NotFoundError, UnavailableError
+from veiltab.common.rpc.chunks import (
+    CHUNK,
+    MAX_CHUNK,
+    chunk_of,
+    chunks,
+    data_of,
+    file_chunks,
+    received,
+    verify,
+)
+from veiltab.common.rpc.server import MAX_MESSAGE
 from veiltab.v1.release_pb2 import Chunk
 from veiltab.v1.server_release_pb2 import FetchColumnResponse
 

@@ -13,11 +13,11 @@ import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
-from common.errors import InvalidInputError
-from common.identity import Identity, Party, Role
-from common.rpc.authorisation import Handler
-from common.rpc.channel import connect
-from common.rpc.server import MAX_MESSAGE, Limits, PartyServer, Registration, build_server, serve
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.rpc.authorisation import Handler
+from veiltab.common.rpc.channel import connect
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.server import MAX_MESSAGE, Limits, PartyServer, Registration, build_server, serve
 
 Identities = Callable[[Party], Identity]
 BOB = Party(study="survey", role=Role.CURATOR, name="bob")

@@ -7,8 +7,15 @@ from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError, VeiltabError, error_class
-from common.rpc.status import CODES, DETAILS_KEY, DOMAIN, abort, error_from_rpc, incident, to_status
+from veiltab.common.errors import (
+    DeniedError,
+    InvalidInputError,
+    NotFoundError,
+    UnavailableError,
+    VeiltabError,
+    error_class,
+)
+from veiltab.common.rpc.status import CODES, DETAILS_KEY, DOMAIN, abort, error_from_rpc, incident, to_status
 
 KINDS: list[type[VeiltabError]] = [VeiltabError, *VeiltabError.__subclasses__()]
 

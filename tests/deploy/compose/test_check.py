@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from common.errors import UnavailableError
-from common.study import load_study
-from deploy.compose import check, engine
-from deploy.compose.check import Report
-from deploy.compose.prepare import prepare
-from deploy.compose.releases import ATTRIBUTES, right_answer
-from deploy.compose.stack import BrokenError, Stack, until
-from deploy.studies.adult_tables import truth
+from veiltab.common.errors import UnavailableError
+from veiltab.common.study.file import load_study
+from veiltab.deploy.compose import check, engine
+from veiltab.deploy.compose.check import Report
+from veiltab.deploy.compose.prepare import prepare
+from veiltab.deploy.compose.releases import ATTRIBUTES, right_answer
+from veiltab.deploy.compose.stack import BrokenError, Stack, until
+from veiltab.deploy.studies.adult_tables import truth
 
 
 def test_without_an_engine_it_says_why_and_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:

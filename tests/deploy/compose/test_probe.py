@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from common.identity import Party, Role, load_identity
-from common.rpc.server import build_server
-from common.study import Study
-from deploy.compose.probe import doors, greet
-from deploy.pki import init_pki
+from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.common.rpc.server import build_server
+from veiltab.common.study.file import Study
+from veiltab.deploy.compose.probe import doors, greet
+from veiltab.deploy.pki import init_pki
 
 
 @pytest.fixture

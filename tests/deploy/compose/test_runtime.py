@@ -1,6 +1,6 @@
 import pytest
 
-from deploy.compose.runtime import needed, superfluous
+from veiltab.deploy.compose.runtime import needed, superfluous
 
 
 def test_what_runs_stays_and_tools_go() -> None:

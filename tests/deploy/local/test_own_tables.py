@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import InvalidInputError
-from common.study import load_study, study_from_bytes
-from curator.table import load_table
-from deploy.local.own_tables import _quoted, attribute_name, own_tables, study_text
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.file import load_study, study_from_bytes
+from veiltab.curator.table import load_table
+from veiltab.deploy.local.own_tables import _quoted, attribute_name, own_tables, study_text
 
 ENDPOINTS = {
     "cloud": "localhost:1",

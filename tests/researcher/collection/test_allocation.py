@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import LinearConstraint, NonlinearConstraint, minimize
 
-from common.errors import InvalidInputError
-from researcher.collection.allocation import (
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.collection.allocation import (
     Allocation,
     Objective,
     allocate,
@@ -20,10 +20,10 @@ from researcher.collection.allocation import (
     node_costs,
     stratum_shares,
 )
-from researcher.frequency.design import RoundDesign
-from researcher.frequency.estimators import Estimator
-from researcher.frequency.tally import Tally
-from researcher.frequency.variances import moments
+from veiltab.researcher.frequency.design import RoundDesign
+from veiltab.researcher.frequency.estimators import Estimator
+from veiltab.researcher.frequency.tally import Tally
+from veiltab.researcher.frequency.variances import moments
 
 STEP = Fraction(1, 10**6)
 Floats = NDArray[np.float64]

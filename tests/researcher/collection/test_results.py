@@ -8,19 +8,26 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from common.collection.oracles import oracle_for
-from common.collection.round import Round, RoundState, RoundStatus, Stratum
-from common.errors import InvalidInputError, NotReadyError
-from common.privacy.card import advised_delta
-from common.privacy.shuffle import OrderCertificate
-from common.study import Study, study_from_bytes
-from researcher.collection.client import tally_of
-from researcher.collection.guarantee import DELTA_OF_COINS, card, centre, centre_text, guarantee, least_active
-from researcher.collection.picture import frequencies_picture
-from researcher.collection.report import report_page
-from researcher.collection.results import to_frame, to_records
-from researcher.collection.strata import by_stratum
-from researcher.frequency.estimation import estimate
+from veiltab.common.collection.oracles import oracle_for
+from veiltab.common.collection.round import Round, RoundState, RoundStatus, Stratum
+from veiltab.common.errors import InvalidInputError, NotReadyError
+from veiltab.common.privacy.card import advised_delta
+from veiltab.common.privacy.shuffle import OrderCertificate
+from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.researcher.collection.client import tally_of
+from veiltab.researcher.collection.guarantee import (
+    DELTA_OF_COINS,
+    card,
+    centre,
+    centre_text,
+    guarantee,
+    least_active,
+)
+from veiltab.researcher.collection.picture import frequencies_picture
+from veiltab.researcher.collection.report import report_page
+from veiltab.researcher.collection.results import to_frame, to_records
+from veiltab.researcher.collection.strata import by_stratum
+from veiltab.researcher.frequency.estimation import estimate
 
 TEXT = b"""
 [study]

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from common.errors import InvalidInputError
-from common.privacy.rounding import ln_above
-from common.privacy.shuffle import OrderCertificate
-from researcher.collection.shuffling import (
+from veiltab.common.core.rounding import ln_above
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.shuffle import OrderCertificate
+from veiltab.researcher.collection.shuffling import (
     CentralGuarantee,
     central_guarantee,
     compare_with_gaussian,

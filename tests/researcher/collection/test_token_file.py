@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import ConflictError, InvalidInputError
-from researcher.collection.strata import rate_of
-from researcher.collection.token_file import kept_tokens
+from veiltab.common.errors import ConflictError, InvalidInputError
+from veiltab.researcher.collection.strata import rate_of
+from veiltab.researcher.collection.token_file import kept_tokens
 
 ID = "ab" * 16
 NUMBERS = {"north": 3, "south": 2}

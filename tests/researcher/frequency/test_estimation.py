@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.errors import InvalidInputError, NotReadyError
-from researcher.frequency.estimation import bias_of, estimate, total_variation
-from researcher.frequency.estimators import Estimator, default_estimator
-from researcher.frequency.intervals import score_interval
-from researcher.frequency.tally import Tally
-from researcher.frequency.variances import variance_estimate
+from veiltab.common.errors import InvalidInputError, NotReadyError
+from veiltab.researcher.frequency.estimation import bias_of, estimate, total_variation
+from veiltab.researcher.frequency.estimators import Estimator, default_estimator
+from veiltab.researcher.frequency.intervals import score_interval
+from veiltab.researcher.frequency.tally import Tally
+from veiltab.researcher.frequency.variances import variance_estimate
 
 HALF, TENTH, ONE = Fraction(1, 2), Fraction(1, 10), Fraction(1)
 

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from common.errors import InvalidInputError
-from common.mechanism import GammaDiagonal
-from researcher.experiments.collection import draw_rounds
-from researcher.frequency.design import RoundDesign
-from researcher.frequency.estimators import Estimator, point_estimates
-from researcher.frequency.intervals import score_interval
-from researcher.frequency.tally import Tally
-from researcher.frequency.variances import moments
-from researcher.uncertainty import Design
-from researcher.uncertainty import score_interval as release_interval
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.collection.simulation import draw_rounds
+from veiltab.researcher.frequency.design import RoundDesign
+from veiltab.researcher.frequency.estimators import Estimator, point_estimates
+from veiltab.researcher.frequency.intervals import score_interval
+from veiltab.researcher.frequency.tally import Tally
+from veiltab.researcher.frequency.variances import moments
+from veiltab.researcher.uncertainty import Design
+from veiltab.researcher.uncertainty import score_interval as release_interval
 
 HALF, TENTH = Fraction(1, 2), Fraction(1, 10)
 MECHANISM = GammaDiagonal(cells=4, replacement=3 * 2**61)

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from common.errors import IntegrityError, InvalidInputError
-from common.mechanism import GammaDiagonal
-from researcher.frequency.design import RoundDesign
-from researcher.frequency.tally import Tally
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.researcher.frequency.design import RoundDesign
+from veiltab.researcher.frequency.tally import Tally
 
 FACTS: dict[str, Any] = {
     "counts": np.array([[3, 1, 0], [0, 2, 5]]),

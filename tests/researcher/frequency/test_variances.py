@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from common.errors import InvalidInputError
-from common.mechanism import GammaDiagonal
-from researcher.experiments.collection import draw_rounds
-from researcher.frequency.design import RoundDesign
-from researcher.frequency.estimators import Estimator, linear_form, point_estimates
-from researcher.frequency.tally import Tally
-from researcher.frequency.variances import mean_shortage, moments, node_variances, variance_estimate
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.collection.simulation import draw_rounds
+from veiltab.researcher.frequency.design import RoundDesign
+from veiltab.researcher.frequency.estimators import Estimator, linear_form, point_estimates
+from veiltab.researcher.frequency.tally import Tally
+from veiltab.researcher.frequency.variances import mean_shortage, moments, node_variances, variance_estimate
 
 LINEAR = [which for which in Estimator if which is not Estimator.HAJEK]
 HALF, TENTH = Fraction(1, 2), Fraction(1, 10)

@@ -13,10 +13,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, precondition, rule
 
-from common.collection.oracles import ORACLE_NAMES, Bits, Category
-from common.collection.round import RoundState, Stratum
-from common.collection.tokens import token_digest
-from common.errors import (
+from tests.common.collection.rounds import FUTURE, ID, OTHER_ID, round_with
+from veiltab.common.collection.oracles import ORACLE_NAMES, Bits, Category
+from veiltab.common.collection.round import RoundState, Stratum
+from veiltab.common.collection.tokens import token_digest
+from veiltab.common.core.randomness import SystemSource
+from veiltab.common.errors import (
     BudgetExceededError,
     ClosedRoundError,
     ConflictError,
@@ -24,9 +26,7 @@ from common.errors import (
     NotFoundError,
     VeiltabError,
 )
-from common.randomness import SystemSource
-from server.collection.store import BLOCK, Arrival, CollectionStore, split_digests
-from tests.common.collection.rounds import FUTURE, ID, OTHER_ID, round_with
+from veiltab.server.collection.store import BLOCK, Arrival, CollectionStore, split_digests
 
 BUDGET = Decimal(4)
 NORTH, SOUTH = 0, 1
@@ -55,7 +55,7 @@ def opened(store: CollectionStore) -> CollectionStore:
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Set the server's clock."""
-    return lambda now: monkeypatch.setattr("server.collection.store.time.time", lambda: now)
+    return lambda now: monkeypatch.setattr("veiltab.server.collection.store.time.time", lambda: now)
 
 
 def arrival(number: int, symbol: int = 7, stratum: int = NORTH, round_id: str = ID) -> Arrival:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from common.collection.oracles import Category
-from common.collection.round import RoundState
-from common.collection.tokens import token_digest
-from common.errors import UnavailableError, VeiltabError
-from server.collection.store import Arrival, CollectionStore
-from server.postgres import Postgres
 from tests.common.collection.rounds import ID, OTHER_ID, round_with
 from tests.server.cluster import Cluster
+from veiltab.common.collection.oracles import Category
+from veiltab.common.collection.round import RoundState
+from veiltab.common.collection.tokens import token_digest
+from veiltab.common.errors import UnavailableError, VeiltabError
+from veiltab.server.collection.store import Arrival, CollectionStore
+from veiltab.server.postgres import Postgres
 
 BUDGET = Decimal(4)
 DIGESTS = [token_digest(ID, number.to_bytes(16, "big")) for number in range(300)]

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 
-from common.collection.oracles import draws
-from common.collection.oracles.draws import distinct_rows, draw_distinct, draw_events, draw_symbol
-from common.errors import IntegrityError, InvalidInputError
-from common.mechanism import UNIT
-from common.randomness import CipherStream
+from veiltab.common.collection.oracles import draws
+from veiltab.common.collection.oracles.draws import distinct_rows, draw_distinct, draw_events, draw_symbol
+from veiltab.common.core.mechanism import UNIT
+from veiltab.common.core.randomness import CipherStream
+from veiltab.common.errors import IntegrityError, InvalidInputError
 
 ALPHA = 1e-4
 STREAM = CipherStream(bytes([5]) * 32)

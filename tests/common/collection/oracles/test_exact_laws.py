@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from common.collection.oracles import (
+from veiltab.common.collection.oracles import (
     KaryRandomisedResponse,
     OptimisedLocalHashing,
     OptimisedUnaryEncoding,
@@ -22,9 +22,9 @@ from common.collection.oracles import (
     oracle_for,
     oracle_of,
 )
-from common.collection.oracles.olh import hashes
-from common.mechanism import UNIT
-from common.privacy.rounding import exp_below
+from veiltab.common.collection.oracles.olh import hashes
+from veiltab.common.core.mechanism import UNIT
+from veiltab.common.core.rounding import exp_below
 
 EPSILONS = tuple(map(Decimal, ("0.1", "0.693147180559", "1", "2.5", "4")))
 SEEDS = tuple(bytes([number]) * 16 for number in range(12))

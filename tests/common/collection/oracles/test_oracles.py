@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binomtest, norm
 
-from common.collection.oracles import (
+from veiltab.common.collection.oracles import (
     ORACLE_NAMES,
     Bits,
     Category,
@@ -30,10 +30,10 @@ from common.collection.oracles import (
     oracle_for,
     oracle_of,
 )
-from common.errors import InvalidInputError
-from common.mechanism import UNIT
-from common.privacy.rounding import exp_below
-from common.randomness import CipherStream, SystemSource
+from veiltab.common.core.mechanism import UNIT
+from veiltab.common.core.randomness import CipherStream, SystemSource
+from veiltab.common.core.rounding import exp_below
+from veiltab.common.errors import InvalidInputError
 
 ALPHA = 1e-5
 names = st.sampled_from(ORACLE_NAMES)

@@ -1,0 +1,78 @@
+"""What every command shares: one JSON object with --json, errors a person can act on, exit codes."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from math import inf
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from veiltab.common.errors import VeiltabError
+from veiltab.common.process.restart import RestartRequest, begin_again
+
+EXIT_CODES = """
+Exit codes: 0 done, 2 bad input, 3 denied or over budget, 4 a party did not answer or is not ready yet,
+5 conflict, damaged data, a spent token or a closed round, 6 the release ended without a result, 1 anything else.
+"""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def json_option(command: Command) -> Command:
+    """Add --json, passed to the command as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")(command)
+
+
+def emit(as_json: bool, data: Mapping[str, object], text: str) -> None:  # noqa: FBT001 - mirrors the option
+    """Print a command's result: one JSON object, or the text for people."""
+    click.echo(json.dumps(data, default=_plain) if as_json else text)
+
+
+def finite(_context: click.Context, _option: click.Parameter, value: float) -> float:
+    """Refuse what no clock reaches: a negative time, infinity, and "nan", which is a number to Python."""
+    if not 0 <= value < inf:
+        raise click.BadParameter("must be a number of at least 0")
+    return value
+
+
+def note(message: str) -> None:
+    """Say something about progress, on stderr."""
+    click.echo(message, err=True)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Decimal | Fraction):
+        return float(value)
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(type(value).__name__)
+
+
+def run(command: click.Command) -> int:
+    """Run a command line and return its exit code, with refusals on stderr."""
+    try:
+        result = command.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        note("Interrupted. Nothing acknowledged is lost.")
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except RestartRequest:
+        begin_again()
+    except VeiltabError as error:
+        if "--json" in sys.argv:
+            click.echo(json.dumps({"error": _described(error)}))
+        note(f"veiltab: {error}")
+        return error.exit_code
+    return result if isinstance(result, int) else 0
+
+
+def _described(error: VeiltabError) -> dict[str, str]:
+    return {"reason": error.reason, "problem": error.problem, "where": error.where, "remedy": error.remedy}

@@ -1,0 +1,138 @@
+"""A party's own file: what its `serve` needs, in TOML, instead of options.
+
+    study = "study.toml"              # paths are relative to this file
+    name = "alice"
+    identity = "pki/curator-alice"
+    state = "state"
+    table = "alice.csv"               # curators
+    policy = "policy.toml"            # curators
+    retention_days = 30               # the server
+    listen = "0.0.0.0:7401"
+    metrics = "127.0.0.1:9464"
+    trace_file = "trace.jsonl"
+    verbose = false
+
+Every key may be left out here and given as an option, which wins; VEILTAB_IDENTITY and VEILTAB_STATE win over the file.
+"""
+
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.fields import Fields
+
+Value = str | int | bool | Path
+
+_MAX_BYTES = 1 << 16
+_MOST_DAYS = 36_500
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key: the parameter of `serve` that it stands for, and how it is read."""
+
+    parameter: str
+    read: Callable[[Fields, str, Path], Value]
+
+
+def _path(fields: Fields, key: str, folder: Path) -> Path:
+    text = fields.text(key)
+    if not text.strip() or "\0" in text:
+        raise fields.refuse(f"{key} names no file", "Give a path; one that is relative begins at this file's folder.")
+    return folder / text
+
+
+def _text(fields: Fields, key: str, _folder: Path) -> str:
+    return fields.text(key)
+
+
+def _days(fields: Fields, key: str, _folder: Path) -> int:
+    days = fields.integer(key)
+    if not 0 <= days <= _MOST_DAYS:
+        raise fields.refuse(f"{key} is not between 0 and {_MOST_DAYS}", "30 is usual.")
+    return days
+
+
+def _truth(fields: Fields, key: str, _folder: Path) -> bool:
+    return fields.truth(key)
+
+
+KEYS: Mapping[str, Key] = {
+    "study": Key("study_path", _path),
+    "name": Key("name", _text),
+    "identity": Key("identity_folder", _path),
+    "state": Key("state_folder", _path),
+    "listen": Key("listen", _text),
+    "table": Key("table_path", _path),
+    "policy": Key("policy_path", _path),
+    "retention_days": Key("retention_days", _days),
+    "database": Key("database", _text),
+    "metrics": Key("metrics", _text),
+    "trace_file": Key("trace_file", _path),
+    "verbose": Key("verbose", _truth),
+}
+"""Every key of a party's file."""
+
+ENVIRONMENT: Mapping[str, str] = {
+    "identity": "VEILTAB_IDENTITY",
+    "state": "VEILTAB_STATE",
+    "database": "VEILTAB_DATABASE",
+}
+"""The environment variables that win over the file: paths of what is secret."""
+
+
+def read_party_file(
+    path: Path, keys: Collection[str] = tuple(KEYS)
+) -> tuple[dict[str, Value], list[tuple[str, InvalidInputError]]]:
+    """Read a party's file.
+
+    Args:
+        path: the file.
+        keys: those that it may have.
+
+    Returns:
+        What it says, by key, paths joined with the file's folder; and all that is wrong with it, each with its key.
+
+    Raises:
+        InvalidInputError: it cannot be read as TOML at all.
+    """
+    table = _parsed(path)
+    values: dict[str, Value] = {}
+    problems: list[tuple[str, InvalidInputError]] = []
+    for name, value in table.items():
+        fields = Fields({name: value}, str(path))
+        try:
+            if name in keys:
+                values[name] = KEYS[name].read(fields, name, path.parent)
+            else:
+                _refuse_unknown(name, fields, keys)
+        except InvalidInputError as error:
+            problems.append((name, error))
+    return values, problems
+
+
+def _refuse_unknown(name: str, fields: Fields, keys: Collection[str]) -> None:
+    if name in KEYS:
+        raise fields.refuse(f"{name} is not for this role", "Leave it out.")
+    for key in keys:
+        fields.holds(key, object)
+    fields.finish()
+
+
+def _parsed(path: Path) -> dict[str, object]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise InvalidInputError("a party's file is not so large", where=str(path), remedy="Name the right file.")
+        return tomllib.loads(data.decode("utf-8"))
+    except OSError as error:
+        raise InvalidInputError(
+            f"the party's file cannot be read ({error.strerror})", where=str(path), remedy="Name a file that is there."
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(
+            f"not a TOML file in UTF-8 ({error})", where=str(path), remedy="Correct it there."
+        ) from None

@@ -1,0 +1,111 @@
+"""Options that the commands of a running party share: the study file, its identity, its state, its address."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from veiltab.common.command.config import ENVIRONMENT, KEYS, read_party_file
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.rpc.identity import Identity, Role, load_identity
+from veiltab.common.study.file import Study, load_study
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+study_argument = click.argument("study_path", metavar="STUDY.toml", type=click.Path(path_type=Path))
+name_option = click.option("--name", required=True, help="This party's name in the study file.")
+identity_option = click.option(
+    "--identity",
+    "identity_folder",
+    required=True,
+    type=click.Path(path_type=Path),
+    envvar=ENVIRONMENT["identity"],
+    show_envvar=True,
+    help="Folder with ca.pem, NAME.pem and NAME.key, as `veiltab pki init` makes it.",
+)
+state_option = click.option(
+    "--state",
+    "state_folder",
+    required=True,
+    type=click.Path(path_type=Path),
+    envvar=ENVIRONMENT["state"],
+    show_envvar=True,
+    help="Folder for this party's state.",
+)
+listen_option = click.option(
+    "--listen", metavar="HOST:PORT", help="Where to listen; by default all addresses, at the study file's port."
+)
+
+
+def _read_config(context: click.Context, _option: click.Parameter, path: Path | None) -> None:
+    """Let a party's file say what no option and no environment variable says."""
+    if path is None:
+        return
+    known = {parameter.name for parameter in context.command.params}
+    values, problems = read_party_file(path, [name for name, key in KEYS.items() if key.parameter in known])
+    if problems:
+        raise problems[0][1]
+    context.default_map = {KEYS[name].parameter: value for name, value in values.items()}
+
+
+_SERVE = (
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        is_eager=True,
+        expose_value=False,
+        callback=_read_config,
+        metavar="PARTY.toml",
+        help="A file with these options, STUDY.toml among them; options on the command line win.",
+    ),
+    click.argument("study_path", metavar="[STUDY.toml]", type=click.Path(path_type=Path)),
+    name_option,
+    identity_option,
+    state_option,
+    listen_option,
+    click.option(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="Serve metrics for Prometheus; a PORT alone is the loopback interface's. Needs the extra metrics.",
+    ),
+    click.option(
+        "--trace-file",
+        type=click.Path(path_type=Path),
+        help="Write a line of JSON for each step of a release; `veiltab trace` draws it.",
+    ),
+    click.option("--verbose", is_flag=True, help="Log every step, not only refusals."),
+)
+
+
+def serve_options(command: Command) -> Command:
+    """Add what every party's `serve` takes; each of them may come from a file instead."""
+    for option in reversed(_SERVE):
+        command = option(command)
+    return command
+
+
+def load_party(study_path: Path, identity_folder: Path, role: Role, name: str | None) -> tuple[Study, Identity]:
+    """Load a study and the identity of one of its parties; without a name, of the only one of its role."""
+    study = load_study(study_path)
+    parties = {
+        Role.CURATOR: study.curators,
+        Role.SERVER: (study.server,),
+        Role.RESEARCHER: study.researchers,
+        Role.NODE: () if study.nodes is None else (study.nodes,),
+    }
+    known = [party.name for party in parties[role]]
+    if name is None and len(known) == 1:
+        name = known[0]
+    if name is None or name not in known:
+        raise InvalidInputError(
+            f"no {role.value} {name or ''!r} in the study",
+            where="--name",
+            remedy=f"Known: {', '.join(known) or 'none'}.",
+        )
+    return study, load_identity(identity_folder, role, name, study=study.id)
+
+
+def listen_address(listen: str | None, endpoint: str) -> str:
+    """Return where to listen: as told, or every address at the endpoint's port."""
+    return listen or f"[::]:{endpoint.rpartition(':')[2]}"

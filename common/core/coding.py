@@ -1,0 +1,166 @@
+"""From the raw values of a column to symbols: recoded texts or binned numbers, and the rule for missing values."""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import pairwise
+
+from veiltab.common.core.domain import MAX_CATEGORIES
+from veiltab.common.errors import InvalidInputError
+
+DROP = -1
+"""Code of a missing value whose respondent leaves the table."""
+
+UNKNOWN = -2
+"""Code of a value that is no category, no recoded value and in no bin."""
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coding:
+    """How the raw values of one attribute become symbols; white space around a raw value never counts.
+
+    A raw value equal to a category, or recoded to it, becomes its symbol. With bins, a number x becomes symbol i when
+    bins[i] <= x < bins[i+1]; the last bin holds its upper edge too. A value that is absent or among `missing_values`
+    becomes the symbol of `missing`, or DROP.
+
+    Args:
+        categories: names of the symbols 0, 1, ..., all different.
+        recode: pairs (raw value, category).
+        bins: increasing edges, one more than there are binned categories; empty for texts.
+        missing_values: raw values that stand for a missing one.
+        missing: the category of missing values; None to drop their respondents.
+
+    Raises:
+        InvalidInputError: if the rule contradicts itself; the message names the rule's own texts, never data.
+    """
+
+    categories: tuple[str, ...]
+    recode: tuple[tuple[str, str], ...] = ()
+    bins: tuple[Decimal, ...] = ()
+    missing_values: tuple[str, ...] = ("", "NA", "?")
+    missing: str | None = None
+    _known: dict[str, int] = field(init=False, repr=False, compare=False)
+    _absent: frozenset[str] = field(init=False, repr=False, compare=False)
+    _missing: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.bins:
+            _check_bins(self)
+        _check_texts(self)
+        symbols = {category: symbol for symbol, category in enumerate(self.categories)}
+        if self.missing is not None and self.missing not in symbols:
+            raise InvalidInputError(
+                f"missing = {self.missing!r} is not a category", remedy='Name one of the categories, or "drop".'
+            )
+        object.__setattr__(self, "_missing", DROP if self.missing is None else symbols[self.missing])
+        object.__setattr__(self, "_absent", frozenset(self.missing_values))
+        if self.bins:
+            object.__setattr__(self, "_known", {})
+        else:
+            object.__setattr__(self, "_known", symbols | _recoded(self, symbols))
+            _check_apart(self)
+
+    def is_missing(self, raw: str | None) -> bool:
+        """Return whether a raw value stands for a missing one."""
+        return raw is None or raw.strip() in self._absent
+
+    def code(self, raw: str | None) -> int:
+        """Return the symbol of a raw value (None: absent), or DROP, or UNKNOWN, as of a number outside the bins."""
+        if raw is None:
+            return self._missing
+        value = raw.strip()
+        if value in self._absent:
+            return self._missing
+        return self._bin(value) if self.bins else self._known.get(value, UNKNOWN)
+
+    def _bin(self, value: str) -> int:
+        """Return the bin of a number in decimal notation, compared exactly."""
+        if not _NUMBER.fullmatch(value):
+            return UNKNOWN
+        number = Decimal(value)
+        if not self.bins[0] <= number <= self.bins[-1]:
+            return UNKNOWN
+        return min(bisect_right(self.bins, number), len(self.bins) - 1) - 1
+
+
+def bin_labels(bins: tuple[Decimal, ...]) -> tuple[str, ...]:
+    """Return one label a bin, such as "[18, 65)"; the last one is closed."""
+    labels = [f"[{low}, {high})" for low, high in pairwise(bins)]
+    return (*labels[:-1], f"{labels[-1][:-1]}]") if labels else ()
+
+
+def _check_texts(coding: Coding) -> None:
+    """Refuse an alphabet that is too large, listed twice, or cannot be written back and read again."""
+    if not 1 <= len(coding.categories) <= MAX_CATEGORIES:
+        raise InvalidInputError(
+            f"{len(coding.categories)} categories are listed", remedy=f"List 1 to {MAX_CATEGORIES} categories."
+        )
+    for category in coding.categories:
+        if not category or category != category.strip() or not category.isprintable() or len(category) > 80:
+            raise InvalidInputError(
+                f"category {category!r} cannot be shown",
+                remedy="Use 1 to 80 printable characters without white space around them.",
+            )
+    for category, times in Counter(coding.categories).items():
+        if times > 1:
+            raise InvalidInputError(f"category {category!r} is listed twice", remedy="List each category once.")
+    for raw in (*(raw for raw, _ in coding.recode), *coding.missing_values):
+        if raw != raw.strip():
+            raise InvalidInputError(
+                f"raw value {raw!r} has white space around it",
+                remedy="Remove it: white space around raw values never counts.",
+            )
+
+
+def _check_bins(coding: Coding) -> None:
+    """Refuse edges that are not finite and increasing, or do not match the categories."""
+    if coding.recode:
+        raise InvalidInputError(
+            "both recode and bins are given", remedy="Keep one: recode for texts, bins for numbers."
+        )
+    if not all(edge.is_finite() for edge in coding.bins):
+        raise InvalidInputError("a bin edge is not a finite number", remedy="Use finite edges.")
+    if len(coding.bins) < 2 or any(low >= high for low, high in pairwise(coding.bins)):
+        raise InvalidInputError("bin edges do not increase", remedy="List at least two edges, smallest first.")
+    binned = len(coding.bins) - 1
+    own_last = coding.categories[-1:] == (coding.missing,)
+    if len(coding.categories) != binned and not (own_last and len(coding.categories) == binned + 1):
+        raise InvalidInputError(
+            f"{len(coding.categories)} categories for {binned} bins",
+            remedy="Name one category a bin; one more, the last, may be that of missing values.",
+        )
+
+
+def _recoded(coding: Coding, symbols: dict[str, int]) -> dict[str, int]:
+    """Return the symbol of each recoded raw value."""
+    table: dict[str, int] = {}
+    for raw, category in coding.recode:
+        if category not in symbols:
+            raise InvalidInputError(
+                f"recode sends {raw!r} to {category!r}, which is not a category",
+                remedy=f"Categories: {', '.join(coding.categories)}.",
+            )
+        if (
+            table.get(raw, symbols[category]) != symbols[category]
+            or symbols.get(raw, symbols[category]) != symbols[category]
+        ):
+            raise InvalidInputError(
+                f"recode gives {raw!r} a second meaning",
+                remedy="A raw value has one category, a category's own name stays.",
+            )
+        table[raw] = symbols[category]
+    return table
+
+
+def _check_apart(coding: Coding) -> None:
+    """Refuse a raw value that is both missing and something else."""
+    for value in coding.missing_values:
+        if value in coding._known and coding._known[value] != coding._missing:  # noqa: SLF001 (its own module)
+            raise InvalidInputError(
+                f"{value!r} is both a missing value and a category",
+                remedy="Set missing_values of this attribute, without it.",
+            )

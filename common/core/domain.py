@@ -1,0 +1,85 @@
+"""The public alphabet of a release: attributes, their categories, and the cells of their joint table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.errors import InvalidInputError
+
+MAX_CATEGORIES = 65_536
+"""Largest alphabet of one attribute: a symbol travels as one or two bytes."""
+
+Symbols = NDArray[np.uint8] | NDArray[np.uint16]
+"""A column of symbols 0..K_a-1, in the narrowest unsigned type that holds them."""
+
+
+def symbol_dtype(size: int) -> np.dtype[np.uint8] | np.dtype[np.uint16]:
+    """Return the type of the symbols of an alphabet of `size` categories: uint8 to 256, else little-endian uint16."""
+    if not 1 <= size <= MAX_CATEGORIES:
+        raise InvalidInputError(f"an alphabet has 1 to {MAX_CATEGORIES} categories, not {size}")
+    return np.dtype(np.uint8) if size <= 256 else np.dtype("<u2")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribute:
+    """One attribute: its name and its categories; symbol i stands for categories[i]."""
+
+    name: str
+    categories: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise InvalidInputError("an attribute has no name")
+        if len(set(self.categories)) != len(self.categories):
+            raise InvalidInputError("a category is listed twice", where=f"attribute {self.name}")
+        symbol_dtype(len(self.categories))
+
+    @property
+    def size(self) -> int:
+        """Number of categories, K_a."""
+        return len(self.categories)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Domain:
+    """The attributes of a table, in order; cells are counted in C order (the last attribute runs fastest)."""
+
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        if not self.attributes:
+            raise InvalidInputError("a table needs at least one attribute")
+        if len(set(self.names)) != len(self.names):
+            raise InvalidInputError("an attribute is listed twice")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Attribute names, in order."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Alphabet sizes K_a, in order."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @cached_property
+    def cells(self) -> int:
+        """Number of cells K, the product of the K_a (an exact integer, however large)."""
+        return prod(self.shape)
+
+    def subset(self, names: Sequence[str]) -> "Domain":
+        """Return the domain of some attributes, in the order of `names`."""
+        known = dict(zip(self.names, self.attributes, strict=True))
+        for name in names:
+            if name not in known:
+                raise InvalidInputError(f"no attribute {name!r}", remedy=f"Known: {', '.join(self.names)}.")
+        return Domain(attributes=tuple(known[name] for name in names))
+
+    def categories_of(self, cell: int) -> tuple[str, ...]:
+        """Return the category of each attribute in cell number `cell`."""
+        symbols = np.unravel_index(cell, self.shape)
+        return tuple(a.categories[int(s)] for a, s in zip(self.attributes, symbols, strict=True))

@@ -1,0 +1,113 @@
+"""The secret sample: the m rows whose tokens a keyed permutation puts first, in the order in which it puts them."""
+
+from collections.abc import Callable
+from math import isqrt
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+from veiltab.common.core.block_order import BLOCK_BYTES, MAX_ROWS, Blocks, leading, ordered_rows, write_words
+from veiltab.common.core.randomness import check_key
+from veiltab.common.errors import InvalidInputError
+
+TOKEN_BYTES = BLOCK_BYTES
+"""Length of a token: one AES block."""
+
+# Rows encrypted at once: what fits the cache.
+_CHUNK = 2**16
+
+_TokensOf = Callable[[slice | NDArray[np.int64]], Blocks]
+
+
+def sample_by_priority(tokens: Blocks, m: int, key: bytes) -> NDArray[np.int64]:
+    """Draw m rows without replacement: those of least priority, in order of priority.
+
+    priority = AES-256_key(token) as a 128-bit big-endian number. AES permutes the blocks, so distinct tokens never tie,
+    and whoever holds the same tokens and key draws the same rows in the same order; to others both are uniform.
+
+    Args:
+        tokens: distinct tokens, uint8 of shape (n, 16); may be memory-mapped.
+        m: number of rows, 1..n.
+        key: 32 bytes, fresh for each sample.
+
+    Returns:
+        Row numbers, shape (m,).
+
+    Raises:
+        InvalidInputError: m, the tokens or the key out of range.
+
+    Source: Lin, Wang, Rane, Section 3.1 (sampling by the curators, unknown to the server).
+    """
+    if tokens.ndim != 2 or tokens.shape[1] != TOKEN_BYTES or tokens.dtype != np.uint8:
+        raise InvalidInputError(f"tokens of shape {tokens.shape} and type {tokens.dtype} are not rows of 16 bytes")
+    return _first(len(tokens), m, key, tokens.__getitem__)
+
+
+def sample_indices(n: int, m: int, key: bytes) -> NDArray[np.int64]:
+    """Draw m of n row numbers without replacement, for curators who share them: the token of row i is i, big-endian.
+
+    Args:
+        n: number of rows.
+        m: number of rows to draw, 1..n.
+        key: 32 bytes, fresh for each sample.
+
+    Returns:
+        Row numbers in order of priority, shape (m,).
+
+    Raises:
+        InvalidInputError: m, n or the key out of range.
+    """
+    return _first(n, m, key, _index_tokens)
+
+
+def _index_tokens(rows: slice | NDArray[np.int64]) -> Blocks:
+    """Write row numbers as 16-byte big-endian tokens."""
+    numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+    tokens = np.zeros((len(numbers), 2), ">u8")
+    tokens[:, 1] = numbers
+    return tokens.view(np.uint8)
+
+
+def _first(n: int, m: int, key: bytes, tokens_of: _TokensOf) -> NDArray[np.int64]:
+    """Return the m rows of least priority among n, in order."""
+    if not 1 <= m <= n <= MAX_ROWS:
+        raise InvalidInputError(f"cannot draw {m} of {n} rows", remedy=f"Draw 1 to n rows of at most {MAX_ROWS}.")
+    priorities = _Priorities(key, tokens_of)
+    # The number of rows under a threshold is binomial: 8 standard deviations of slack suffice but for once in 10^14.
+    expected = m + 8 * isqrt(m) + 64
+    found = priorities.up_to(expected * 2**32 // n, n) if expected < n else None
+    if found is None or found.size < m:
+        found = priorities.up_to(2**32 - 1, n)
+    return ordered_rows(found, priorities.of)[:m]
+
+
+class _Priorities:
+    """Priorities under one key, and the words (see veiltab.common.core.block_order) of rows that come early."""
+
+    def __init__(self, key: bytes, tokens_of: _TokensOf) -> None:
+        # ECB is the bare permutation, which is what is wanted: a token is one block, and none is secret from the key.
+        cipher = Cipher(algorithms.AES(check_key(key)), modes.ECB())  # noqa: S305
+        self._encrypt = cipher.encryptor().update_into
+        self._tokens_of = tokens_of
+        # The cipher wants room for another block, which it leaves alone.
+        self._room = np.empty((_CHUNK + 1) * TOKEN_BYTES, np.uint8)
+
+    def of(self, rows: slice | NDArray[np.int64]) -> Blocks:
+        """Return the priorities of some rows, as 16 bytes each; they last until the next call."""
+        tokens = np.ascontiguousarray(self._tokens_of(rows))
+        if tokens.size + TOKEN_BYTES > self._room.size:
+            self._room = np.empty(tokens.size + TOKEN_BYTES, np.uint8)
+        self._encrypt(tokens.data, self._room.data)
+        return self._room[: tokens.size].reshape(-1, TOKEN_BYTES)
+
+    def up_to(self, threshold: int, n: int) -> NDArray[np.uint64]:
+        """Return the words, by row, of all rows whose leading 32 bits are at most `threshold`."""
+        # Room for all rows costs address space only: memory is taken where a word is written.
+        words, found = np.empty(n, "<u8"), 0
+        for start in range(0, n, _CHUNK):
+            leads = leading(self.of(slice(start, min(start + _CHUNK, n))))
+            rows = np.flatnonzero(leads <= np.uint32(threshold))
+            write_words(leads[rows], rows + start, words[found : found + rows.size])
+            found += rows.size
+        return words[:found]

@@ -1,0 +1,240 @@
+"""How many rows to sample and how much to perturb, from what is public: n, the cells and epsilon.
+
+Every curator computes the plan for itself and compares; so nothing in it may depend on the machine. Sizes and privacy
+parameters come from exact arithmetic; floats appear only in the expected errors, which decide nothing.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import sqrt
+
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.core.rounding import exp_below, sqrt_of
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.calibration import calibrate
+from veiltab.common.privacy.description import ReleaseDescription, gamma_for
+from veiltab.common.schemes.schemes import Scheme, scheme_of
+
+
+def mean_squared_error(  # noqa: PLR0913 - one argument a quantity
+    *,
+    population: int,
+    sample: int,
+    cells: int,
+    gamma: float,
+    sum_of_squares: float | None = None,
+    variance_factor: float | None = None,
+) -> float:
+    """Return the expected squared error of the estimated joint distribution.
+
+    E||T_hat - T||_2^2 = (1/m) (K-1)(2 gamma + K - 2)/(gamma-1)^2 + v (1 - sum T^2)
+
+    Args:
+        population: common respondents n, in rows.
+        sample: sampled rows m.
+        cells: cells K of the joint table.
+        gamma: worst-case ratio of the mechanism, above 1.
+        sum_of_squares: sum over the cells of T(x)^2; by default 1/K, its least value and so the largest error.
+        variance_factor: v of the sampling scheme; by default that without replacement, (n-m)/((n-1) m).
+
+    Returns:
+        A squared probability; exact, not a bound.
+
+    Source: derived from the mechanism's mixture law and the law of the sample; the bound of Lin, Wang, Rane,
+    Theorem 3.4 is about sqrt(K) above its square root.
+    """
+    spread = 1 - (1 / cells if sum_of_squares is None else sum_of_squares)
+    noise = (cells - 1) * (2 * gamma + cells - 2) / (gamma - 1) ** 2 / sample
+    if variance_factor is None:
+        variance_factor = (population - sample) / ((population - 1) * sample) if population > 1 else 0.0
+    return noise + variance_factor * spread
+
+
+def optimal_sample(*, population: int, cells: int, epsilon: Decimal, sum_of_squares: Fraction | None = None) -> int:
+    """Return the sample size with the least expected error at a pure epsilon.
+
+    m = (e^epsilon - 1) n sqrt( (1 - sum T^2) n / ((n-1) K (K-1)) ), at least 1 and at most n
+
+    Args:
+        population: common respondents n, in rows.
+        cells: cells K, at least 2.
+        epsilon: pure epsilon, in nats.
+        sum_of_squares: sum of T(x)^2; by default 1/K, which needs no knowledge of the table.
+
+    Returns:
+        Rows, the same on every machine.
+
+    Source: minimum over m of `mean_squared_error` with gamma from Lin, Wang, Rane, Theorem 3.2.
+    """
+    spread = 1 - (Fraction(1, cells) if sum_of_squares is None else sum_of_squares)
+    if population <= 1 or cells <= 1 or spread <= 0:
+        return population
+    root = sqrt_of(spread * population / ((population - 1) * cells * (cells - 1)))
+    return _within(population, (exp_below(epsilon) - 1) * population * Fraction(root))
+
+
+def paper_sample(*, population: int, cells: int, epsilon: Decimal) -> int:
+    """Return the sample size m* that minimises the paper's bound, capped at n.
+
+    m* = n (1 + sqrt K)(e^epsilon - 1) / K^1.5
+
+    Source: Lin, Wang, Rane, Corollary 3.6 (which does not say that it can exceed n).
+    """
+    root = Fraction(sqrt_of(Fraction(cells)))
+    return _within(population, population * (1 + root) * (exp_below(epsilon) - 1) / (cells * root))
+
+
+def paper_bound(*, sample: int, cells: int, gamma: float) -> float:
+    """Return the paper's upper bound of the expected error, (c sqrt(K) + 1)/sqrt(m) with c = 1 + K/(gamma-1).
+
+    Source: Lin, Wang, Rane, Theorem 3.4 (a bound, about sqrt(K) loose).
+    """
+    return ((1 + cells / (gamma - 1)) * sqrt(cells) + 1) / sqrt(sample)
+
+
+def _within(population: int, rows: Fraction) -> int:
+    return max(1, min(population, round(rows)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A release's public parameters: what will be sampled, how it will be perturbed, what that guarantees.
+
+    Args:
+        scheme: how rows are sampled.
+        mechanism: what the server runs.
+        epsilon: what was asked for, nats.
+        delta: what was asked for; None asks for a pure guarantee.
+    """
+
+    scheme: Scheme
+    mechanism: GammaDiagonal
+    epsilon: Decimal
+    delta: Decimal | None
+
+    @property
+    def description(self) -> ReleaseDescription:
+        """What the accountants look at: the mechanism that runs, after rounding."""
+        return ReleaseDescription(scheme=self.scheme, cells=self.mechanism.cells, gamma=self.mechanism.gamma)
+
+    @property
+    def population(self) -> int:
+        """Common respondents, n."""
+        return self.scheme.population
+
+    @property
+    def sample(self) -> int:
+        """Sampled rows, m."""
+        return self.scheme.sample
+
+    @property
+    def gamma(self) -> float:
+        """Worst-case ratio of the mechanism that runs, for people to read."""
+        return float(self.mechanism.gamma)
+
+    @property
+    def pure_epsilon(self) -> Decimal:
+        """Pure epsilon of the mechanism that runs, nats, an upper bound; at most epsilon unless delta is given."""
+        pure = self.description.pure_epsilon
+        return pure if self.delta is not None else min(pure, self.epsilon)
+
+    @property
+    def local_epsilon(self) -> Decimal:
+        """Return ln gamma, a row's upper bound against who knows the sample, nats."""
+        return self.description.local_epsilon
+
+    def root_mse(self, sum_of_squares: float | None = None) -> float:
+        """Return the root of `mean_squared_error` for this plan, a probability."""
+        return sqrt(
+            mean_squared_error(
+                population=self.population,
+                sample=self.sample,
+                cells=self.mechanism.cells,
+                gamma=self.gamma,
+                sum_of_squares=sum_of_squares,
+                variance_factor=float(self.scheme.variance_factor),
+            )
+        )
+
+
+def plan_release(  # noqa: PLR0913 - one argument a quantity
+    *,
+    population: int,
+    cells: int,
+    epsilon: Decimal,
+    delta: Decimal | None = None,
+    max_local_epsilon: Decimal | None = None,
+    sample: int | None = None,
+    scheme: str = "wor",
+    stage: int | None = None,
+    sum_of_squares: Fraction | None = None,
+) -> Plan:
+    """Choose the sample size and the replacement probability of a release.
+
+    The replacement probability is rounded up to 64 bits, and everything reported is that of the mechanism that runs:
+    gamma' <= gamma, hence epsilon' <= epsilon. By default the sample has the size of least error: for a pure guarantee
+    the optimum of `optimal_sample` (larger where the cap on ln gamma binds), with delta the whole population, whose
+    secret order then does what the secret sample did.
+
+    Args:
+        population: common respondents n, in rows.
+        cells: cells K of the joint table.
+        epsilon: to keep, in nats.
+        delta: to keep with it; None keeps epsilon purely.
+        max_local_epsilon: most that ln gamma may be, nats.
+        sample: rows to sample, m.
+        scheme: name of the sampling scheme.
+        stage: rows after stage one, for a MUST scheme.
+        sum_of_squares: what is known of sum T(x)^2 from public sources.
+
+    Returns:
+        The plan, the same on every machine.
+
+    Raises:
+        InvalidInputError: sizes out of range, a delta for a scheme without an order certificate, or an epsilon so small
+            that nothing of a row would be kept.
+
+    Source: Lin, Wang, Rane, Theorem 3.2; exact optimum instead of their Corollary 3.6; the order certificate.
+    """
+    if cells < 2:
+        raise InvalidInputError("a table of one cell has nothing to estimate", where="cells")
+    if population < 1:
+        raise InvalidInputError(f"the population must be at least 1, not {population}", where="population")
+    if sample is None:
+        sample = (
+            population
+            if delta is not None
+            else _least_error(population, cells, epsilon, max_local_epsilon, sum_of_squares)
+        )
+    drawn = scheme_of(scheme, population=population, sample=sample, stage=stage)
+    if delta is None:
+        gamma = gamma_for(drawn, epsilon)
+        if max_local_epsilon is not None:
+            gamma = min(gamma, exp_below(max_local_epsilon))
+        mechanism = GammaDiagonal.from_gamma(cells, gamma)
+    elif drawn.name not in {"wor", "poisson"}:
+        raise InvalidInputError(
+            f"a release with delta is certified for the schemes wor and poisson, not {drawn.name}", where="scheme"
+        )
+    else:
+        mechanism = calibrate(
+            population=population,
+            sample=sample,
+            cells=cells,
+            epsilon=epsilon,
+            delta=delta,
+            max_local_epsilon=max_local_epsilon,
+        )
+    return Plan(scheme=drawn, mechanism=mechanism, epsilon=epsilon, delta=delta)
+
+
+def _least_error(
+    population: int, cells: int, epsilon: Decimal, cap: Decimal | None, sum_of_squares: Fraction | None
+) -> int:
+    best = optimal_sample(population=population, cells=cells, epsilon=epsilon, sum_of_squares=sum_of_squares)
+    if cap is None:
+        return best
+    # Below this size the cap binds and only more rows help.
+    enough = population * (exp_below(epsilon) - 1) / (exp_below(cap) - 1)
+    return max(best, _within(population, enough))

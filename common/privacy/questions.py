@@ -1,0 +1,175 @@
+"""Questions about a release before it is asked for: what error, which epsilon, how many people, and why not.
+
+Answers come from `plan_release` and the exact expected error; floats decide nothing here, they only search.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from veiltab.common.core.rounding import MAX_EPSILON
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.planning import Plan, plan_release
+
+_MOST_PEOPLE = 10**8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is fixed beforehand; the rest is asked for.
+
+    Args:
+        cells: K.
+        population: n, or None to ask how many.
+        epsilon: nats, or None to ask how much.
+        delta: None for a pure epsilon.
+        error: root-mean-square error of the joint distribution that is aimed at, or None.
+        sample: m, or None for the best.
+        max_local_epsilon: cap on ln gamma, or None.
+        sum_of_squares: what is known of sum T^2, or None for the worst, 1/K.
+    """
+
+    cells: int
+    population: int | None
+    epsilon: Decimal | None
+    delta: Decimal | None = None
+    error: float | None = None
+    sample: int | None = None
+    max_local_epsilon: Decimal | None = None
+    sum_of_squares: Fraction | None = None
+
+    def plan(self, *, population: int | None = None, epsilon: Decimal | None = None, cells: int | None = None) -> Plan:
+        """Return the plan, with some of what is fixed replaced."""
+        people, nats = population or self.population, epsilon or self.epsilon
+        if people is None or nats is None:
+            raise InvalidInputError("give the population and epsilon, or an error to aim at", where="plan")
+        return plan_release(
+            population=people,
+            cells=cells or self.cells,
+            epsilon=nats,
+            delta=self.delta,
+            max_local_epsilon=self.max_local_epsilon,
+            sample=self.sample,
+            sum_of_squares=None if cells else self.sum_of_squares,
+        )
+
+    def root_mse(self, plan: Plan) -> float:
+        """Return the expected error of a plan for this table."""
+        same = plan.mechanism.cells == self.cells and self.sum_of_squares is not None
+        return plan.root_mse(float(self.sum_of_squares) if same and self.sum_of_squares is not None else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The plan that answers a question.
+
+    Args:
+        plan: the release; where the aim cannot be met, the nearest to it.
+        root_mse: its expected error.
+        feasible: whether it meets the error aimed at (always, where none is).
+        advice: what is best, or what would make the aim possible.
+    """
+
+    plan: Plan
+    root_mse: float
+    feasible: bool
+    advice: str
+
+
+def answer(question: Question) -> Answer:
+    """Answer a question.
+
+    Raises:
+        InvalidInputError: more than one thing is left open, or sizes are out of range.
+    """
+    if question.error is not None and not 0 < question.error < 1:
+        raise InvalidInputError("the error must lie between 0 and 1", where="error")
+    if question.population is None:
+        return _how_many(question)
+    if question.epsilon is None:
+        return _how_much(question)
+    plan = question.plan()
+    error = question.root_mse(plan)
+    if question.error is None or error <= question.error:
+        return Answer(plan=plan, root_mse=error, feasible=True, advice=_praise(plan))
+    return Answer(plan=plan, root_mse=error, feasible=False, advice=_remedies(question, question.epsilon))
+
+
+def _how_much(question: Question) -> Answer:
+    """Find the least epsilon for the error, to three digits."""
+    aim = _aim(question)
+    most = MAX_EPSILON if question.delta is None else Decimal(20)
+    best = question.plan(epsilon=most)
+    if question.root_mse(best) > aim:
+        return Answer(plan=best, root_mse=question.root_mse(best), feasible=False, advice=_remedies(question, most))
+    low, high = Decimal("1e-6"), most
+    while high / low > Decimal("1.002"):
+        middle = (low * high).sqrt()
+        try:
+            enough = question.root_mse(question.plan(epsilon=middle)) <= aim
+        except InvalidInputError:
+            enough = False
+        low, high = (low, middle) if enough else (middle, high)
+    plan = question.plan(epsilon=max(Decimal(f"{high:.3g}"), high))
+    return Answer(plan=plan, root_mse=question.root_mse(plan), feasible=True, advice=_praise(plan))
+
+
+def _how_many(question: Question) -> Answer:
+    """Find the least population for the error."""
+    aim = _aim(question)
+    people = _least_whole(lambda n: question.root_mse(question.plan(population=n)) <= aim, _MOST_PEOPLE)
+    plan = question.plan(population=people or _MOST_PEOPLE)
+    feasible = people is not None
+    advice = f"{people} respondents are enough." if feasible else _remedies(question, plan.epsilon)
+    return Answer(plan=plan, root_mse=question.root_mse(plan), feasible=feasible, advice=advice)
+
+
+def _aim(question: Question) -> float:
+    if question.error is None:
+        raise InvalidInputError("give the population and epsilon, or an error to aim at", where="plan")
+    return question.error
+
+
+def _least_whole(enough: Callable[[int], bool], most: int) -> int | None:
+    """Return the least number that is enough, by doubling and halving; None if the most is not."""
+    high = 16
+    while not enough(high):
+        if high >= most:
+            return None
+        high = min(2 * high, most)
+    low = high // 2
+    while high - low > max(1, high // 1000):
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _praise(plan: Plan) -> str:
+    if plan.delta is not None:
+        return "With delta above 0 the secret order protects, and sampling everyone is best."
+    if plan.sample == plan.population:
+        return "Sampling everyone is best here."
+    return "This sample size has the least expected error at this pure epsilon."
+
+
+def _remedies(question: Question, epsilon: Decimal) -> str:
+    """Say what would make the aim possible, each alone."""
+    aim = _aim(question)
+    found = []
+    if question.population is not None:
+        people = _least_whole(
+            lambda n: question.root_mse(question.plan(population=n, epsilon=epsilon)) <= aim, _MOST_PEOPLE
+        )
+        if people is not None:
+            found.append(f"{people} respondents")
+        cells = question.cells
+        while cells > 2 and question.plan(cells=cells, epsilon=epsilon).root_mse() > aim:
+            cells -= max(1, cells // 10)
+        if question.plan(cells=cells, epsilon=epsilon).root_mse() <= aim:
+            found.append(f"a table of {cells} cells")
+        if question.delta is None and question.sample is None:
+            found.append("delta above 0 (try --delta 1e-6)")
+    if question.max_local_epsilon is not None:
+        found.append("a higher cap on the local epsilon")
+    return "This error cannot be reached. It could be with: " + "; or ".join(found or ["a larger epsilon"]) + "."

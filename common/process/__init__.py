@@ -1,0 +1,1 @@
+"""What belongs to the running process: its log, its memory, its restart."""

@@ -1,0 +1,42 @@
+"""Logs as one JSON object a line on stderr: what happened, to which release, never data, ids, keys or ciphertext."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+from veiltab.common.rpc.request import current_request
+
+_STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes a record and its extra fields as JSON; an exception as its type and place, without its values."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one line."""
+        line: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if request := current_request():
+            line["request"] = request
+        extra = {name: value for name, value in record.__dict__.items() if name not in _STANDARD}
+        line |= {name: value for name, value in extra.items() if value is not None}
+        if record.exc_info and record.exc_info[0]:
+            line["exception"] = record.exc_info[0].__name__
+        return json.dumps(line, default=str)
+
+
+def log_to_stderr(*, verbose: bool = False) -> None:
+    """Send the logs of this process to stderr."""
+    level = logging.INFO if verbose else logging.WARNING
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    # Of its own, too: for metrics and traces some loggers tell more than is to be shown.
+    handler.setLevel(level)
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    # gRPC's own errors may quote what a peer sent.
+    logging.getLogger("grpc").setLevel(logging.CRITICAL)

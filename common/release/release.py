@@ -1,0 +1,369 @@
+"""A release's public description and where it stands; the same object at every party."""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache
+
+from veiltab.common.core.domain import symbol_dtype
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.core.rounding import exp_below, parse_delta, parse_epsilon
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.card import EpsilonCard, card_of
+from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.privacy.planning import Plan
+from veiltab.common.schemes.schemes import SCHEMES, scheme_of
+from veiltab.common.study.naming import check_attribute_name, check_name
+
+RELEASE_ID = re.compile(r"[0-9a-f]{32}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_ALIGNMENT = re.compile(r"[0-9a-f]{32}")
+MAX_CELLS = 2**22
+"""Largest joint table of a release; a study sets its own limit below it."""
+
+
+class ReleaseState(Enum):
+    """Where a release stands at one party; the order of the first six is the order of the steps."""
+
+    REQUESTED = "requested"
+    APPROVED = "approved"
+    PLANNED = "planned"
+    CHARGED = "charged"
+    UPLOADING = "uploading"
+    PERTURBING = "perturbing"
+    READY = "ready"
+    EXPIRED = "expired"
+    DENIED = "denied"
+    FAILED = "failed"
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing more will happen by itself."""
+        return self in {ReleaseState.READY, ReleaseState.EXPIRED, ReleaseState.DENIED, ReleaseState.FAILED}
+
+    @property
+    def unsuccessful(self) -> bool:
+        """Whether the release ended without a result here."""
+        return self in {ReleaseState.EXPIRED, ReleaseState.DENIED, ReleaseState.FAILED}
+
+
+class Sampling(Enum):
+    """How the curators come to the same sample."""
+
+    SEED = "seed"
+    INDICES = "indices"
+    SERVER = "server"
+
+
+class Pad(Enum):
+    """Where a column's pad comes from, and so what its key is: 32 bytes, or the pad itself."""
+
+    CHACHA20 = "chacha20"
+    OTP = "otp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of a release: attribute, the curator that holds it, alphabet size K_a."""
+
+    attribute: str
+    owner: str
+    size: int
+
+    def __post_init__(self) -> None:
+        # Both become names of files and stand in reports; a spec may come from another party.
+        check_attribute_name(self.attribute)
+        check_name("owner", self.owner)
+        symbol_dtype(self.size)
+
+    def byte_length(self, rows: int) -> int:
+        """Length of `rows` symbols of this column, in bytes."""
+        return rows * symbol_dtype(self.size).itemsize
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseSpec:
+    """Everything public about a release; its digest is compared by all curators before data moves.
+
+    Args:
+        release_id: 32 hexadecimal digits, chosen at random by the researcher.
+        study_digest: SHA-256 of the study file, hexadecimal.
+        researcher: who asked.
+        columns: what is released, in study order.
+        population: common respondents n.
+        sample: sampled rows m.
+        replacement: r64; the server replaces a row with probability r64 / 2^64.
+        epsilon: epsilon asked for, nats; pure unless there is a delta.
+        scheme: name of the sampling scheme; "wor" is uniform without replacement.
+        sampling: how the curators come to the same sample.
+        pad: where the pads come from.
+        alignment: keyed digest of the common respondents, hexadecimal.
+        deadline: Unix seconds after which an unfinished release is abandoned.
+        delta: delta asked for with epsilon; None asks for a pure epsilon.
+        stage: rows after stage one of a two-stage scheme.
+    """
+
+    release_id: str
+    study_digest: str
+    researcher: str
+    columns: tuple[Column, ...]
+    population: int
+    sample: int
+    replacement: int
+    epsilon: Decimal
+    scheme: str
+    sampling: Sampling
+    pad: Pad
+    alignment: str
+    deadline: int
+    delta: Decimal | None = None
+    stage: int | None = None
+
+    def __post_init__(self) -> None:
+        if not RELEASE_ID.fullmatch(self.release_id):
+            raise InvalidInputError("a release id is 32 hexadecimal digits", where="release id")
+        if not _DIGEST.fullmatch(self.study_digest) or not _ALIGNMENT.fullmatch(self.alignment):
+            raise InvalidInputError("a digest is not the hexadecimal digits of one", where="release spec")
+        check_name("researcher", self.researcher)
+        if not 2 <= self.cells <= MAX_CELLS:
+            raise InvalidInputError(f"a release has 2 to {MAX_CELLS} cells, not {self.cells}", where="cells")
+        if len({column.attribute for column in self.columns}) != len(self.columns):
+            raise InvalidInputError("an attribute is listed twice", where="columns")
+        parse_epsilon(self.epsilon)
+        check_modes(self.scheme, self.sampling, self.delta)
+        if not self._keeps_what_was_asked():
+            raise InvalidInputError("the replacement probability is too small for the epsilon", where="replacement")
+
+    @property
+    def cells(self) -> int:
+        """Cells K of the joint table."""
+        product = 1
+        for column in self.columns:
+            product *= column.size
+        return product
+
+    @property
+    def mechanism(self) -> GammaDiagonal:
+        """The mechanism that the server runs."""
+        return GammaDiagonal(cells=self.cells, replacement=self.replacement)
+
+    @property
+    def description(self) -> ReleaseDescription:
+        """What the accountants look at."""
+        scheme = scheme_of(self.scheme, population=self.population, sample=self.sample, stage=self.stage)
+        return ReleaseDescription(scheme=scheme, cells=self.cells, gamma=self.mechanism.gamma)
+
+    @property
+    def uploaded_rows(self) -> int:
+        """Rows that the curators upload: the sample, or everyone if the server samples."""
+        return self.population if self.sampling is Sampling.SERVER else self.sample
+
+    @property
+    def guaranteed_epsilon(self) -> Decimal:
+        """Pure epsilon of the mechanism that runs (nats, upper bound; never above a pure epsilon asked for)."""
+        bound = self.description.pure_epsilon
+        return min(bound, self.epsilon) if self.delta is None and self._keeps_exactly() else bound
+
+    def _keeps_exactly(self) -> bool:
+        """Whether the mechanism keeps a pure epsilon; the bound is rounded up, perhaps past it."""
+        if self.scheme not in {"wor", "poisson"}:
+            return self.description.pure_epsilon <= self.epsilon
+        ratio = 1 + Fraction(self.sample, self.population) * (self.mechanism.gamma - 1)
+        return ratio <= exp_below(self.epsilon)
+
+    def _keeps_what_was_asked(self) -> bool:
+        if self.delta is None:
+            return self.guaranteed_epsilon <= self.epsilon
+        return _certified(self.description, self.epsilon, self.delta)
+
+    @property
+    def card(self) -> EpsilonCard:
+        """Who faces which epsilon."""
+        card = card_of(self.description, delta=self.delta, one_time=self.pad is Pad.OTP)
+        return replace(card, epsilon=self.guaranteed_epsilon)
+
+    def column(self, attribute: str) -> Column:
+        """Return the column of an attribute."""
+        for column in self.columns:
+            if column.attribute == attribute:
+                return column
+        raise InvalidInputError(f"attribute {attribute!r} is not in this release", where="attribute")
+
+    def columns_of(self, owner: str) -> tuple[Column, ...]:
+        """Return the columns of one curator."""
+        return tuple(column for column in self.columns if column.owner == owner)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the canonical plain form: what is stored, and what the digest covers."""
+        return {
+            "release_id": self.release_id,
+            "study_digest": self.study_digest,
+            "researcher": self.researcher,
+            "columns": [[c.attribute, c.owner, c.size] for c in self.columns],
+            "population": self.population,
+            "sample": self.sample,
+            "replacement": self.replacement,
+            "epsilon": str(self.epsilon),
+            "scheme": self.scheme,
+            "sampling": self.sampling.value,
+            "pad": self.pad.value,
+            "alignment": self.alignment,
+            "deadline": self.deadline,
+            "delta": None if self.delta is None else str(self.delta),
+            "stage": self.stage,
+        }
+
+    def to_json(self) -> str:
+        """Return the canonical text."""
+        return json.dumps(self.as_dict(), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "ReleaseSpec":
+        """Read back what `to_json` wrote."""
+        plain = json.loads(text)
+        plain["columns"] = tuple(Column(attribute=a, owner=o, size=s) for a, o, s in plain["columns"])
+        plain["epsilon"] = Decimal(plain["epsilon"])
+        plain["delta"] = None if plain.get("delta") is None else Decimal(plain["delta"])
+        plain["sampling"] = Sampling(plain["sampling"])
+        plain["pad"] = Pad(plain["pad"])
+        return cls(**plain)
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of the canonical text."""
+        return hashlib.sha256(self.to_json().encode()).digest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseRequest:
+    """What a researcher asks of the curators; the release id is the idempotency key.
+
+    Args:
+        release_id: 32 hexadecimal digits.
+        researcher: who asks.
+        attributes: what is asked for, in study order.
+        epsilon: pure epsilon, nats.
+        purpose: for the persons who decide.
+        deadline: Unix seconds after which an unfinished release is abandoned.
+        partial: go on with what is granted when some attributes are denied.
+        sampling: how the curators come to the same sample.
+        pad: where the pads come from.
+        sample: rows to sample (for Poisson on average), or None for the planner's choice.
+        delta: to keep with epsilon; None asks for a pure epsilon.
+        max_local_epsilon: most that ln gamma may be, nats; None for no cap.
+        scheme: name of the sampling scheme.
+        stage: rows after stage one of a two-stage scheme.
+    """
+
+    release_id: str
+    researcher: str
+    attributes: tuple[str, ...]
+    epsilon: Decimal
+    purpose: str
+    deadline: int
+    partial: bool
+    sampling: Sampling
+    pad: Pad
+    sample: int | None
+    delta: Decimal | None = None
+    max_local_epsilon: Decimal | None = None
+    scheme: str = "wor"
+    stage: int | None = None
+
+    def __post_init__(self) -> None:
+        if not RELEASE_ID.fullmatch(self.release_id):
+            raise InvalidInputError("a release id is 32 hexadecimal digits", where="release id")
+        if not self.attributes or len(set(self.attributes)) != len(self.attributes):
+            raise InvalidInputError("a request names at least one attribute, and none twice", where="attributes")
+        parse_epsilon(self.epsilon)
+        check_modes(self.scheme, self.sampling, self.delta)
+        if self.scheme not in SCHEMES:
+            raise InvalidInputError(f"scheme {self.scheme!r} is not known", remedy=f"Known: {', '.join(SCHEMES)}.")
+        if self.sample is not None and self.sample < 1:
+            raise InvalidInputError("a sample has at least 1 row", where="sample")
+        # It is printed on the terminals of those who decide, who must see what they decide about.
+        if len(self.purpose) > 1000 or not self.purpose.isprintable():
+            raise InvalidInputError("a purpose is a line of at most 1000 printable characters", where="purpose")
+
+    def to_json(self) -> str:
+        """Return the canonical text."""
+        return json.dumps({"release_id": self.release_id, "deadline": self.deadline} | self._asked(), sort_keys=True)
+
+    def asked(self) -> str:
+        """Return the canonical text of what is asked for, whatever the id and the deadline."""
+        return json.dumps(self._asked(), sort_keys=True)
+
+    def _asked(self) -> dict[str, object]:
+        return {
+            "researcher": self.researcher,
+            "attributes": list(self.attributes),
+            "epsilon": str(self.epsilon),
+            "purpose": self.purpose,
+            "partial": self.partial,
+            "sampling": self.sampling.value,
+            "pad": self.pad.value,
+            "sample": self.sample,
+            "delta": None if self.delta is None else str(self.delta),
+            "max_local_epsilon": None if self.max_local_epsilon is None else str(self.max_local_epsilon),
+            "scheme": self.scheme,
+            "stage": self.stage,
+        }
+
+    @classmethod
+    def from_json(cls, text: str) -> "ReleaseRequest":
+        """Read back what `to_json` wrote."""
+        plain = json.loads(text)
+        plain["attributes"] = tuple(plain["attributes"])
+        for name in ("epsilon", "delta", "max_local_epsilon"):
+            plain[name] = None if plain.get(name) is None else Decimal(plain[name])
+        plain["sampling"] = Sampling(plain["sampling"])
+        plain["pad"] = Pad(plain["pad"])
+        return cls(**plain)
+
+
+def spec_of(
+    request: ReleaseRequest, columns: tuple[Column, ...], plan: Plan, *, study_digest: str, alignment: str
+) -> ReleaseSpec:
+    """Put a request, what was granted of it, and the plan together."""
+    return ReleaseSpec(
+        release_id=request.release_id,
+        study_digest=study_digest,
+        researcher=request.researcher,
+        columns=columns,
+        population=plan.population,
+        sample=plan.sample,
+        replacement=plan.mechanism.replacement,
+        epsilon=request.epsilon,
+        scheme=request.scheme,
+        sampling=request.sampling,
+        pad=request.pad,
+        alignment=alignment,
+        deadline=request.deadline,
+        delta=request.delta,
+        stage=request.stage,
+    )
+
+
+@lru_cache(maxsize=256)
+def _certified(release: ReleaseDescription, epsilon: Decimal, delta: Decimal) -> bool:
+    return release.delta(float(epsilon)) <= float(delta)
+
+
+def check_modes(scheme: str, sampling: Sampling, delta: Decimal | None) -> None:
+    """Refuse ways of sampling that do not go together.
+
+    Raises:
+        InvalidInputError: a scheme that draws respondents more than once, with delta (there is no order certificate for
+            it), explicit indices or sampling at the server.
+    """
+    if delta is not None:
+        parse_delta(delta)
+    if scheme in {"wor", "poisson"}:
+        return
+    if delta is not None:
+        raise InvalidInputError(f"a release with delta is certified for wor and poisson, not {scheme}", where="scheme")
+    if sampling is not Sampling.SEED:
+        raise InvalidInputError(f"the scheme {scheme} is drawn from a seed", where="sampling")

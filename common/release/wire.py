@@ -1,0 +1,142 @@
+"""ReleaseSpec and what it consists of, to and from protocol messages."""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TypeVar
+
+from veiltab.common.core.rounding import parse_delta, parse_epsilon
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.release.release import Column, Pad, ReleaseRequest, ReleaseSpec, ReleaseState, Sampling
+from veiltab.v1 import curator_pb2, release_pb2
+
+_STATES: dict[ReleaseState, release_pb2.ReleaseState] = {
+    state: getattr(release_pb2, f"RELEASE_STATE_{state.name}") for state in ReleaseState
+}
+_SAMPLINGS: dict[Sampling, release_pb2.SamplingMode] = {
+    mode: getattr(release_pb2, f"SAMPLING_MODE_{mode.name}") for mode in Sampling
+}
+_PADS: dict[Pad, release_pb2.PadKind] = {pad: getattr(release_pb2, f"PAD_KIND_{pad.name}") for pad in Pad}
+
+
+Member = TypeVar("Member", bound=Enum)
+
+
+def state_to_proto(state: ReleaseState) -> release_pb2.ReleaseState:
+    """Encode a state."""
+    return _STATES[state]
+
+
+def state_from_proto(value: int) -> ReleaseState:
+    """Decode a state."""
+    return _known(_STATES, value, "release state")
+
+
+def sampling_to_proto(mode: Sampling) -> release_pb2.SamplingMode:
+    """Encode a sampling mode."""
+    return _SAMPLINGS[mode]
+
+
+def sampling_from_proto(value: int) -> Sampling:
+    """Decode a sampling mode."""
+    return _known(_SAMPLINGS, value, "sampling mode")
+
+
+def pad_to_proto(pad: Pad) -> release_pb2.PadKind:
+    """Encode a kind of pad."""
+    return _PADS[pad]
+
+
+def pad_from_proto(value: int) -> Pad:
+    """Decode a kind of pad."""
+    return _known(_PADS, value, "kind of pad")
+
+
+def _known(table: Mapping[Member, int], value: int, what: str) -> Member:
+    for member, number in table.items():
+        if number == value:
+            return member
+    raise InvalidInputError(f"{what} {value} is not known here", remedy="Run the same version at every party.")
+
+
+def spec_to_proto(spec: ReleaseSpec) -> release_pb2.ReleaseSpec:
+    """Encode a release spec."""
+    return release_pb2.ReleaseSpec(
+        release_id=spec.release_id,
+        study_digest=spec.study_digest,
+        researcher=spec.researcher,
+        columns=[release_pb2.Column(attribute=c.attribute, owner=c.owner, size=c.size) for c in spec.columns],
+        population=spec.population,
+        sample=spec.sample,
+        replacement=spec.replacement.to_bytes(9, "big"),
+        epsilon=str(spec.epsilon),
+        scheme=spec.scheme,
+        sampling=sampling_to_proto(spec.sampling),
+        pad=pad_to_proto(spec.pad),
+        alignment=spec.alignment,
+        deadline=spec.deadline,
+        delta="" if spec.delta is None else str(spec.delta),
+        stage=spec.stage or 0,
+    )
+
+
+def spec_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
+    """Decode and validate a release spec."""
+    if len(message.replacement) != 9:
+        raise InvalidInputError("a replacement probability has 9 bytes", where="release spec")
+    return ReleaseSpec(
+        release_id=message.release_id,
+        study_digest=message.study_digest,
+        researcher=message.researcher,
+        columns=tuple(Column(attribute=c.attribute, owner=c.owner, size=c.size) for c in message.columns),
+        population=message.population,
+        sample=message.sample,
+        replacement=int.from_bytes(message.replacement, "big"),
+        epsilon=parse_epsilon(message.epsilon),
+        scheme=message.scheme,
+        sampling=sampling_from_proto(message.sampling),
+        pad=pad_from_proto(message.pad),
+        alignment=message.alignment,
+        deadline=message.deadline,
+        delta=parse_delta(message.delta) if message.delta else None,
+        stage=message.stage or None,
+    )
+
+
+def request_to_proto(request: ReleaseRequest, study_digest: str) -> curator_pb2.SubmitRequestRequest:
+    """Encode a request; the researcher's name travels in its certificate."""
+    return curator_pb2.SubmitRequestRequest(
+        release_id=request.release_id,
+        study_digest=study_digest,
+        attributes=request.attributes,
+        epsilon=str(request.epsilon),
+        purpose=request.purpose,
+        deadline=request.deadline,
+        partial=request.partial,
+        sampling=sampling_to_proto(request.sampling),
+        pad=pad_to_proto(request.pad),
+        sample=request.sample or 0,
+        delta="" if request.delta is None else str(request.delta),
+        max_local_epsilon="" if request.max_local_epsilon is None else str(request.max_local_epsilon),
+        scheme=request.scheme,
+        stage=request.stage or 0,
+    )
+
+
+def request_from_proto(message: curator_pb2.SubmitRequestRequest, researcher: str) -> ReleaseRequest:
+    """Decode and validate a request of the researcher that the certificate names."""
+    return ReleaseRequest(
+        release_id=message.release_id,
+        researcher=researcher,
+        attributes=tuple(message.attributes),
+        epsilon=parse_epsilon(message.epsilon),
+        purpose=message.purpose,
+        deadline=message.deadline,
+        partial=message.partial,
+        sampling=sampling_from_proto(message.sampling),
+        pad=pad_from_proto(message.pad),
+        sample=message.sample or None,
+        delta=parse_delta(message.delta) if message.delta else None,
+        max_local_epsilon=parse_epsilon(message.max_local_epsilon) if message.max_local_epsilon else None,
+        scheme=message.scheme or "wor",
+        stage=message.stage or None,
+    )

@@ -1,0 +1,272 @@
+"""Who a party is: its name in the study, and the certificate and key that prove it."""
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.study.naming import check_name
+
+DNS_SUFFIX = "veiltab"
+"""Last label of a party's DNS name; it stands in certificates only and is never resolved."""
+
+Clock = Callable[[], datetime]
+"""A source of the present, with its time zone; tests put their own in its place."""
+
+_URI = re.compile(r"veiltab://([^/]*)/([^/]*)/([^/]*)", re.ASCII)
+
+
+def utc_now() -> datetime:
+    """Return the present."""
+    return datetime.now(UTC)
+
+
+class Role(Enum):
+    """What a party does in a study."""
+
+    CURATOR = "curator"
+    SERVER = "server"
+    RESEARCHER = "researcher"
+    NODE = "node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Party:
+    """One party of one study.
+
+    Args:
+        study: id of the study, [a-z0-9]([a-z0-9-]*[a-z0-9])?, at most 40 characters.
+        role: what the party does.
+        name: name of the party within its role, spelled as `study` is.
+
+    Raises:
+        InvalidInputError: a part is spelled otherwise.
+    """
+
+    study: str
+    role: Role
+    name: str
+
+    def __post_init__(self) -> None:
+        check_name("study", self.study)
+        check_name("party", self.name)
+
+    def __str__(self) -> str:
+        """Return role and name, as a person says them."""
+        return f"{self.role.value} {self.name}"
+
+    @property
+    def uri(self) -> str:
+        """The URI SAN of its certificate, veiltab://<study>/<role>/<name>."""
+        return f"veiltab://{self.study}/{self.role.value}/{self.name}"
+
+    @property
+    def dns_name(self) -> str:
+        """The DNS SAN of its certificate, <name>.<role>.<study>.veiltab, by which a client recognises its server."""
+        return f"{self.name}.{self.role.value}.{self.study}.{DNS_SUFFIX}"
+
+    @classmethod
+    def from_uri(cls, uri: str) -> "Party":
+        """Return the party of a URI, or raise InvalidInputError: nothing but what `uri` returns is accepted."""
+        match = _URI.fullmatch(uri)
+        if not match or match[2] not in {role.value for role in Role}:
+            raise InvalidInputError("a URI does not read veiltab://<study>/<role>/<name>", where="certificate")
+        return cls(study=match[1], role=Role(match[2]), name=match[3])
+
+
+class PartyCertificate(NamedTuple):
+    """What a certificate says: whose it is, from when to when (both ends included), and its serial number."""
+
+    party: Party
+    not_before: datetime
+    not_after: datetime
+    serial: int
+
+    def check_lifetime(self, now: datetime, *, where: str = "certificate") -> None:
+        """Raise InvalidInputError unless `now` is within the lifetime; there is no allowance for skewed clocks."""
+        if now < self.not_before:
+            raise InvalidInputError(
+                f"the certificate of {self.party} is valid only from {self.not_before:%Y-%m-%d %H:%M:%S} UTC",
+                where=where,
+                remedy="Set this machine's clock, or wait.",
+            )
+        if now > self.not_after:
+            raise InvalidInputError(
+                f"the certificate of {self.party} expired on {self.not_after:%Y-%m-%d %H:%M:%S} UTC",
+                where=where,
+                remedy="Renew it with `veiltab pki issue`, and restart with the new one.",
+            )
+
+
+def party_of_certificate(pem: bytes) -> PartyCertificate:
+    """Read a party's certificate; it proves nothing unless TLS has verified its issuer.
+
+    Args:
+        pem: one X.509 certificate, PEM.
+
+    Returns:
+        The party, the first and the last instant of the certificate's lifetime, its serial number.
+
+    Raises:
+        InvalidInputError: this is no certificate, or it names no party, or more than one URI.
+    """
+    certificate = _certificate(pem)
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType, ValueError):
+        raise InvalidInputError("a certificate has no readable alternative names", where="certificate") from None
+    uris = names.get_values_for_type(x509.UniformResourceIdentifier)
+    if len(uris) != 1:
+        raise InvalidInputError(f"a certificate carries {len(uris)} URIs, not exactly one", where="certificate")
+    return PartyCertificate(
+        Party.from_uri(uris[0]),
+        certificate.not_valid_before_utc,
+        certificate.not_valid_after_utc,
+        certificate.serial_number,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """A party's own certificate and key, and the authority of its study; all PEM.
+
+    An identity that exists is whole: the key is the certificate's, and the authority issued the certificate, which
+    names the party and its DNS name. Its lifetime passes, so `check_lifetime` asks anew.
+
+    Args:
+        certificate: own certificate.
+        key: its private key, without a passphrase; never shown.
+        authority: the certificate of the study's authority.
+        folder: where it was read, and may be read again once it is renewed.
+
+    Raises:
+        InvalidInputError: the parts do not belong together.
+    """
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+    authority: bytes
+    folder: Path | None = None
+    stated: PartyCertificate = field(init=False)
+
+    def __post_init__(self) -> None:
+        certificate = _certificate(self.certificate)
+        object.__setattr__(self, "stated", party_of_certificate(self.certificate))
+        _check_key(certificate, self.key)
+        _check_issuer(certificate, self.authority)
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        if self.party.dns_name not in names.get_values_for_type(x509.DNSName):
+            raise InvalidInputError(
+                "the certificate lacks its party's DNS name, so that no client would accept it",
+                where="certificate",
+                remedy="Make it with `veiltab pki issue`.",
+            )
+
+    @property
+    def party(self) -> Party:
+        """Whose identity this is."""
+        return self.stated.party
+
+    def check_lifetime(self, now: datetime) -> None:
+        """Raise InvalidInputError unless the certificate is valid now: peers show a bad one as UNAVAILABLE only."""
+        self.stated.check_lifetime(now, where="own certificate")
+
+
+def load_identity(
+    directory: Path, role: Role, name: str, *, study: str | None = None, clock: Clock = utc_now
+) -> Identity:
+    """Read DIR/ca.pem, DIR/<name>.pem and DIR/<name>.key, and check that they are this party's and valid now.
+
+    Args:
+        directory: a party's directory as `veiltab pki init` makes it.
+        role: the role expected.
+        name: the name expected.
+        study: the study id expected; None accepts any.
+        clock: source of the present.
+
+    Returns:
+        The identity.
+
+    Raises:
+        NotFoundError: a file is not there.
+        InvalidInputError: the files are another party's, do not belong together, are not valid now, or the key may be
+            read by others.
+    """
+    identity = Identity(
+        certificate=_read(directory / f"{name}.pem"),
+        key=_read(directory / f"{name}.key", private=True),
+        authority=_read(directory / "ca.pem"),
+        folder=directory,
+    )
+    expected = Party(study=identity.party.study if study is None else study, role=role, name=name)
+    if identity.party != expected:
+        raise InvalidInputError(
+            f"this is the certificate of {identity.party.uri}, not of {expected.uri}",
+            where=f"{directory / name}.pem",
+            remedy="Name the directory that was made for this party.",
+        )
+    identity.check_lifetime(clock())
+    return identity
+
+
+def _read(path: Path, *, private: bool = False) -> bytes:
+    """Return a file's bytes; a private one may be open to its owner alone."""
+    try:
+        with path.open("rb") as file:
+            if private and os.fstat(file.fileno()).st_mode & 0o077:
+                raise InvalidInputError(
+                    "others than the owner may use this private key", where=str(path), remedy=f"Run: chmod 600 {path}"
+                )
+            return file.read()
+    except FileNotFoundError:
+        raise NotFoundError(
+            "a file of the identity is not there", where=str(path), remedy="`veiltab pki init` makes it."
+        ) from None
+    except OSError as error:
+        raise InvalidInputError(f"a file of the identity cannot be read ({error.strerror})", where=str(path)) from None
+
+
+def _certificate(pem: bytes) -> x509.Certificate:
+    """Parse one certificate."""
+    try:
+        return x509.load_pem_x509_certificate(pem)
+    except (ValueError, x509.InvalidVersion):
+        raise InvalidInputError("this is no PEM certificate", where="certificate") from None
+
+
+def _check_key(certificate: x509.Certificate, key: bytes) -> None:
+    """Refuse a key that is not the certificate's."""
+    try:
+        public = load_pem_private_key(key, password=None).public_key()
+    except (ValueError, TypeError):
+        raise InvalidInputError("this is no PEM private key without a passphrase", where="private key") from None
+    form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    if public.public_bytes(*form) != certificate.public_key().public_bytes(*form):
+        raise InvalidInputError("the private key is not the certificate's", where="private key")
+
+
+def _check_issuer(certificate: x509.Certificate, authority: bytes) -> None:
+    """Refuse a certificate that none of the authorities issued."""
+    try:
+        issuers = x509.load_pem_x509_certificates(authority)
+    except (ValueError, x509.InvalidVersion):
+        raise InvalidInputError("this is no PEM certificate", where="ca.pem") from None
+    for issuer in issuers:
+        try:
+            return certificate.verify_directly_issued_by(issuer)
+        except (ValueError, TypeError, InvalidSignature):
+            continue
+    raise InvalidInputError(
+        "the certificate was not issued by the authority beside it",
+        where="ca.pem",
+        remedy="Copy ca.pem and the certificate from one `veiltab pki init`.",
+    )

@@ -1,0 +1,1 @@
+"""Sampling schemes: how a respondent comes into a sample, and how often."""

@@ -1,0 +1,206 @@
+"""A party's database: what its stores ask of one, and SQLite as veiltab keeps what it has acknowledged.
+
+SQLite runs with WAL, synchronous FULL, one writer at a time.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self, TypeVar
+
+from veiltab.common.errors import IntegrityError
+
+
+class Rows(Protocol):
+    """What a statement found; a row is read by column name or by place."""
+
+    @property
+    def rowcount(self) -> int:
+        """Rows that the statement changed."""
+        ...
+
+    def fetchone(self) -> Any:  # noqa: ANN401 - a row, or None after the last
+        """Return the next row, or None."""
+        ...
+
+    def fetchall(self) -> Sequence[Any]:
+        """Return the rows that are left."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the rows that are left."""
+        ...
+
+
+class Connection(Protocol):
+    """What a store asks of its database; threads share it, and each has its own transaction."""
+
+    shared: ClassVar[bool]
+    """Whether other processes may work on the same state."""
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ..., /) -> Rows:
+        """Run a statement whose parameters are question marks: in this thread's transaction, or durable by itself."""
+        ...
+
+    def executemany(self, statement: str, parameters: Sequence[Sequence[Any]], /) -> Rows:
+        """Run a statement once for each of some parameters; the rows changed are those of all."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[Self]:
+        """Run a block as one durable transaction, the only one that writes; undone when the block raises."""
+        ...
+
+    def erase_traces(self) -> bool:
+        """Erase what statements have erased from wherever else it stands; return whether that is done."""
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
+AnyConnection = TypeVar("AnyConnection", bound=Connection)
+
+
+class Found:
+    """What a statement found, read to its end; see Rows."""
+
+    def __init__(self, cursor: sqlite3.Cursor) -> None:
+        self.rowcount = cursor.rowcount
+        self._rows = iter(cursor.fetchall())
+
+    def fetchone(self) -> Any:  # noqa: ANN401 - a row, or None after the last
+        """Return the next row, or None."""
+        return next(self._rows, None)
+
+    def fetchall(self) -> list[Any]:
+        """Return the rows that are left."""
+        return list(self._rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the rows that are left."""
+        return self._rows
+
+
+class Database(sqlite3.Connection):
+    """A connection that threads share: no statement of one falls into a transaction of another.
+
+    Rows are read before another thread has its turn: threads that run the same statement share its prepared form, and
+    one of them would reset it under the other.
+    """
+
+    shared: ClassVar[bool] = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of sqlite3
+        super().__init__(*args, **kwargs)
+        self.turn = threading.RLock()
+
+    def execute(self, *args: Any) -> Found:  # type: ignore[override]  # noqa: ANN401 - as above
+        """Run a statement once no other thread is in a transaction."""
+        with self.turn:
+            return Found(super().execute(*args))
+
+    def executemany(self, *args: Any) -> Found:  # type: ignore[override]  # noqa: ANN401 - as above
+        """Run a statement many times once no other thread is in a transaction."""
+        with self.turn:
+            return Found(super().executemany(*args))
+
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """Run a block as one durable transaction, taking the write lock first; undone when the block raises."""
+        with self.turn:
+            self.execute("BEGIN IMMEDIATE")
+            try:
+                yield self
+                self.execute("COMMIT")
+            except BaseException:
+                # SQLite has rolled back by itself after some errors, a full disk among them.
+                if self.in_transaction:
+                    self.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close the database once no other thread is in a transaction."""
+        with self.turn:
+            super().close()
+
+    def erase_traces(self) -> bool:
+        """Empty the log beside the database, where what a statement has erased still stands.
+
+        A reader of another process may hold the log for the moment; it is then emptied by a later call, or at the end.
+        """
+        with self.turn, suppress(sqlite3.OperationalError):
+            self.execute("PRAGMA busy_timeout = 500")
+            try:
+                (busy, _, _) = self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                self.execute("PRAGMA busy_timeout = 30000")
+            return not busy
+        return False
+
+
+def open_database(path: Path, migrations: Sequence[str]) -> Database:
+    """Open a party's database, bringing it up to date.
+
+    Args:
+        path: the file; made if missing.
+        migrations: scripts, oldest first; the database remembers how many it has seen.
+
+    Raises:
+        IntegrityError: the file is not a database, is damaged, or was written by a newer version.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The log beside the database gets the mode that the database has when it is opened.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    path.chmod(0o600)
+    connection = sqlite3.connect(path, isolation_level=None, timeout=30, check_same_thread=False, factory=Database)
+    connection.row_factory = sqlite3.Row
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        # NORMAL can lose an acknowledged commit when the power fails.
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = ON")
+        _migrate(connection, path, migrations)
+        _check_sound(connection)
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise IntegrityError(
+            "this is not a sound veiltab database",
+            where=str(path),
+            remedy="Restore it as docs/operations.md says; a new one would forget what was spent.",
+        ) from error
+    except IntegrityError:
+        connection.close()
+        raise
+    return connection
+
+
+def _migrate(connection: Database, path: Path, migrations: Sequence[str]) -> None:
+    with transaction(connection):
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > len(migrations):
+            raise IntegrityError("a newer version of veiltab wrote this database", where=str(path))
+        for script in migrations[version:]:
+            for statement in script.split(";"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(migrations)}")
+
+
+def _check_sound(connection: Database) -> None:
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError
+
+
+def transaction(connection: AnyConnection) -> AbstractContextManager[AnyConnection]:
+    """Run a block as one durable transaction; undone when the block raises."""
+    return connection.transaction()
+
+
+def erase_traces(connection: Connection) -> bool:
+    """Erase what statements have erased from wherever else it stands; return whether that is done."""
+    return connection.erase_traces()

@@ -1,0 +1,100 @@
+"""Files that survive a crash whole or not at all, and a state folder that has one owner."""
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from veiltab.common.errors import ConflictError, InvalidInputError
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file beside `path`; when the block ends, sync it and rename it into place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def file_digest(path: Path) -> bytes:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+_OWNER = "party"
+
+
+def check_owner(folder: Path, owner: str) -> None:
+    """Refuse a state folder that belongs to another party.
+
+    Raises:
+        ConflictError: it does; says whose it is.
+    """
+    path = folder / _OWNER
+    if path.exists() and (found := path.read_text("utf-8", errors="replace")) != owner:
+        raise ConflictError(
+            f"this folder holds the state of {found[:200]!r}, not of {owner!r}",
+            where=str(folder),
+            remedy="Give each party a folder of its own.",
+        )
+
+
+class OwnedFolder:
+    """A state folder held by one process of one party; another is refused instead of sharing pads and releases.
+
+    Args:
+        path: the folder; made if missing.
+        owner: the party, as its certificate names it; the first one to use the folder keeps it.
+    """
+
+    def __init__(self, path: Path, owner: str) -> None:
+        try:
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise InvalidInputError(
+                f"the state folder cannot be made ({error.strerror})",
+                where=str(path),
+                remedy="Name another with --state, or change its rights.",
+            ) from None
+        self.path = path
+        check_owner(path, owner)
+        self._lock = (path / "lock").open("a")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.close()
+            raise ConflictError(
+                "another process already runs on this folder",
+                where=str(path),
+                remedy="Stop it first, or give this one a folder of its own.",
+            ) from None
+        if not (path / _OWNER).exists():
+            with written_whole(path / _OWNER) as file:
+                file.write(owner.encode())
+
+    def release(self) -> None:
+        """Let another process take the folder."""
+        self._lock.close()

@@ -1,0 +1,1 @@
+"""The study file: who takes part, and what the categories are."""

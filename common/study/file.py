@@ -1,0 +1,370 @@
+"""The study file: who takes part, which attributes there are and how raw values become categories.
+
+Every party holds the same bytes; their SHA-256 is the version of the study, and parties whose digests differ do not
+work together. Everything in a study file is public among the parties: nothing in it may depend on data.
+"""
+
+import hashlib
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from veiltab.common.core.coding import Coding, bin_labels
+from veiltab.common.core.domain import MAX_CATEGORIES, Attribute, Domain
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.fields import Fields
+from veiltab.common.study.members import (
+    NORMALISE_STEPS,
+    CuratorMember,
+    Member,
+    NodeGroup,
+    check_epsilon_budget,
+    check_once,
+)
+from veiltab.common.study.naming import check_attribute_name, check_name, check_one_of, check_title
+
+__all__ = [
+    "MAX_CELLS",
+    "NORMALISE_STEPS",
+    "AttributeRule",
+    "CuratorMember",
+    "Member",
+    "NodeGroup",
+    "Question",
+    "Study",
+    "load_study",
+    "study_from_bytes",
+]
+
+MAX_CELLS = 2**22
+"""Largest number of cells that a study may allow a release."""
+
+_MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeRule:
+    """One attribute of the study: its alphabet, who owns it, and how the owner's column is coded."""
+
+    attribute: Attribute
+    owner: str
+    column: str
+    coding: Coding
+
+    def __post_init__(self) -> None:
+        check_attribute_name(self.attribute.name)
+        if not self.column or self.column != self.column.strip():
+            raise InvalidInputError("column names no column", remedy="Name the column as in the table's header.")
+        if self.attribute.size < 2:
+            raise InvalidInputError("an attribute needs at least two categories", remedy="Add the others.")
+
+    @property
+    def name(self) -> str:
+        """Name of the attribute."""
+        return self.attribute.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What nodes are asked: an alphabet, and how a node's raw value becomes one of its symbols."""
+
+    attribute: Attribute
+    coding: Coding
+
+    def __post_init__(self) -> None:
+        check_attribute_name(self.attribute.name)
+        if self.attribute.size < 2:
+            raise InvalidInputError("a question needs at least two categories", remedy="Add the others.")
+
+    @property
+    def name(self) -> str:
+        """Name of the question."""
+        return self.attribute.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """A valid study: of curators with tables, of nodes with one value each, or both.
+
+    Args:
+        id: the study's id; it stands in certificates.
+        title: for people.
+        digest: SHA-256 of the study file's bytes, in hexadecimal.
+        minimum_population: fewest common respondents of a release (rows).
+        maximum_cells: most cells of a release.
+        budget_epsilon: what one curator may spend, over all researchers and releases (nats); 0 without curators.
+        budget_delta: delta of that budget; None holds the budget purely.
+        sampling: how curators share a sample if a request does not say: "seed" or "indices".
+        pad: how columns are encrypted if a request does not say: "chacha20" or "otp".
+        server: the cloud server.
+        curators: two or more; none if there are nodes only.
+        researchers: one or more.
+        attributes: in study order, which is the order of every release.
+        nodes: the nodes, if there are any.
+        questions: what they may be asked.
+
+    Raises:
+        InvalidInputError: if the parts contradict one another.
+    """
+
+    id: str
+    title: str
+    digest: str
+    minimum_population: int
+    maximum_cells: int
+    budget_epsilon: Decimal
+    budget_delta: Decimal | None
+    sampling: str
+    pad: str
+    server: Member
+    curators: tuple[CuratorMember, ...]
+    researchers: tuple[Member, ...]
+    attributes: tuple[AttributeRule, ...]
+    nodes: NodeGroup | None = None
+    questions: tuple[Question, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_name("id", self.id)
+        check_title(self.title)
+        check_one_of("sampling", self.sampling, ("seed", "indices"))
+        check_one_of("pad", self.pad, ("chacha20", "otp"))
+        _check_numbers(self)
+        _check_parties(self)
+        _check_attributes(self)
+        _check_questions(self)
+
+    def curator(self, name: str) -> CuratorMember:
+        """Return a curator by name."""
+        for curator in self.curators:
+            if curator.name == name:
+                return curator
+        known = ", ".join(curator.name for curator in self.curators)
+        raise InvalidInputError(f"no curator {name!r}", where=f"study {self.id}", remedy=f"Curators: {known}.")
+
+    def question(self, name: str) -> Question:
+        """Return a question by name."""
+        for question in self.questions:
+            if question.name == name:
+                return question
+        known = ", ".join(question.name for question in self.questions) or "none"
+        raise InvalidInputError(f"no question {name[:60]!r}", where=f"study {self.id}", remedy=f"Questions: {known}.")
+
+    def attributes_of(self, owner: str) -> tuple[AttributeRule, ...]:
+        """Return the attributes that a curator owns, in study order."""
+        name = self.curator(owner).name
+        return tuple(rule for rule in self.attributes if rule.owner == name)
+
+    def domain(self, names: Iterable[str]) -> Domain:
+        """Return the domain of some attributes, always in study order; C order of its cells is thus agreed."""
+        wanted = tuple(names)
+        check_once("the release names attribute", wanted, "Name each attribute once.")
+        for name in wanted:
+            self.owner_of(name)
+        return Domain(attributes=tuple(rule.attribute for rule in self.attributes if rule.name in wanted))
+
+    def owner_of(self, name: str) -> str:
+        """Return the curator that owns an attribute."""
+        for rule in self.attributes:
+            if rule.name == name:
+                return rule.owner
+        known = ", ".join(rule.name for rule in self.attributes)
+        raise InvalidInputError(f"no attribute {name!r}", where=f"study {self.id}", remedy=f"Attributes: {known}.")
+
+
+def load_study(path: Path) -> Study:
+    """Read a study file.
+
+    Raises:
+        InvalidInputError: if it cannot be read or is no valid study; the message names the table, the key and the fix.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise InvalidInputError(
+            f"the study file cannot be read ({error.strerror})",
+            where=str(path),
+            remedy="Give the path of a study file.",
+        ) from None
+    return study_from_bytes(data, str(path))
+
+
+def study_from_bytes(data: bytes, where: str) -> Study:
+    """Return the study that a file's bytes describe; `where` names the file in messages."""
+    if len(data) > _MAX_BYTES:
+        raise InvalidInputError("the study file is larger than 1 MiB", where=where, remedy="Give a study file.")
+    try:
+        parsed = tomllib.loads(data.decode("utf-8"), parse_float=Decimal)
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        raise InvalidInputError(
+            f"not a TOML file in UTF-8 ({error})", where=where, remedy="Correct it there."
+        ) from None
+    return _study(Fields(parsed, where), hashlib.sha256(data).hexdigest())
+
+
+def _study(root: Fields, digest: str) -> Study:
+    """Read the whole file; `root` is its outermost table."""
+    head, release = root.table("study"), root.table("release", required=False)
+    budget = root.table("budget", required=root.holds("curator", object))
+    study = root.checked(
+        lambda: Study(
+            id=head.text("id"),
+            title=head.text("title"),
+            digest=digest,
+            minimum_population=head.integer("minimum_population", 100),
+            maximum_cells=head.integer("maximum_cells", 100_000),
+            budget_epsilon=budget.number("epsilon") if root.holds("curator", object) else Decimal(0),
+            budget_delta=budget.number("delta") if budget.holds("delta", object) else None,
+            sampling=release.text("sampling", "seed"),
+            pad=release.text("pad", "chacha20"),
+            server=_party(root.table("server")),
+            curators=tuple(_curator(fields) for fields in root.tables("curator", required=False)),
+            researchers=tuple(_party(fields) for fields in root.tables("researcher")),
+            attributes=tuple(_attribute(fields) for fields in root.tables("attribute", required=False)),
+            nodes=_nodes(root.table("nodes")) if root.holds("nodes", object) else None,
+            questions=tuple(_question(fields) for fields in root.tables("question", required=False)),
+        )
+    )
+    for fields in (head, budget, release, root):
+        fields.finish()
+    return study
+
+
+def _party(fields: Fields) -> Member:
+    """Read a [server] or [[researcher]] table."""
+    party = fields.checked(lambda: Member(name=fields.text("name"), endpoint=fields.text("endpoint")))
+    fields.finish()
+    return party
+
+
+def _curator(fields: Fields) -> CuratorMember:
+    """Read a [[curator]] table."""
+    curator = fields.checked(
+        lambda: CuratorMember(
+            name=fields.text("name"),
+            endpoint=fields.text("endpoint"),
+            id_columns=fields.texts("id_columns"),
+            normalise=fields.texts("normalise", NORMALISE_STEPS),
+        )
+    )
+    fields.finish()
+    return curator
+
+
+def _attribute(fields: Fields) -> AttributeRule:
+    """Read an [[attribute]] table."""
+    name = fields.text("name")
+    coding = fields.checked(lambda: _coding(fields))
+    rule = fields.checked(
+        lambda: AttributeRule(
+            attribute=Attribute(name=name, categories=coding.categories),
+            owner=fields.text("owner"),
+            column=fields.text("column", name),
+            coding=coding,
+        )
+    )
+    fields.finish()
+    return rule
+
+
+def _nodes(fields: Fields) -> NodeGroup:
+    """Read the [nodes] table."""
+    group = fields.checked(
+        lambda: NodeGroup(
+            name=fields.text("name"), budget_epsilon=fields.number("budget_epsilon"), strata=fields.texts("strata", ())
+        )
+    )
+    fields.finish()
+    return group
+
+
+def _question(fields: Fields) -> Question:
+    """Read a [[question]] table."""
+    name = fields.text("name")
+    coding = fields.checked(lambda: _coding(fields))
+    question = fields.checked(
+        lambda: Question(attribute=Attribute(name=name, categories=coding.categories), coding=coding)
+    )
+    fields.finish()
+    return question
+
+
+def _coding(fields: Fields) -> Coding:
+    """Read how raw values become categories; binned categories without names are named after their edges."""
+    bins, missing = fields.numbers("bins"), fields.text("missing", "drop")
+    kept = () if missing == "drop" else (missing,)
+    integers = _integers(fields)
+    if integers and (bins or fields.holds("categories", object)):
+        raise InvalidInputError("integers stands beside bins or categories", remedy="Keep one of them.")
+    implied = integers or bin_labels(bins)
+    named = fields.texts("categories", (*implied, *kept) if bins or implied else None)
+    if "drop" in named:
+        raise InvalidInputError('a category is named "drop"', remedy='"drop" is the rule that drops missing values.')
+    return Coding(
+        categories=named,
+        recode=fields.pairs("recode"),
+        bins=bins,
+        missing_values=fields.texts("missing_values", ("", "NA", "?")),
+        missing=kept[0] if kept else None,
+    )
+
+
+def _integers(fields: Fields) -> tuple[str, ...]:
+    """Return the categories that `integers = [first, last]` stands for; none without it."""
+    if not fields.holds("integers", object):
+        return ()
+    ends = fields.numbers("integers")
+    if len(ends) != 2 or any(end != end.to_integral_value() for end in ends) or not ends[0] < ends[1]:
+        raise InvalidInputError("integers is not [first, last]", remedy="Write it like [1, 100].")
+    if ends[1] - ends[0] >= MAX_CATEGORIES:
+        raise InvalidInputError(f"integers spans more than {MAX_CATEGORIES} categories", remedy="Use bins.")
+    return tuple(str(number) for number in range(int(ends[0]), int(ends[1]) + 1))
+
+
+def _check_numbers(study: Study) -> None:
+    """Refuse limits and budgets that protect nobody or cannot be met."""
+    if not 1 <= study.minimum_population <= 10**12:
+        raise InvalidInputError("minimum_population is not at least 1", remedy="100 is a usual value.")
+    if not 2 <= study.maximum_cells <= MAX_CELLS:
+        raise InvalidInputError(f"maximum_cells is not between 2 and {MAX_CELLS}", remedy="100000 is a usual value.")
+    if study.curators:
+        check_epsilon_budget(study.budget_epsilon)
+    if study.budget_delta is not None and not 0 < study.budget_delta < 1:
+        raise InvalidInputError("the budget's delta is not between 0 and 1", remedy="1e-6 is usual.")
+
+
+def _check_parties(study: Study) -> None:
+    """Refuse too few parties, and names or endpoints used twice."""
+    if len(study.curators) < 2 and (study.curators or study.nodes is None):
+        raise InvalidInputError("fewer than two curators", remedy="Add a [[curator]] table for each.")
+    if not study.researchers:
+        raise InvalidInputError("no researcher", remedy="Add a [[researcher]] table.")
+    parties = (study.server, *study.curators, *study.researchers)
+    names = [party.name for party in parties] + ([study.nodes.name] if study.nodes else [])
+    check_once("parties are named", names, "Names are unique among all parties.")
+    check_once("parties listen at", [party.endpoint for party in parties], "Give each party its own endpoint.")
+
+
+def _check_attributes(study: Study) -> None:
+    """Refuse attributes named twice, owned by no curator, or none at all."""
+    if study.curators and not study.attributes:
+        raise InvalidInputError("no attribute", remedy="Add an [[attribute]] table for each.")
+    check_once("attributes are named", [rule.name for rule in study.attributes], "Give each attribute its own name.")
+    curators = [curator.name for curator in study.curators]
+    for rule in study.attributes:
+        if rule.owner not in curators:
+            raise InvalidInputError(
+                f"attribute {rule.name} has the owner {rule.owner[:60]!r}, who is no curator",
+                remedy=f"Curators: {', '.join(curators)}.",
+            )
+
+
+def _check_questions(study: Study) -> None:
+    """Refuse nodes that are asked nothing, and questions that nobody answers or that are named twice."""
+    if bool(study.questions) != (study.nodes is not None):
+        raise InvalidInputError(
+            "[nodes] and [[question]] go together", remedy="Give both: who answers, and what they are asked."
+        )
+    check_once("questions are named", [q.name for q in study.questions], "Give each question its own name.")

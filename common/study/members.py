@@ -1,0 +1,90 @@
+"""The parties of a study: names and endpoints, and what makes two rows of a curator's table the same respondent."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.naming import check_endpoint, check_name, check_one_of
+
+NORMALISE_STEPS = ("strip", "casefold", "nfc")
+"""Steps of id normalisation, in the order in which they run."""
+
+MAX_STRATA = 1000
+"""Most strata of a study's nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A server or a researcher: its name and where its service listens (host:port)."""
+
+    name: str
+    endpoint: str
+
+    def __post_init__(self) -> None:
+        check_name("name", self.name)
+        check_endpoint(self.endpoint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CuratorMember(Member):
+    """A curator: its name, its endpoint, and what makes two rows the same respondent.
+
+    Args:
+        name: the curator's name.
+        endpoint: host:port of its service.
+        id_columns: columns of its table that together name a respondent.
+        normalise: steps applied to each of them before they are compared, of NORMALISE_STEPS.
+    """
+
+    id_columns: tuple[str, ...]
+    normalise: tuple[str, ...] = NORMALISE_STEPS
+
+    def __post_init__(self) -> None:
+        Member.__post_init__(self)
+        if not self.id_columns or not all(name.strip() == name != "" for name in self.id_columns):
+            raise InvalidInputError("id_columns names no column", remedy='List one or more, such as ["id"].')
+        check_once("id_columns names", self.id_columns, "List each id column once.")
+        check_once("normalise names", self.normalise, "List each step once.")
+        for step in self.normalise:
+            check_one_of("normalise", step, NORMALISE_STEPS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeGroup:
+    """The nodes of a study: they share one certificate, so that a connection does not say which of them it is.
+
+    Args:
+        name: the name in that certificate.
+        budget_epsilon: what all rounds of the study together may cost one node (nats).
+        strata: names of the public groups that nodes belong to; empty if there is one group.
+    """
+
+    name: str
+    budget_epsilon: Decimal
+    strata: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_name("name", self.name)
+        check_epsilon_budget(self.budget_epsilon)
+        check_once("strata names", self.strata, "List each stratum once.")
+        for stratum in self.strata:
+            check_name("stratum", stratum)
+        if len(self.strata) > MAX_STRATA:
+            raise InvalidInputError(f"more than {MAX_STRATA} strata", remedy="Use coarser groups.")
+
+
+def check_epsilon_budget(epsilon: Decimal) -> None:
+    """Refuse a budget's epsilon that protects nobody or cannot be met."""
+    if not epsilon.is_finite() or not 0 < epsilon <= 1000:
+        raise InvalidInputError(
+            "the budget's epsilon is not above 0 and at most 1000", remedy="Give it in nats; a few nats are usual."
+        )
+
+
+def check_once(what: str, values: Sequence[str], remedy: str) -> None:
+    """Refuse a list that names something twice."""
+    for value, count in Counter(values).items():
+        if count > 1:
+            raise InvalidInputError(f"{what} {value!r} twice", remedy=remedy)

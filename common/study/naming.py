@@ -1,0 +1,63 @@
+"""Shape of names, titles and endpoints in a study: what goes safely into DNS names, URIs, paths and reports."""
+
+import re
+from collections.abc import Sequence
+from ipaddress import IPv6Address
+
+from veiltab.common.errors import InvalidInputError
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
+_ATTRIBUTE = re.compile(r"[a-z0-9]([a-z0-9_-]{0,38}[a-z0-9])?", re.ASCII)
+_HOST = re.compile(
+    r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*", re.ASCII
+)
+
+
+def check_name(key: str, value: str) -> None:
+    """Refuse a name that could not stand in a DNS name or a URI as it is."""
+    if not _NAME.fullmatch(value):
+        raise InvalidInputError(
+            f"{key} = {value[:60]!r} is not a name", remedy="Use a-z, 0-9 and inner hyphens, at most 40 characters."
+        )
+
+
+def check_attribute_name(value: str) -> None:
+    """Refuse an attribute name that could not stand in a path or a column header as it is."""
+    if not _ATTRIBUTE.fullmatch(value):
+        raise InvalidInputError(
+            f"name = {value[:60]!r} is not an attribute name",
+            remedy="Use a-z, 0-9, inner hyphens and underscores, at most 40 characters.",
+        )
+
+
+def check_title(value: str) -> None:
+    """Refuse a title that does not fit one printed line."""
+    if not value.strip() or not value.isprintable() or len(value) > 200:
+        raise InvalidInputError("title is not one printable line", remedy="Use 1 to 200 printable characters.")
+
+
+def check_one_of(key: str, value: str, known: Sequence[str]) -> None:
+    """Refuse a word that is not one of those known."""
+    if value not in known:
+        raise InvalidInputError(f"{key} = {value[:60]!r} is not known", remedy=f"Use one of: {', '.join(known)}.")
+
+
+def check_endpoint(value: str) -> None:
+    """Refuse an endpoint that is not host:port with a DNS name, an IPv4 address or an IPv6 address in brackets."""
+    host, _, port = value.rpartition(":")
+    numbered = port.isascii() and port.isdecimal() and len(port) <= 5 and 1 <= int(port) <= 65_535
+    if not numbered or not _is_host(host):
+        raise InvalidInputError(
+            f"endpoint = {value[:60]!r} is not host:port", remedy='Write it like "alice.example.org:7401".'
+        )
+
+
+def _is_host(host: str) -> bool:
+    """Return whether a text is a DNS name, an IPv4 address or a bracketed IPv6 address."""
+    if host.startswith("[") and host.endswith("]"):
+        try:
+            IPv6Address(host[1:-1])
+        except ValueError:
+            return False
+        return "%" not in host
+    return len(host) <= 253 and _HOST.fullmatch(host) is not None

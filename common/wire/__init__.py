@@ -1,1 +1,0 @@
-"""Conversions between protocol messages and domain objects; what comes in is validated totally."""

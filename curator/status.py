@@ -1,0 +1,45 @@
+"""What a curator does now, for its status and its metrics."""
+
+from veiltab.common.errors import VeiltabError
+from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
+from veiltab.common.release.release import ReleaseState
+from veiltab.curator.driver import CuratorNode
+from veiltab.curator.store import StoredRelease
+
+
+def observe(node: CuratorNode) -> Observation:
+    """Return what a curator does and waits for; it may take a while, as what is left of a budget is composed."""
+    found = node.store.counts()
+    counts = {state: found.get(state.value, 0) for state in ReleaseState}
+    ledger = node.ledger
+    return Observation(
+        work=(_alignment(node), *map(_work, node.store.latest(SHOWN))),
+        counts={("release", state.value): number for state, number in counts.items()},
+        queues={
+            "releases": sum(number for state, number in counts.items() if not state.finished),
+            "held requests": node.store.held(),
+        },
+        budgets=(Budget(protects="respondents", epsilon=ledger.budget, left=ledger.remaining, delta=ledger.delta),),
+    )
+
+
+def _alignment(node: CuratorNode) -> Work:
+    """Say how the table stands with the other curators'."""
+    try:
+        population, _ = node.alignment.result()
+    except VeiltabError as error:
+        return Work(kind="alignment", id="", about="", state="aligning", waiting_for=str(error), since=0)
+    about = f"{population} common respondents"
+    return Work(kind="alignment", id="", about=about, state="aligned", waiting_for="", since=0)
+
+
+def _work(stored: StoredRelease) -> Work:
+    request = stored.request
+    return Work(
+        kind="release",
+        id=request.release_id,
+        about=f"{', '.join(request.attributes)} at epsilon {request.epsilon} for {request.researcher}",
+        state=stored.state.value,
+        waiting_for=stored.failure or stored.waiting_for,
+        since=stored.since,
+    )

@@ -1,5 +1,0 @@
-"""`python -m deploy` is `veiltab`."""
-
-from deploy.cli import main
-
-main()

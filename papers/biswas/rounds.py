@@ -1,0 +1,142 @@
+"""Simulated rounds: single ones for Figures 1 and 2, and many of them for Figure 3."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.papers.biswas.populations import (
+    EPSILONS,
+    EVERYBODY,
+    LAWS,
+    NODES,
+    RATES,
+    design,
+    randomiser,
+    truth,
+)
+from veiltab.papers.experiment import Plain, Settings, Task
+from veiltab.researcher.collection.simulation import draw_rounds
+from veiltab.researcher.frequency.estimation import total_variation
+from veiltab.researcher.frequency.estimators import Estimator, point_estimates
+from veiltab.researcher.projection import project_to_simplex
+
+COMPARED = (Estimator.C, Estimator.G, Estimator.C_HAT, Estimator.HAJEK)
+SHOWN_RATES = ("0.1", "0.9")
+"""The two extremes of Figures 1 and 2."""
+
+MODE = 50
+"""The value that most nodes of Bin(100, .5) hold."""
+
+SWEPT = ("0.1", "0.25", "0.5", "1", "2", "4", "8")
+"""Epsilons (nats) at which a tenth of the nodes is compared with all of them."""
+
+_QUICK_RATES = ("0.1", "0.3", "0.5", "0.7", "0.9")
+
+Floats = NDArray[np.float64]
+
+
+def tasks(settings: Settings) -> list[Task]:
+    """Return the points: single rounds, and distances of many rounds."""
+    singles = [
+        Task(
+            key=round_key(population, epsilon, rate),
+            function=one_round,
+            arguments={"population": population, "epsilon": epsilon, "rate": rate},
+        )
+        for population in LAWS
+        for epsilon in EPSILONS
+        for rate in SHOWN_RATES
+    ]
+    runs = settings.runs(1000, 40)
+    many = [
+        Task(
+            key=distance_key(population, epsilon, rate),
+            function=distances,
+            arguments={"population": population, "epsilon": epsilon, "rate": rate, "runs": runs},
+        )
+        for population, epsilon, rate in _settings(settings)
+    ]
+    return [*singles, *many]
+
+
+def rates(settings: Settings) -> tuple[str, ...]:
+    """Return the probabilities of reporting of Figure 3, and certainty."""
+    return (*(_QUICK_RATES if settings.quick else RATES), EVERYBODY)
+
+
+def _settings(settings: Settings) -> list[tuple[str, str, str]]:
+    figure_3 = [(law, epsilon, rate) for law in LAWS for epsilon in EPSILONS for rate in rates(settings)]
+    sweep = [("one", epsilon, rate) for epsilon in SWEPT for rate in (RATES[0], EVERYBODY)]
+    return list(dict.fromkeys([*figure_3, *sweep]))
+
+
+def round_key(population: str, epsilon: str, rate: str) -> str:
+    """Return the key of a single round."""
+    return f"round/{population}/epsilon={epsilon}/rate={rate}"
+
+
+def distance_key(population: str, epsilon: str, rate: str) -> str:
+    """Return the key of the distances of many rounds."""
+    return f"distance/{population}/epsilon={epsilon}/rate={rate}"
+
+
+def one_round(arguments: Plain, generator: np.random.Generator) -> Plain:
+    """Return what one round estimates.
+
+    Args:
+        arguments: population, epsilon (nats, text), rate (text).
+        generator: what draws.
+
+    Returns:
+        g and c_hat: (100,) (nodes) of the same reports; reports: how many.
+    """
+    _, reports, estimates = _estimates(arguments, 1, generator)
+    found = {which.value: estimates[which][0].tolist() for which in (Estimator.G, Estimator.C_HAT)}
+    return {**found, "reports": int(reports[0, 0])}
+
+
+def distances(arguments: Plain, generator: np.random.Generator) -> Plain:
+    """Return how far the estimates of many rounds are from the truth.
+
+    Args:
+        arguments: population, epsilon (nats, text), rate (text), runs.
+        generator: what draws.
+
+    Returns:
+        For each estimator raw and projected: mean and the 5th and 95th percentile of the total variation, of the raw
+        estimate and of its projection on the simplex; mode: mean and standard error of the estimated nodes with MODE.
+        Also reports: their mean number and its standard error.
+    """
+    held, reports, estimates = _estimates(arguments, arguments["runs"], generator)
+    found = {which.value: _distance(drawn, held) for which, drawn in estimates.items()}
+    chance = float(arguments["rate"])
+    error = (NODES * chance * (1 - chance) / len(reports)) ** 0.5
+    return {**found, "reports": [float(reports.mean()), error]}
+
+
+def _estimates(
+    arguments: Plain, runs: int, generator: np.random.Generator
+) -> tuple[Floats, NDArray[np.int64], Mapping[Estimator, Floats]]:
+    """Return true shares, reports, and each estimator's counts (runs, d)."""
+    held = truth(arguments["population"])
+    spec = design(arguments["epsilon"], arguments["rate"])
+    counts, reports = draw_rounds(held, spec, randomiser(arguments["epsilon"]).mechanism, runs, generator)
+    return held[0] / NODES, reports, {which: point_estimates(which, counts, reports, spec) for which in COMPARED}
+
+
+def _distance(drawn: Floats, held: Floats) -> dict[str, list[float]]:
+    shares = drawn / NODES
+    projected = np.array([project_to_simplex(row) for row in shares])
+    mode = drawn[:, MODE - 1]
+    # One run tells nothing of its error; as large as itself claims nothing.
+    error = float(mode.std(ddof=1)) / len(mode) ** 0.5 if len(mode) > 1 else abs(float(mode[0]))
+    return {
+        "raw": _summary(total_variation(shares, held)),
+        "projected": _summary(total_variation(projected, held)),
+        "mode": [float(mode.mean()), error],
+    }
+
+
+def _summary(found: Floats) -> list[float]:
+    return [float(found.mean()), *(float(end) for end in np.quantile(found, (0.05, 0.95)))]

@@ -1,0 +1,124 @@
+"""`veiltab reproduce`: the papers' figures and numbers, computed anew."""
+
+import os
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import click
+
+from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
+from veiltab.common.errors import InvalidInputError, NotFoundError
+
+if TYPE_CHECKING:
+    from veiltab.papers.reproduction import Reproduction
+    from veiltab.papers.running import Perform
+
+ADULT_FILES = ("adult.data", "adult.test")
+
+
+@click.command(
+    epilog="Example: veiltab reproduce lin --out pictures --quick\n"
+    "\nNAME is lin (PRAM on a secret sample), biswas (sampled local reports), hu (accuracy gains of a sample),"
+    " must (multistage sampling), smith (secrecy of the sample), or all.\n" + EXIT_CODES
+)
+@click.argument("name")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for pictures, tables and points.")
+@click.option("--trials", type=int, help="Runs a point; by default the paper's own number.")
+@click.option("--quick", is_flag=True, help="Coarser grids and fewer runs.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of everything that is drawn.")
+@click.option("--jobs", type=int, help="Processes; by default one a core.")
+@click.option("--dask", metavar="SCHEDULER", help="HOST:PORT of a Dask scheduler that computes instead.")
+@click.option(
+    "--adult",
+    type=click.Path(path_type=Path),
+    help="Folder with adult.data and adult.test of the UCI repository; without it what needs them is left out.",
+)
+@json_option
+def reproduce(  # noqa: PLR0913, PLR0917 - one argument an option
+    name: str,
+    out: Path,
+    trials: int | None,
+    quick: bool,  # noqa: FBT001 - an option
+    seed: int,
+    jobs: int | None,
+    dask: str | None,
+    adult: Path | None,
+    as_json: bool,  # noqa: FBT001 - an option
+) -> None:
+    """Compute the figures and numbers of a paper anew, and say which printed numbers ours agree with.
+
+    An interrupted run is taken up by the same command: computed points are kept in the folder.
+    """
+    from veiltab.papers.experiment import Settings  # noqa: PLC0415 - --help stays light
+    from veiltab.papers.registry import ALL, load, names_of  # noqa: PLC0415
+    from veiltab.papers.reproduction import reproduce as replay  # noqa: PLC0415
+    from veiltab.papers.reproduction import write  # noqa: PLC0415
+
+    start = monotonic()
+    names = names_of(name)
+    settings = Settings(trials=trials, quick=quick, seed=seed, adult=_adult(adult))
+    perform = _perform(jobs, dask)
+    experiments = [load(one) for one in names]
+    _check_writable(out)
+    found = replay(experiments, settings, out, perform)
+    note("drawing pictures")
+    paths = write(found, out, page=name == ALL)
+    seconds = round(monotonic() - start, 1)
+    data = {"name": name, "figures": [str(path) for path in paths], **found.as_dict(), "seconds": seconds}
+    emit(as_json, data, _text(found, out))
+
+
+def _adult(folder: Path | None) -> Path | None:
+    for file in ADULT_FILES if folder is not None else ():
+        if not (Path(str(folder)) / file).is_file():
+            raise NotFoundError(
+                f"there is no file {file} in this folder",
+                where=str(folder),
+                remedy="Give --adult a folder with both files of the UCI repository's data set Adult, or leave it out.",
+            )
+    return folder
+
+
+def _perform(jobs: int | None, dask: str | None) -> "Perform":
+    from veiltab.papers.cluster import on_dask  # noqa: PLC0415
+    from veiltab.papers.running import in_processes  # noqa: PLC0415
+
+    if jobs is not None and jobs < 1:
+        raise InvalidInputError(f"there must be at least 1 process, not {jobs}", where="--jobs")
+    if dask is None:
+        return in_processes(jobs or _cores())
+    if jobs is not None:
+        raise InvalidInputError("the cluster has its own workers", where="--jobs", remedy="Leave --jobs or --dask out.")
+    return on_dask(dask)
+
+
+def _cores() -> int:
+    """Return the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _check_writable(out: Path) -> None:
+    """Make the folder and see that a file can be written, before anything is computed; refuse it otherwise."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / ".probe"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise InvalidInputError(
+            f"nothing can be written here ({error.strerror})", where=str(out), remedy="Give --out another folder."
+        ) from None
+
+
+def _text(found: "Reproduction", out: Path) -> str:
+    lines = []
+    for name, (title, findings) in found.found.items():
+        agree = [one for one in findings.comparisons if one.agrees]
+        lines.append(f"{name}: {title}")
+        lines.append(f"  {len(findings.figures)} figures; {len(agree)} of {len(findings.comparisons)} numbers agree")
+        for one in findings.comparisons:
+            if not one.agrees:
+                ours = "not computed" if one.ours is None else f"{one.ours:.6g}"
+                lines.append(f"  {one.what} ({one.source}): printed {one.printed:.6g}, ours {ours}. {one.note}")
+    return "\n".join([*lines, f"Written to {out}"])

@@ -1,0 +1,66 @@
+"""How far a run has come, on stderr: a bar on a terminal, a line now and then elsewhere."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from veiltab.common.command.cli import note
+
+EVERY = 5.0
+"""Seconds between two lines, at least."""
+
+Advance = Callable[[], None]
+
+
+@contextmanager
+def reporting(total: int, kept: int) -> Iterator[Advance]:
+    """Report on a run; the block calls what it is given once for every point that it has computed.
+
+    Args:
+        total: points of the run.
+        kept: how many of them are known from before.
+    """
+    if sys.stderr.isatty():
+        with _bar(total, kept) as advance:
+            yield advance
+    else:
+        yield Lines(total, kept)
+
+
+@contextmanager
+def _bar(total: int, kept: int) -> Iterator[Advance]:
+    from rich.console import Console  # noqa: PLC0415 - only a terminal pays for it
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (TextColumn("points"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("points", total=total, completed=kept)
+        yield lambda: bar.advance(task)
+
+
+class Lines:
+    """Plain lines for a log: the first at once, the last one when all is done, others at most every few seconds.
+
+    Args:
+        total: points of the run.
+        kept: how many of them are known from before.
+        clock: seconds.
+    """
+
+    def __init__(self, total: int, kept: int, clock: Callable[[], float] = monotonic) -> None:
+        self._total, self._kept, self._done, self._clock = total, kept, kept, clock
+        self._start = self._said = clock()
+        note(f"{total} points, {kept} of them kept from before" if kept else f"{total} points")
+
+    def __call__(self) -> None:
+        """Count one more computed point."""
+        self._done += 1
+        now = self._clock()
+        if self._done == self._total or now - self._said >= EVERY:
+            self._said = now
+            note(f"{self._done} of {self._total} points, {self._left(now)}")
+
+    def _left(self, now: float) -> str:
+        seconds = round((now - self._start) / (self._done - self._kept) * (self._total - self._done))
+        return f"about {seconds // 60}:{seconds % 60:02d} left" if self._done < self._total else "done"

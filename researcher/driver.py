@@ -1,0 +1,314 @@
+"""The researcher's service at work: ask every curator, wait, fetch, decrypt, count. Every step repeats without harm."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from veiltab.common.errors import (
+    DeniedError,
+    FailedReleaseError,
+    NotReadyError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.observe.steps import concluded, step
+from veiltab.common.release.release import Column, Pad, ReleaseRequest, ReleaseSpec, ReleaseState, Sampling
+from veiltab.common.release.wire import pad_from_proto, request_to_proto, spec_from_proto, state_from_proto
+from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.chunks import ChunkMessage, received
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.storage.files import written_whole
+from veiltab.common.study.file import Study
+from veiltab.researcher.decryption import Places, count_rows, decrypt_column
+from veiltab.researcher.store import ResearcherStore, StoredRelease
+from veiltab.v1 import curator_pb2, curator_pb2_grpc, server_release_pb2, server_release_pb2_grpc
+
+_LOOK_AGAIN_SECONDS = 1.0
+_PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+_WITHIN = 5.0
+_STREAM_SECONDS = 1800.0
+_ORDER = [s for s in ReleaseState if not s.unsuccessful]
+
+
+class ResearcherNode:
+    """What a researcher's service does, behind its RPCs.
+
+    Args:
+        identity: the researcher's own.
+        study: the study file.
+        store: durable state.
+    """
+
+    def __init__(self, identity: Identity, study: Study, store: ResearcherStore) -> None:
+        self.name = identity.party.name
+        self.study = study
+        self.store = store
+        self.statuses: dict[str, dict[str, tuple[ReleaseState, str]]] = {}
+        self._identity = identity
+        self._started = asyncio.Event()
+        self._driven: set[str] = set()
+
+    def start(self, request: ReleaseRequest, label: str, now: int) -> tuple[StoredRelease, bool]:
+        """Record a request, or find the one to continue; return it and whether it was there."""
+        started = self.store.start(request, label, now)
+        self._started.set()
+        return started
+
+    async def run(self) -> None:
+        """Drive every unfinished release until cancelled."""
+        parties = Parties(self._identity, self.study)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                while True:
+                    self._started.clear()
+                    for stored in self.store.releases():
+                        release_id = stored.request.release_id
+                        if not stored.state.finished and release_id not in self._driven:
+                            self._driven.add(release_id)
+                            tasks.create_task(self._drive(release_id, parties))
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._started.wait(), _LOOK_AGAIN_SECONDS)
+        finally:
+            await parties.close()
+
+    async def _drive(self, release_id: str, parties: "Parties") -> None:
+        attempt, began = 0, time.monotonic()
+        while not (stored := self.store.release(release_id)).state.finished:
+            try:
+                await self._advance(stored, parties)
+            except (NotReadyError, UnavailableError):
+                if time.time() > stored.request.deadline:
+                    self.store.finish(
+                        release_id, ReleaseState.EXPIRED, "the deadline passed; " + self._waiting(release_id)
+                    )
+                await asyncio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
+                attempt += 1
+            except DeniedError as error:
+                self.store.finish(release_id, ReleaseState.DENIED, str(error))
+            except VeiltabError as error:
+                self.store.finish(release_id, ReleaseState.FAILED, str(error))
+        seconds = time.monotonic() - began
+        concluded(stored.state.value, release_id=release_id, seconds=seconds)
+        self.store.set_measure(release_id, {"total": seconds}, {})
+        self._driven.discard(release_id)
+
+    def _waiting(self, release_id: str) -> str:
+        reasons = [reason for _, reason in self.statuses.get(release_id, {}).values() if reason]
+        return "; ".join(reasons)
+
+    async def _advance(self, stored: StoredRelease, parties: "Parties") -> None:
+        release_id = stored.request.release_id
+        statuses = self.statuses.setdefault(release_id, {})
+        planned = await self._ask_curators(stored, parties, statuses)
+        spec = await self._ask_server(release_id, parties, statuses)
+        for name, other in planned.items():
+            if other.digest() != spec.digest():
+                raise FailedReleaseError(
+                    "the server published another release than was planned", where=f"curator {name}"
+                )
+        self.store.set_spec(release_id, spec)
+        began = time.monotonic()
+        for column in spec.columns:
+            size = column.byte_length(spec.sample)
+            with step("fetch column", release_id=release_id, attribute=column.attribute, size=size):
+                await parties.fetch_column(spec, column, self.store.noisy_column(release_id, column.attribute))
+        places = await parties.fetch_places(spec) if spec.sampling is Sampling.SERVER else None
+        fetched = time.monotonic()
+        granted, key_bytes = await self._decrypt(spec, parties, places)
+        with step("count", release_id=release_id):
+            histogram = await asyncio.to_thread(
+                count_rows, [self.store.rows(release_id, c.attribute) for c in granted], granted, spec.sample
+            )
+        with written_whole(self.store.histogram(release_id)) as file:
+            file.write(histogram.astype("<i8").data)
+        self.store.set_granted(release_id, tuple(c.attribute for c in granted))
+        self.store.set_measure(
+            release_id,
+            {"fetch": fetched - began, "decrypt": time.monotonic() - fetched},
+            {
+                f"server {self.study.server.name} -> researcher {self.name}": sum(
+                    c.byte_length(spec.sample) for c in spec.columns
+                )
+            }
+            | key_bytes,
+        )
+        self.store.finish(release_id, ReleaseState.READY)
+
+    async def _ask_curators(
+        self, stored: StoredRelease, parties: "Parties", statuses: dict[str, tuple[ReleaseState, str]]
+    ) -> dict[str, ReleaseSpec]:
+        """Make sure every curator has the request; record how far each is; raise if one ended it.
+
+        Returns:
+            What each curator planned, as far as they have.
+        """
+        states = []
+        planned = {}
+        unreachable: VeiltabError | None = None
+        for name in parties.curators:
+            statuses.setdefault(f"curator {name}", (ReleaseState.REQUESTED, "has not answered yet"))
+            try:
+                answer = await parties.ask_curator(name, stored)
+            except (NotReadyError, UnavailableError) as error:
+                statuses[f"curator {name}"] = (ReleaseState.REQUESTED, str(error))
+                unreachable = error
+                continue
+            state = state_from_proto(answer.state)
+            statuses[f"curator {name}"] = (state, answer.waiting_for)
+            self._record(stored, name, answer)
+            if answer.HasField("spec"):
+                planned[name] = spec_from_proto(answer.spec)
+            if state is ReleaseState.DENIED:
+                raise DeniedError(answer.failure)
+            if state.unsuccessful and stored.spec is None:
+                raise FailedReleaseError(answer.failure)
+            states.append(state)
+        if unreachable:
+            raise unreachable
+        self.store.set_state(stored.request.release_id, min(*states, ReleaseState.UPLOADING, key=_position))
+        return planned
+
+    def _record(self, stored: StoredRelease, curator: str, answer: curator_pb2.GetRequestResponse) -> None:
+        self.store.set_measure(
+            stored.request.release_id,
+            {f"curator {curator}: {step}": seconds for step, seconds in answer.seconds.items()},
+            {f"curator {curator} -> server {self.study.server.name}": answer.bytes_uploaded},
+        )
+
+    async def _ask_server(
+        self, release_id: str, parties: "Parties", statuses: dict[str, tuple[ReleaseState, str]]
+    ) -> ReleaseSpec:
+        """Return the published spec; raise while there is none."""
+        who = f"server {self.study.server.name}"
+        try:
+            answer = await parties.ask_server(release_id)
+        except VeiltabError as error:
+            statuses[who] = (ReleaseState.REQUESTED, str(error))
+            if error.reason == "NOT_FOUND":
+                statuses[who] = (ReleaseState.REQUESTED, "")
+                raise NotReadyError("nothing was uploaded yet", where=who) from None
+            raise
+        state = state_from_proto(answer.state)
+        missing = ", ".join(answer.waiting_for)
+        statuses[who] = (state, f"waits for the columns {missing}" if missing else "")
+        if state.unsuccessful:
+            raise FailedReleaseError(answer.failure, where=who)
+        if state is not ReleaseState.READY:
+            raise NotReadyError("the release is not published yet", where=who)
+        self.store.set_measure(release_id, {f"{who}: perturbing": answer.perturbation_seconds}, {})
+        return spec_from_proto(answer.spec)
+
+    async def _decrypt(
+        self, spec: ReleaseSpec, parties: "Parties", places: Places | None
+    ) -> tuple[list[Column], dict[str, int]]:
+        """Decrypt every column whose key is given; return those columns, and the bytes of keys by link."""
+        granted, key_bytes = [], dict[str, int]()
+        denied: DeniedError | None = None
+        for column in spec.columns:
+            link = f"curator {column.owner} -> researcher {self.name}"
+            pad_path = self.store.one_time_pad(spec.release_id, column.attribute)
+            try:
+                with step("fetch key", release_id=spec.release_id, attribute=column.attribute) as measured:
+                    key = await parties.fetch_key(spec, column, pad_path)
+                    length = measured.bytes = key.stat().st_size if isinstance(key, Path) else len(key)
+            except DeniedError as error:
+                denied = error
+                continue
+            key_bytes[link] = key_bytes.get(link, 0) + length
+            noisy = self.store.noisy_column(spec.release_id, column.attribute)
+            rows = self.store.rows(spec.release_id, column.attribute)
+            with step("decrypt", release_id=spec.release_id, attribute=column.attribute):
+                await asyncio.to_thread(decrypt_column, noisy, column, spec.sample, key, rows, places)
+            granted.append(column)
+        if not granted:
+            raise denied or DeniedError("no curator gave a key", where=f"release {spec.release_id}")
+        return granted, key_bytes
+
+
+def _position(state: ReleaseState) -> int:
+    return _ORDER.index(state) if state in _ORDER else len(_ORDER)
+
+
+class Parties:
+    """The curators and the server, as the researcher reaches them."""
+
+    def __init__(self, identity: Identity, study: Study) -> None:
+        self._study = study
+        self._server = Party(study=study.id, role=Role.SERVER, name=study.server.name)
+        self._server_channel = connect(identity, self._server, study.server.endpoint)
+        self._release_stub = server_release_pb2_grpc.ReleaseServiceStub(self._server_channel)
+        self.curators = {c.name: Party(study=study.id, role=Role.CURATOR, name=c.name) for c in study.curators}
+        self._channels = {n: connect(identity, p, study.curator(n).endpoint) for n, p in self.curators.items()}
+        self._stubs = {n: curator_pb2_grpc.CuratorServiceStub(c) for n, c in self._channels.items()}
+
+    async def close(self) -> None:
+        """Close the channels."""
+        for channel in (self._server_channel, *self._channels.values()):
+            await channel.close()
+
+    async def ask_curator(self, name: str, stored: StoredRelease) -> curator_pb2.GetRequestResponse:
+        """Return how a curator stands with a release, submitting the request if it does not know it."""
+        peer, stub = self.curators[name], self._stubs[name]
+        question = curator_pb2.GetRequestRequest(release_id=stored.request.release_id)
+        try:
+            return await call(stub.GetRequest, question, peer=peer, within=_WITHIN, once=True)
+        except VeiltabError as error:
+            if error.reason != "NOT_FOUND":
+                raise
+        request = request_to_proto(stored.request, self._study.digest)
+        await call(stub.SubmitRequest, request, peer=peer, within=_WITHIN, once=True)
+        return await call(stub.GetRequest, question, peer=peer, within=_WITHIN, once=True)
+
+    async def ask_server(self, release_id: str) -> server_release_pb2.GetReleaseResponse:
+        """Return how the server stands with a release."""
+        question = server_release_pb2.GetReleaseRequest(release_id=release_id)
+        return await call(self._release_stub.GetRelease, question, peer=self._server, within=_WITHIN, once=True)
+
+    async def fetch_column(self, spec: ReleaseSpec, column: Column, path: Path) -> None:
+        """Fetch a perturbed column into a file, which is there whole or not at all."""
+        total = column.byte_length(spec.sample)
+        if path.exists():
+            return
+        request = server_release_pb2.FetchColumnRequest(release_id=spec.release_id, attribute=column.attribute)
+        responses = self._release_stub.FetchColumn(request, timeout=_STREAM_SECONDS)
+        with written_whole(path) as file:
+            async for data in received(responses, offset=0, peer=str(self._server), total=total):
+                file.write(data)
+
+    async def fetch_places(self, spec: ReleaseSpec) -> Places:
+        """Fetch the places that the server sampled."""
+        request = server_release_pb2.FetchPlacesRequest(release_id=spec.release_id)
+        responses = self._release_stub.FetchPlaces(request, timeout=_STREAM_SECONDS)
+        pieces = received(responses, offset=0, peer=str(self._server), total=8 * spec.sample)
+        data = b"".join([piece async for piece in pieces])
+        return Places(np.frombuffer(data, "<i8").astype(np.int64), spec.population)
+
+    async def fetch_key(self, spec: ReleaseSpec, column: Column, pad_path: Path) -> bytes | Path:
+        """Fetch the key of a column: 32 bytes, or a one-time pad into a file.
+
+        Raises:
+            DeniedError: the attribute is not granted, or the grant has expired.
+        """
+        request = curator_pb2.FetchKeyRequest(release_id=spec.release_id, attribute=column.attribute)
+        responses = self._stubs[column.owner].FetchKey(request, timeout=_STREAM_SECONDS)
+        peer = str(self.curators[column.owner])
+        if spec.pad is Pad.CHACHA20:
+            return b"".join(
+                [data async for data in received(_of_kind(responses, spec.pad), offset=0, peer=peer, total=32)]
+            )
+        total = column.byte_length(spec.uploaded_rows)
+        with written_whole(pad_path) as file:
+            async for data in received(_of_kind(responses, spec.pad), offset=0, peer=peer, total=total):
+                file.write(data)
+        return pad_path
+
+
+async def _of_kind(responses: AsyncIterable[curator_pb2.FetchKeyResponse], pad: Pad) -> AsyncIterable[ChunkMessage]:
+    async for response in responses:
+        if pad_from_proto(response.pad) is not pad:
+            raise FailedReleaseError("a curator gave another kind of key than the release says", where="key")
+        yield response

@@ -1,0 +1,37 @@
+"""What a researcher's service does now, for its status and its metrics."""
+
+from veiltab.common.observe.status import SHOWN, Observation, Work
+from veiltab.common.release.release import ReleaseState
+from veiltab.researcher.driver import ResearcherNode
+from veiltab.researcher.store import StoredRelease
+
+
+def observe(node: ResearcherNode) -> Observation:
+    """Return what a researcher's service does and whom it waits for."""
+    found = node.store.counts()
+    counts = {state: found.get(state.value, 0) for state in ReleaseState}
+    return Observation(
+        work=tuple(_work(stored, node) for stored in node.store.latest(SHOWN)),
+        counts={("release", state.value): number for state, number in counts.items()},
+        queues={"releases": sum(number for state, number in counts.items() if not state.finished)},
+    )
+
+
+def _work(stored: StoredRelease, node: ResearcherNode) -> Work:
+    request = stored.request
+    label = f"{stored.label}: " if stored.label else ""
+    return Work(
+        kind="release",
+        id=request.release_id,
+        about=f"{label}{', '.join(request.attributes)} at epsilon {request.epsilon}",
+        state=stored.state.value,
+        waiting_for=stored.failure or ("" if stored.state.finished else _waiting(node, request.release_id)),
+        since=stored.since,
+    )
+
+
+def _waiting(node: ResearcherNode, release_id: str) -> str:
+    """Return what each party last said that it waits for."""
+    # A copy, as this runs in another thread than the one that asks the parties.
+    said = dict(node.statuses.get(release_id, {}))
+    return "; ".join(f"{party}: {reason}" for party, (_, reason) in said.items() if reason)

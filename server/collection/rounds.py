@@ -1,0 +1,210 @@
+"""The server's part in a round: checks what comes, and counts many reports in one transaction."""
+
+import asyncio
+import logging
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from veiltab.common.collection.oracles import Report
+from veiltab.common.collection.round import EVERYONE, Round, RoundState, RoundStatus
+from veiltab.common.collection.tokens import token_digest
+from veiltab.common.errors import (
+    ClosedRoundError,
+    DeniedError,
+    InvalidInputError,
+    NotReadyError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.observe.steps import step
+from veiltab.common.study.file import Study
+from veiltab.server.collection.store import Arrival, CollectionStore, split_digests
+
+_log = logging.getLogger(__name__)
+
+MOST_AT_ONCE = 1024
+"""Most reports of one transaction."""
+
+MOST_WAITING = 4 * MOST_AT_ONCE
+"""Most reports that wait to be counted; one more is asked to come again."""
+
+_SWEEP_SECONDS = 30
+_SECONDS_A_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A checked report, and where its answer goes."""
+
+    arrival: Arrival
+    answer: "asyncio.Future[None]"
+
+
+class CollectionNode:
+    """What the server does in rounds, behind its RPCs.
+
+    Args:
+        study: the study file; says who asks whom what.
+        store: durable state.
+        retention_days: how long a closed round can be fetched.
+    """
+
+    def __init__(self, study: Study, store: CollectionStore, *, retention_days: int = 30) -> None:
+        self._study = study
+        self._store = store
+        self._retention = retention_days * _SECONDS_A_DAY
+        self._rounds: dict[str, Round] = {}
+        self._queue: asyncio.Queue[_Waiting] = asyncio.Queue()
+
+    async def run(self) -> None:
+        """Count reports as they come, and forget what is over, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._count())
+            tasks.create_task(self._sweep())
+
+    async def _count(self) -> None:
+        """Take whatever has come, make it durable together, then answer all of it."""
+        while True:
+            batch = [await self._queue.get()]
+            while len(batch) < MOST_AT_ONCE and not self._queue.empty():
+                batch.append(self._queue.get_nowait())
+            # Who has gone away was told nothing, and its report waits for its next attempt.
+            batch = [waiting for waiting in batch if not waiting.answer.done()]
+            if not batch:
+                continue
+            rounds = {waiting.arrival.round_id for waiting in batch}
+            try:
+                with step("count reports", round_id=rounds.pop() if len(rounds) == 1 else None) as measured:
+                    answers: Sequence[Exception | None] = await asyncio.to_thread(
+                        self._store.record, [waiting.arrival for waiting in batch]
+                    )
+                    measured.reports = sum(answer is None for answer in answers)
+            except Exception as error:  # noqa: BLE001 - each caller gets it as its own incident
+                answers = [error] * len(batch)
+            for waiting, answer in zip(batch, answers, strict=True):
+                if waiting.answer.done():
+                    continue
+                if answer is None:
+                    waiting.answer.set_result(None)
+                else:
+                    waiting.answer.set_exception(answer)
+
+    async def _sweep(self) -> None:
+        while True:
+            # A database that is away for the moment, or has no room, is asked again.
+            try:
+                await asyncio.to_thread(self._sweep_once)
+            except (VeiltabError, OSError, sqlite3.Error) as error:
+                _log.error("rounds could not be swept", extra={"error": type(error).__name__})
+            await asyncio.sleep(_SWEEP_SECONDS)
+
+    def _sweep_once(self) -> None:
+        for known in self._store.rounds():
+            self._store.status(known.round_id)
+        self._store.forget(int(time.time()) - self._retention)
+        self._store.erase_traces()
+
+    def open_round(self, spec: Round, researcher: str) -> RoundState:
+        """Record or find a round."""
+        nodes = self._study.nodes
+        if nodes is None:
+            raise InvalidInputError("this study has no nodes", where="study file", remedy="Add [nodes] to it.")
+        if spec.researcher != researcher:
+            raise DeniedError("a researcher opens rounds in its own name")
+        if spec.study_digest != self._study.digest:
+            raise InvalidInputError(
+                "the round is of another study file than the server's",
+                where="study file",
+                remedy="Give every party the same bytes.",
+            )
+        if spec.size != self._study.question(spec.question).attribute.size:
+            raise InvalidInputError("the question is not as the study says", where=f"question {spec.question}")
+        if {stratum.name for stratum in spec.strata} - set(nodes.strata or (EVERYONE,)):
+            raise InvalidInputError("a stratum is not in the study", where="strata")
+        if spec.deadline <= time.time():
+            raise InvalidInputError("the deadline has passed", where="deadline", remedy="Give the round more time.")
+        with step("open round", round_id=spec.round_id):
+            return self._store.open_round(spec, nodes.budget_epsilon)
+
+    def enrol(self, round_id: str, stratum: str, joined: bytes, researcher: str) -> int:
+        """Add tokens to a stratum of an open round; return how many it has."""
+        spec = self._owned(round_id, researcher)
+        where = spec.strata.index(spec.stratum(stratum))
+        with step("enrol", round_id=round_id):
+            return self._store.enrol(round_id, where, list(split_digests(joined)), spec.strata[where].population)
+
+    def round(self, round_id: str) -> tuple[Round, RoundState]:
+        """Return a round's description and state."""
+        status = self._store.status(round_id)
+        return status.round, status.state
+
+    def status(self, round_id: str, researcher: str) -> RoundStatus:
+        """Return how a researcher's round stands."""
+        self._owned(round_id, researcher)
+        return self._store.status(round_id)
+
+    def rounds(self, researcher: str) -> list[str]:
+        """Return the ids of a researcher's rounds, oldest first."""
+        return [spec.round_id for spec in self._store.rounds() if spec.researcher == researcher]
+
+    def close_round(self, round_id: str, researcher: str) -> tuple[int, bool]:
+        """Close a round; return when it was closed, and whether it was before."""
+        self._owned(round_id, researcher)
+        self._store.status(round_id)
+        with step("close round", round_id=round_id):
+            return self._store.close_round(round_id, int(time.time()))
+
+    def counts(self, round_id: str, researcher: str) -> bytes:
+        """Return the counts of a closed round, 8-byte little-endian, stratum by stratum.
+
+        Two looks at an open round would show the reports that came between them.
+        """
+        status = self.status(round_id, researcher)
+        if status.state is not RoundState.CLOSED:
+            raise NotReadyError(
+                "the round is still open", where=f"round {round_id}", remedy="Close it with `veiltab collect close`."
+            )
+        if time.time() > status.closed + self._retention:
+            raise ClosedRoundError("the round is no longer kept", where=f"round {round_id}")
+        with step("read counts", round_id=round_id):
+            return self._store.counts(round_id).tobytes()
+
+    async def report(self, round_id: str, token: bytes, stratum: str, report: Report) -> None:
+        """Count a report and spend its token; both are durable when this returns.
+
+        Raises:
+            NotFoundError: no such round.
+            InvalidInputError: a stratum or a payload that the round does not have.
+            DeniedError: a token that is not of this round and stratum.
+            SpentTokenError: a token that was spent before.
+            ClosedRoundError: the round is closed.
+        """
+        spec = self._rounds.get(round_id)
+        if spec is None:
+            spec = await asyncio.to_thread(self._described, round_id)
+        place = spec.strata.index(spec.stratum(stratum))
+        spec.randomiser.check(report)
+        arrival = Arrival(round_id=round_id, digest=token_digest(round_id, token), stratum=place, report=report)
+        if self._queue.qsize() >= MOST_WAITING:
+            raise UnavailableError("too many reports wait to be counted", remedy="Hand it in again later.")
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.put_nowait(_Waiting(arrival, answer))
+        await answer
+
+    @property
+    def waiting(self) -> int:
+        """Reports that came and are not counted yet."""
+        return self._queue.qsize()
+
+    def _described(self, round_id: str) -> Round:
+        if round_id not in self._rounds:
+            self._rounds[round_id] = self._store.round(round_id)
+        return self._rounds[round_id]
+
+    def _owned(self, round_id: str, researcher: str) -> Round:
+        spec = self._described(round_id)
+        if spec.researcher != researcher:
+            raise DeniedError("this round is another researcher's", where=f"round {round_id}")
+        return spec

@@ -1,0 +1,200 @@
+"""The server at work: takes columns, perturbs complete releases, forgets what is over.
+
+Several processes may do so on one state. Each works on a column, or perturbs a release, under a lease; what one of them
+does not finish another takes up.
+"""
+
+import asyncio
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+
+from veiltab.common.errors import (
+    DeniedError,
+    InvalidInputError,
+    NotFoundError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.release.release import ReleaseSpec, ReleaseState, Sampling
+from veiltab.common.study.file import Study
+from veiltab.server.leases import BusyError, Lease
+from veiltab.server.perturbation import PLACES, perturb_release
+from veiltab.server.receiving import Announced, Receiver
+from veiltab.server.retention import end, sweep
+from veiltab.server.session import Session
+from veiltab.server.store import ServerStore
+
+_log = logging.getLogger(__name__)
+_SWEEP_SECONDS = 30
+_LOOK_SECONDS = 5
+_SECONDS_A_DAY = 86_400
+
+
+class ServerNode:
+    """What the server does, behind its RPCs.
+
+    Args:
+        study: the study file; names who may upload what.
+        store: durable state.
+        retention_days: how long a published release can be fetched after its deadline.
+    """
+
+    def __init__(self, study: Study, store: ServerStore, *, retention_days: int = 30) -> None:
+        self._study = study
+        self._store = store
+        self._retention = retention_days * _SECONDS_A_DAY
+        self._receiver = Receiver(store, self._completed)
+        self._perturbing: dict[str, asyncio.Task[None]] = {}
+        # More at a time would be no faster, and would keep releases from another process.
+        self._room = asyncio.Semaphore(os.cpu_count() or 1)
+
+    async def run(self) -> None:
+        """Take up what an earlier process left, or another does not finish, and sweep, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._take_up())
+            tasks.create_task(self._sweep_again_and_again())
+
+    async def _take_up(self) -> None:
+        """Begin what is to be perturbed; look again and again if other processes may leave something."""
+        while True:
+            with suppress(UnavailableError):
+                for session in await asyncio.to_thread(self._store.perturbing):
+                    self._begin_perturbation(session.spec)
+            if not self._store.connection.shared:
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _sweep_again_and_again(self) -> None:
+        while True:
+            try:
+                await asyncio.to_thread(self._sweep, int(time.time()))
+            except (VeiltabError, OSError, sqlite3.Error) as error:
+                _log.error("releases could not be swept", extra={"error": type(error).__name__})
+            await asyncio.sleep(_SWEEP_SECONDS)
+
+    def _sweep(self, now: int) -> None:
+        sweep(self._store, now, self._retention)
+
+    def open_release(self, spec: ReleaseSpec, curator: str) -> tuple[Session, dict[str, int]]:
+        """Record or find a release; return it with the bytes held of the caller's columns."""
+        self._check_spec(spec, curator)
+        session = self._store.open_session(spec)
+        folder = self._store.folder(spec.release_id)
+        columns = spec.columns_of(curator)
+        if session.state is ReleaseState.UPLOADING:
+            return session, {c.attribute: folder.received(c.attribute) for c in columns}
+        return session, {c.attribute: c.byte_length(spec.uploaded_rows) for c in columns}
+
+    def _check_spec(self, spec: ReleaseSpec, curator: str) -> None:
+        if spec.study_digest != self._study.digest:
+            raise InvalidInputError(
+                "the release is of another study file than the server's",
+                where="study file",
+                remedy="Give every party the same bytes.",
+            )
+        for column in spec.columns:
+            rule = next((rule for rule in self._study.attributes if rule.name == column.attribute), None)
+            if rule is None or (rule.owner, rule.attribute.size) != (column.owner, column.size):
+                raise InvalidInputError("a column is not as the study says", where=f"attribute {column.attribute}")
+        if spec.cells > self._study.maximum_cells:
+            raise InvalidInputError(f"the study allows {self._study.maximum_cells} cells", where="cells")
+        if not spec.columns_of(curator):
+            raise DeniedError("no column of this release is the caller's", where=f"curator {curator}")
+
+    async def upload(
+        self,
+        curator: str,
+        release_id: str,
+        attribute: str,
+        digests: tuple[bytes, bytes],
+        chunks: AsyncIterator[tuple[int, bytes]],
+    ) -> tuple[int, bool]:
+        """Take the chunks of one column; return the bytes held and whether it is complete.
+
+        Args:
+            curator: who sends.
+            release_id: of an open release.
+            attribute: one of the caller's columns.
+            digests: of the release spec and of the whole column.
+            chunks: (offset, verified bytes).
+        """
+        spec_digest, column_digest = digests
+        announced = Announced(
+            curator=curator,
+            release_id=release_id,
+            attribute=attribute,
+            spec_digest=spec_digest,
+            column_digest=column_digest,
+        )
+        return await self._receiver.take(announced, chunks)
+
+    def _completed(self, session: Session) -> None:
+        if session.state is ReleaseState.PERTURBING:
+            self._begin_perturbation(session.spec)
+
+    def _begin_perturbation(self, spec: ReleaseSpec) -> None:
+        if spec.release_id not in self._perturbing:
+            self._perturbing[spec.release_id] = asyncio.create_task(self._perturb(spec))
+
+    async def _perturb(self, spec: ReleaseSpec) -> None:
+        try:
+            async with self._room, self._store.leases.held(spec.release_id) as lease:
+                await self._perturb_under(lease, spec.release_id)
+        except BusyError:
+            pass  # another process works on it
+        except UnavailableError as error:
+            # Another process took over, or the database is away: whoever looks next takes it up.
+            _log.warning("perturbation given up", extra={"release": spec.release_id, "error": type(error).__name__})
+        finally:
+            del self._perturbing[spec.release_id]
+
+    async def _perturb_under(self, lease: Lease, release_id: str) -> None:
+        session = await asyncio.to_thread(self._store.session, release_id)
+        if session.state is not ReleaseState.PERTURBING:
+            return  # another process was faster
+        try:
+            await asyncio.to_thread(perturb_release, self._store, session.spec, lease)
+        except UnavailableError:
+            raise
+        except (VeiltabError, OSError) as error:
+            # A full disk heals when the operator makes room and starts the server again; the ciphertext is kept.
+            _log.error("perturbation failed", extra={"release": release_id, "error": type(error).__name__})
+            if isinstance(error, VeiltabError):
+                await asyncio.to_thread(end, self._store, session, ReleaseState.FAILED, error.problem, lease)
+            else:
+                await asyncio.sleep(self._store.leases.seconds)
+
+    @property
+    def perturbing(self) -> int:
+        """Releases that are being perturbed now."""
+        return len(self._perturbing)
+
+    def release_of(self, release_id: str, researcher: str) -> tuple[Session, float]:
+        """Return a release of a researcher's, and how long its perturbation took."""
+        session = self._store.session(release_id)
+        if session.spec.researcher != researcher:
+            raise DeniedError("this release is for another researcher", where=f"release {release_id}")
+        return session, self._store.perturbation_seconds(release_id)
+
+    def published_column(self, release_id: str, attribute: str, researcher: str) -> tuple[Path, int]:
+        """Return the file and length of a perturbed column that a researcher may have."""
+        session = self._store.session(release_id)
+        session.check_readable(researcher)
+        column = session.spec.column(attribute)
+        return self._published(session) / attribute, column.byte_length(session.spec.sample)
+
+    def sampled_places(self, release_id: str, researcher: str) -> Path:
+        """Return the file of the places that the server sampled, for the researcher whose release it is."""
+        session = self._store.session(release_id)
+        session.check_readable(researcher)
+        if session.spec.sampling is not Sampling.SERVER:
+            raise NotFoundError("the server did not sample this release", where=f"release {release_id}")
+        return self._published(session) / PLACES
+
+    def _published(self, session: Session) -> Path:
+        return self._store.folder(session.spec.release_id).published(session.publication)

@@ -1,0 +1,32 @@
+"""Joint statistics of tables that nobody may hold whole.
+
+The folders are links: what is imported as `veiltab.curator` stands in the folder `curator` of the project.
+
+>>> from veiltab import Client
+>>> client = Client("study.toml", identity="pki/researcher-rosa", name="rosa")  # doctest: +SKIP
+"""
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from veiltab.node.device import Node
+    from veiltab.researcher.client import Client
+
+__version__ = version("veiltab")
+__all__ = ["Client", "Node", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    """Import a client when it is asked for: a curator or server needs none of it."""
+    match name:
+        case "Client":
+            from veiltab.researcher.client import Client  # noqa: PLC0415
+
+            return Client
+        case "Node":
+            from veiltab.node.device import Node  # noqa: PLC0415
+
+            return Node
+        case _:
+            raise AttributeError(f"module 'veiltab' has no attribute {name!r}")

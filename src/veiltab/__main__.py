@@ -1,0 +1,5 @@
+"""`python -m deploy` is `veiltab`."""
+
+from veiltab.deploy.cli import main
+
+main()

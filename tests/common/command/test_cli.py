@@ -1,0 +1,138 @@
+import json
+import sys
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+
+from veiltab.common.command.cli import emit, json_option, run
+from veiltab.common.errors import (
+    BudgetExceededError,
+    ClosedRoundError,
+    ConflictError,
+    DeniedError,
+    FailedReleaseError,
+    IntegrityError,
+    InvalidInputError,
+    NotFoundError,
+    NotReadyError,
+    SpentTokenError,
+    UnavailableError,
+    VeiltabError,
+)
+
+
+def run_with(monkeypatch: pytest.MonkeyPatch, command: click.Command, *args: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["veiltab", *args])
+    return run(command)
+
+
+def raising(error: BaseException) -> click.Command:
+    @click.command()
+    @json_option
+    def command(as_json: bool) -> None:  # noqa: FBT001 - an option
+        del as_json
+        raise error
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (InvalidInputError, 2),
+        (NotFoundError, 2),
+        (DeniedError, 3),
+        (BudgetExceededError, 3),
+        (UnavailableError, 4),
+        (NotReadyError, 4),
+        (ConflictError, 5),
+        (IntegrityError, 5),
+        (SpentTokenError, 5),
+        (ClosedRoundError, 5),
+        (FailedReleaseError, 6),
+        (VeiltabError, 1),
+    ],
+)
+def test_a_refusal_is_explained_and_has_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: type[VeiltabError], code: int
+) -> None:
+    command = raising(kind("the thing is wrong", where="there", remedy="Do this."))
+    assert run_with(monkeypatch, command) == code
+    plain = capsys.readouterr()
+    assert (plain.out, plain.err) == ("", "veiltab: there: the thing is wrong. Do this.\n")
+    assert run_with(monkeypatch, command, "--json") == code
+    machine = capsys.readouterr()
+    assert json.loads(machine.out) == {
+        "error": {"reason": kind.reason, "problem": "the thing is wrong", "where": "there", "remedy": "Do this."}
+    }
+    assert machine.err == plain.err
+
+
+def test_every_kind_of_refusal_is_in_that_table() -> None:
+    kinds = [kind for kind in VeiltabError.__subclasses__() if kind.__module__ == VeiltabError.__module__]
+    assert len(kinds) == 11
+
+
+def test_wrong_usage_is_bad_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    command = raising(ValueError())
+    assert run_with(monkeypatch, command, "--no-such-option") == 2
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert "No such option" in captured.err
+
+
+def test_an_interruption_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_with(monkeypatch, raising(KeyboardInterrupt())) == 130
+    assert "Nothing acknowledged is lost" in capsys.readouterr().err
+
+
+def test_what_nobody_foresaw_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ZeroDivisionError):
+        run_with(monkeypatch, raising(ZeroDivisionError()))
+
+
+@pytest.mark.parametrize(("returned", "code"), [(None, 0), (0, 0), (2, 2), ("text", 0)])
+def test_a_command_may_name_its_exit_code(monkeypatch: pytest.MonkeyPatch, returned: object, code: int) -> None:
+    @click.command()
+    def command() -> object:
+        return returned
+
+    assert run_with(monkeypatch, command) == code
+
+
+def test_help_ends_well(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_with(monkeypatch, raising(ValueError()), "--help") == 0
+    assert "Print one JSON object and nothing else" in capsys.readouterr().out
+
+
+def test_json_is_one_object_of_plain_values(capsys: pytest.CaptureFixture[str]) -> None:
+    data = {
+        "decimal": Decimal("0.5"),
+        "fraction": Fraction(1, 4),
+        "path": Path("a/b"),
+        "array": np.arange(3),
+        "scalar": np.float64(2),
+        "text": "é\n",
+    }
+    emit(as_json=True, data=data, text="for people")
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    assert json.loads(out) == {
+        "decimal": 0.5,
+        "fraction": 0.25,
+        "path": "a/b",
+        "array": [0, 1, 2],
+        "scalar": 2.0,
+        "text": "é\n",
+    }
+    emit(as_json=False, data=data, text="for people")
+    assert capsys.readouterr().out == "for people\n"
+
+
+def test_what_is_not_plain_is_not_guessed() -> None:
+    with pytest.raises(TypeError, match="object"):
+        emit(as_json=True, data={"x": object()}, text="")

@@ -1,0 +1,56 @@
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from veiltab.common.core.rounding import exp_below, ln_above, parse_epsilon, sqrt_of
+from veiltab.common.errors import InvalidInputError
+
+
+def exact(x: Decimal | Fraction | int) -> mpmath.mpf:
+    """The value to 120 digits."""
+    fraction = Fraction(x)
+    return mpmath.mpf(fraction.numerator) / mpmath.mpf(fraction.denominator)
+
+
+@given(st.decimals(min_value="1e-30", max_value=100, allow_nan=False, allow_infinity=False))
+def test_exp_below_lies_below_and_close(x: Decimal) -> None:
+    with mpmath.workdps(120):
+        true = mpmath.exp(exact(x))
+        found = exact(exp_below(x))
+        assert found < true
+        assert (true - found) / true < mpmath.mpf("1e-58")
+
+
+@given(st.fractions(min_value=1, max_value=10**40))
+def test_ln_above_lies_above_and_close(x: Fraction) -> None:
+    with mpmath.workdps(120):
+        true = mpmath.log(exact(x))
+        found = exact(ln_above(x))
+        assert true <= found <= true + mpmath.mpf("1.000001e-12")
+
+
+def test_ln_above_of_one_is_zero_and_below_one_is_refused() -> None:
+    assert ln_above(Fraction(1)) == 0
+    with pytest.raises(InvalidInputError):
+        ln_above(Fraction(999, 1000))
+
+
+@given(st.fractions(min_value=0, max_value=10**12))
+def test_sqrt_is_exact_to_58_digits(x: Fraction) -> None:
+    with mpmath.workdps(120):
+        assert abs(exact(sqrt_of(x)) - mpmath.sqrt(exact(x))) <= mpmath.mpf("1e-50")
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "NaN", "sNaN", "inf", "-Infinity", "", "one", "100.0001", "1e400"])
+def test_epsilons_that_mean_nothing_are_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="above 0 and at most 100"):
+        parse_epsilon(text)
+
+
+@pytest.mark.parametrize("text", ["1e-9", "0.1", "1", "100"])
+def test_epsilons_are_kept_exactly(text: str) -> None:
+    assert parse_epsilon(text) == Decimal(text)

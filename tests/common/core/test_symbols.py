@@ -1,0 +1,218 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.stats import chisquare
+
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.pads import PAD, decrypt, encrypt
+from veiltab.common.core.randomness import ByteSource, CipherStream, SystemSource
+from veiltab.common.core.symbols import CHUNK, MAX_LABEL, add, check_symbols, fill_uniform, subtract
+from veiltab.common.errors import IntegrityError, InvalidInputError
+
+KEY = bytes(range(32))
+SIZES = [3, 129, 200, 255, 256, 257, 1000, 65535]
+ALPHA = 1e-4
+
+
+class Scripted:
+    """A source that plays given bytes for round 0 and zeros afterwards."""
+
+    def __init__(self, script: NDArray[np.uint8]) -> None:
+        self.script = script
+
+    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
+        del chunk
+        out[:] = self.script[: out.size] if label < MAX_LABEL else 0
+
+
+class Spy:
+    """A source that remembers every place it filled, and what with."""
+
+    def __init__(self, source: ByteSource) -> None:
+        self.source = source
+        self.places: list[tuple[int, int]] = []
+        self.fills: list[bytes] = []
+
+    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
+        self.source.fill(out, label=label, chunk=chunk)
+        self.places.append((label, chunk))
+        self.fills.append(out.tobytes())
+
+
+class Stuck:
+    """A source of ones only, which every size that is no power of two rejects."""
+
+    def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
+        del label, chunk
+        out[:] = 255
+
+
+def uniform(length: int, size: int, source: ByteSource, *, label: int = 0, chunk: int = 0) -> Symbols:
+    out: Symbols = np.empty(length, symbol_dtype(size))
+    fill_uniform(out, size, source, label=label, chunk=chunk)
+    return out
+
+
+def as_symbols(values: NDArray[np.int64] | list[int], size: int) -> Symbols:
+    out: Symbols = np.empty(len(values), symbol_dtype(size))
+    out[:] = values
+    return out
+
+
+def many(size: int, source: ByteSource) -> Symbols:
+    return np.concatenate([uniform(CHUNK, size, source, chunk=c) for c in range(4)])
+
+
+def p_value(symbols: Symbols, size: int) -> float:
+    return float(chisquare(np.bincount(symbols, minlength=size)).pvalue)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 24, 128, 129, 200, 255, 256, 257, 300, 512, 65536])
+def test_every_symbol_has_the_same_number_of_words(size: int) -> None:
+    # Exact: all words of 8 or 16 bits are played once; those rejected come back as 0 and are set apart.
+    bits = 8 if 2**8 % size * 64 <= 2**8 else 16
+    words = np.arange(2**bits).astype(f"<u{bits // 8}")
+    counts = np.bincount(uniform(2**bits, size, Scripted(words.view(np.uint8))), minlength=size)
+    share, rejected = divmod(2**bits, size)
+    assert counts.tolist() == [share + rejected] + [share] * (size - 1)
+    assert rejected * 64 <= 2**bits
+
+
+@pytest.mark.parametrize("size", [1000, 1025, 40000, 65535])
+def test_wide_words_map_at_the_edges_of_equal_shares(size: int) -> None:
+    share = 2**32 // size if 2**16 % size * 64 > 2**16 else 2**16 // size
+    dtype = "<u4" if share > 2**16 // size else "<u2"
+    lowest = np.arange(size, dtype=np.uint64) * share
+    words = np.concatenate([lowest, lowest + (share - 1)]).astype(dtype)
+    found = uniform(2 * size, size, Scripted(words.view(np.uint8)))
+    assert np.array_equal(found, np.tile(np.arange(size), 2))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_symbols_are_uniform(size: int) -> None:
+    symbols = many(size, CipherStream(KEY))
+    assert symbols.max() == size - 1
+    assert p_value(symbols, size) > ALPHA
+    # Neighbours are independent: pairs are uniform too.
+    bins = min(size, 8)
+    low = symbols.astype(np.int64) * bins // size
+    joint = np.bincount(low[::2] * bins + low[1::2], minlength=bins**2)
+    share = np.bincount(np.arange(size) * bins // size, minlength=bins) / size
+    assert chisquare(joint, np.outer(share, share).ravel() * len(symbols) / 2).pvalue > ALPHA
+
+
+@pytest.mark.parametrize("size", [3, 129, 200, 255])
+def test_the_same_test_catches_a_remainder(size: int) -> None:
+    raw = np.empty(CHUNK * 4, np.uint8)
+    CipherStream(KEY).fill(raw, label=0, chunk=0)
+    biased: NDArray[np.uint8] = raw % np.uint8(size)
+    assert p_value(biased, size) < ALPHA
+
+
+def test_system_source_serves_too() -> None:
+    # Fresh randomness: a true generator fails this once in 10^9 runs.
+    assert p_value(many(200, SystemSource()), 200) > 1e-9
+
+
+@pytest.mark.parametrize("size", [3, 24, 200, 1000, 65535])
+def test_no_place_and_no_block_of_a_stream_is_used_twice(size: int) -> None:
+    spy = Spy(CipherStream(KEY))
+    column = np.zeros(2 * CHUNK + 5, symbol_dtype(size))
+    encrypt(column, size, spy, np.empty_like(column))
+    refills = [place for place in spy.places if place[0] >= MAX_LABEL]
+    assert refills or size == 65535
+    assert {label % MAX_LABEL for label, _ in spy.places} == {PAD}
+    assert len(set(spy.places)) == len(spy.places)
+    blocks = [fill[i : i + 64] for fill in spy.fills for i in range(0, len(fill) - 63, 64)]
+    assert len(set(blocks)) == len(blocks)
+    starts = [fill[:16] for fill in spy.fills if len(fill) >= 16]
+    assert len(set(starts)) == len(starts)
+
+
+def test_a_stuck_source_is_refused() -> None:
+    with pytest.raises(IntegrityError, match="rejected words only"):
+        uniform(10, 3, Stuck())
+
+
+@pytest.mark.parametrize("label", [-1, MAX_LABEL])
+def test_label_that_could_meet_a_refill_is_refused(label: int) -> None:
+    with pytest.raises(InvalidInputError, match="label"):
+        uniform(1, 3, CipherStream(KEY), label=label)
+
+
+def test_wrong_type_or_too_long_a_chunk_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="chunk"):
+        fill_uniform(np.empty(1, np.uint8), 257, CipherStream(KEY), label=0, chunk=0)
+    with pytest.raises(InvalidInputError, match="chunk"):
+        uniform(CHUNK + 1, 3, CipherStream(KEY))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 24, 127, 128, 129, 200, 255, 256])
+def test_sum_and_difference_of_all_pairs(size: int) -> None:
+    a, b = (part.ravel().astype(np.uint8) for part in np.indices((size, size)))
+    out = np.empty_like(a)
+    add(a, b, size, out)
+    assert np.array_equal(out, (a.astype(int) + b) % size)
+    subtract(a, b, size, out)
+    assert np.array_equal(out, (a.astype(int) - b) % size)
+    assert out.dtype == np.uint8
+
+
+@settings(deadline=None)
+@given(st.sampled_from([257, 1000, 32767, 32768, 32769, 65535, 65536]), st.data())
+def test_sum_and_difference_of_wide_symbols_in_place(size: int, data: st.DataObject) -> None:
+    symbols = st.lists(st.sampled_from([0, 1, size // 2, size - 1]) | st.integers(0, size - 1), min_size=8, max_size=8)
+    a, b = (np.array(data.draw(symbols), "<u2") for _ in range(2))
+    total, difference = a.copy(), b.copy()
+    add(total, b, size, total)
+    subtract(a, difference, size, difference)
+    assert np.array_equal(total, (a.astype(int) + b) % size)
+    assert np.array_equal(difference, (a.astype(int) - b) % size)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 200, 256, 257, 40000, 65536])
+def test_decryption_inverts_encryption_and_any_chunk_can_be_made_alone(size: int) -> None:
+    rows = CHUNK + 1000
+    column = as_symbols(np.arange(rows) * 7 % size, size)
+    out = np.empty_like(column)
+    encrypt(column, size, CipherStream(KEY), out)
+    assert size == 1 or np.mean(out != column) > 0.4
+    pad = uniform(1000, size, CipherStream(KEY), label=PAD, chunk=1)
+    assert np.array_equal(out[CHUNK:], (column[CHUNK:].astype(int) + pad) % size)
+    decrypt(out, size, CipherStream(KEY), out)
+    assert np.array_equal(out, column)
+
+
+def test_ciphertext_of_a_constant_column_is_uniform() -> None:
+    column = np.full(CHUNK, 6, np.uint8)
+    encrypt(column, 7, CipherStream(KEY), column)
+    assert p_value(column, 7) > ALPHA
+
+
+def test_columns_that_do_not_fit_are_refused() -> None:
+    column, source = np.array([0, 1, 2], np.uint8), CipherStream(KEY)
+    with pytest.raises(IntegrityError, match="1 of 3 symbols"):
+        encrypt(column, 2, source, np.empty_like(column))
+    with pytest.raises(IntegrityError, match="1 of 3 symbols"):
+        decrypt(column, 2, source, np.empty_like(column))
+    with pytest.raises(InvalidInputError, match="do not fit"):
+        encrypt(column, 3, source, np.empty(4, np.uint8))
+    with pytest.raises(InvalidInputError, match="do not fit"):
+        encrypt(column, 3, source, np.empty(3, "<u2"))
+    with pytest.raises(IntegrityError, match="type"):
+        encrypt(column, 300, source, np.empty_like(column))
+
+
+@pytest.mark.parametrize(("size", "largest"), [(3, 2), (256, 255), (257, 256), (65536, 65535)])
+def test_symbols_inside_the_alphabet_pass(size: int, largest: int) -> None:
+    check_symbols(as_symbols([0, largest], size), size)
+    check_symbols(np.empty(0, symbol_dtype(size)), size)
+
+
+def test_symbols_outside_the_alphabet_are_counted_not_shown() -> None:
+    with pytest.raises(IntegrityError, match=r"^2 of 5 symbols lie outside an alphabet of 3 categories$"):
+        check_symbols(np.array([0, 3, 2, 99, 1], np.uint8), 3)
+    with pytest.raises(IntegrityError, match="type"):
+        check_symbols(np.array([0], "<u2"), 3)

@@ -1,0 +1,104 @@
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.planning import plan_release
+from veiltab.common.privacy.questions import Question, answer
+from veiltab.common.schemes.schemes import SCHEMES
+
+ADULT = 45222
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "gamma", "root_mse"), [("0.1", 31.59, 0.0068), ("0.5", 356.78, 0.00172), ("1", 1088.8, 0.00097)]
+)
+def test_the_order_of_adult(epsilon: str, gamma: float, root_mse: float) -> None:
+    found = plan_release(population=ADULT, cells=24, epsilon=Decimal(epsilon), delta=Decimal("1e-6"))
+    assert found.sample == ADULT
+    # The largest gamma that is certified; no less than the one tabulated, and hardly more.
+    assert gamma <= found.gamma <= gamma * 1.001
+    assert found.root_mse() == pytest.approx(root_mse, abs=5.1e-6)
+    assert found.description.delta(float(epsilon)) <= 1e-6
+
+
+def test_the_order_is_worth_more_than_twenty() -> None:
+    pure = plan_release(population=ADULT, cells=24, epsilon=Decimal("0.5"))
+    order = plan_release(population=ADULT, cells=24, epsilon=Decimal("0.5"), delta=Decimal("1e-6"))
+    assert pure.root_mse() > 20 * order.root_mse()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_scheme_keeps_its_pure_epsilon(scheme: str) -> None:
+    for epsilon in ("0.05", "0.5", "2"):
+        found = plan_release(
+            population=1000,
+            cells=6,
+            epsilon=Decimal(epsilon),
+            sample=120,
+            scheme=scheme,
+            stage=200 if "." in scheme else None,
+        )
+        assert found.description.pure_epsilon <= Decimal(epsilon) + Decimal("1e-12")
+        assert found.description.pure_epsilon >= Decimal(epsilon) * Decimal("0.99")
+
+
+def test_a_cap_on_the_local_epsilon_holds_and_is_used_well() -> None:
+    for delta in (None, Decimal("1e-6")):
+        found = plan_release(
+            population=ADULT, cells=24, epsilon=Decimal(1), delta=delta, max_local_epsilon=Decimal("2.5")
+        )
+        assert found.local_epsilon <= Decimal("2.5") + Decimal("1e-12")
+    capped = plan_release(population=ADULT, cells=24, epsilon=Decimal(1), max_local_epsilon=Decimal("2.5"))
+    for m in (capped.sample // 2, capped.sample * 2):
+        other = plan_release(population=ADULT, cells=24, epsilon=Decimal(1), max_local_epsilon=Decimal("2.5"), sample=m)
+        assert capped.root_mse() < other.root_mse()
+
+
+def test_which_epsilon_for_an_error() -> None:
+    found = answer(Question(cells=24, population=ADULT, epsilon=None, error=0.02))
+    assert found.feasible
+    assert 0.0195 < found.root_mse <= 0.02
+    less = answer(Question(cells=24, population=ADULT, epsilon=found.plan.epsilon * Decimal("0.98"), error=0.02))
+    assert not less.feasible
+
+
+def test_how_many_people_for_an_error() -> None:
+    found = answer(Question(cells=24, population=None, epsilon=Decimal(1), error=0.02))
+    assert found.feasible
+    fewer = Question(cells=24, population=int(found.plan.population * 0.98), epsilon=Decimal(1), error=0.02)
+    assert not answer(fewer).feasible
+
+
+def test_what_would_make_it_possible_is_true() -> None:
+    found = answer(Question(cells=24, population=ADULT, epsilon=Decimal("0.1"), error=0.02))
+    assert not found.feasible
+    assert "respondents" in found.advice
+    assert "--delta" in found.advice
+    people = int(found.advice.split("with: ")[1].split()[0])
+    assert answer(Question(cells=24, population=people, epsilon=Decimal("0.1"), error=0.02)).feasible
+    capped = Question(
+        cells=24, population=ADULT, epsilon=Decimal(1), delta=Decimal("1e-6"), error=0.001, max_local_epsilon=Decimal(1)
+    )
+    assert "higher cap" in answer(capped).advice
+
+
+def test_a_table_that_is_not_uniform_is_easier() -> None:
+    flat = answer(Question(cells=24, population=1000, epsilon=Decimal(1)))
+    peaked = answer(Question(cells=24, population=1000, epsilon=Decimal(1), sum_of_squares=Fraction(8, 10)))
+    assert peaked.root_mse < flat.root_mse
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        (Question(cells=24, population=None, epsilon=None, error=0.02), "give the population and epsilon"),
+        (Question(cells=24, population=100, epsilon=None), "an error to aim at"),
+        (Question(cells=24, population=100, epsilon=Decimal(1), error=2.0), "between 0 and 1"),
+        (Question(cells=24, population=100, epsilon=Decimal(1), sample=101), "1 to n = 100"),
+    ],
+)
+def test_questions_without_an_answer_are_refused(question: Question, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        answer(question)

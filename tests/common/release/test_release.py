@@ -1,0 +1,277 @@
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import fields, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.planning import plan_release
+from veiltab.common.release.release import (
+    MAX_CELLS,
+    Column,
+    Pad,
+    ReleaseRequest,
+    ReleaseSpec,
+    ReleaseState,
+    Sampling,
+    spec_of,
+)
+
+Make = Callable[..., Any]
+
+# Every field, with another value that is valid beside the rest.
+OTHER_SPEC: dict[str, object] = {
+    "release_id": "f" * 32,
+    "study_digest": "0" * 64,
+    "researcher": "rita",
+    "columns": (Column(attribute="age", owner="alice", size=2), Column(attribute="salary", owner="bob", size=2)),
+    "population": 1001,
+    "sample": 399,
+    "replacement": 2**64 - 1,
+    "epsilon": Decimal("0.2"),
+    "scheme": "poisson",
+    "sampling": Sampling.INDICES,
+    "pad": Pad.OTP,
+    "alignment": "0" * 32,
+    "deadline": 2_000_000_001,
+    "delta": Decimal("1e-6"),
+    "stage": None,  # goes with a two-stage scheme, below
+}
+OTHER_REQUEST: dict[str, object] = {
+    "release_id": "f" * 32,
+    "researcher": "rita",
+    "attributes": ("salary", "sex"),
+    "epsilon": Decimal("0.2"),
+    "purpose": "",
+    "deadline": 2_000_000_001,
+    "partial": True,
+    "sampling": Sampling.INDICES,
+    "pad": Pad.OTP,
+    "sample": 1,
+    "delta": Decimal("1e-6"),
+    "max_local_epsilon": Decimal(3),
+    "scheme": "poisson",
+    "stage": 500,
+}
+
+
+def test_the_states_that_are_over() -> None:
+    assert {s.value for s in ReleaseState if s.finished} == {"ready", "expired", "denied", "failed"}
+    assert {s.value for s in ReleaseState if s.unsuccessful} == {"expired", "denied", "failed"}
+    assert [s.value for s in ReleaseState][:7] == [
+        "requested",
+        "approved",
+        "planned",
+        "charged",
+        "uploading",
+        "perturbing",
+        "ready",
+    ]
+
+
+def test_a_column_counts_its_bytes() -> None:
+    assert Column(attribute="a", owner="b", size=256).byte_length(7) == 7
+    assert Column(attribute="a", owner="b", size=257).byte_length(7) == 14
+
+
+@pytest.mark.parametrize("attribute", ["", "..", "../x", "a/b", "A", "a b", "a\n", "-a", "a" * 41])
+def test_a_column_is_not_named_like_a_path(attribute: str) -> None:
+    with pytest.raises(InvalidInputError, match="is not an attribute name"):
+        Column(attribute=attribute, owner="alice", size=2)
+    with pytest.raises(InvalidInputError, match="is not a name"):
+        Column(attribute="a", owner=attribute, size=2)
+
+
+@pytest.mark.parametrize("size", [0, -1, 65_537])
+def test_a_column_has_an_alphabet_that_fits_two_bytes(size: int) -> None:
+    with pytest.raises(InvalidInputError, match="categories"):
+        Column(attribute="a", owner="alice", size=size)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"release_id": "f" * 31}, "32 hexadecimal digits"),
+        ({"release_id": "F" * 32}, "32 hexadecimal digits"),
+        ({"release_id": "f" * 32 + "\n"}, "32 hexadecimal digits"),
+        ({"study_digest": ""}, "digest"),
+        ({"study_digest": "f" * 63 + "g"}, "digest"),
+        ({"alignment": "f" * 64}, "digest"),
+        ({"researcher": ""}, "is not a name"),
+        ({"researcher": "../rosa"}, "is not a name"),
+        ({"scheme": "srs"}, "'srs' is not known"),
+        ({"scheme": "wr", "delta": Decimal("1e-6")}, "certified for wor and poisson"),
+        ({"scheme": "wr", "sampling": Sampling.SERVER}, "drawn from a seed"),
+        ({"scheme": "must.ow"}, "first stage"),
+        ({"delta": Decimal(0)}, "delta must lie between"),
+        ({"columns": (), "replacement": 2**64}, "cells, not 1"),
+        ({"columns": (Column(attribute="a", owner="b", size=1),), "replacement": 2**64}, "cells, not 1"),
+        ({"columns": (Column(attribute="a", owner="b", size=2),) * 2}, "listed twice"),
+        ({"epsilon": Decimal(0), "replacement": 2**64}, "epsilon must be"),
+        ({"epsilon": Decimal(-1), "replacement": 2**64}, "epsilon must be"),
+        ({"epsilon": Decimal("100.1"), "replacement": 2**64}, "epsilon must be"),
+        ({"epsilon": Decimal("NaN"), "replacement": 2**64}, "epsilon must be"),
+        ({"epsilon": Decimal("Infinity"), "replacement": 2**64}, "epsilon must be"),
+        ({"population": 0, "replacement": 2**64}, "must be at least 1"),
+        ({"sample": 0, "replacement": 2**64}, "must be at least 1"),
+        ({"sample": 1001, "replacement": 2**64}, "rows, not 1001"),
+        ({"replacement": 0}, "replacement"),
+        ({"replacement": 2**64 + 1}, "replacement"),
+        ({"replacement": 2**63}, "too small for the epsilon"),
+    ],
+)
+def test_a_malformed_spec_is_refused(make_spec: Make, changes: dict[str, object], problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        make_spec(**changes)
+
+
+def test_the_largest_table() -> None:
+    def sized(size: int) -> tuple[Column, ...]:
+        return (Column(attribute="a", owner="b", size=2**11), Column(attribute="c", owner="b", size=size))
+
+    plain = {"release_id": "0" * 32, "study_digest": "0" * 64, "researcher": "rosa", "alignment": "0" * 32}
+    rest: dict[str, Any] = {
+        **plain,
+        "population": 10,
+        "sample": 10,
+        "replacement": 2**64,
+        "epsilon": Decimal(1),
+        "scheme": "wor",
+        "sampling": Sampling.SEED,
+        "pad": Pad.OTP,
+        "deadline": 0,
+    }
+    assert ReleaseSpec(columns=sized(2**11), **rest).cells == MAX_CELLS
+    with pytest.raises(InvalidInputError, match="cells"):
+        ReleaseSpec(columns=sized(2**11 + 1), **rest)
+
+
+def test_every_field_of_a_spec_is_in_its_digest(make_spec: Make) -> None:
+    spec = make_spec()
+    assert set(OTHER_SPEC) == {field.name for field in fields(ReleaseSpec)}
+    others = [replace(spec, **{name: value}) for name, value in OTHER_SPEC.items() if value is not None]
+    owner = replace(spec.columns[0], owner="bob")
+    size = replace(spec.columns[0], size=3)
+    more = [
+        replace(spec, columns=spec.columns[::-1]),
+        replace(spec, columns=(owner, spec.columns[1])),
+        replace(spec, columns=(size, spec.columns[1]), replacement=2**64),
+        replace(spec, replacement=2**64),
+        replace(spec, scheme="must.ow", stage=500, replacement=2**64),
+        replace(spec, scheme="must.ow", stage=501, replacement=2**64),
+        replace(spec, epsilon=Decimal("0.10")),
+    ]
+    assert len({one.digest() for one in (spec, *others, *more)}) == 1 + len(others) + len(more)
+
+
+def test_the_canonical_text_of_a_spec_does_not_change(make_spec: Make) -> None:
+    spec = make_spec(study_digest="0" * 64, replacement=2**64)
+    text = (
+        '{"alignment":"abababababababababababababababab","columns":[["sex","alice",2],["salary","bob",2]],'
+        '"deadline":2000000000,"delta":null,"epsilon":"0.1","pad":"chacha20","population":1000,'
+        '"release_id":"00000000000000000000000000000001","replacement":18446744073709551616,"researcher":"rosa",'
+        '"sample":400,"sampling":"seed","scheme":"wor","stage":null,'
+        '"study_digest":"0000000000000000000000000000000000000000000000000000000000000000"}'
+    )
+    assert spec.to_json() == text
+    assert spec.digest() == hashlib.sha256(text.encode()).digest()
+
+
+@settings(deadline=None, max_examples=50)
+@given(data=st.data())
+def test_a_spec_is_read_back_as_it_was(any_spec: SearchStrategy[ReleaseSpec], data: st.DataObject) -> None:
+    spec = data.draw(any_spec)
+    assert ReleaseSpec.from_json(spec.to_json()) == spec
+    assert ReleaseSpec.from_json(json.dumps(json.loads(spec.to_json()))).digest() == spec.digest()
+
+
+def exact_epsilon(spec: ReleaseSpec) -> Any:  # noqa: ANN401 - mpmath has no types
+    with mpmath.workdps(80):
+        r = Fraction(spec.replacement, 2**64)
+        gamma = 1 + spec.cells * (1 - r) / r
+        ratio = 1 + Fraction(spec.sample, spec.population) * (gamma - 1)
+        return mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
+
+
+@settings(deadline=None, max_examples=100)
+@given(data=st.data())
+def test_the_guaranteed_epsilon_is_an_upper_bound_and_never_above_what_was_asked(
+    any_spec: SearchStrategy[ReleaseSpec], data: st.DataObject
+) -> None:
+    spec = data.draw(any_spec)
+    guaranteed = spec.guaranteed_epsilon
+    assert guaranteed <= spec.epsilon
+    with mpmath.workdps(80):
+        assert exact_epsilon(spec) <= mpmath.mpf(str(guaranteed))
+    assert spec.card.epsilon == guaranteed
+    assert spec.card.local_epsilon >= 0
+
+
+@settings(deadline=None, max_examples=100)
+@given(data=st.data())
+def test_one_unit_less_of_replacement_is_refused(any_spec: SearchStrategy[ReleaseSpec], data: st.DataObject) -> None:
+    spec = data.draw(any_spec)
+    with pytest.raises(InvalidInputError, match=r"too small for the epsilon|1 to 2\^64 units"):
+        replace(spec, replacement=spec.replacement - 1)
+    if spec.replacement < 2**64:
+        assert replace(spec, replacement=spec.replacement + 1).guaranteed_epsilon <= spec.epsilon
+
+
+def test_columns_are_found_by_attribute_and_owner(make_spec: Make) -> None:
+    spec = make_spec()
+    assert spec.column("salary").owner == "bob"
+    assert [column.attribute for column in spec.columns_of("alice")] == ["sex"]
+    assert spec.columns_of("carol") == ()
+    with pytest.raises(InvalidInputError, match="'age' is not in this release"):
+        spec.column("age")
+
+
+@settings(deadline=None, max_examples=50)
+@given(data=st.data())
+def test_a_request_is_read_back_as_it_was(any_request: SearchStrategy[ReleaseRequest], data: st.DataObject) -> None:
+    request = data.draw(any_request)
+    assert ReleaseRequest.from_json(request.to_json()) == request
+
+
+def test_what_is_asked_for_is_everything_but_id_and_deadline(make_request: Make) -> None:
+    request = make_request()
+    assert set(OTHER_REQUEST) == {field.name for field in fields(ReleaseRequest)}
+    for name, value in OTHER_REQUEST.items():
+        other = replace(request, **{name: value})
+        assert other.to_json() != request.to_json(), name
+        assert (other.asked() == request.asked()) is (name in {"release_id", "deadline"}), name
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"release_id": "1"}, "32 hexadecimal digits"),
+        ({"attributes": ()}, "at least one attribute"),
+        ({"attributes": ("sex", "sex")}, "none twice"),
+        ({"epsilon": Decimal(0)}, "epsilon must be"),
+        ({"epsilon": Decimal("NaN")}, "epsilon must be"),
+        ({"sample": 0}, "at least 1 row"),
+        ({"sample": -1}, "at least 1 row"),
+        ({"purpose": "x" * 1001}, "at most 1000"),
+        ({"purpose": "harmless\x1b[1A\x1b[2K"}, "printable"),
+        ({"purpose": "two\nlines"}, "printable"),
+    ],
+)
+def test_a_malformed_request_is_refused(make_request: Make, changes: dict[str, object], problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        make_request(**changes)
+
+
+def test_a_spec_puts_request_and_plan_together(make_request: Make, make_spec: Make) -> None:
+    request, expected = make_request(sampling=Sampling.INDICES, pad=Pad.OTP), make_spec()
+    plan = plan_release(population=1000, cells=4, epsilon=request.epsilon, sample=400)
+    spec = spec_of(request, expected.columns, plan, study_digest=expected.study_digest, alignment=expected.alignment)
+    assert spec == replace(expected, sampling=Sampling.INDICES, pad=Pad.OTP)

@@ -1,0 +1,218 @@
+import os
+import random
+import shutil
+import sqlite3
+import stat
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from veiltab.common.errors import IntegrityError
+from veiltab.common.storage.database import Database, open_database, transaction
+
+SCRIPTS = ("CREATE TABLE note (number INTEGER PRIMARY KEY, text TEXT NOT NULL)",)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "party.sqlite"
+
+
+def texts(db: Database) -> list[str]:
+    return [row["text"] for row in db.execute("SELECT text FROM note ORDER BY number").fetchall()]
+
+
+def test_the_pragmas_are_what_they_are_said_to_be(path: Path) -> None:
+    db = open_database(path, SCRIPTS)
+    found = {
+        name: db.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("journal_mode", "synchronous", "foreign_keys", "secure_delete", "user_version")
+    }
+    assert found == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "secure_delete": 1, "user_version": 1}
+    db.close()
+
+
+def test_nobody_else_may_read_the_database_or_its_log(path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        for _ in range(2):
+            db = open_database(path, SCRIPTS)
+            with transaction(db):
+                db.execute("INSERT INTO note (text) VALUES ('key')")
+            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+            assert modes == dict.fromkeys(("party.sqlite", "party.sqlite-wal", "party.sqlite-shm"), 0o600)
+            db.close()
+            path.chmod(0o644)
+    finally:
+        os.umask(before)
+
+
+def test_a_second_opening_finds_what_the_first_wrote(path: Path) -> None:
+    db = open_database(path, SCRIPTS)
+    db.execute("INSERT INTO note (text) VALUES ('kept')")
+    db.close()
+    again = open_database(path, SCRIPTS)
+    assert texts(again) == ["kept"]
+    again.close()
+
+
+def test_migrations_run_once_each_and_in_order(path: Path) -> None:
+    open_database(path, SCRIPTS).close()
+    later = (*SCRIPTS, "ALTER TABLE note ADD COLUMN more TEXT; INSERT INTO note (text) VALUES ('migrated')")
+    for _ in range(2):
+        db = open_database(path, later)
+        assert texts(db) == ["migrated"]
+        assert db.execute("PRAGMA user_version").fetchone()[0] == 2
+        db.close()
+
+
+def test_a_migration_that_fails_changes_nothing(path: Path) -> None:
+    open_database(path, SCRIPTS).close()
+    with pytest.raises(IntegrityError):
+        open_database(path, (*SCRIPTS, "INSERT INTO note (text) VALUES ('half'); INSERT INTO nothing VALUES (1)"))
+    db = open_database(path, SCRIPTS)
+    assert texts(db) == []
+    db.close()
+
+
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(path: Path) -> None:
+    open_database(path, (*SCRIPTS, "CREATE TABLE more (a)")).close()
+    with pytest.raises(IntegrityError, match="a newer version of veiltab wrote this database"):
+        open_database(path, SCRIPTS)
+    db = sqlite3.connect(path)
+    assert db.execute("PRAGMA user_version").fetchone() == (2,)
+    db.close()
+
+
+@pytest.mark.parametrize("content", [b"not a database at all" * 50, b"SQLite format 3\0" + bytes(4080), b"\0" * 4096])
+def test_a_file_that_is_no_database_is_refused(path: Path, content: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with pytest.raises(IntegrityError, match=r"not a sound veiltab database.*would forget what was spent"):
+        open_database(path, SCRIPTS)
+    assert path.read_bytes() == content
+
+
+def test_damage_anywhere_in_its_tables_is_found_when_it_is_opened(path: Path, tmp_path: Path) -> None:
+    db = open_database(path, SCRIPTS)
+    with transaction(db):
+        for number in range(300):
+            db.execute("INSERT INTO note (text) VALUES (?)", [f"{number}" * 50])
+    db.close()
+    source = random.Random(4)  # noqa: S311 - damage
+    pages = path.stat().st_size // 4096
+    assert pages > 5
+    for page in range(1, pages):
+        damaged = tmp_path / f"{page}.sqlite"
+        shutil.copy(path, damaged)
+        with damaged.open("r+b") as file:
+            file.seek(page * 4096)
+            file.write(source.randbytes(4096))
+        with pytest.raises(IntegrityError, match="not a sound veiltab database"):
+            open_database(damaged, SCRIPTS)
+
+
+def test_a_cut_database_is_refused(path: Path) -> None:
+    db = open_database(path, SCRIPTS)
+    with transaction(db):
+        for _ in range(300):
+            db.execute("INSERT INTO note (text) VALUES (?)", ["x" * 100])
+    db.close()
+    os.truncate(path, path.stat().st_size - 3 * 4096)
+    with pytest.raises(IntegrityError):
+        open_database(path, SCRIPTS)
+
+
+def test_a_transaction_is_undone_when_its_block_raises(path: Path) -> None:
+    db = open_database(path, SCRIPTS)
+    for error in (ValueError, KeyboardInterrupt):
+        with pytest.raises(error), transaction(db):  # noqa: PT012 - what is undone
+            db.execute("INSERT INTO note (text) VALUES ('half')")
+            raise error
+    assert texts(db) == []
+    with transaction(db):
+        db.execute("INSERT INTO note (text) VALUES ('whole')")
+    assert not db.in_transaction
+    other = open_database(path, SCRIPTS)
+    assert texts(other) == ["whole"]
+    other.close()
+    db.close()
+
+
+def test_a_transaction_holds_the_write_lock_from_its_beginning(path: Path) -> None:
+    db, other = open_database(path, SCRIPTS), open_database(path, SCRIPTS)
+    other.execute("PRAGMA busy_timeout = 0")
+    with transaction(db):
+        assert db.in_transaction
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("INSERT INTO note (text) VALUES ('between')")
+    other.close()
+    db.close()
+
+
+def test_what_another_thread_runs_waits_for_the_end_of_a_transaction(path: Path) -> None:
+    db = open_database(path, SCRIPTS)
+    done = threading.Event()
+
+    def write() -> None:
+        db.execute("INSERT INTO note (text) VALUES ('alone')")
+        with transaction(db):
+            db.execute("INSERT INTO note (text) VALUES ('in a transaction')")
+        done.set()
+
+    thread = threading.Thread(target=write)
+    with pytest.raises(ValueError, match="undo"), transaction(db):  # noqa: PT012 - the thread runs meanwhile
+        db.execute("INSERT INTO note (text) VALUES ('undone')")
+        thread.start()
+        assert not done.wait(0.2)
+        raise ValueError("undo")
+    thread.join(10)
+    assert texts(db) == ["alone", "in a transaction"]
+    db.close()
+
+
+def test_threads_that_share_a_connection_lose_nothing(path: Path) -> None:
+    db = open_database(path, SCRIPTS)
+
+    def write(name: int) -> None:
+        for number in range(20):
+            with transaction(db):
+                db.execute("INSERT INTO note (text) VALUES (?)", [f"{name} {number}"])
+
+    threads = [threading.Thread(target=write, args=[name]) for name in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(set(texts(db))) == 160
+    db.close()
+
+
+def test_threads_that_run_the_same_statement_read_their_own_rows(tmp_path: Path) -> None:
+    database = open_database(tmp_path / "shared.sqlite", ("CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT)",))
+    with transaction(database):
+        for number in range(50):
+            database.execute("INSERT INTO note VALUES (?, ?)", [number, f"text {number}"])
+    wrong: list[object] = []
+
+    def read(start: int) -> None:
+        for turn in range(1500):
+            number = (start + turn) % 50
+            row = database.execute("SELECT * FROM note WHERE id = ?", [number]).fetchone()
+            if row is None or tuple(row) != (number, f"text {number}"):
+                wrong.append(row)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=read, args=(start,)) for start in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+        database.close()
+    assert wrong == []

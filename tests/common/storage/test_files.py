@@ -1,0 +1,127 @@
+import hashlib
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from veiltab.common.errors import ConflictError
+from veiltab.common.storage.files import OwnedFolder, file_digest, sync_folder, written_whole
+
+
+def test_a_file_is_written_whole(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "file"
+    with written_whole(path) as file:
+        file.write(b"one")
+        assert not path.exists()
+        file.write(b"two")
+    assert path.read_bytes() == b"onetwo"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [p.name for p in path.parent.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_what_was_there_stays_when_the_block_raises(tmp_path: Path, error: type[BaseException]) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with pytest.raises(error), written_whole(path) as file:  # noqa: PT012 - what is given up
+        file.write(b"new")
+        raise error
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_was_there_stays_when_it_cannot_be_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device", descriptor)
+
+    monkeypatch.setattr("veiltab.common.storage.files.os.fsync", full)
+    with pytest.raises(OSError, match="No space left"), written_whole(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_bytes_are_synced_before_the_name_and_the_name_before_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def recorded_fsync(descriptor: int) -> None:
+        whole = os.fstat(descriptor)
+        steps.append("folder" if stat.S_ISDIR(whole.st_mode) else f"file of {whole.st_size}")
+        fsync(descriptor)
+
+    def recorded_replace(source: Path, target: Path) -> Path:
+        steps.append("rename")
+        return replace(source, target)
+
+    monkeypatch.setattr("veiltab.common.storage.files.os.fsync", recorded_fsync)
+    monkeypatch.setattr(Path, "replace", recorded_replace)
+    with written_whole(tmp_path / "file") as file:
+        file.write(b"12345")
+    assert steps == ["file of 5", "rename", "folder"]
+
+
+def test_what_a_crash_left_behind_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "file.tmp").write_bytes(b"a longer rest of an earlier attempt")
+    with written_whole(tmp_path / "file") as file:
+        file.write(b"new")
+    assert (tmp_path / "file").read_bytes() == b"new"
+
+
+def test_the_digest_of_a_file(tmp_path: Path) -> None:
+    data = os.urandom(300_000)
+    (tmp_path / "file").write_bytes(data)
+    assert file_digest(tmp_path / "file") == hashlib.sha256(data).digest()
+    sync_folder(tmp_path)
+
+
+SECOND = """
+import sys
+from pathlib import Path
+from veiltab.common.errors import ConflictError
+from veiltab.common.storage.files import OwnedFolder
+try:
+    OwnedFolder(Path(sys.argv[1]), "a")
+except ConflictError as error:
+    sys.exit(str(error))
+"""
+
+
+def second_process(folder: Path) -> str:
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", SECOND, str(folder)], capture_output=True, text=True, check=False, cwd=root, timeout=60
+    )
+    return done.stderr
+
+
+def test_a_folder_has_one_owner(tmp_path: Path) -> None:
+    folder = OwnedFolder(tmp_path / "state", "a")
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+    assert "another process already runs on this folder" in second_process(folder.path)
+    with pytest.raises(ConflictError, match="Stop it first"):
+        OwnedFolder(folder.path, "a")
+    folder.release()
+    assert not second_process(folder.path)
+    OwnedFolder(folder.path, "a").release()
+
+
+def test_two_folders_have_two_owners(tmp_path: Path) -> None:
+    first, second = OwnedFolder(tmp_path / "a", "a"), OwnedFolder(tmp_path / "b", "b")
+    first.release()
+    second.release()
+
+
+def test_a_folder_stays_with_its_first_party(tmp_path: Path) -> None:
+    OwnedFolder(tmp_path / "state", "veiltab://s/curator/alice").release()
+    OwnedFolder(tmp_path / "state", "veiltab://s/curator/alice").release()
+    with pytest.raises(ConflictError, match="not of 'veiltab://s/curator/bob'"):
+        OwnedFolder(tmp_path / "state", "veiltab://s/curator/bob")

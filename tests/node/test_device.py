@@ -1,0 +1,308 @@
+import asyncio
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.common.collection.rounds import EVERYBODY, ID, OTHER_ID, PLAIN, STUDY, plain_round, round_with, study
+from tests.node.loopback import ANSWER_LOST, INCIDENT_AFTER, REQUEST_LOST, Loopback, ended, enrol
+from veiltab.common.collection.oracles import Category
+from veiltab.common.collection.round import Round, Stratum
+from veiltab.common.collection.wire import report_from_proto, report_to_proto
+from veiltab.common.errors import (
+    BudgetExceededError,
+    ClosedRoundError,
+    ConflictError,
+    DeniedError,
+    InvalidInputError,
+    NotFoundError,
+    SpentTokenError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.storage.files import OwnedFolder
+from veiltab.deploy.pki import init_pki
+from veiltab.node.device import Node
+from veiltab.node.journal import Journal, State
+from veiltab.server.collection.rounds import CollectionNode
+from veiltab.server.collection.store import CollectionStore
+from veiltab.v1 import collection_pb2
+
+TOKENS = [bytes([number] * 16) for number in range(1, 6)]
+NEVER = Stratum(name="everyone", population=30, rate=Decimal("1e-18"))
+
+
+class Device:
+    """A node, and a server that it reaches without TLS, in the loop that its channel would have."""
+
+    def __init__(self, folder: Path, text: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        (folder / "study.toml").write_bytes(text)
+        init_pki(study(text), folder / "pki")
+        self.store = CollectionStore(folder)
+        self.stub = Loopback(CollectionNode(study(text), self.store))
+        self.connections = 0
+        self._study = study(text)
+        monkeypatch.setattr("veiltab.node.device.connect", self._connect)
+        monkeypatch.setattr("veiltab.node.device.collection_pb2_grpc.CollectionServiceStub", lambda _: self.stub)
+
+    def _connect(self, *_: object) -> "Channel":
+        self.connections += 1
+        # A queue belongs to one loop, and each call has a loop of its own.
+        last = self.stub
+        self.stub = Loopback(CollectionNode(self._study, self.store), last.faults)
+        self.stub.sent, self.stub.before = last.sent, last.before
+        return Channel(asyncio.ensure_future(self.stub.node.run()))
+
+    def node(self, name: str = "state") -> Node:
+        return Node(self.folder / "study.toml", identity=self.folder / "pki" / "node-fleet", state=self.folder / name)
+
+    def report(self, value: str = "7", token: bytes = TOKENS[0], **others: Any) -> State:  # noqa: ANN401 - those of report
+        return self.node().report(ID, value=value, token=token.hex(), **({"within": 5.0} | others))
+
+    def open(self, spec: Round, tokens: Iterable[bytes] = TOKENS, stratum: str = "everyone") -> None:
+        enrol(self.stub.node, spec, tokens, stratum)
+
+    def kept(self) -> State:
+        with closing(Journal(self.folder / "state")) as journal:
+            return journal.decisions(ID)[0].state
+
+    def counts(self) -> list[int]:
+        return [int(count) for count in self.store.counts(ID)[0]]
+
+
+class Channel:
+    def __init__(self, server: "asyncio.Future[None]") -> None:
+        self._server = server
+
+    async def close(self) -> None:
+        await ended(self._server)
+
+
+@pytest.fixture
+def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
+    device = Device(tmp_path, PLAIN, monkeypatch)
+    yield device
+    device.store.close()
+
+
+def counted_as_sent(device: Device) -> bool:
+    """Whether what was sent, all of it the same report, was counted once."""
+    reports = {report_from_proto(request) for request in device.stub.sent}
+    (report,) = reports
+    assert isinstance(report, Category)
+    return device.counts() == [int(symbol == report.symbol) for symbol in range(20)]
+
+
+def test_a_node_reports_once_and_repeats_its_answer(device: Device) -> None:
+    device.open(plain_round())
+    assert device.report() is State.COUNTED
+    assert counted_as_sent(device)
+    # Whatever the value, the token and the state of the round then are; nobody is asked.
+    device.store.close_round(ID, int(time.time()))
+    assert device.report("8", TOKENS[1]) is State.COUNTED
+    assert (len(device.stub.sent), device.connections) == (1, 1)
+
+
+def test_an_answer_is_on_record_before_it_is_sent(device: Device) -> None:
+    device.open(plain_round())
+    on_record = []
+
+    def check(request: collection_pb2.ReportRequest) -> None:
+        # Another connection sees only what is committed.
+        with closing(Journal(device.folder / "state")) as journal:
+            decision = journal.decisions(ID)[0]
+        on_record.append((decision.state, decision.request == request.SerializeToString()))
+
+    device.stub.before = check
+    assert device.report() is State.COUNTED
+    assert on_record == [(State.WAITING, True)]
+
+
+def test_a_node_that_stays_silent_sends_nothing_ever(device: Device) -> None:
+    device.open(plain_round(strata=(NEVER,)))
+    assert [device.report() for _ in range(3)] == [State.SILENT] * 3
+    assert (device.stub.sent, device.connections) == ([], 1)
+    assert not np.any(device.counts())
+
+
+def test_a_node_may_be_asked_where_a_loop_runs(device: Device) -> None:
+    device.open(plain_round())
+
+    async def notebook() -> State:
+        return device.report()
+
+    assert asyncio.run(notebook()) is State.COUNTED
+
+
+def test_a_node_in_a_stratum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device(tmp_path, STUDY, monkeypatch)
+    device.open(round_with(), stratum="south")
+    with pytest.raises(InvalidInputError, match=r"this study has strata: give --stratum. Strata: north, south\."):
+        device.report()
+    with pytest.raises(InvalidInputError, match=r"no such stratum in this round. Strata: north, south"):
+        device.report(stratum="east")
+    assert device.report(stratum="south") is State.COUNTED
+    assert device.store.status(ID).reports == (0, 1)
+    device.store.close()
+
+
+def test_an_integer_is_a_value(device: Device) -> None:
+    device.open(plain_round(epsilon=Decimal(4)))
+    with pytest.raises(InvalidInputError, match="outside the domain"):
+        device.node().report(ID, value=21, token=TOKENS[0].hex())
+    assert device.node().report(ID, value=20, token=TOKENS[0].hex()) is State.COUNTED
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"value": 7.0}, {"value": True}, {"value": None}, {"token": TOKENS[0]}, {"token": None}, {"token": 7}]
+)
+def test_another_type_is_refused_before_anything_is_asked(device: Device, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="is a text"):
+        device.node().report(ID, **({"value": "7", "token": TOKENS[0].hex()} | wrong))
+    assert device.connections == 0
+
+
+def test_an_answer_says_whether_it_was_given_before(device: Device) -> None:
+    device.open(plain_round())
+    device.stub.faults = iter([REQUEST_LOST] * 10_000)
+    with pytest.raises(UnavailableError):
+        device.report(within=0.3)
+    device.stub.faults = iter(())
+    found = [device.node().answer(ID, value="7", token=TOKENS[0].hex()) for _ in range(2)]
+    # A report that waited is settled by the first of these calls.
+    assert [(one.state, one.before) for one in found] == [(State.COUNTED, False), (State.COUNTED, True)]
+
+
+@pytest.mark.parametrize("value", ["0", "21", "", "seven"])
+def test_a_value_outside_the_domain_decides_nothing(device: Device, value: str) -> None:
+    device.open(plain_round())
+    with pytest.raises(InvalidInputError, match="the value is outside the domain"):
+        device.report(value)
+    assert device.stub.sent == []
+    assert device.report() is State.COUNTED
+
+
+@pytest.mark.parametrize("token", ["", "0" * 31, "Z" * 32])
+def test_a_token_that_cannot_be_is_refused_before_anything_is_asked(device: Device, token: str) -> None:
+    with pytest.raises(InvalidInputError, match="a token is 32 hexadecimal digits"):
+        device.node().report(ID, value="7", token=token)
+    assert device.connections == 0
+
+
+def test_rounds_that_take_nothing_decide_nothing(device: Device) -> None:
+    with pytest.raises(NotFoundError, match="no such round here"):
+        device.report()
+    device.open(plain_round())
+    device.store.close_round(ID, int(time.time()))
+    with pytest.raises(ClosedRoundError):
+        device.report()
+    with closing(Journal(device.folder / "state")) as journal:
+        assert journal.decisions(ID) == {}
+
+
+def test_an_answer_that_was_lost_is_asked_for_again(device: Device) -> None:
+    device.open(plain_round())
+    device.stub.faults = iter([ANSWER_LOST])
+    assert device.report() is State.COUNTED
+    assert len(device.stub.sent) == 2
+    assert counted_as_sent(device)
+
+
+@pytest.mark.parametrize("fault", [REQUEST_LOST, ANSWER_LOST])
+def test_without_an_answer_the_same_report_is_handed_in_later(device: Device, fault: str) -> None:
+    device.open(plain_round())
+    device.stub.faults = iter([fault] * 10_000)
+    with pytest.raises(UnavailableError):
+        device.report(within=0.3)
+    assert device.kept() is State.WAITING
+    device.stub.faults = iter(())
+    # The token of the first call goes with it, whatever the second one is given.
+    assert device.report("9", TOKENS[1]) is State.COUNTED
+    assert {request.token for request in device.stub.sent} == {TOKENS[0]}
+    assert counted_as_sent(device)
+
+
+def test_a_failure_of_the_servers_own_is_told_and_settled_later(device: Device) -> None:
+    device.open(plain_round())
+    device.stub.faults = iter([INCIDENT_AFTER])
+    with pytest.raises(VeiltabError, match="incident"):
+        device.report()
+    assert device.kept() is State.WAITING
+    assert device.report(token=TOKENS[1]) is State.COUNTED
+    assert counted_as_sent(device)
+
+
+def test_a_refused_report_may_have_another_token(device: Device) -> None:
+    device.open(plain_round())
+    for _ in range(2):
+        with pytest.raises(DeniedError, match="no token of this round"):
+            device.report(token=bytes(16))
+    assert device.kept() is State.REFUSED
+    assert device.report("9", TOKENS[1]) is State.COUNTED
+    assert counted_as_sent(device)
+
+
+def test_a_report_with_another_token_that_is_lost_is_not_given_a_third(device: Device) -> None:
+    """It may have been counted with the second one."""
+    device.open(plain_round())
+    with pytest.raises(DeniedError):
+        device.report(token=bytes(16))
+    device.stub.faults = iter([ANSWER_LOST] * 10_000)
+    with pytest.raises(UnavailableError):
+        device.report(token=TOKENS[1], within=0.3)
+    device.stub.faults = iter(())
+    assert device.report(token=TOKENS[2]) is State.COUNTED
+    assert counted_as_sent(device)
+    assert device.store.status(ID).reports == (1,)
+
+
+def test_a_token_that_somebody_else_spent_is_told(device: Device) -> None:
+    device.open(plain_round())
+    device.stub.sent.clear()
+    assert device.node("another").report(ID, value="1", token=TOKENS[0].hex()) is State.COUNTED
+    for _ in range(2):
+        with pytest.raises(SpentTokenError, match="this token is spent"):
+            device.report()
+    assert device.store.status(ID).reports == (1,)
+
+
+def test_a_node_counts_for_itself_what_rounds_cost(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    device.open(plain_round(epsilon=Decimal(3)))
+    assert device.report() is State.COUNTED
+    # A server that does not keep to the budget.
+    monkeypatch.setattr(CollectionStore, "_check_budget", lambda *_: None)
+    device.open(plain_round(round_id=OTHER_ID, epsilon=Decimal(2)))
+    with pytest.raises(BudgetExceededError, match="Nothing was decided or sent"):
+        device.node().report(OTHER_ID, value="7", token=TOKENS[0].hex())
+    assert device.store.status(OTHER_ID).reports == (0,)
+
+
+def test_one_folder_serves_one_call_at_a_time_and_one_kind_of_node(device: Device) -> None:
+    device.open(plain_round())
+    held = OwnedFolder(device.folder / "state", "veiltab://poll/node/fleet (one node)")
+    with pytest.raises(ConflictError, match="another process already runs on this folder"):
+        device.report()
+    held.release()
+    fleet = OwnedFolder(device.folder / "fleet", "veiltab://poll/node/fleet (a fleet)")
+    fleet.release()
+    with pytest.raises(ConflictError, match="holds the state of"):
+        device.node("fleet").report(ID, value="7", token=TOKENS[0].hex())
+    # A refusal lets go of the folder.
+    with pytest.raises(InvalidInputError):
+        device.report("no value")
+    assert device.report() is State.COUNTED
+
+
+def test_a_report_names_its_round_and_nothing_else_of_the_node(device: Device) -> None:
+    device.open(plain_round())
+    device.report()
+    (request,) = device.stub.sent
+    report = report_from_proto(request)
+    assert request == report_to_proto(ID, TOKENS[0], EVERYBODY.name, report)
+    assert {field.name for field, _ in request.ListFields()} == {"round_id", "token", "stratum", "category"}

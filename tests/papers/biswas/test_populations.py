@@ -1,0 +1,53 @@
+from decimal import Decimal
+from fractions import Fraction
+from math import comb, exp
+
+import numpy as np
+import pytest
+
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.core.rounding import exp_below
+from veiltab.papers.biswas.populations import EPSILONS, LAWS, NODES, design, randomiser, truth, with_share
+
+
+@pytest.mark.parametrize("population", LAWS)
+def test_everybody_holds_a_value_of_the_domain(population: str) -> None:
+    held = truth(population)
+    assert held.shape == (1, 100)
+    assert held.sum() == NODES
+    with pytest.raises(ValueError, match="read-only"):
+        held[0, 0] = 1
+
+
+def test_the_laws_are_the_paper_s() -> None:
+    def binomial(n: int, p: float, i: int) -> float:
+        return comb(n, i) * p**i * (1 - p) ** (n - i)
+
+    both = [[binomial(50, p, i) for i in range(51)] for p in (0.6, 0.4)]
+    laws = {
+        "one": [binomial(100, 0.5, i) for i in range(101)],
+        "sum": list(np.convolve(both[0], both[1])),
+        "mixture": [(a + b) / 2 for a, b in zip(*both, strict=True)] + [0.0] * 50,
+    }
+    for name, law in laws.items():
+        assert np.abs(truth(name)[0] - NODES * np.array(law[1:])).max() < 1
+
+
+@pytest.mark.parametrize(("values", "share"), [(4, "0.25"), (100, "0"), (100, "1"), (100, "0.08"), (3, "0.5")])
+def test_a_share_leaves_the_rest_to_the_others_alike(values: int, share: str) -> None:
+    held = with_share(values, Fraction(share))
+    assert held.shape == (1, values)
+    assert held.sum() == NODES
+    assert held[0, 0] == NODES * Fraction(share)
+    assert np.ptp(held[0, 1:]) <= 1
+    assert with_share(values, Fraction(share), 200).sum() == 200
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_nodes_run_direct_encoding_within_epsilon(epsilon: str) -> None:
+    oracle, spec = randomiser(epsilon), design(epsilon, "0.1")
+    assert oracle.epsilon <= Decimal(epsilon)
+    assert oracle.mechanism == GammaDiagonal.from_gamma(100, exp_below(Decimal(epsilon)))
+    assert float(spec.q) == pytest.approx(1 / (exp(float(epsilon)) + 99), rel=1e-11)
+    assert float(spec.p / spec.q) == pytest.approx(exp(float(epsilon)), rel=1e-11)
+    assert (spec.populations, spec.rates) == ((NODES,), (Fraction(1, 10),))

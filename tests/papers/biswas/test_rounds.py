@@ -1,0 +1,109 @@
+"""Single rounds and distances, against formulas by hand and exact moments."""
+
+from math import pi, sqrt
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from veiltab.common.collection.oracles import ORACLE_NAMES
+from veiltab.common.collection.oracles.krr import KaryRandomisedResponse
+from veiltab.common.collection.oracles.reports import Category
+from veiltab.common.collection.wire import report_to_proto
+from veiltab.papers.biswas.communication import report_length
+from veiltab.papers.biswas.distance_figures import exact_distance, megabytes
+from veiltab.papers.biswas.expected_distance import expected_distance
+from veiltab.papers.biswas.populations import NODES, design, randomiser, truth
+from veiltab.papers.biswas.rounds import COMPARED, MODE, distances, one_round, tasks
+from veiltab.papers.biswas.stopping import _oracle
+from veiltab.papers.experiment import Settings
+from veiltab.researcher.collection.simulation import draw_rounds
+from veiltab.researcher.frequency.estimators import Estimator
+from veiltab.researcher.frequency.variances import moments
+
+ALPHA = 1e-4
+"""False-alarm probability of every statistical test here; the seeds are fixed."""
+
+FOUR = {"population": "one", "epsilon": "4", "rate": "0.3"}
+EXACT = moments(Estimator.C_HAT, truth("one"), design("4", "0.3"))
+
+
+def test_a_round_s_estimates_are_the_paper_s_formulas() -> None:
+    found = one_round(FOUR, np.random.default_rng(5))
+    spec = design("4", "0.3")
+    counts, reports = draw_rounds(truth("one"), spec, randomiser("4").mechanism, 1, np.random.default_rng(5))
+    seen, received, p, q = counts[0, 0], int(reports[0, 0]), float(spec.p), float(spec.q)
+    c = (seen - NODES * q) / (p - q)
+    assert found["reports"] == received
+    assert found["g"] == pytest.approx(c / 0.3 + NODES * q * 0.7 / ((p - q) * 0.3))
+    assert found["c_hat"] == pytest.approx((seen - received * q) / (0.3 * (p - q)))
+
+
+def test_distances_are_those_that_exact_moments_expect() -> None:
+    runs = 400
+    found = distances({**FOUR, "runs": runs}, np.random.default_rng(6))
+    for which in COMPARED[:3]:
+        mean, low, high = found[which.value]["raw"]
+        # The bars hold 90 percent, so a third of their length is no less than a standard deviation.
+        error = (high - low) / 3 / sqrt(runs)
+        expected = exact_distance("one", "4", "0.3", which)
+        assert abs(mean - expected) < stats.norm.isf(ALPHA / 2) * error + 0.003 * expected
+        assert low < mean < high
+
+
+def test_projection_brings_an_unbiased_estimate_closer_and_means_are_the_exact_ones() -> None:
+    found = distances({**FOUR, "runs": 400}, np.random.default_rng(7))
+    for which in ("g", "c_hat", "hajek"):
+        assert found[which]["projected"][0] < found[which]["raw"][0]
+        mean, error = found[which]["mode"]
+        assert abs(mean - truth("one")[0, MODE - 1]) < stats.norm.isf(ALPHA / 2) * error
+        # 400 runs tell a standard deviation within 4 times 1/sqrt(800).
+        assert error * 20 == pytest.approx(sqrt(EXACT.variance[MODE - 1]), rel=0.15)
+    assert found["c"]["mode"][0] < 1000
+    mean, error = found["reports"]
+    assert error == pytest.approx(sqrt(NODES * 0.3 * 0.7 / 400))
+    assert abs(mean - NODES * 0.3) < stats.norm.isf(ALPHA / 2) * error
+
+
+def test_one_run_claims_no_accuracy() -> None:
+    found = distances({**FOUR, "runs": 1}, np.random.default_rng(8))
+    mean, error = found["c_hat"]["mode"]
+    assert error == abs(mean)
+    assert len(set(found["c_hat"]["raw"])) == 1
+
+
+@pytest.mark.parametrize(("bias", "variance"), [(0.0, 4.0), (3.0, 4.0), (-3.0, 1.0), (-50.0, 1.0)])
+def test_the_expected_distance_is_an_integral(bias: float, variance: float) -> None:
+    law = stats.norm(bias, sqrt(variance))
+    by_hand = sum(integrate.quad(lambda x: abs(x) * law.pdf(x), *ends)[0] for ends in ((-70, bias), (bias, 70)))
+    found = expected_distance(np.array([bias, bias]), np.array([variance, variance]), 10)
+    assert found == pytest.approx(2 * by_hand / 20, rel=1e-4)
+
+
+def test_the_expected_distance_without_noise_is_the_bias_and_without_bias_a_mean_deviation() -> None:
+    assert expected_distance(np.array([-5.0]), np.zeros(1), 10) == 0.25
+    assert expected_distance(0.0, np.full(100, 9.0), 50) == pytest.approx(100 * 3 * sqrt(2 / pi) / 100)
+
+
+def test_a_report_has_one_length_and_more_of_them_cost_more() -> None:
+    oracle = KaryRandomisedResponse.from_epsilon(100, randomiser("1").epsilon)
+    lengths = {
+        len(report_to_proto("f" * 32, bytes(range(16)), "everyone", Category(symbol=symbol)).SerializeToString())
+        for symbol in range(100)
+    }
+    assert lengths == {report_length(oracle)}
+    assert megabytes("0.5") == pytest.approx(25_000 * report_length(oracle) / 1e6)
+
+
+@pytest.mark.parametrize("name", ORACLE_NAMES)
+def test_a_report_is_its_payload_and_what_names_the_round(name: str) -> None:
+    oracle = _oracle(name, 100, "1")
+    # Round 32, token 16, stratum 8 bytes, and at most 2 bytes to name a field and 2 for its length.
+    assert 56 < report_length(oracle) - oracle.report_bytes <= 56 + 5 * 2 + 4
+
+
+def test_tasks_are_many_and_quick_ones_fewer() -> None:
+    full, quick = tasks(Settings()), tasks(Settings(quick=True))
+    assert len({task.key for task in full}) == len(full) > len(quick)
+    assert {task.arguments.get("runs") for task in full} == {None, 1000}
+    assert {task.arguments.get("runs") for task in tasks(Settings(trials=3))} == {None, 3}

@@ -1,0 +1,159 @@
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.stats import laplace
+
+from veiltab.common.privacy.gain import noise_bound, sample_epsilon
+from veiltab.papers.experiment import Comparison, Findings, Settings, Task
+from veiltab.papers.hu import EXPERIMENT
+from veiltab.papers.hu.formulas import (
+    FIGURE_5_RATES,
+    bound_rate,
+    largest_rounded_up,
+    ratio_as_written,
+    rounding_limit,
+)
+from veiltab.papers.hu.medians import sampling_error
+from veiltab.papers.hu.populations import SIZE, SIZES, population
+from veiltab.papers.hu.simulation import Medians, medians
+from veiltab.papers.hu.violins import laplace_violin, sample_violin, smoothed
+from veiltab.papers.tables import series_of
+
+QUICK = Settings(trials=20, quick=True, seed=3)
+
+
+def compute(task: Task) -> Mapping[str, Any]:
+    arguments = json.loads(json.dumps(task.arguments))
+    generator = np.random.default_rng(list(task.key.encode()))
+    found: Mapping[str, Any] = json.loads(json.dumps(task.function(arguments, generator)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, Mapping[str, Any]]:
+    return {task.key: compute(task) for task in EXPERIMENT.tasks(QUICK)}
+
+
+@pytest.fixture(scope="module")
+def findings(results: dict[str, Mapping[str, Any]]) -> Findings:
+    return EXPERIMENT.findings(QUICK, results)
+
+
+def named(findings: Findings, words: str) -> list[Comparison]:
+    found = [one for one in findings.comparisons if words in one.what]
+    assert found
+    return found
+
+
+def test_points_and_runs() -> None:
+    full, quick = EXPERIMENT.tasks(Settings()), EXPERIMENT.tasks(Settings(quick=True))
+    for tasks, runs in ((full, 1000), (quick, 200)):
+        assert len({task.key for task in tasks}) == len(tasks)
+        assert {task.arguments["runs"] for task in tasks if "size" in task.arguments} == {runs}
+    assert EXPERIMENT.name == "hu"
+
+
+def test_every_figure_is_there(findings: Findings) -> None:
+    assert [figure.name for figure in findings.figures] == [f"hu-figure-{number}" for number in range(1, 14)]
+    series = series_of(findings.figures)
+    assert all(
+        np.isfinite([number for number in one["x"] + one["y"] if number is not None]).all() for one in series.values()
+    )
+    assert not any(None in one["y"] for one in series.values())
+
+
+def test_the_findings_follow_from_kept_results(results: dict[str, Mapping[str, Any]], findings: Findings) -> None:
+    assert EXPERIMENT.findings(QUICK, json.loads(json.dumps(results))) == findings
+
+
+def test_the_printed_numbers_that_agree(findings: Findings) -> None:
+    wrong = {one.what for one in findings.comparisons if not one.agrees}
+    assert wrong == {
+        "delta = 1/(2N), as the caption has it",
+        "epsilon_n below which a 0.01% sample's mean gains",
+        "sampling rate below which accuracy falls, epsilon = 0.5, lognormal",
+        "largest epsilon of the grid at which the median gains, lognormal",
+    }
+    assert len(findings.comparisons) == 31
+
+
+def test_the_lognormal_median_gains_at_a_half(findings: Findings) -> None:
+    (found,) = named(findings, "gains, lognormal")
+    assert (found.printed, found.ours) == (0.1, 0.5)
+    assert "8 of 8" in found.note
+
+
+@pytest.mark.long
+def test_one_run_is_enough_to_draw_and_too_few_to_claim() -> None:
+    once = Settings(trials=1, quick=True)
+    found = EXPERIMENT.findings(once, {task.key: compute(task) for task in EXPERIMENT.tasks(once)})
+    assert len(found.figures) == 13
+    (median,) = named(found, "gains, lognormal")
+    assert median.ours is not None
+    assert median.ours <= 0.1
+
+
+def test_gains_need_more_than_chance() -> None:
+    def of(share: float, error: float) -> Medians:
+        """One where S_n makes the noise's variance just `share` of the population's, whose S_N is 100."""
+        squares = dict.fromkeys(SIZES, [share * 100.0**2] * 6)
+        errors = dict.fromkeys(SIZES, [error * 100.0**2] * 6)
+        return Medians(name="bimodal", whole=(100.0,) * 6, mean_squares=squares, errors=errors, runs={})
+
+    # epsilon_n is above epsilon, so an equal sensitivity gains, unless its error is as large as the gain.
+    assert of(1.0, 0.0).gains(0.5)
+    assert not of(1e6, 0.0).gains(0.5)
+    assert not of(1.0, 1e6).gains(0.5)
+
+
+def test_the_medians_are_in_order(results: dict[str, Mapping[str, Any]]) -> None:
+    of = medians("lognormal", results)
+    assert np.all(np.diff(of.whole) < 0)
+    assert of.ratios(1.0, 101).mean() > of.ratios(1.0, 1001).mean() > 2
+    epsilon_n = sample_epsilon(0.1, population=SIZE, sample=1001)
+    squares = (of.ratios(0.1, 1001) * of.whole[1]) ** 2
+    assert of.sample_noise(0.1, 1001) == pytest.approx(8 * squares.mean() / epsilon_n**2)
+    assert of.sample_variance(0.1, 1001) == pytest.approx(
+        of.sample_noise(0.1, 1001) + sampling_error(population("lognormal"), 1001)
+    )
+    assert of.whole_variance(0.1) == pytest.approx(8 * of.whole[1] ** 2 / 0.01)
+
+
+@pytest.mark.parametrize("rate", FIGURE_5_RATES)
+def test_figure_5_is_rounding(rate: float) -> None:
+    epsilon = largest_rounded_up(rate)
+    assert ratio_as_written(epsilon, rate) >= 1
+    assert 0.5 * rounding_limit(rate) < epsilon < 1.02 * rounding_limit(rate)
+    with mpmath.workdps(60):
+        x = 1 / mpmath.mpf(rate)
+        true = (mpmath.log(1 + x * mpmath.expm1(epsilon)) / (x * epsilon)) ** 2
+        assert true < 1
+        assert float(1 - true) == pytest.approx(float(x - 1) * epsilon, rel=1e-3)
+
+
+def test_the_bound_s_rate_inverts_the_bound() -> None:
+    for epsilon, q in ((3.0, 0.6), (0.1, 0.6), (1.0, 0.2)):
+        sample = round(bound_rate(epsilon, q) * 10**7)
+        assert noise_bound(epsilon, population=10**7, sample=sample) == pytest.approx(q, abs=1e-5)
+
+
+def test_a_violin_is_the_density_of_its_noise() -> None:
+    curve = laplace_violin("v", 1, centre=5.0, scales=np.array([1.0, 3.0]), runs=1000)
+    half = len(curve.x) // 2
+    x, width = np.array(curve.x[:half]), np.array(curve.y[:half]) - 1
+    density = (laplace.pdf(x, 5, 1) + laplace.pdf(x, 5, 3)) / 2
+    assert width == pytest.approx(0.4 * density / density.max())
+    beyond = (laplace.sf(x[-1], 5, 1) + laplace.sf(x[-1], 5, 3)) / 2
+    assert beyond == pytest.approx(1 / 2000, rel=1e-6)
+    assert (curve.x[0], curve.y[0]) == (curve.x[-1], curve.y[-1])
+
+
+def test_a_smoothed_density_is_one() -> None:
+    values, density = smoothed(np.random.default_rng(1).normal(3, 2, 500))
+    assert np.trapezoid(density, values) == pytest.approx(1, abs=0.03)
+    same = sample_violin("v", 2, np.full(5, 7.0))
+    assert np.isfinite(same.x + same.y).all()

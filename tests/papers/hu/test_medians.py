@@ -1,0 +1,88 @@
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.gain import sample_epsilon
+from veiltab.common.privacy.median_gain import median_gain
+from veiltab.common.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
+from veiltab.papers.hu.medians import median_law, sampling_error, smooth_sensitivities
+from veiltab.papers.hu.populations import DELTA, SIZE, Population, population
+from veiltab.papers.hu.simulation import draw_sensitivities, noise_variance
+
+
+@pytest.mark.parametrize(("whole", "size"), [(7, 3), (9, 1), (9, 9), (11, 5)])
+def test_the_law_of_the_median_is_that_of_all_samples(whole: int, size: int) -> None:
+    counts = np.zeros(whole)
+    for chosen in combinations(range(whole), size):
+        counts[chosen[size // 2]] += 1
+    assert median_law(whole, size) == pytest.approx(counts / counts.sum(), abs=1e-14)
+
+
+def test_the_law_of_the_median_is_that_of_drawn_samples() -> None:
+    # 4,000 samples drawn value by value; alpha = .001, and the seed is fixed.
+    generator = np.random.default_rng(4)
+    ranks = [np.sort(generator.choice(1001, 101, replace=False))[50] for _ in range(4000)]
+    law = median_law(1001, 101)
+    edges = np.searchsorted(np.cumsum(law), np.linspace(0, 1, 21)[1:-1])
+    bins = [0, *edges.tolist(), 1001]
+    expected = [law[low:high].sum() * 4000 for low, high in pairwise(bins)]
+    assert chisquare(np.histogram(ranks, bins)[0], expected).pvalue > 0.001
+
+
+def test_a_sample_of_everything_has_no_error() -> None:
+    assert sampling_error(population("bimodal"), SIZE) == 0
+    for size in (2, 10_003):
+        with pytest.raises(InvalidInputError, match="odd number"):
+            median_law(SIZE, size)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=41).filter(lambda values: len(values) % 2 == 1),
+    st.lists(st.floats(0.001, 3), min_size=1, max_size=4),
+)
+def test_smooth_sensitivities_are_the_product_s(values: list[float], decays: list[float]) -> None:
+    ordered = np.sort(np.array(values))
+    found = smooth_sensitivities(ordered, low=0.0, high=1.0, decays=decays)
+    expected = [median_smooth_sensitivity(ordered, low=0.0, high=1.0, beta=decay) for decay in decays]
+    assert found == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("name", ["lognormal", "bimodal"])
+def test_smooth_sensitivities_of_a_population_are_the_product_s(name: str) -> None:
+    of = population(name)
+    decays = [smooth_decay(epsilon, DELTA) for epsilon in (0.01, 0.5, 5.0)]
+    found = smooth_sensitivities(of.values, low=of.low, high=of.high, decays=decays)
+    expected = [median_smooth_sensitivity(of.values, low=of.low, high=of.high, beta=decay) for decay in decays]
+    assert found == pytest.approx(expected, rel=1e-13)
+
+
+def test_the_error_is_that_of_whole_runs() -> None:
+    # Sample, median, sensitivity and Laplace noise, 4,000 times, as the paper does it; 5 standard errors of its mean.
+    of = Population(values=np.sort(np.random.default_rng(8).lognormal(5, 0.5, 501)), low=0.0, high=2000.0)
+    generator, epsilon, size, runs = np.random.default_rng(9), 0.5, 101, 4000
+    epsilon_n = sample_epsilon(epsilon, population=501, sample=size)
+    errors = []
+    for _ in range(runs):
+        drawn = np.sort(generator.choice(of.values, size, replace=False))
+        decay = smooth_decay(epsilon_n, DELTA * 501 / size)
+        scale = 2 * smooth_sensitivities(drawn, low=0.0, high=2000.0, decays=[decay])[0] / epsilon_n
+        errors.append((drawn[size // 2] + generator.laplace(0, scale) - of.median) ** 2)
+    squares = draw_sensitivities(of, size, (epsilon,), 1000, generator) ** 2
+    ours = sampling_error(of, size) + noise_variance(float(squares.mean()), epsilon_n)
+    assert abs(ours - np.mean(errors)) < 5 * np.std(errors) / np.sqrt(runs)
+
+
+def test_the_error_is_that_of_the_product_s_simulation() -> None:
+    # Two means over 150 runs each: 5 standard errors of their difference.
+    of = Population(values=np.sort(np.random.default_rng(3).lognormal(5, 0.5, 1001)), low=0.0, high=2000.0)
+    gain = median_gain(of.values, sample=201, epsilon=0.5, delta=DELTA, low=0, high=2000, trials=150, seed=2)
+    squares = draw_sensitivities(of, 201, (0.5,), 150, np.random.default_rng(5)) ** 2
+    noise = np.array([noise_variance(float(square), gain.sample_epsilon) for square in squares[:, 0]])
+    assert abs(noise.mean() - gain.sample.noise) < 5 * noise.std() * np.sqrt(2 / 150)
+    assert gain.sample.sampling == pytest.approx(sampling_error(of, 201), rel=5 * np.sqrt(2 / 150) * 1.5)

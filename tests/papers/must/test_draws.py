@@ -1,0 +1,96 @@
+"""Subsets against the laws that the schemes promise; alpha = 1e-4 a test, seeded."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chisquare
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.schemes.schemes import SCHEMES
+from veiltab.papers.must.designs import Design, Tabulated
+from veiltab.papers.must.draws import draw
+
+ALPHA = 1e-4
+SMALL = Design(population=7, sample=4, stage=5)
+WIDE = Design(population=60, sample=4, stage=9)
+
+
+def counted(observed: Sequence[float], expected: Sequence[float]) -> float:
+    """The p value of counts, bins below 5 expected lumped into their neighbour."""
+    seen, due = [0.0], [0.0]
+    for a, b in zip(observed, expected, strict=True):
+        if due[-1] >= 5:
+            seen.append(0.0)
+            due.append(0.0)
+        seen[-1] += a
+        due[-1] += b
+    if due[-1] < 5:
+        seen[-2:], due[-2:] = [sum(seen[-2:])], [sum(due[-2:])]
+    return float(chisquare(seen, np.array(due) * sum(seen) / sum(due)).pvalue)
+
+
+@pytest.mark.parametrize("design", [SMALL, WIDE])
+@pytest.mark.parametrize("name", SCHEMES)
+def test_a_row_is_drawn_as_often_as_the_scheme_says(name: str, design: Design) -> None:
+    scheme, trials = design.scheme(name), 20_000
+    subsets = draw(scheme, trials, np.random.default_rng(1))
+    law = scheme.multiplicities()
+    for row in (0, design.population - 1):
+        copies = ((subsets.rows == row) & subsets.used).sum(axis=1)
+        seen = np.bincount(copies, minlength=len(law))[: len(law)]
+        assert seen.sum() == trials
+        assert counted(seen.tolist(), (trials * law).tolist()) > ALPHA
+
+
+@pytest.mark.parametrize("design", [SMALL, WIDE])
+@pytest.mark.parametrize("name", SCHEMES)
+def test_two_rows_are_drawn_together_as_often_as_any_other_two(name: str, design: Design) -> None:
+    trials = 20_000
+    subsets = draw(design.scheme(name), trials, np.random.default_rng(2))
+    held = [((subsets.rows == row) & subsets.used).any(axis=1) for row in range(7)]
+    pairs = [float((held[i] & held[j]).sum()) for i in range(7) for j in range(i)]
+    # Pairs overlap, so they vary by less than independent counts would: the test errs towards passing.
+    assert chisquare(pairs).pvalue > ALPHA
+
+
+@pytest.mark.parametrize("name", ["wor", "must.wo", "must.ow"])
+def test_a_stage_without_replacement_repeats_nothing(name: str) -> None:
+    design = Design(population=50, sample=5 if name != "must.ow" else 40, stage=8)
+    subsets = draw(design.scheme(name), 500, np.random.default_rng(3))
+    if name == "wor":
+        assert set(subsets.distinct.tolist()) == {5}
+    if name == "must.ow":
+        assert int(subsets.distinct.max()) <= 8
+    assert subsets.rows.min() >= 0
+    assert subsets.rows.max() < 50
+
+
+def test_poisson_sizes_are_binomial() -> None:
+    trials = 20_000
+    sizes = draw(WIDE.scheme("poisson"), trials, np.random.default_rng(4)).sizes
+    law = binom.pmf(np.arange(61), 60, 4 / 60)
+    assert counted(np.bincount(sizes, minlength=61).tolist(), (trials * law).tolist()) > ALPHA
+
+
+def test_distinct_rows_are_those_that_a_set_would_count() -> None:
+    for name in SCHEMES:
+        subsets = draw(SMALL.scheme(name), 200, np.random.default_rng(5))
+        expected = [len(set(rows[used].tolist())) for rows, used in zip(subsets.rows, subsets.used, strict=True)]
+        assert subsets.distinct.tolist() == expected
+
+
+def test_a_scheme_that_is_not_the_paper_s_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="cannot be drawn"):
+        draw(Tabulated.of(SMALL.scheme("wr")), 1, np.random.default_rng(6))
+    with pytest.raises(InvalidInputError, match="fixed size"):
+        Tabulated.of(SMALL.scheme("poisson"))
+    with pytest.raises(InvalidInputError, match="not known"):
+        SMALL.scheme("srs")
+
+
+@pytest.mark.parametrize("name", ["wor", "wr", "must.wo", "must.ow", "must.ww"])
+def test_a_tabulated_scheme_is_the_scheme(name: str) -> None:
+    scheme = SMALL.scheme(name)
+    assert Tabulated.of(scheme).eta == scheme.eta
+    assert Tabulated.of(scheme).multiplicities().tolist() == scheme.multiplicities().tolist()

@@ -1,0 +1,140 @@
+"""A picture shows every curve, survives odd numbers, and is the same bytes in every process."""
+
+import hashlib
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from math import inf, nan
+from pathlib import Path
+
+import pytest
+
+from veiltab.papers.experiment import Curve, Figure, Mark, Panel, Style
+from veiltab.papers.house import draw, element
+from veiltab.papers.looks import Looks
+from veiltab.papers.panels import number
+
+ROOT = Path(__file__).parents[2]
+STYLES: tuple[Style, ...] = ("line", "points", "dashed", "dotted", "bars")
+X = (1.0, 2.0, 4.0, 8.0)
+
+
+def curve(label: str, *, style: Style = "line", group: str = "", scale: float = 1.0) -> Curve:
+    y = tuple(scale * x for x in X)
+    return Curve(label=label, x=X, y=y, low=tuple(0.8 * v for v in y), high=y, style=style, group=group)
+
+
+def panel(*curves: Curve, title: str = "one", log: bool = True) -> Panel:
+    marks = (Mark(x=2.0, label="first <mark>"), Mark(x=2.05, label="second"))
+    return Panel(title=title, x_label="rows", y_label="error", curves=curves, x_log=log, y_log=log, marks=marks)
+
+
+def figure(*panels: Panel, name: str = "test-1") -> Figure:
+    return Figure(name=name, title="Paper, Figure 1: a & b <c> " * 6, panels=panels, caption="What to see.")
+
+
+def every_style(title: str = "one", *, log: bool = False) -> Panel:
+    return panel(*(curve(f"{style} $x_1$ & <b>", style=style) for style in STYLES), title=title, log=log)
+
+
+def test_every_text_is_in_the_picture_as_text() -> None:
+    svg, png = draw(figure(every_style()))
+    text = " ".join("".join(node.itertext()) for node in ET.fromstring(svg).iter())  # noqa: S314 - drawn here
+    for expected in ("Figure 1: a & b <c>", "rows", "error", "a: first <mark>", "b: second"):
+        assert expected in text
+    for style in STYLES:
+        assert f"{style} $x_1$ & <b>" in text
+    assert png.startswith(b"\x89PNG")
+    assert element(svg).startswith("<svg")
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_missing_and_infinite_numbers_leave_gaps(*, log: bool) -> None:
+    odd = Curve(label="odd", x=X, y=(nan, inf, 1.0, 0.0))
+    draw(figure(panel(odd, Curve(label="one", x=(1.0,), y=(2.0,), style="points"), log=log)))
+
+
+def test_a_mean_outside_its_bar_is_drawn() -> None:
+    low = Curve(label="a", x=(1.0,), y=(1.0,), low=(2.0,), high=(3.0,), style="points")
+    draw(figure(panel(low, log=False)))
+
+
+def test_a_legend_is_shared_only_if_one_panel_has_every_label() -> None:
+    one, two = curve("common"), curve("other", scale=2)
+    shared, _ = draw(figure(panel(one, two), panel(one, title="two")))
+    apart, _ = draw(figure(panel(one), panel(two, title="two")))
+    assert (len(re.findall(r'id="test-1-legend_\d|>common<', shared)), len(re.findall(">common<", apart))) == (1, 1)
+    assert len(re.findall("b: second", shared)) == 1
+    assert len(re.findall("b: second", apart)) == 2
+
+
+def test_groups_share_looks_and_others_do_not() -> None:
+    a, b, c = curve("a", group="g"), curve("b", group="g"), curve("c")
+    looks = Looks((panel(a, b, c),))
+    assert (looks.colour(a), looks.marker(a)) == (looks.colour(b), looks.marker(b))
+    assert looks.colour(a) != looks.colour(c)
+    assert looks.letters == {"first <mark>": "a", "second": "b"}
+
+
+def test_looks_begin_anew_in_a_panel_of_other_curves_but_never_meet_in_one() -> None:
+    a, b, c = curve("a"), curve("b"), curve("c")
+    looks = Looks((panel(a, b), panel(c)))
+    assert looks.colour(c) == looks.colour(a)
+    looks = Looks((panel(a, b), panel(b, c), panel(a, c)))
+    assert len({looks.colour(one) for one in (a, b, c)}) == 3
+
+
+def test_two_lines_alike_get_markers() -> None:
+    alone, _ = draw(figure(panel(curve("a"), curve("b", style="dashed"))))
+    alike, _ = draw(figure(panel(curve("a"), curve("b"))))
+    uses = [svg.count("<use") for svg in (alone, alike)]
+    assert uses[1] > uses[0] + 4
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_any_number_of_panels(count: int) -> None:
+    panels = [replace(panel(curve("a")), title=f"panel {i}") for i in range(count)]
+    svg, _ = draw(replace(figure(*panels), shared_y=True))
+    assert len(re.findall(r">panel \d<", svg)) == count
+
+
+def test_ids_are_the_figures_own_and_nothing_says_when() -> None:
+    svg, _ = draw(figure(every_style()))
+    ids = re.findall(r'\bid="([^"]+)"', svg)
+    assert ids
+    assert all(one.startswith("test-1-") for one in ids)
+    assert len(ids) == len(set(ids))
+    references = set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', svg))
+    assert {a or b for a, b in references} <= set(ids)
+    assert not re.search(r"metadata|dc:date|20\d\d-\d\d", svg)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (10_000, "10,000"), (0.001, "0.001"), (45222, "45,222"), (1e-6, "1e-06"), (2.5e9, "2.5e+09")],
+)
+def test_numbers_are_written_as_people_write_them(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+SCRIPT = """
+import hashlib, sys
+sys.path.insert(0, sys.argv[1])
+import test_house
+svg, png = test_house.draw(test_house.figure(test_house.every_style(), test_house.every_style("two", log=True)))
+print(hashlib.sha256(svg.encode() + png).hexdigest())
+"""
+
+
+@pytest.mark.long
+def test_another_process_draws_the_same_bytes() -> None:
+    svg, png = draw(figure(every_style(), every_style("two", log=True)))
+    here = hashlib.sha256(svg.encode() + png).hexdigest()
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT, str(Path(__file__).parent)],
+            cwd=ROOT, env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True, timeout=120,
+        )  # fmt: skip
+        assert done.stdout.strip() == here

@@ -1,0 +1,42 @@
+import importlib
+import types
+
+import pytest
+
+from veiltab.common.errors import NotFoundError
+from veiltab.papers import registry
+from veiltab.papers.registry import EXPERIMENTS, load, names_of
+
+
+def test_the_five_papers_have_names() -> None:
+    assert names_of("all") == ("lin", "biswas", "hu", "must", "smith")
+    assert names_of("hu") == ("hu",)
+
+
+def test_an_unknown_name_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(NotFoundError) as caught:
+        names_of("dwork")
+    assert (caught.value.where, "lin, biswas, hu, must, smith" in caught.value.remedy) == ("NAME", True)
+
+
+@pytest.mark.parametrize("name", ["lin", "smith"])
+def test_an_experiment_is_what_its_name_says(name: str) -> None:
+    found = load(name)
+    assert found.name == name
+    assert found.title
+
+
+def test_a_missing_module_is_said_and_breaks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "EXPERIMENTS", {**EXPERIMENTS, "hu": "veiltab.papers.none:EXPERIMENT"})
+    with pytest.raises(NotFoundError, match="does not have"):
+        load("hu")
+    assert load("smith").name == "smith"
+
+
+def test_what_a_module_lacks_itself_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: str) -> types.ModuleType:
+        raise ModuleNotFoundError(name="something_else")
+
+    monkeypatch.setattr(importlib, "import_module", broken)
+    with pytest.raises(ModuleNotFoundError):
+        load("smith")

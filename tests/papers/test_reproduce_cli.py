@@ -1,0 +1,129 @@
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from veiltab.common.command.cli import run
+from veiltab.papers import running
+from veiltab.papers.cli import reproduce
+
+Captured = pytest.CaptureFixture[str]
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> Command:
+    def call(*args: str) -> tuple[int, str, str]:
+        @click.group()
+        def veiltab() -> None:
+            pass
+
+        veiltab.add_command(reproduce)
+        monkeypatch.setattr(sys, "argv", ["veiltab", "reproduce", *args])
+        code = run(veiltab)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Compute points in this process, and remember the jobs that were asked for."""
+    asked: list[int] = []
+
+    def serially_instead(jobs: int) -> running.Perform:
+        asked.append(jobs)
+        return running.serially
+
+    monkeypatch.setattr(running, "in_processes", serially_instead)
+    return asked
+
+
+def test_one_object_with_series_and_comparisons(command: Command, here: list[int], tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "out"
+    code, text, errors = command("smith", "--out", str(out), "--trials", "20000", "--jobs", "3", "--json")
+    assert (code, here, text.count("\n")) == (0, [3], 1)
+    data = json.loads(text)
+    assert list(data) == ["name", "figures", "series", "comparisons", "seconds"]
+    assert data["name"] == "smith"
+    assert [Path(path).name for path in data["figures"]] == ["smith-lemma-3.svg", "smith-lemma-3.png"]
+    assert all(Path(path).is_file() for path in data["figures"])
+    assert all(len(one["x"]) == len(one["y"]) > 0 for one in data["series"].values())
+    assert {"what", "source", "printed", "ours", "tolerance", "agrees", "note"} == set(data["comparisons"][0])
+    assert errors.splitlines()[0] == "10 points"
+    assert json.loads((out / "summary.json").read_text())["series"] == data["series"]
+    assert not (out / "index.html").exists()
+
+
+def test_people_read_what_does_not_agree_and_a_second_run_computes_nothing(
+    command: Command, here: list[int], tmp_path: Path
+) -> None:
+    args = ("smith", "--out", str(tmp_path), "--trials", "20000")
+    code, first, _ = command(*args)
+    assert (code, "The lemma is a bound" in first) == (0, True)
+    code, again, errors = command(*args)
+    assert (code, again) == (0, first)
+    assert "10 points, 10 of them kept from before" in errors
+    assert here[0] >= 1
+
+
+@pytest.mark.parametrize(
+    ("args", "where", "says"),
+    [
+        (("dwork",), "NAME", "Known: lin"),
+        (("smith", "--jobs", "0"), "--jobs", "at least 1"),
+        (("smith", "--jobs", "-3"), "--jobs", "at least 1"),
+        (("smith", "--trials", "0"), "--trials", "at least 1"),
+        (("smith", "--dask", "nowhere"), "--dask", "HOST:PORT"),
+        (("smith", "--dask", "localhost:1", "--jobs", "2"), "--jobs", "own workers"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_written(
+    command: Command, tmp_path: Path, args: tuple[str, ...], where: str, says: str
+) -> None:
+    code, text, errors = command(*args, "--out", str(tmp_path / "out"), "--json")
+    refusal = json.loads(text)["error"]
+    assert (code, refusal["where"]) == (2, where)
+    assert says in errors
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("files", [(), ("adult.data",), ("adult.test",)])
+def test_a_folder_without_the_census_is_refused(command: Command, tmp_path: Path, files: tuple[str, ...]) -> None:
+    for file in files:
+        (tmp_path / file).touch()
+    code, text, errors = command("lin", "--out", str(tmp_path / "out"), "--adult", str(tmp_path))
+    assert (code, text) == (2, "")
+    assert str(tmp_path) in errors
+    assert "leave it out" in errors
+
+
+@pytest.mark.parametrize("out", ["file", "file/below", "/proc/none/below"])
+def test_a_place_that_cannot_be_written_is_refused(command: Command, tmp_path: Path, out: str) -> None:
+    (tmp_path / "file").touch()
+    code, text, errors = command("smith", "--out", str(tmp_path / out))
+    assert (code, text) == (2, "")
+    assert str(tmp_path / out) in errors
+    assert "--out" in errors
+
+
+def test_help_has_an_example(command: Command) -> None:
+    code, text, errors = command("--help")
+    assert (code, errors) == (0, "")
+    assert "Example: veiltab reproduce lin --out pictures" in text
+
+
+@pytest.mark.long
+def test_csv_has_the_same_bytes_whatever_the_jobs(command: Command, tmp_path: Path) -> None:
+    for name in ("lin", "smith"):
+        for jobs in ("1", "2"):
+            out = str(tmp_path / jobs)
+            assert command(name, "--out", out, "--quick", "--trials", "20", "--jobs", jobs)[0] == 0
+    one, two = ({p.name: p.read_bytes() for p in (tmp_path / jobs).glob("*.csv")} for jobs in ("1", "2"))
+    assert len(one) == 8
+    assert one == two
+    assert (tmp_path / "1" / "lin-figure-5.svg").read_bytes() == (tmp_path / "2" / "lin-figure-5.svg").read_bytes()

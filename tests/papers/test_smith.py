@@ -1,0 +1,76 @@
+from fractions import Fraction
+from math import e, exp, expm1, log, log1p
+
+import numpy as np
+import pytest
+
+from veiltab.papers.experiment import Findings, Settings
+from veiltab.papers.smith import EXPERIMENT, exact, simulated
+
+
+def findings(trials: int) -> Findings:
+    settings = Settings(trials=trials)
+    generator = np.random.default_rng(3)
+    results = {task.key: task.function(task.arguments, generator) for task in EXPERIMENT.tasks(settings)}
+    return EXPERIMENT.findings(settings, results)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.1, 0.5, 0.99])
+@pytest.mark.parametrize("base", [0.5, 1.0, 2.0])
+def test_the_accountant_has_the_closed_form(rate: float, base: float) -> None:
+    assert exact(rate, base) == pytest.approx(log1p(rate * expm1(base)), rel=1e-12)
+    assert exact(rate, base) >= log1p(rate * expm1(base))
+
+
+def test_the_tight_example_attains_it_exactly() -> None:
+    # Binary randomised response with odds 3, rate 1/4: (3/4 * 1/4 + 1/4 * 3/4) / (1/4) = 1 + 1/4 * 2.
+    present = Fraction(3, 4) * Fraction(1, 4) + Fraction(1, 4) * Fraction(3, 4)
+    assert exp(exact(0.25, log(3))) == pytest.approx(float(present / Fraction(1, 4)), rel=1e-12)
+
+
+def test_the_simulation_is_about_it() -> None:
+    # 4 standard errors and 10 rates: a false alarm of 6e-4, and the seed is fixed.
+    for rate in np.arange(1, 10) / 10:
+        arguments = {"rate": float(rate), "epsilon": 1.0, "runs": 400_000}
+        one = simulated(arguments, np.random.default_rng(7))
+        assert one["low"] < exact(rate, 1.0) < one["high"]
+        assert one["high"] - one["low"] < 0.04
+
+
+def test_the_lemma_holds_and_its_constant_is_enough_up_to_ln_3() -> None:
+    rates = np.arange(1, 100) / 100
+    assert all(exact(rate, 1.0) < 2 * rate for rate in rates)
+    assert all(exact(rate, log(3)) < 2 * rate for rate in rates)
+    assert exact(0.01, 1.2) > 0.02
+
+
+def test_the_statements_of_the_post() -> None:
+    found = {one.what: one for one in findings(200_000).comparisons}
+    assert [one.agrees for one in found.values()] == [True, True, False, False]
+    assert all(one.note for one in found.values() if not one.agrees)
+    ours = [one.ours for one in found.values()]
+    assert ours[2] == pytest.approx(log1p(0.1 * (e - 1)))
+    assert ours[3] == pytest.approx(0.0612, abs=5e-5)
+
+
+def test_a_wrong_simulation_would_be_noticed() -> None:
+    settings = Settings(trials=200_000)
+    results = {
+        task.key: {"estimate": task.arguments["rate"] * 1.5, "low": 0.0, "high": task.arguments["rate"] * 1.5 + 0.01}
+        for task in EXPERIMENT.tasks(settings)
+    }
+    verdicts = [one.agrees for one in EXPERIMENT.findings(settings, results).comparisons]
+    assert verdicts[:2] == [True, False]
+
+
+@pytest.mark.parametrize("trials", [1, 2, 10])
+def test_few_runs_are_enough_for_a_picture(trials: int) -> None:
+    findings(trials)
+
+
+def test_the_figure_has_what_its_caption_says() -> None:
+    (figure,) = findings(1000).figures
+    assert "Lemma 3" in figure.title
+    left, right = figure.panels
+    assert [curve.label for curve in left.curves][:2] == ["bound 2 eta (Lemma 3)", "exact ln(1 + eta(e - 1))"]
+    assert len(right.curves) == 5

@@ -1,0 +1,59 @@
+import csv
+import json
+from io import StringIO
+from math import inf, nan
+
+import pytest
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.papers.experiment import Comparison, Curve, Figure, Mark, Panel
+from veiltab.papers.tables import COLUMNS, as_csv, rows_of, series_of
+
+
+def figure(*curves: Curve, title: str = 'a "panel", really') -> Figure:
+    panel = Panel(title=title, x_label="x", y_label="y", curves=curves, marks=(Mark(x=3, label="m*"),))
+    return Figure(name="test-1", title="T", panels=(panel,), caption="C")
+
+
+def test_numbers_are_read_back_the_same() -> None:
+    third = 1 / 3
+    bars = Curve(label="b,1", x=(1, 2), y=(third, 1e-300), low=(0.1, 0.2), high=(0.3, nan))
+    rows = list(csv.reader(StringIO(as_csv(figure(bars, Curve(label="c", x=(1.5,), y=(inf,)))))))
+    assert tuple(rows[0]) == COLUMNS
+    title = 'a "panel", really'
+    assert rows[1:] == [
+        [title, "b,1", "1.0", repr(third), "0.1", "0.3"],
+        [title, "b,1", "2.0", "1e-300", "0.2", "nan"],
+        [title, "c", "1.5", "inf", "", ""],
+        [title, "m*", "3.0", "", "", ""],
+    ]
+    assert "\r" not in as_csv(figure(bars))
+
+
+def test_series_have_names_of_their_own_and_only_numbers_that_json_has() -> None:
+    found = series_of([figure(Curve(label="c", x=(1, 2, 3), y=(nan, inf, 2)), title="p")])
+    assert found == {"test-1/p/c": {"x": [1.0, 2.0, 3.0], "y": [None, None, 2.0]}}
+    json.dumps(found, allow_nan=False)
+    twice = Curve(label="c", x=(), y=())
+    with pytest.raises(InvalidInputError, match="same name"):
+        series_of([figure(twice, twice)])
+
+
+def test_a_panel_without_a_title_leaves_no_gap_in_the_name() -> None:
+    assert list(series_of([figure(Curve(label="c", x=(), y=()), title="")])) == ["test-1/c"]
+
+
+def test_comparisons_say_whether_they_agree() -> None:
+    rows = rows_of(
+        [
+            Comparison(what="w", source="s", printed=1, ours=1.04, tolerance=0.05),
+            Comparison(what="w", source="s", printed=1, ours=None, tolerance=0.05, note="why"),
+            Comparison(what="w", source="s", printed=1, ours=nan, tolerance=0.05, note="why"),
+        ]
+    )
+    assert [(row["agrees"], row["ours"], row["note"]) for row in rows] == [
+        (True, 1.04, ""),
+        (False, None, "why"),
+        (False, None, "why"),
+    ]
+    assert list(rows[0]) == ["what", "source", "printed", "ours", "tolerance", "agrees", "note"]

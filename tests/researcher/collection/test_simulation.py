@@ -1,0 +1,102 @@
+"""Simulated rounds follow the law of real ones, and their summary is what a plain calculation gives."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import chi2_contingency
+
+from veiltab.common.core.domain import Symbols
+from veiltab.common.core.mechanism import GammaDiagonal, perturb
+from veiltab.common.core.randomness import CipherStream
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.collection import simulation as collection
+from veiltab.researcher.collection.simulation import SIMULATED, draw_rounds, simulate
+from veiltab.researcher.frequency.design import RoundDesign
+from veiltab.researcher.frequency.estimators import Estimator, point_estimates
+from veiltab.researcher.frequency.variances import moments
+
+MECHANISM = GammaDiagonal(cells=3, replacement=3 * 2**61)
+TRUTH = np.array([[2, 1, 0], [0, 1, 2]])
+RATES = (Fraction(1, 2), Fraction(4, 5))
+DESIGN = RoundDesign.of_mechanism([3, 3], RATES, MECHANISM)
+ALPHA = 1e-4
+
+
+def node_by_node(rounds: int, seed: int) -> NDArray[np.int64]:
+    """Counts of many rounds, every node's coin tossed and every value through the product's own kernel."""
+    rng = np.random.default_rng(seed)
+    values = np.concatenate([np.repeat(np.arange(3), row) for row in TRUTH])
+    strata = np.repeat(np.arange(2), 3)
+    column: Symbols = np.tile(values, rounds).astype(np.uint8)
+    perturb([column], [3], MECHANISM, CipherStream(rng.bytes(32)), [column])
+    heard = rng.random((rounds, 6)) < np.array([float(RATES[s]) for s in strata])
+    counts = np.zeros((rounds, 2, 3), np.int64)
+    places, nodes = np.nonzero(heard)
+    np.add.at(counts, (places, strata[nodes], column.reshape(rounds, 6)[places, nodes]), 1)
+    return counts
+
+
+def test_the_law_is_that_of_the_kernel() -> None:
+    rounds = 30_000
+    drawn, reports = draw_rounds(TRUTH, DESIGN, MECHANISM, rounds, np.random.default_rng(1))
+    assert drawn.shape == (rounds, 2, 3)
+    np.testing.assert_array_equal(drawn.sum(axis=2), reports)
+    # Whole outcomes, N_si of all strata and values together, as one number each.
+    codes = [counts.reshape(rounds, 6) @ 4 ** np.arange(6) for counts in (drawn, node_by_node(rounds, 2))]
+    table = np.array([np.bincount(code, minlength=4**6) for code in codes])
+    frequent = table.sum(axis=0) >= 40
+    rare = table[:, ~frequent].sum(axis=1, keepdims=True)
+    assert frequent.sum() > 100
+    assert chi2_contingency(np.hstack([table[:, frequent], rare])).pvalue > ALPHA
+
+
+def test_the_summary_is_a_plain_calculation(monkeypatch: pytest.MonkeyPatch) -> None:
+    trials = 500
+    counts, reports = draw_rounds(TRUTH, DESIGN, MECHANISM, trials, np.random.default_rng(9))
+    found = simulate(TRUTH, RATES, MECHANISM, trials=trials, seed=9)
+    assert tuple(found) == SIMULATED
+    held = TRUTH.sum(axis=0)
+    for which, one in found.items():
+        estimates = point_estimates(which, counts, reports, DESIGN)
+        if which is Estimator.HAJEK:
+            estimates = estimates[reports.sum(axis=1) > 0]
+        assert one.trials == len(estimates)
+        np.testing.assert_allclose(one.bias, estimates.mean(axis=0) - held)
+        np.testing.assert_allclose(one.variance, estimates.var(axis=0, ddof=1))
+        assert one.total_variation == pytest.approx(np.abs(estimates / 6 - held / 6).sum(axis=1).mean() / 2)
+        exact = moments(which, TRUTH, DESIGN)
+        np.testing.assert_array_equal(one.exact.variance, exact.variance)
+        np.testing.assert_array_equal(one.exact.bias, exact.bias)
+    # In several batches nothing changes but what is drawn.
+    monkeypatch.setattr(collection, "_AT_ONCE", 600)
+    again = simulate(TRUTH, RATES, MECHANISM, trials=trials, seed=9)
+    # Variances of 500 trials each: their ratio is 1 within 0.1 or so.
+    for which, one in again.items():
+        assert one.trials > 0.9 * trials
+        ratio = one.variance / found[which].variance
+        assert ((ratio > 0.5) & (ratio < 2)).all()
+
+
+def test_seeds_decide() -> None:
+    one, same, other = (simulate(TRUTH, RATES, MECHANISM, trials=20, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one[Estimator.G].bias, same[Estimator.G].bias)
+    assert (one[Estimator.G].bias != other[Estimator.G].bias).any()
+
+
+def test_the_papers_setting_is_near_its_exact_variances() -> None:
+    # The relative error of a variance from 300 trials is 8%, of the mean of 100 of them at least ten times less.
+    truth = np.full((1, 100), 500)
+    found = simulate(truth, (Fraction(1, 10),), GammaDiagonal.from_gamma(100, Fraction("7.389")), trials=300, seed=3)
+    for one in found.values():
+        assert one.variance.mean() == pytest.approx(one.exact.variance.mean(), rel=0.05)
+    assert found[Estimator.G].exact.variance[0] > found[Estimator.C_HAT].exact.variance[0]
+
+
+@pytest.mark.parametrize(
+    ("trials", "rate", "message"), [(1, Fraction(1), "2 trials"), (5, Fraction(1, 10**9), "had a report")]
+)
+def test_too_little_to_judge_is_refused(trials: int, rate: Fraction, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        simulate(TRUTH, (rate, rate), MECHANISM, trials=trials, seed=1)

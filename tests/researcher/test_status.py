@@ -1,0 +1,85 @@
+"""What a researcher's service says of itself, and what its store keeps for that."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from veiltab.common.observe.status import SHOWN
+from veiltab.common.release.release import ReleaseState
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.storage.database import open_database
+from veiltab.common.study.file import Study
+from veiltab.researcher import store as stored
+from veiltab.researcher.driver import ResearcherNode
+from veiltab.researcher.status import observe
+from veiltab.researcher.store import ResearcherStore
+
+Make = Callable[..., Any]
+IDS = [f"{number:032x}" for number in range(1, 40)]
+
+
+@pytest.fixture
+def node(tmp_path: Path, study: Study) -> Iterator[ResearcherNode]:
+    store = ResearcherStore(tmp_path)
+    identity = SimpleNamespace(party=Party(study="survey", role=Role.RESEARCHER, name="rosa"))
+    yield ResearcherNode(cast("Identity", identity), study, store)
+    store.close()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    return lambda now: monkeypatch.setattr("veiltab.researcher.store.time.time", lambda: float(now))
+
+
+def test_a_release_says_whom_it_waits_for(
+    node: ResearcherNode, make_request: Make, clock: Callable[[int], None]
+) -> None:
+    node.store.start(make_request(), "wages", 1000)
+    node.statuses[IDS[0]] = {
+        "curator alice": (ReleaseState.APPROVED, ""),
+        "curator bob": (ReleaseState.REQUESTED, "a person decides"),
+        "server cloud": (ReleaseState.REQUESTED, "no connection"),
+    }
+    seen = observe(node)
+    (work,) = seen.work
+    assert (work.kind, work.id, work.state, work.since) == ("release", IDS[0], "requested", 1000)
+    assert work.about == "wages: sex, salary at epsilon 0.1"
+    assert work.waiting_for == "curator bob: a person decides; server cloud: no connection"
+    assert (seen.queues, seen.budgets) == ({"releases": 1}, ())
+    clock(1500)
+    node.store.set_state(IDS[0], ReleaseState.APPROVED)
+    clock(1600)
+    node.store.set_state(IDS[0], ReleaseState.APPROVED)
+    assert observe(node).work[0].since == 1500
+    node.store.finish(IDS[0], ReleaseState.DENIED, "no")
+    (work,) = observe(node).work
+    assert (work.state, work.waiting_for, work.since) == ("denied", "no", 1600)
+    assert observe(node).queues == {"releases": 0}
+    assert observe(node).counts["release", "denied"] == 1
+
+
+def test_all_that_is_under_way_is_shown_and_the_last_that_ended(
+    node: ResearcherNode, make_request: Make, clock: Callable[[int], None]
+) -> None:
+    for place, release_id in enumerate(IDS):
+        node.store.start(make_request(release_id=release_id), f"label {place}", place)
+    for place, release_id in enumerate(IDS[:30]):
+        clock(1000 + place)
+        node.store.finish(release_id, ReleaseState.READY)
+    assert [work.id for work in observe(node).work] == IDS[30 - SHOWN :]
+
+
+def test_a_database_of_the_version_before_knows_when_releases_came(tmp_path: Path, make_request: Make) -> None:
+    request = make_request()
+    old = open_database(tmp_path / "researcher.sqlite", stored._MIGRATIONS[:1])
+    old.execute(
+        "INSERT INTO release (id, label, asked, request, state, created) VALUES (?, '', ?, ?, 'requested', 77)",
+        [request.release_id, request.asked(), request.to_json()],
+    )
+    old.close()
+    store = ResearcherStore(tmp_path)
+    assert store.release(request.release_id).since == 77
+    store.close()
