@@ -12,7 +12,7 @@ from typing import Self
 import psutil
 
 from benchmarks.made_tables import CATEGORIES, ID, OWNERS
-from veiltab.common.release.release import ReleaseSpec
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.rpc.identity import Role
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.local.processes import LocalStudy, free_ports

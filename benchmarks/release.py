@@ -27,7 +27,7 @@ from rich.table import Table
 from benchmarks.made_tables import KINDS, write_tables
 from benchmarks.parties import Parties, Spent
 from veiltab.common.command.cli import note
-from veiltab.common.release.release import ReleaseSpec
+from veiltab.common.release.spec import ReleaseSpec
 
 RATIOS = (
     ("release / whole script", "at most 0.3"),

@@ -23,7 +23,8 @@ from veiltab.common.core.rounding import upward
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.privacy.card import card_of
 from veiltab.common.process.logs import log_to_stderr
-from veiltab.common.release.release import Pad, ReleaseState
+from veiltab.common.release.modes import Pad
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.storage.files import OwnedFolder, check_owner
 from veiltab.common.study.file import Study, load_study

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from veiltab.common.core.coin import SHARE_LENGTH, commitment, toss, transcript, verify_share
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError, VeiltabError
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import state_from_proto
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.chunks import received

@@ -29,7 +29,10 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.observe.steps import left, step
-from veiltab.common.release.release import ReleaseRequest, ReleaseSpec, ReleaseState, Sampling
+from veiltab.common.release.modes import Sampling
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity
 from veiltab.common.schemes.drawing import draw_rows
 from veiltab.common.storage.files import written_whole

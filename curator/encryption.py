@@ -16,7 +16,7 @@ from veiltab.common.core.pads import PAD, encrypt
 from veiltab.common.core.randomness import CipherStream, SystemSource
 from veiltab.common.core.symbols import add, check_symbols, chunks, fill_uniform
 from veiltab.common.errors import IntegrityError
-from veiltab.common.release.release import Pad
+from veiltab.common.release.modes import Pad
 from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.curator.store import CuratorStore
 

@@ -19,7 +19,7 @@ from veiltab.common.errors import BudgetExceededError, IntegrityError
 from veiltab.common.privacy.composition import compose
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.privacy.planning import Plan
-from veiltab.common.release.release import ReleaseSpec
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.storage.database import Database, transaction
 
 # An epsilon may have more digits than the default context keeps; what does not fit 100 digits is rounded against us.

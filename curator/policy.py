@@ -22,7 +22,7 @@ from pathlib import Path
 
 from veiltab.common.core.rounding import parse_epsilon
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.release import ReleaseRequest
+from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.fields import Fields
 from veiltab.curator.store import APPROVED, DENIED, HELD, Decision
 

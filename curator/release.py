@@ -10,7 +10,9 @@ from collections.abc import Iterable
 
 from veiltab.common.errors import DeniedError, FailedReleaseError, IntegrityError, InvalidInputError
 from veiltab.common.privacy.planning import Plan, plan_release
-from veiltab.common.release.release import Column, ReleaseRequest, ReleaseSpec, ReleaseState, spec_of
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.schemes.drawing import poisson_size
 from veiltab.common.study.file import Study
 from veiltab.curator.coordination import Progress, all_have

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from veiltab.common.core.coin import commitment, transcript
 from veiltab.common.errors import ConflictError, DeniedError, InvalidInputError, NotFoundError, NotReadyError
 from veiltab.common.observe.steps import step
-from veiltab.common.release.release import Pad, ReleaseState
+from veiltab.common.release.modes import Pad
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import pad_to_proto, request_from_proto, spec_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.chunks import chunks, file_chunks, streamed

@@ -2,7 +2,7 @@
 
 from veiltab.common.errors import VeiltabError
 from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.curator.driver import CuratorNode
 from veiltab.curator.store import StoredRelease
 

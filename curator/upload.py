@@ -7,7 +7,8 @@ from pathlib import Path
 import grpc
 
 from veiltab.common.errors import FailedReleaseError, IntegrityError
-from veiltab.common.release.release import ReleaseSpec, ReleaseState
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_to_proto, state_from_proto
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.chunks import file_chunks

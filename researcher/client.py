@@ -18,7 +18,9 @@ import numpy as np
 from veiltab.common.command.options import load_party
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.errors import DeniedError, FailedReleaseError, UnavailableError
-from veiltab.common.release.release import Pad, ReleaseSpec, ReleaseState, Sampling
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import pad_to_proto, sampling_to_proto, spec_from_proto, state_from_proto
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import call, connect

@@ -16,7 +16,7 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import check_symbols, subtract
 from veiltab.common.core.tabulation import tabulate
 from veiltab.common.errors import IntegrityError
-from veiltab.common.release.release import Column
+from veiltab.common.release.spec import Column
 from veiltab.common.storage.files import written_whole
 
 

@@ -16,7 +16,10 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.observe.steps import concluded, step
-from veiltab.common.release.release import Column, Pad, ReleaseRequest, ReleaseSpec, ReleaseState, Sampling
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import pad_from_proto, request_to_proto, spec_from_proto, state_from_proto
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.chunks import ChunkMessage, received

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import FailedReleaseError
-from veiltab.common.release.release import Pad, ReleaseSpec, Sampling
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.study.file import Study
 from veiltab.researcher.client import Status
 from veiltab.researcher.estimation import Estimate

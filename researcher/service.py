@@ -7,7 +7,8 @@ from pathlib import Path
 
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError, NotReadyError
-from veiltab.common.release.release import ReleaseRequest, ReleaseState
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import pad_from_proto, sampling_from_proto, spec_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context
 from veiltab.common.rpc.chunks import file_chunks, streamed

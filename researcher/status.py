@@ -1,7 +1,7 @@
 """What a researcher's service does now, for its status and its metrics."""
 
 from veiltab.common.observe.status import SHOWN, Observation, Work
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.researcher.driver import ResearcherNode
 from veiltab.researcher.store import StoredRelease
 

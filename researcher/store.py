@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veiltab.common.errors import ConflictError, NotFoundError
-from veiltab.common.release.release import ReleaseRequest, ReleaseSpec, ReleaseState
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import open_database, transaction
 
 _MIGRATIONS = (

@@ -19,7 +19,8 @@ from veiltab.common.core.sampling import sample_indices
 from veiltab.common.core.symbols import check_symbols, chunks
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.steps import step
-from veiltab.common.release.release import ReleaseSpec, Sampling
+from veiltab.common.release.modes import Sampling
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.storage.files import sync_folder, written_whole
 from veiltab.server.leases import Lease, LostLeaseError
 from veiltab.server.store import ServerStore

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError
 from veiltab.common.observe.steps import step
-from veiltab.common.release.release import Column, ReleaseSpec, ReleaseState
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.server.leases import Lease, LostLeaseError
 from veiltab.server.perturbation import check_column
 from veiltab.server.retention import end

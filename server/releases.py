@@ -20,7 +20,9 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
-from veiltab.common.release.release import ReleaseSpec, ReleaseState, Sampling
+from veiltab.common.release.modes import Sampling
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.server.leases import BusyError, Lease
 from veiltab.server.perturbation import PLACES, perturb_release

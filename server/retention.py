@@ -5,7 +5,7 @@ A release that is published or ended never changes back, so its columns may be d
 
 from contextlib import suppress
 
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.server.leases import BusyError, Lease
 from veiltab.server.session import Session
 from veiltab.server.store import ServerStore

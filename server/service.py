@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.steps import step
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_from_proto, spec_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.chunks import data_of, file_chunks, streamed

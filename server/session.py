@@ -13,7 +13,8 @@ from veiltab.common.errors import (
     IntegrityError,
     NotReadyError,
 )
-from veiltab.common.release.release import Column, ReleaseSpec, ReleaseState
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

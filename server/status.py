@@ -6,7 +6,7 @@ from functools import reduce
 
 from veiltab.common.collection.round import Round, RoundState
 from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.server.collection.rounds import CollectionNode
 from veiltab.server.collection.store import CollectionStore

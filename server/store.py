@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from veiltab.common.errors import ConflictError, NotFoundError
-from veiltab.common.release.release import ReleaseSpec, ReleaseState
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction
 from veiltab.server.databases import open_state
 from veiltab.server.folders import ReleaseFolder

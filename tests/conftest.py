@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from veiltab.common.privacy.planning import plan_release
-from veiltab.common.release.release import Column, Pad, ReleaseRequest, ReleaseSpec, Sampling
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.study.file import Study, study_from_bytes
 
 STUDY = b"""

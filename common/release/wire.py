@@ -6,7 +6,10 @@ from typing import TypeVar
 
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.release import Column, Pad, ReleaseRequest, ReleaseSpec, ReleaseState, Sampling
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.v1 import curator_pb2, release_pb2
 
 _STATES: dict[ReleaseState, release_pb2.ReleaseState] = {

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import mean_squared_error
-from veiltab.common.release.release import Pad, ReleaseSpec, Sampling
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.rpc.identity import Role
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.local.folder import new_folder

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from veiltab.common.command.cli import run
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.curator.cli import curator
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision

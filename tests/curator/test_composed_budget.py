@@ -10,7 +10,7 @@ import pytest
 from veiltab.common.errors import BudgetExceededError
 from veiltab.common.privacy.composition import compose
 from veiltab.common.privacy.planning import plan_release
-from veiltab.common.release.release import ReleaseSpec
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.store import CuratorStore
 

@@ -16,7 +16,7 @@ from veiltab.common.errors import (
     NotReadyError,
     VeiltabError,
 )
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.coordination import Peers, check_study_digest

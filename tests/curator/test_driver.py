@@ -19,7 +19,9 @@ from veiltab.common.errors import (
     NotReadyError,
     UnavailableError,
 )
-from veiltab.common.release.release import Pad, ReleaseSpec, ReleaseState, Sampling
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
 from veiltab.curator.coordination import Peers, Progress

@@ -14,7 +14,7 @@ from veiltab.common.core.pads import decrypt
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import ConflictError, IntegrityError
-from veiltab.common.release.release import Pad
+from veiltab.common.release.modes import Pad
 from veiltab.common.storage.files import file_digest
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.store import CuratorStore

@@ -12,7 +12,8 @@ from veiltab.common.errors import (
     InvalidInputError,
     NotReadyError,
 )
-from veiltab.common.release.release import Column, ReleaseState
+from veiltab.common.release.spec import Column
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.curator.coordination import Progress
 from veiltab.curator.release import (

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, NotReadyError, VeiltabError
-from veiltab.common.release.release import Pad, ReleaseState
+from veiltab.common.release.modes import Pad
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
 from veiltab.curator.driver import CuratorNode

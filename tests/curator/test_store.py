@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from veiltab.common.errors import ConflictError, NotFoundError
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision
 
 Make = Callable[..., Any]

@@ -11,7 +11,7 @@ from tests.protocol.chance import agreement, confirmed
 from tests.protocol.wire import Published, connection, fetch_key
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, Who, World
 from veiltab.common.errors import DeniedError, FailedReleaseError, NotReadyError
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.curator.store import APPROVED, HELD, Decision
 
 

@@ -14,7 +14,8 @@ from tests.protocol.village import FREE
 from tests.protocol.wire import Published, connection
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Who, World, launcher
 from veiltab.common.errors import UnavailableError
-from veiltab.common.release.release import Pad, ReleaseState, Sampling
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.state import ReleaseState
 
 SURE = 1e-6  # level at which an answer is wrong
 

@@ -18,7 +18,7 @@ from tests.protocol.village import FREE
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, launcher, made_world
 from veiltab.common.observe.spans import Span, root_of
 from veiltab.common.observe.trace_file import read_spans
-from veiltab.common.release.release import Pad, Sampling
+from veiltab.common.release.modes import Pad, Sampling
 from veiltab.deploy.local.processes import free_ports
 
 pytestmark = pytest.mark.long

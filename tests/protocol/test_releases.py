@@ -11,7 +11,8 @@ from tests.protocol.village import FREE, THREE
 from tests.protocol.wire import Published, connection
 from tests.protocol.world import ALICE, CLOUD, ROSA, World, made_world
 from veiltab.common.privacy.planning import plan_release
-from veiltab.common.release.release import Pad, ReleaseState, Sampling
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Role
 
 N = 1500

@@ -15,7 +15,9 @@ from tests.protocol.chance import agreement
 from tests.protocol.wire import Published, answer, connection, fetch_key
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, World
 from veiltab.common.errors import ConflictError, NotFoundError, UnavailableError
-from veiltab.common.release.release import Pad, ReleaseRequest, ReleaseState, Sampling
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import request_to_proto, state_from_proto
 from veiltab.v1 import curator_pb2_grpc, researcher_pb2, researcher_pb2_grpc
 from veiltab.v1.release_pb2 import PAD_KIND_CHACHA20, SAMPLING_MODE_SEED

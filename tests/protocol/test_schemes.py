@@ -8,7 +8,7 @@ import pytest
 from tests.protocol.chance import agreement, confirmed
 from tests.protocol.world import World
 from veiltab.common.privacy.planning import plan_release
-from veiltab.common.release.release import Sampling
+from veiltab.common.release.modes import Sampling
 from veiltab.common.schemes.schemes import SCHEMES
 from veiltab.deploy.local.demo import DemoOptions, run_demo
 

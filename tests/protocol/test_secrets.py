@@ -10,7 +10,7 @@ import pytest
 from tests.protocol.village import FREE
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, Who, World, launcher, made_world
 from veiltab.common.core.coin import derive
-from veiltab.common.release.release import Pad, Sampling
+from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.rpc.identity import Role
 
 VERBOSE = launcher("verbose,pause=0.2")

@@ -19,7 +19,7 @@ from veiltab.common.core import pads
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.randomness import ByteSource
 from veiltab.common.errors import DeniedError
-from veiltab.common.release.release import Pad
+from veiltab.common.release.modes import Pad
 from veiltab.curator import encryption
 from veiltab.curator.store import CuratorStore
 

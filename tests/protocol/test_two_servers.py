@@ -18,7 +18,7 @@ from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, launcher
 from tests.server.cluster import Cluster
 from veiltab.common.collection.round import EVERYONE
 from veiltab.common.errors import SpentTokenError, UnavailableError
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Party, Role, load_identity
 from veiltab.researcher.collection.client import Rounds

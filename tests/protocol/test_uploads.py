@@ -31,7 +31,9 @@ from veiltab.common.errors import (
     NotReadyError,
 )
 from veiltab.common.privacy.planning import plan_release
-from veiltab.common.release.release import Column, Pad, ReleaseSpec, ReleaseState, Sampling
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_to_proto, state_from_proto
 from veiltab.common.rpc.chunks import chunk_of
 from veiltab.v1 import ingest_pb2, server_release_pb2

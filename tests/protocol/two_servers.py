@@ -20,7 +20,7 @@ import psutil
 
 from tests.protocol.world import CLOUD, ROSA, World, made_world
 from tests.server.cluster import Cluster
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Party, Role, load_identity
 from veiltab.common.study.file import study_from_bytes

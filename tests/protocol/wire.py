@@ -12,7 +12,7 @@ import grpc
 
 from tests.protocol.world import Who, World
 from veiltab.common.errors import UnavailableError
-from veiltab.common.release.release import ReleaseSpec
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.wire import spec_to_proto
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.chunks import ChunkMessage, chunks, received

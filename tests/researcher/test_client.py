@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from veiltab.common.errors import DeniedError, FailedReleaseError, UnavailableError
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_to_proto
 from veiltab.common.study.file import Study
 from veiltab.researcher.client import Client, Release, Status, _status_of

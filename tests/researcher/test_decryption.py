@@ -11,7 +11,7 @@ from veiltab.common.core.pads import encrypt
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.common.release.release import Column
+from veiltab.common.release.spec import Column
 from veiltab.researcher.decryption import count_rows, decrypt_column
 
 KEY = bytes(range(32))

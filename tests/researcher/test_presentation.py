@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from veiltab.common.errors import FailedReleaseError
-from veiltab.common.release.release import Pad, ReleaseState, Sampling
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.researcher.client import Status
 from veiltab.researcher.estimation import Estimate

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from veiltab.common.observe.status import SHOWN
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.storage.database import open_database
 from veiltab.common.study.file import Study

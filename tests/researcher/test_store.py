@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from veiltab.common.errors import ConflictError, NotFoundError
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.researcher.store import ResearcherStore
 
 Make = Callable[..., Any]

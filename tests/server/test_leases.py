@@ -13,7 +13,8 @@ import pytest
 
 from tests.server.cluster import Cluster
 from veiltab.common.errors import UnavailableError
-from veiltab.common.release.release import ReleaseSpec, ReleaseState
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.server import leases as leasing
 from veiltab.server.folders import ReleaseFolder

@@ -15,7 +15,8 @@ from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import IntegrityError
-from veiltab.common.release.release import Column, ReleaseSpec, ReleaseState
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.server.perturbation import check_column, perturb_release
 from veiltab.server.store import ServerStore
 

@@ -17,7 +17,8 @@ from veiltab.common.errors import (
     InvalidInputError,
     NotReadyError,
 )
-from veiltab.common.release.release import Column, ReleaseSpec, ReleaseState
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.server.leases import Lease
 from veiltab.server.perturbation import perturb_release

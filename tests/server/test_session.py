@@ -17,7 +17,9 @@ from veiltab.common.errors import (
     NotReadyError,
     VeiltabError,
 )
-from veiltab.common.release.release import Column, Pad, ReleaseSpec, ReleaseState, Sampling
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.server.session import Session
 
 Make = Callable[..., Any]

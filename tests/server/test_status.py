@@ -16,7 +16,7 @@ from veiltab.common.collection.tokens import token_digest
 from veiltab.common.observe.sinks import listening
 from veiltab.common.observe.status import SHOWN, Observation
 from veiltab.common.observe.trace_file import TraceFile, read_spans
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.storage.database import open_database
 from veiltab.common.study.file import Study

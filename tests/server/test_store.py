@@ -11,7 +11,7 @@ from veiltab.common.errors import (
     InvalidInputError,
     NotFoundError,
 )
-from veiltab.common.release.release import ReleaseState
+from veiltab.common.release.state import ReleaseState
 from veiltab.server.leases import Lease
 from veiltab.server.store import ServerStore
 

@@ -14,16 +14,10 @@ from hypothesis.strategies import SearchStrategy
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import plan_release
-from veiltab.common.release.release import (
-    MAX_CELLS,
-    Column,
-    Pad,
-    ReleaseRequest,
-    ReleaseSpec,
-    ReleaseState,
-    Sampling,
-    spec_of,
-)
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import MAX_CELLS, Column, ReleaseSpec, spec_of
+from veiltab.common.release.state import ReleaseState
 
 Make = Callable[..., Any]
 

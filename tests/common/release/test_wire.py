@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.release import Column, Pad, ReleaseRequest, ReleaseSpec, ReleaseState, Sampling
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import (
     pad_from_proto,
     pad_to_proto,

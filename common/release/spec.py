@@ -1,69 +1,33 @@
-"""A release's public description and where it stands; the same object at every party."""
+"""A release's public description; the same object at every party."""
 
 import hashlib
 import json
 import re
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
 
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.core.rounding import exp_below, parse_delta, parse_epsilon
+from veiltab.common.core.rounding import exp_below, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.card import EpsilonCard, card_of
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning import Plan
-from veiltab.common.schemes.schemes import SCHEMES, scheme_of
+from veiltab.common.release.modes import Pad, Sampling, check_modes
+from veiltab.common.release.request import RELEASE_ID, ReleaseRequest
+from veiltab.common.schemes.schemes import scheme_of
 from veiltab.common.study.naming import check_attribute_name, check_name
 
-RELEASE_ID = re.compile(r"[0-9a-f]{32}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
 _ALIGNMENT = re.compile(r"[0-9a-f]{32}")
+
+
 MAX_CELLS = 2**22
 """Largest joint table of a release; a study sets its own limit below it."""
-
-
-class ReleaseState(Enum):
-    """Where a release stands at one party; the order of the first six is the order of the steps."""
-
-    REQUESTED = "requested"
-    APPROVED = "approved"
-    PLANNED = "planned"
-    CHARGED = "charged"
-    UPLOADING = "uploading"
-    PERTURBING = "perturbing"
-    READY = "ready"
-    EXPIRED = "expired"
-    DENIED = "denied"
-    FAILED = "failed"
-
-    @property
-    def finished(self) -> bool:
-        """Whether nothing more will happen by itself."""
-        return self in {ReleaseState.READY, ReleaseState.EXPIRED, ReleaseState.DENIED, ReleaseState.FAILED}
-
-    @property
-    def unsuccessful(self) -> bool:
-        """Whether the release ended without a result here."""
-        return self in {ReleaseState.EXPIRED, ReleaseState.DENIED, ReleaseState.FAILED}
-
-
-class Sampling(Enum):
-    """How the curators come to the same sample."""
-
-    SEED = "seed"
-    INDICES = "indices"
-    SERVER = "server"
-
-
-class Pad(Enum):
-    """Where a column's pad comes from, and so what its key is: 32 bytes, or the pad itself."""
-
-    CHACHA20 = "chacha20"
-    OTP = "otp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,93 +201,6 @@ class ReleaseSpec:
         return hashlib.sha256(self.to_json().encode()).digest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseRequest:
-    """What a researcher asks of the curators; the release id is the idempotency key.
-
-    Args:
-        release_id: 32 hexadecimal digits.
-        researcher: who asks.
-        attributes: what is asked for, in study order.
-        epsilon: pure epsilon, nats.
-        purpose: for the persons who decide.
-        deadline: Unix seconds after which an unfinished release is abandoned.
-        partial: go on with what is granted when some attributes are denied.
-        sampling: how the curators come to the same sample.
-        pad: where the pads come from.
-        sample: rows to sample (for Poisson on average), or None for the planner's choice.
-        delta: to keep with epsilon; None asks for a pure epsilon.
-        max_local_epsilon: most that ln gamma may be, nats; None for no cap.
-        scheme: name of the sampling scheme.
-        stage: rows after stage one of a two-stage scheme.
-    """
-
-    release_id: str
-    researcher: str
-    attributes: tuple[str, ...]
-    epsilon: Decimal
-    purpose: str
-    deadline: int
-    partial: bool
-    sampling: Sampling
-    pad: Pad
-    sample: int | None
-    delta: Decimal | None = None
-    max_local_epsilon: Decimal | None = None
-    scheme: str = "wor"
-    stage: int | None = None
-
-    def __post_init__(self) -> None:
-        if not RELEASE_ID.fullmatch(self.release_id):
-            raise InvalidInputError("a release id is 32 hexadecimal digits", where="release id")
-        if not self.attributes or len(set(self.attributes)) != len(self.attributes):
-            raise InvalidInputError("a request names at least one attribute, and none twice", where="attributes")
-        parse_epsilon(self.epsilon)
-        check_modes(self.scheme, self.sampling, self.delta)
-        if self.scheme not in SCHEMES:
-            raise InvalidInputError(f"scheme {self.scheme!r} is not known", remedy=f"Known: {', '.join(SCHEMES)}.")
-        if self.sample is not None and self.sample < 1:
-            raise InvalidInputError("a sample has at least 1 row", where="sample")
-        # It is printed on the terminals of those who decide, who must see what they decide about.
-        if len(self.purpose) > 1000 or not self.purpose.isprintable():
-            raise InvalidInputError("a purpose is a line of at most 1000 printable characters", where="purpose")
-
-    def to_json(self) -> str:
-        """Return the canonical text."""
-        return json.dumps({"release_id": self.release_id, "deadline": self.deadline} | self._asked(), sort_keys=True)
-
-    def asked(self) -> str:
-        """Return the canonical text of what is asked for, whatever the id and the deadline."""
-        return json.dumps(self._asked(), sort_keys=True)
-
-    def _asked(self) -> dict[str, object]:
-        return {
-            "researcher": self.researcher,
-            "attributes": list(self.attributes),
-            "epsilon": str(self.epsilon),
-            "purpose": self.purpose,
-            "partial": self.partial,
-            "sampling": self.sampling.value,
-            "pad": self.pad.value,
-            "sample": self.sample,
-            "delta": None if self.delta is None else str(self.delta),
-            "max_local_epsilon": None if self.max_local_epsilon is None else str(self.max_local_epsilon),
-            "scheme": self.scheme,
-            "stage": self.stage,
-        }
-
-    @classmethod
-    def from_json(cls, text: str) -> "ReleaseRequest":
-        """Read back what `to_json` wrote."""
-        plain = json.loads(text)
-        plain["attributes"] = tuple(plain["attributes"])
-        for name in ("epsilon", "delta", "max_local_epsilon"):
-            plain[name] = None if plain.get(name) is None else Decimal(plain[name])
-        plain["sampling"] = Sampling(plain["sampling"])
-        plain["pad"] = Pad(plain["pad"])
-        return cls(**plain)
-
-
 def spec_of(
     request: ReleaseRequest, columns: tuple[Column, ...], plan: Plan, *, study_digest: str, alignment: str
 ) -> ReleaseSpec:
@@ -350,20 +227,3 @@ def spec_of(
 @lru_cache(maxsize=256)
 def _certified(release: ReleaseDescription, epsilon: Decimal, delta: Decimal) -> bool:
     return release.delta(float(epsilon)) <= float(delta)
-
-
-def check_modes(scheme: str, sampling: Sampling, delta: Decimal | None) -> None:
-    """Refuse ways of sampling that do not go together.
-
-    Raises:
-        InvalidInputError: a scheme that draws respondents more than once, with delta (there is no order certificate for
-            it), explicit indices or sampling at the server.
-    """
-    if delta is not None:
-        parse_delta(delta)
-    if scheme in {"wor", "poisson"}:
-        return
-    if delta is not None:
-        raise InvalidInputError(f"a release with delta is certified for wor and poisson, not {scheme}", where="scheme")
-    if sampling is not Sampling.SEED:
-        raise InvalidInputError(f"the scheme {scheme} is drawn from a seed", where="sampling")

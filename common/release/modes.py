@@ -1,0 +1,39 @@
+"""How a release is sampled and encrypted, and which ways go together."""
+
+from decimal import Decimal
+from enum import Enum
+
+from veiltab.common.core.rounding import parse_delta
+from veiltab.common.errors import InvalidInputError
+
+
+class Sampling(Enum):
+    """How the curators come to the same sample."""
+
+    SEED = "seed"
+    INDICES = "indices"
+    SERVER = "server"
+
+
+class Pad(Enum):
+    """Where a column's pad comes from, and so what its key is: 32 bytes, or the pad itself."""
+
+    CHACHA20 = "chacha20"
+    OTP = "otp"
+
+
+def check_modes(scheme: str, sampling: Sampling, delta: Decimal | None) -> None:
+    """Refuse ways of sampling that do not go together.
+
+    Raises:
+        InvalidInputError: a scheme that draws respondents more than once, with delta (there is no order certificate for
+            it), explicit indices or sampling at the server.
+    """
+    if delta is not None:
+        parse_delta(delta)
+    if scheme in {"wor", "poisson"}:
+        return
+    if delta is not None:
+        raise InvalidInputError(f"a release with delta is certified for wor and poisson, not {scheme}", where="scheme")
+    if sampling is not Sampling.SEED:
+        raise InvalidInputError(f"the scheme {scheme} is drawn from a seed", where="sampling")

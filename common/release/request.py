@@ -1,0 +1,100 @@
+"""What a researcher asks of the curators."""
+
+import json
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+from veiltab.common.core.rounding import parse_epsilon
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.release.modes import Pad, Sampling, check_modes
+from veiltab.common.schemes.schemes import SCHEMES
+
+RELEASE_ID = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseRequest:
+    """What a researcher asks of the curators; the release id is the idempotency key.
+
+    Args:
+        release_id: 32 hexadecimal digits.
+        researcher: who asks.
+        attributes: what is asked for, in study order.
+        epsilon: pure epsilon, nats.
+        purpose: for the persons who decide.
+        deadline: Unix seconds after which an unfinished release is abandoned.
+        partial: go on with what is granted when some attributes are denied.
+        sampling: how the curators come to the same sample.
+        pad: where the pads come from.
+        sample: rows to sample (for Poisson on average), or None for the planner's choice.
+        delta: to keep with epsilon; None asks for a pure epsilon.
+        max_local_epsilon: most that ln gamma may be, nats; None for no cap.
+        scheme: name of the sampling scheme.
+        stage: rows after stage one of a two-stage scheme.
+    """
+
+    release_id: str
+    researcher: str
+    attributes: tuple[str, ...]
+    epsilon: Decimal
+    purpose: str
+    deadline: int
+    partial: bool
+    sampling: Sampling
+    pad: Pad
+    sample: int | None
+    delta: Decimal | None = None
+    max_local_epsilon: Decimal | None = None
+    scheme: str = "wor"
+    stage: int | None = None
+
+    def __post_init__(self) -> None:
+        if not RELEASE_ID.fullmatch(self.release_id):
+            raise InvalidInputError("a release id is 32 hexadecimal digits", where="release id")
+        if not self.attributes or len(set(self.attributes)) != len(self.attributes):
+            raise InvalidInputError("a request names at least one attribute, and none twice", where="attributes")
+        parse_epsilon(self.epsilon)
+        check_modes(self.scheme, self.sampling, self.delta)
+        if self.scheme not in SCHEMES:
+            raise InvalidInputError(f"scheme {self.scheme!r} is not known", remedy=f"Known: {', '.join(SCHEMES)}.")
+        if self.sample is not None and self.sample < 1:
+            raise InvalidInputError("a sample has at least 1 row", where="sample")
+        # It is printed on the terminals of those who decide, who must see what they decide about.
+        if len(self.purpose) > 1000 or not self.purpose.isprintable():
+            raise InvalidInputError("a purpose is a line of at most 1000 printable characters", where="purpose")
+
+    def to_json(self) -> str:
+        """Return the canonical text."""
+        return json.dumps({"release_id": self.release_id, "deadline": self.deadline} | self._asked(), sort_keys=True)
+
+    def asked(self) -> str:
+        """Return the canonical text of what is asked for, whatever the id and the deadline."""
+        return json.dumps(self._asked(), sort_keys=True)
+
+    def _asked(self) -> dict[str, object]:
+        return {
+            "researcher": self.researcher,
+            "attributes": list(self.attributes),
+            "epsilon": str(self.epsilon),
+            "purpose": self.purpose,
+            "partial": self.partial,
+            "sampling": self.sampling.value,
+            "pad": self.pad.value,
+            "sample": self.sample,
+            "delta": None if self.delta is None else str(self.delta),
+            "max_local_epsilon": None if self.max_local_epsilon is None else str(self.max_local_epsilon),
+            "scheme": self.scheme,
+            "stage": self.stage,
+        }
+
+    @classmethod
+    def from_json(cls, text: str) -> "ReleaseRequest":
+        """Read back what `to_json` wrote."""
+        plain = json.loads(text)
+        plain["attributes"] = tuple(plain["attributes"])
+        for name in ("epsilon", "delta", "max_local_epsilon"):
+            plain[name] = None if plain.get(name) is None else Decimal(plain[name])
+        plain["sampling"] = Sampling(plain["sampling"])
+        plain["pad"] = Pad(plain["pad"])
+        return cls(**plain)
