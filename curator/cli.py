@@ -31,7 +31,7 @@ from veiltab.common.study.file import Study, load_study
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.policy import Policy, load_policy
 from veiltab.curator.release import foreseen_plan
-from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision, StoredRelease
+from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorRelease, CuratorStore, GrantDecision
 
 policy_option = click.option(
     "--policy", "policy_path", type=click.Path(path_type=Path), help="Policy file; without one, a person decides."
@@ -84,7 +84,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     from veiltab.common.observe.sinks import observed  # noqa: PLC0415 - --help stays light
     from veiltab.common.observe.steps import step  # noqa: PLC0415
     from veiltab.common.rpc.server import Registration, build_server  # noqa: PLC0415
-    from veiltab.curator.driver import CuratorNode  # noqa: PLC0415
+    from veiltab.curator.driver import CuratorDriver  # noqa: PLC0415
     from veiltab.curator.service import CuratorPeerServicer, CuratorServicer  # noqa: PLC0415
     from veiltab.curator.status import observe  # noqa: PLC0415
     from veiltab.curator.table import load_table  # noqa: PLC0415
@@ -97,20 +97,20 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     folder = OwnedFolder(state_folder, identity.party.uri)
     store = CuratorStore(folder.path / "curator.sqlite")
     try:
-        node = CuratorNode(identity, study, folder.path, store, _ledger(store, study, policy), policy)
+        driver = CuratorDriver(identity, study, folder.path, store, _ledger(store, study, policy), policy)
         callers = [Party(study=study.id, role=Role.CURATOR, name=c.name) for c in study.curators if c.name != name]
         callers += [Party(study=study.id, role=Role.RESEARCHER, name=r.name) for r in study.researchers]
 
         async def main(status: Registration) -> None:
             services: list[Registration] = [
                 status,
-                partial(add_CuratorPeerServiceServicer_to_server, CuratorPeerServicer(node)),
-                partial(add_CuratorServiceServicer_to_server, CuratorServicer(node)),
+                partial(add_CuratorPeerServiceServicer_to_server, CuratorPeerServicer(driver)),
+                partial(add_CuratorServiceServicer_to_server, CuratorServicer(driver)),
             ]
             address = listen_address(listen, study.curator(name).endpoint)
-            await run_party(identity, build_server(identity, callers, services, address), node.run(table))
+            await run_party(identity, build_server(identity, callers, services, address), driver.run(table))
 
-        with observed(identity, partial(observe, node), metrics=metrics, trace_file=trace_file) as status:
+        with observed(identity, partial(observe, driver), metrics=metrics, trace_file=trace_file) as status:
             with step("load table"):
                 table = load_table(table_path, study, name)
             asyncio.run(main(status))
@@ -258,12 +258,12 @@ def _decide(
         )
     store.decide(
         release_id,
-        tuple(Decision(attribute=name, verdict=verdict, expires=expires, decided_by="person") for name in chosen),
+        tuple(GrantDecision(attribute=name, verdict=verdict, expires=expires, decided_by="person") for name in chosen),
     )
     return chosen
 
 
-def _described(stored: StoredRelease, study: Study, store: CuratorStore, name: str) -> dict[str, object]:
+def _described(stored: CuratorRelease, study: Study, store: CuratorStore, name: str) -> dict[str, object]:
     request = stored.request
     own = {rule.name for rule in study.attributes_of(name)}
     decisions = {d.attribute: d.verdict for d in store.decisions(request.release_id)}
@@ -286,7 +286,7 @@ def _described(stored: StoredRelease, study: Study, store: CuratorStore, name: s
     }
 
 
-def _expected(stored: StoredRelease, study: Study, store: CuratorStore) -> dict[str, object]:
+def _expected(stored: CuratorRelease, study: Study, store: CuratorStore) -> dict[str, object]:
     """Return the epsilon card and the expected error, from the spec or as far as the plan can be foreseen."""
     if stored.spec is not None:
         return {"card": [list(row) for row in stored.spec.card.rows()]}

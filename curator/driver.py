@@ -53,7 +53,7 @@ from veiltab.curator.release import (
     planned_spec,
     union,
 )
-from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, StoredRelease
+from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorRelease, CuratorStore
 from veiltab.curator.table import Table
 from veiltab.curator.upload import ServerLink
 
@@ -63,7 +63,7 @@ _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _FINISHED = {state for state in ReleaseState if state.finished}
 
 
-class CuratorNode:
+class CuratorDriver:
     """What a curator does, behind its RPCs.
 
     Args:
@@ -93,7 +93,7 @@ class CuratorNode:
 
     # What the RPCs ask
 
-    def submit(self, request: ReleaseRequest) -> StoredRelease:
+    def submit(self, request: ReleaseRequest) -> CuratorRelease:
         """Take a request; one that is known is answered even when its deadline is over."""
         now = int(time.time())
         if not self.store.knows(request.release_id):
@@ -220,7 +220,7 @@ class CuratorNode:
         self.store.forget_keys(release_id)
 
     async def _step(
-        self, stored: StoredRelease, progress: tuple[Progress, ...], peers: Peers, server: ServerLink
+        self, stored: CuratorRelease, progress: tuple[Progress, ...], peers: Peers, server: ServerLink
     ) -> None:
         steps: dict[ReleaseState, Callable[[], Awaitable[ReleaseState]]] = {
             ReleaseState.REQUESTED: lambda: self._decide(stored),
@@ -232,7 +232,7 @@ class CuratorNode:
         state = await steps[stored.state]()
         self.store.set_state(stored.request.release_id, state)
 
-    async def _decide(self, stored: StoredRelease) -> ReleaseState:
+    async def _decide(self, stored: CuratorRelease) -> ReleaseState:
         release_id = stored.request.release_id
         self.store.decide(release_id, self._policy.decide(stored.request, self.own_attributes, int(time.time())))
         held = sorted(d.attribute for d in self.store.decisions(release_id) if d.verdict == HELD)
@@ -252,7 +252,7 @@ class CuratorNode:
             cells = self.study.domain(request.attributes).cells
             await asyncio.to_thread(self.ledger.check, foreseen_plan(request, population=population, cells=cells))
 
-    async def _plan(self, stored: StoredRelease, progress: tuple[Progress, ...]) -> ReleaseState:
+    async def _plan(self, stored: CuratorRelease, progress: tuple[Progress, ...]) -> ReleaseState:
         all_have(progress, lambda peer: peer.decided, "has not decided about the request yet")
         own = self.progress(stored.request.release_id)
         columns = agreed_columns(
@@ -268,7 +268,7 @@ class CuratorNode:
         self.store.set_spec(spec.release_id, spec)
         return ReleaseState.PLANNED
 
-    async def _charge(self, stored: StoredRelease, progress: tuple[Progress, ...], server: ServerLink) -> ReleaseState:
+    async def _charge(self, stored: CuratorRelease, progress: tuple[Progress, ...], server: ServerLink) -> ReleaseState:
         spec = _spec(stored)
         check_same_spec(spec, progress)
         if spec.columns_of(self.name):
@@ -280,7 +280,7 @@ class CuratorNode:
         return ReleaseState.CHARGED
 
     async def _draw_and_encrypt(
-        self, stored: StoredRelease, progress: tuple[Progress, ...], peers: Peers
+        self, stored: CuratorRelease, progress: tuple[Progress, ...], peers: Peers
     ) -> ReleaseState:
         all_have(progress, lambda peer: peer.charged, "has not charged the release yet")
         spec = _spec(stored)
@@ -331,7 +331,7 @@ class CuratorNode:
                 file.write(data)
         return checked_indices(path.read_bytes(), spec)
 
-    async def _upload(self, stored: StoredRelease, server: ServerLink) -> ReleaseState:
+    async def _upload(self, stored: CuratorRelease, server: ServerLink) -> ReleaseState:
         spec = _spec(stored)
         encryption = self.encryption(spec.release_id)
         columns = {
@@ -362,7 +362,7 @@ class CuratorNode:
         self.indices_file(release_id).unlink(missing_ok=True)
 
 
-def _spec(stored: StoredRelease) -> ReleaseSpec:
+def _spec(stored: CuratorRelease) -> ReleaseSpec:
     if stored.spec is None:
         raise IntegrityError("a planned release has no spec", where=f"release {stored.request.release_id}")
     return stored.spec

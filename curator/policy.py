@@ -24,7 +24,7 @@ from veiltab.common.core.rounding import parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.fields import Fields
-from veiltab.curator.store import APPROVED, DENIED, HELD, Decision
+from veiltab.curator.store import APPROVED, DENIED, HELD, GrantDecision
 
 _VERDICTS = {"approve": APPROVED, "hold": HELD, "deny": DENIED}
 _SECONDS_A_DAY = 86_400
@@ -57,17 +57,17 @@ class Policy:
     rules: tuple[Rule, ...] = field(default=())
     budget: Decimal | None = None
 
-    def decide(self, request: ReleaseRequest, own: Iterable[str], now: int) -> tuple[Decision, ...]:
+    def decide(self, request: ReleaseRequest, own: Iterable[str], now: int) -> tuple[GrantDecision, ...]:
         """Decide about each attribute of this curator's that a request names."""
         names = frozenset(own)
         return tuple(self._decide(request, name, now) for name in request.attributes if name in names)
 
-    def _decide(self, request: ReleaseRequest, attribute: str, now: int) -> Decision:
+    def _decide(self, request: ReleaseRequest, attribute: str, now: int) -> GrantDecision:
         for rule in self.rules:
             if rule.matches(request.researcher, attribute, request.epsilon):
                 expires = None if rule.expires_days is None else now + rule.expires_days * _SECONDS_A_DAY
-                return Decision(attribute=attribute, verdict=rule.verdict, expires=expires, decided_by="policy")
-        return Decision(attribute=attribute, verdict=HELD, expires=None, decided_by="policy")
+                return GrantDecision(attribute=attribute, verdict=rule.verdict, expires=expires, decided_by="policy")
+        return GrantDecision(attribute=attribute, verdict=HELD, expires=None, decided_by="policy")
 
 
 def load_policy(path: Path | None, *, researchers: Iterable[str], attributes: Iterable[str]) -> Policy:

@@ -3,37 +3,37 @@
 from veiltab.common.errors import VeiltabError
 from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.driver import CuratorNode
-from veiltab.curator.store import StoredRelease
+from veiltab.curator.driver import CuratorDriver
+from veiltab.curator.store import CuratorRelease
 
 
-def observe(node: CuratorNode) -> Observation:
+def observe(driver: CuratorDriver) -> Observation:
     """Return what a curator does and waits for; it may take a while, as what is left of a budget is composed."""
-    found = node.store.counts()
+    found = driver.store.counts()
     counts = {state: found.get(state.value, 0) for state in ReleaseState}
-    ledger = node.ledger
+    ledger = driver.ledger
     return Observation(
-        work=(_alignment(node), *map(_work, node.store.latest(SHOWN))),
+        work=(_alignment(driver), *map(_work, driver.store.latest(SHOWN))),
         counts={("release", state.value): number for state, number in counts.items()},
         queues={
             "releases": sum(number for state, number in counts.items() if not state.finished),
-            "held requests": node.store.held(),
+            "held requests": driver.store.held(),
         },
         budgets=(Budget(protects="respondents", epsilon=ledger.budget, left=ledger.remaining, delta=ledger.delta),),
     )
 
 
-def _alignment(node: CuratorNode) -> Work:
+def _alignment(driver: CuratorDriver) -> Work:
     """Say how the table stands with the other curators'."""
     try:
-        population, _ = node.alignment.result()
+        population, _ = driver.alignment.result()
     except VeiltabError as error:
         return Work(kind="alignment", id="", about="", state="aligning", waiting_for=str(error), since=0)
     about = f"{population} common respondents"
     return Work(kind="alignment", id="", about=about, state="aligned", waiting_for="", since=0)
 
 
-def _work(stored: StoredRelease) -> Work:
+def _work(stored: CuratorRelease) -> Work:
     request = stored.request
     return Work(
         kind="release",

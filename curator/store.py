@@ -48,7 +48,7 @@ APPROVED, HELD, DENIED = "approved", "held", "denied"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class GrantDecision:
     """What this curator decided about one attribute of its own: approved, held or denied."""
 
     attribute: str
@@ -58,7 +58,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRelease:
+class CuratorRelease:
     """One release as this curator knows it."""
 
     request: ReleaseRequest
@@ -85,7 +85,7 @@ class CuratorStore:
 
     # Releases
 
-    def add(self, request: ReleaseRequest, now: int) -> StoredRelease:
+    def add(self, request: ReleaseRequest, now: int) -> CuratorRelease:
         """Record a request; the same one again changes nothing, another one under the same id is refused."""
         with transaction(self.connection) as db:
             row = db.execute("SELECT request FROM release WHERE id = ?", [request.release_id]).fetchone()
@@ -109,7 +109,7 @@ class CuratorStore:
                 )
         return self.release(request.release_id)
 
-    def release(self, release_id: str) -> StoredRelease:
+    def release(self, release_id: str) -> CuratorRelease:
         """Return one release."""
         row = self.connection.execute("SELECT * FROM release WHERE id = ?", [release_id]).fetchone()
         if row is None:
@@ -130,12 +130,12 @@ class CuratorStore:
         )
         return tuple(row["id"] for row in rows)
 
-    def releases(self) -> tuple[StoredRelease, ...]:
+    def releases(self) -> tuple[CuratorRelease, ...]:
         """Return all releases, oldest first."""
         rows = self.connection.execute("SELECT * FROM release ORDER BY created, id").fetchall()
         return tuple(_release_of(row) for row in rows)
 
-    def latest(self, over: int) -> tuple[StoredRelease, ...]:
+    def latest(self, over: int) -> tuple[CuratorRelease, ...]:
         """Return the releases that are not over and the last ones that are, `over` of them; oldest first."""
         states = [s.value for s in ReleaseState if s.finished]
         ended = f"state IN ({', '.join('?' * len(states))})"
@@ -196,7 +196,7 @@ class CuratorStore:
 
     # Decisions
 
-    def decide(self, release_id: str, decisions: tuple[Decision, ...]) -> None:
+    def decide(self, release_id: str, decisions: tuple[GrantDecision, ...]) -> None:
         """Record decisions; one that is final stays."""
         with transaction(self.connection) as db:
             for d in decisions:
@@ -207,12 +207,12 @@ class CuratorStore:
                     [release_id, d.attribute, d.verdict, d.expires, d.decided_by],
                 )
 
-    def decisions(self, release_id: str) -> tuple[Decision, ...]:
+    def decisions(self, release_id: str) -> tuple[GrantDecision, ...]:
         """Return the decisions about a release."""
         rows = self.connection.execute(
             "SELECT attribute, verdict, expires, decided_by FROM decision WHERE release_id = ?", [release_id]
         )
-        return tuple(Decision(**dict(row)) for row in rows)
+        return tuple(GrantDecision(**dict(row)) for row in rows)
 
     # Coins
 
@@ -342,8 +342,8 @@ class CuratorStore:
         )
 
 
-def _release_of(row: sqlite3.Row) -> StoredRelease:
-    return StoredRelease(
+def _release_of(row: sqlite3.Row) -> CuratorRelease:
+    return CuratorRelease(
         request=ReleaseRequest.from_json(row["request"]),
         state=ReleaseState(row["state"]),
         waiting_for=row["waiting_for"],

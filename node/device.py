@@ -22,7 +22,7 @@ from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Role
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.node.decision import check_nodes, check_round, decide, symbol_of
-from veiltab.node.journal import Decision, Journal, State
+from veiltab.node.journal import Journal, ReportDecision, State
 from veiltab.node.sending import fetch_round, hand_in, server_of
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
 
@@ -141,7 +141,7 @@ class Node:
     def _connect(self) -> grpc.aio.Channel:
         return connect(self._identity, server_of(self._study), self._study.server.endpoint)
 
-    def _report(self, link: BlockingChannel, journal: Journal, wanted: _Wanted, known: Decision | None) -> State:
+    def _report(self, link: BlockingChannel, journal: Journal, wanted: _Wanted, known: ReportDecision | None) -> State:
         stub = collection_pb2_grpc.CollectionServiceStub(link.channel)
         decision = self._decide(link, stub, journal, wanted) if known is None else known
         if decision.state is State.SILENT:
@@ -159,7 +159,7 @@ class Node:
             raise outcome.error
         return outcome.state
 
-    def _decide(self, link: BlockingChannel, stub: "Stub", journal: Journal, wanted: _Wanted) -> Decision:
+    def _decide(self, link: BlockingChannel, stub: "Stub", journal: Journal, wanted: _Wanted) -> ReportDecision:
         """Decide, and remember it before anybody else can know."""
         spec, state = link.wait(fetch_round(stub, self._study, wanted.round_id, wanted.left))
         group = check_round(spec, self._study, wanted.stratum)
@@ -171,10 +171,10 @@ class Node:
         journal.begin(spec, b"", check_nodes(self._study).budget_epsilon)
         report = decide(spec, group, symbol)
         if report is None:
-            decision = Decision(node=_SELF, state=State.SILENT, request=b"", size=0)
+            decision = ReportDecision(node=_SELF, state=State.SILENT, request=b"", size=0)
         else:
             request = report_to_proto(spec.round_id, wanted.token, group.name, report).SerializeToString()
-            decision = Decision(node=_SELF, state=State.WAITING, request=request, size=len(request))
+            decision = ReportDecision(node=_SELF, state=State.WAITING, request=request, size=len(request))
         journal.decide(spec.round_id, [decision])
         return decision
 

@@ -17,7 +17,7 @@ from veiltab.common.core.randomness import SystemSource
 from veiltab.common.errors import ClosedRoundError, InvalidInputError
 from veiltab.common.study.file import Study
 from veiltab.node.decision import check_nodes, check_round, decide
-from veiltab.node.journal import Decision, Journal, State
+from veiltab.node.journal import Journal, ReportDecision, State
 from veiltab.node.sending import hand_in, is_answer
 from veiltab.node.values import Fleet, NodeValue
 from veiltab.v1 import collection_pb2
@@ -131,22 +131,22 @@ class FleetRun:
                 [self._decision(node, decide(self._spec, groups[node.stratum], node.symbol)) for node in batch],
             )
 
-    def _decision(self, node: NodeValue, report: Report | None) -> Decision:
+    def _decision(self, node: NodeValue, report: Report | None) -> ReportDecision:
         size = self._sizes[node.stratum]
         if report is None:
-            return Decision(node=node.node, state=State.SILENT, request=b"", size=size)
+            return ReportDecision(node=node.node, state=State.SILENT, request=b"", size=size)
         request = report_to_proto(self._spec.round_id, node.token, node.stratum, report)
-        return Decision(node=node.node, state=State.WAITING, request=request.SerializeToString(), size=size)
+        return ReportDecision(node=node.node, state=State.WAITING, request=request.SerializeToString(), size=size)
 
     async def _hand_in_all(
-        self, decisions: Sequence[Decision], tried: AbstractSet[int], result: FleetResult, progress: Progress
+        self, decisions: Sequence[ReportDecision], tried: AbstractSet[int], result: FleetResult, progress: Progress
     ) -> None:
         """Hand in reports, as many at a time as allowed, and record now and then what came of them."""
         rest, total = iter(decisions), len(decisions)
         already = result.counted + result.refused.total()
         self._heard = time.monotonic()
 
-        async def work(turns: Iterator[Decision]) -> None:
+        async def work(turns: Iterator[ReportDecision]) -> None:
             for decision in turns:
                 await self._one(decision, result, tried=decision.node in tried)
 
@@ -164,7 +164,7 @@ class FleetRun:
                 worker.cancel()
             self._save()
 
-    async def _one(self, decision: Decision, result: FleetResult, *, tried: bool) -> None:
+    async def _one(self, decision: ReportDecision, result: FleetResult, *, tried: bool) -> None:
         patience = self._heard + self._within - time.monotonic()
         if patience <= 0:
             result.unanswered += 1
@@ -188,7 +188,7 @@ class FleetRun:
             nodes.clear()
 
 
-def _before_sending(fleet: Fleet, decisions: Mapping[int, Decision]) -> FleetResult:
+def _before_sending(fleet: Fleet, decisions: Mapping[int, ReportDecision]) -> FleetResult:
     """Return what is known of a run before it hands anything in; who has not decided by now came too late."""
     known = decisions.values()
     late = sum(node.node not in decisions for node in fleet.nodes)

@@ -36,7 +36,7 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class ReportDecision:
     """One node's decision in one round.
 
     Args:
@@ -106,17 +106,17 @@ class Journal:
                 remedy="Nothing was decided or sent.",
             )
 
-    def decisions(self, round_id: str) -> dict[int, Decision]:
+    def decisions(self, round_id: str) -> dict[int, ReportDecision]:
         """Return the decisions of a round by node."""
         rows = self._connection.execute("SELECT * FROM decision WHERE round_id = ?", [round_id]).fetchall()
         return {
-            row["node"]: Decision(
+            row["node"]: ReportDecision(
                 node=row["node"], state=State(row["state"]), request=bytes(row["request"] or b""), size=row["size"]
             )
             for row in rows
         }
 
-    def decide(self, round_id: str, decisions: Iterable[Decision]) -> None:
+    def decide(self, round_id: str, decisions: Iterable[ReportDecision]) -> None:
         """Record decisions durably, before any of them is sent."""
         with transaction(self._connection) as db:
             for decision in decisions:

@@ -63,7 +63,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     from veiltab.common.command.run import run_party  # noqa: PLC0415
     from veiltab.common.observe.sinks import observed  # noqa: PLC0415 - --help stays light
     from veiltab.common.rpc.server import Registration, build_server  # noqa: PLC0415
-    from veiltab.researcher.driver import ResearcherNode  # noqa: PLC0415
+    from veiltab.researcher.driver import ResearcherDriver  # noqa: PLC0415
     from veiltab.researcher.service import ResearcherServicer  # noqa: PLC0415
     from veiltab.researcher.status import observe  # noqa: PLC0415
     from veiltab.researcher.store import ResearcherStore  # noqa: PLC0415
@@ -74,18 +74,18 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     endpoint = next(r.endpoint for r in study.researchers if r.name == name)
     folder = OwnedFolder(state_folder, identity.party.uri)
     store = ResearcherStore(folder.path)
-    node = ResearcherNode(identity, study, store)
+    driver = ResearcherDriver(identity, study, store)
 
     async def main(status: Registration) -> None:
         services: list[Registration] = [
             status,
-            partial(add_ResearcherServiceServicer_to_server, ResearcherServicer(node)),
+            partial(add_ResearcherServiceServicer_to_server, ResearcherServicer(driver)),
         ]
         running = build_server(identity, [identity.party], services, listen_address(listen, endpoint))
-        await run_party(identity, running, node.run())
+        await run_party(identity, running, driver.run())
 
     try:
-        with observed(identity, partial(observe, node), metrics=metrics, trace_file=trace_file) as status:
+        with observed(identity, partial(observe, driver), metrics=metrics, trace_file=trace_file) as status:
             asyncio.run(main(status))
     finally:
         store.close()

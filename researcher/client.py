@@ -27,7 +27,7 @@ from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.chunks import ChunkMessage, received
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.researcher.estimation import Estimate
-from veiltab.researcher.uncertainty import Design
+from veiltab.researcher.uncertainty import ReleaseDesign
 from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ class Release:
             raise FailedReleaseError(status.failure or "there is no result", where=f"release {self.id}")
         domain = self._client.study.domain(status.granted)
         spec = status.spec
-        design = Design(
+        design = ReleaseDesign(
             population=spec.population,
             sample=spec.sample,
             mechanism=spec.mechanism.marginal(domain.cells),

@@ -27,7 +27,7 @@ from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 from veiltab.researcher.decryption import Places, count_rows, decrypt_column
-from veiltab.researcher.store import ResearcherStore, StoredRelease
+from veiltab.researcher.store import ResearcherRelease, ResearcherStore
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, server_release_pb2, server_release_pb2_grpc
 
 _LOOK_AGAIN_SECONDS = 1.0
@@ -37,7 +37,7 @@ _STREAM_SECONDS = 1800.0
 _ORDER = [s for s in ReleaseState if not s.unsuccessful]
 
 
-class ResearcherNode:
+class ResearcherDriver:
     """What a researcher's service does, behind its RPCs.
 
     Args:
@@ -55,7 +55,7 @@ class ResearcherNode:
         self._started = asyncio.Event()
         self._driven: set[str] = set()
 
-    def start(self, request: ReleaseRequest, label: str, now: int) -> tuple[StoredRelease, bool]:
+    def start(self, request: ReleaseRequest, label: str, now: int) -> tuple[ResearcherRelease, bool]:
         """Record a request, or find the one to continue; return it and whether it was there."""
         started = self.store.start(request, label, now)
         self._started.set()
@@ -63,7 +63,7 @@ class ResearcherNode:
 
     async def run(self) -> None:
         """Drive every unfinished release until cancelled."""
-        parties = Parties(self._identity, self.study)
+        parties = PartyLinks(self._identity, self.study)
         try:
             async with asyncio.TaskGroup() as tasks:
                 while True:
@@ -78,7 +78,7 @@ class ResearcherNode:
         finally:
             await parties.close()
 
-    async def _drive(self, release_id: str, parties: "Parties") -> None:
+    async def _drive(self, release_id: str, parties: "PartyLinks") -> None:
         attempt, began = 0, time.monotonic()
         while not (stored := self.store.release(release_id)).state.finished:
             try:
@@ -103,7 +103,7 @@ class ResearcherNode:
         reasons = [reason for _, reason in self.statuses.get(release_id, {}).values() if reason]
         return "; ".join(reasons)
 
-    async def _advance(self, stored: StoredRelease, parties: "Parties") -> None:
+    async def _advance(self, stored: ResearcherRelease, parties: "PartyLinks") -> None:
         release_id = stored.request.release_id
         statuses = self.statuses.setdefault(release_id, {})
         planned = await self._ask_curators(stored, parties, statuses)
@@ -142,7 +142,7 @@ class ResearcherNode:
         self.store.finish(release_id, ReleaseState.READY)
 
     async def _ask_curators(
-        self, stored: StoredRelease, parties: "Parties", statuses: dict[str, tuple[ReleaseState, str]]
+        self, stored: ResearcherRelease, parties: "PartyLinks", statuses: dict[str, tuple[ReleaseState, str]]
     ) -> dict[str, ReleaseSpec]:
         """Make sure every curator has the request; record how far each is; raise if one ended it.
 
@@ -175,7 +175,7 @@ class ResearcherNode:
         self.store.set_state(stored.request.release_id, min(*states, ReleaseState.UPLOADING, key=_position))
         return planned
 
-    def _record(self, stored: StoredRelease, curator: str, answer: curator_pb2.GetRequestResponse) -> None:
+    def _record(self, stored: ResearcherRelease, curator: str, answer: curator_pb2.GetRequestResponse) -> None:
         self.store.set_measure(
             stored.request.release_id,
             {f"curator {curator}: {step}": seconds for step, seconds in answer.seconds.items()},
@@ -183,7 +183,7 @@ class ResearcherNode:
         )
 
     async def _ask_server(
-        self, release_id: str, parties: "Parties", statuses: dict[str, tuple[ReleaseState, str]]
+        self, release_id: str, parties: "PartyLinks", statuses: dict[str, tuple[ReleaseState, str]]
     ) -> ReleaseSpec:
         """Return the published spec; raise while there is none."""
         who = f"server {self.study.server.name}"
@@ -206,7 +206,7 @@ class ResearcherNode:
         return spec_from_proto(answer.spec)
 
     async def _decrypt(
-        self, spec: ReleaseSpec, parties: "Parties", places: Places | None
+        self, spec: ReleaseSpec, parties: "PartyLinks", places: Places | None
     ) -> tuple[list[Column], dict[str, int]]:
         """Decrypt every column whose key is given; return those columns, and the bytes of keys by link."""
         granted, key_bytes = [], dict[str, int]()
@@ -236,7 +236,7 @@ def _position(state: ReleaseState) -> int:
     return _ORDER.index(state) if state in _ORDER else len(_ORDER)
 
 
-class Parties:
+class PartyLinks:
     """The curators and the server, as the researcher reaches them."""
 
     def __init__(self, identity: Identity, study: Study) -> None:
@@ -253,7 +253,7 @@ class Parties:
         for channel in (self._server_channel, *self._channels.values()):
             await channel.close()
 
-    async def ask_curator(self, name: str, stored: StoredRelease) -> curator_pb2.GetRequestResponse:
+    async def ask_curator(self, name: str, stored: ResearcherRelease) -> curator_pb2.GetRequestResponse:
         """Return how a curator stands with a release, submitting the request if it does not know it."""
         peer, stub = self.curators[name], self._stubs[name]
         question = curator_pb2.GetRequestRequest(release_id=stored.request.release_id)

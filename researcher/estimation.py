@@ -13,7 +13,7 @@ from veiltab.common.core.mechanism import invert
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.researcher.projection import project_to_simplex
 from veiltab.researcher.uncertainty import (
-    Design,
+    ReleaseDesign,
     contrast_covariance,
     covariance,
     score_interval,
@@ -21,7 +21,7 @@ from veiltab.researcher.uncertainty import (
     variances,
 )
 
-__all__ = ["Design", "Estimate"]
+__all__ = ["Estimate", "ReleaseDesign"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,7 +46,7 @@ class Estimate:
     """
 
     domain: Domain
-    design: Design
+    design: ReleaseDesign
     counts: NDArray[np.int64]
     confidence: float = 0.95
 

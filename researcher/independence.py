@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.estimation import Design, Estimate
+from veiltab.researcher.estimation import Estimate, ReleaseDesign
 from veiltab.researcher.projection import project_to_simplex
 from veiltab.researcher.uncertainty import MATRIX_LIMIT
 
@@ -130,7 +130,7 @@ def independence(
     )
 
 
-def null_covariance(p: NDArray[np.float64], q: NDArray[np.float64], design: Design) -> NDArray[np.float64]:
+def null_covariance(p: NDArray[np.float64], q: NDArray[np.float64], design: ReleaseDesign) -> NDArray[np.float64]:
     """Return the covariance of d_hat without its last row and column, if T_ab = p_a q_b.
 
     J T = 0 and J is a Kronecker product, so of the five terms of Cov(T_hat) three remain and none needs the
@@ -191,7 +191,7 @@ def _chi_square_tail(statistic: float, degrees: int) -> float:
 
 
 def _association(
-    differences: NDArray[np.float64], p: NDArray[np.float64], q: NDArray[np.float64], design: Design
+    differences: NDArray[np.float64], p: NDArray[np.float64], q: NDArray[np.float64], design: ReleaseDesign
 ) -> float:
     """Return Cramer's V from sum d^2/(p q) less what the noise alone is expected to add to it."""
     held = np.outer(p > 0, q > 0)
@@ -201,7 +201,7 @@ def _association(
     return sqrt(max(inertia, 0.0) / (min(differences.shape) - 1))
 
 
-def _null_variances(p: NDArray[np.float64], q: NDArray[np.float64], design: Design) -> NDArray[np.float64]:
+def _null_variances(p: NDArray[np.float64], q: NDArray[np.float64], design: ReleaseDesign) -> NDArray[np.float64]:
     """Return the variance of every d_ab under independence, the last row and column included; shape (A, B)."""
     terms, left, right = design.terms, _centring(p), _centring(q)
     plain = np.outer((left**2).sum(axis=1), (right**2).sum(axis=1))
@@ -211,7 +211,7 @@ def _null_variances(p: NDArray[np.float64], q: NDArray[np.float64], design: Desi
     return spread - float(terms.background) * ones**2
 
 
-def _least_expected(p: NDArray[np.float64], q: NDArray[np.float64], design: Design) -> float:
+def _least_expected(p: NDArray[np.float64], q: NDArray[np.float64], design: ReleaseDesign) -> float:
     """Return m min(rho p_a q_b + r/K), noisy rows."""
     rho = float(design.mechanism.retention)
     return design.sample * (rho * float(p.min() * q.min()) + (1.0 - rho) / (p.size * q.size))

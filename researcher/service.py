@@ -12,8 +12,8 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import pad_from_proto, sampling_from_proto, spec_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context
 from veiltab.common.rpc.chunks import file_chunks, streamed
-from veiltab.researcher.driver import ResearcherNode
-from veiltab.researcher.store import StoredRelease
+from veiltab.researcher.driver import ResearcherDriver
+from veiltab.researcher.store import ResearcherRelease
 from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
 from veiltab.v1.release_pb2 import Chunk
 
@@ -21,8 +21,8 @@ from veiltab.v1.release_pb2 import Chunk
 class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
     """Answers the researcher it belongs to."""
 
-    def __init__(self, node: ResearcherNode) -> None:
-        self._node = node
+    def __init__(self, driver: ResearcherDriver) -> None:
+        self._driver = driver
 
     async def StartRelease(
         self, request: researcher_pb2.StartReleaseRequest, context: Context
@@ -31,10 +31,10 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         now = int(time.time())
         if not 0 < request.lifetime_seconds <= 365 * 86_400:
             raise InvalidInputError("a release lives at least a second and at most 365 days", where="lifetime")
-        domain = self._node.study.domain(request.attributes)
+        domain = self._driver.study.domain(request.attributes)
         wanted = ReleaseRequest(
             release_id=secrets.token_hex(16),
-            researcher=self._node.name,
+            researcher=self._driver.name,
             attributes=domain.names,
             epsilon=parse_epsilon(request.epsilon),
             purpose=request.purpose,
@@ -50,21 +50,21 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
             scheme=request.scheme or "wor",
             stage=request.stage or None,
         )
-        stored, continued = self._node.start(wanted, request.label, now)
+        stored, continued = self._driver.start(wanted, request.label, now)
         return researcher_pb2.StartReleaseResponse(release_id=stored.request.release_id, continued=continued)
 
     async def ListReleases(
         self, request: researcher_pb2.ListReleasesRequest, context: Context
     ) -> researcher_pb2.ListReleasesResponse:
         del request, context
-        return researcher_pb2.ListReleasesResponse(releases=[_summary(s) for s in self._node.store.releases()])
+        return researcher_pb2.ListReleasesResponse(releases=[_summary(s) for s in self._driver.store.releases()])
 
     async def GetResult(
         self, request: researcher_pb2.GetResultRequest, context: Context
     ) -> researcher_pb2.GetResultResponse:
         del context
-        stored = self._node.store.release(request.release)
-        statuses = self._node.statuses.get(stored.request.release_id, {})
+        stored = self._driver.store.release(request.release)
+        statuses = self._driver.statuses.get(stored.request.release_id, {})
         return researcher_pb2.GetResultResponse(
             summary=_summary(stored),
             parties=[
@@ -83,7 +83,7 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
     ) -> AsyncIterator[researcher_pb2.FetchHistogramResponse]:
         del context
         self._ready(request.release_id)
-        async for total, chunk in _streamed(self._node.store.histogram(request.release_id), request.offset):
+        async for total, chunk in _streamed(self._driver.store.histogram(request.release_id), request.offset):
             yield researcher_pb2.FetchHistogramResponse(total=total, chunk=chunk)
 
     async def FetchRows(
@@ -94,12 +94,12 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         if request.attribute not in stored.granted:
             raise InvalidInputError("this attribute was not granted", where=f"attribute {request.attribute}")
         async for total, chunk in _streamed(
-            self._node.store.rows(request.release_id, request.attribute), request.offset
+            self._driver.store.rows(request.release_id, request.attribute), request.offset
         ):
             yield researcher_pb2.FetchRowsResponse(total=total, chunk=chunk)
 
-    def _ready(self, release_id: str) -> StoredRelease:
-        stored = self._node.store.release(release_id)
+    def _ready(self, release_id: str) -> ResearcherRelease:
+        stored = self._driver.store.release(release_id)
         if stored.state is not ReleaseState.READY:
             raise NotReadyError(f"the release is {stored.state.value}", where=f"release {release_id}")
         return stored
@@ -109,7 +109,7 @@ def _streamed(path: Path, offset: int) -> AsyncIterator[tuple[int, Chunk | None]
     return streamed(file_chunks(path, offset), path.stat().st_size, offset)
 
 
-def _summary(stored: StoredRelease) -> researcher_pb2.ReleaseSummary:
+def _summary(stored: ResearcherRelease) -> researcher_pb2.ReleaseSummary:
     return researcher_pb2.ReleaseSummary(
         release_id=stored.request.release_id,
         label=stored.label,

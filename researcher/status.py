@@ -2,22 +2,22 @@
 
 from veiltab.common.observe.status import SHOWN, Observation, Work
 from veiltab.common.release.state import ReleaseState
-from veiltab.researcher.driver import ResearcherNode
-from veiltab.researcher.store import StoredRelease
+from veiltab.researcher.driver import ResearcherDriver
+from veiltab.researcher.store import ResearcherRelease
 
 
-def observe(node: ResearcherNode) -> Observation:
+def observe(driver: ResearcherDriver) -> Observation:
     """Return what a researcher's service does and whom it waits for."""
-    found = node.store.counts()
+    found = driver.store.counts()
     counts = {state: found.get(state.value, 0) for state in ReleaseState}
     return Observation(
-        work=tuple(_work(stored, node) for stored in node.store.latest(SHOWN)),
+        work=tuple(_work(stored, driver) for stored in driver.store.latest(SHOWN)),
         counts={("release", state.value): number for state, number in counts.items()},
         queues={"releases": sum(number for state, number in counts.items() if not state.finished)},
     )
 
 
-def _work(stored: StoredRelease, node: ResearcherNode) -> Work:
+def _work(stored: ResearcherRelease, driver: ResearcherDriver) -> Work:
     request = stored.request
     label = f"{stored.label}: " if stored.label else ""
     return Work(
@@ -25,13 +25,13 @@ def _work(stored: StoredRelease, node: ResearcherNode) -> Work:
         id=request.release_id,
         about=f"{label}{', '.join(request.attributes)} at epsilon {request.epsilon}",
         state=stored.state.value,
-        waiting_for=stored.failure or ("" if stored.state.finished else _waiting(node, request.release_id)),
+        waiting_for=stored.failure or ("" if stored.state.finished else _waiting(driver, request.release_id)),
         since=stored.since,
     )
 
 
-def _waiting(node: ResearcherNode, release_id: str) -> str:
+def _waiting(driver: ResearcherDriver, release_id: str) -> str:
     """Return what each party last said that it waits for."""
     # A copy, as this runs in another thread than the one that asks the parties.
-    said = dict(node.statuses.get(release_id, {}))
+    said = dict(driver.statuses.get(release_id, {}))
     return "; ".join(f"{party}: {reason}" for party, (_, reason) in said.items() if reason)

@@ -28,7 +28,7 @@ _MIGRATIONS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRelease:
+class ResearcherRelease:
     """One release as the researcher's service knows it."""
 
     request: ReleaseRequest
@@ -54,7 +54,7 @@ class ResearcherStore:
         """Close the database."""
         self.connection.close()
 
-    def start(self, request: ReleaseRequest, label: str, now: int) -> tuple[StoredRelease, bool]:
+    def start(self, request: ReleaseRequest, label: str, now: int) -> tuple[ResearcherRelease, bool]:
         """Record a request, or find the one to continue; return it and whether it was there.
 
         With a label, the release of that label is continued; without, an unfinished one that asks for the same.
@@ -86,7 +86,7 @@ class ResearcherStore:
             )
         return self.release(row["id"]), True
 
-    def release(self, name: str) -> StoredRelease:
+    def release(self, name: str) -> ResearcherRelease:
         """Return a release by id or label."""
         row = self.connection.execute(
             "SELECT * FROM release WHERE id = ? OR (label = ? AND label <> '') ORDER BY id <> ?", [name, name, name]
@@ -97,12 +97,12 @@ class ResearcherStore:
             )
         return _release_of(row)
 
-    def releases(self) -> tuple[StoredRelease, ...]:
+    def releases(self) -> tuple[ResearcherRelease, ...]:
         """Return all releases, oldest first."""
         rows = self.connection.execute("SELECT * FROM release ORDER BY created, id").fetchall()
         return tuple(_release_of(row) for row in rows)
 
-    def latest(self, over: int) -> tuple[StoredRelease, ...]:
+    def latest(self, over: int) -> tuple[ResearcherRelease, ...]:
         """Return the releases that are not over and the last ones that are, `over` of them; oldest first."""
         states = [s.value for s in ReleaseState if s.finished]
         ended = f"state IN ({', '.join('?' * len(states))})"
@@ -164,8 +164,8 @@ class ResearcherStore:
         return self._folder / "releases" / release_id / "histogram.bin"
 
 
-def _release_of(row: sqlite3.Row) -> StoredRelease:
-    return StoredRelease(
+def _release_of(row: sqlite3.Row) -> ResearcherRelease:
+    return ResearcherRelease(
         request=ReleaseRequest.from_json(row["request"]),
         label=row["label"],
         state=ReleaseState(row["state"]),

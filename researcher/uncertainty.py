@@ -41,7 +41,7 @@ class CovarianceTerms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Design:
+class ReleaseDesign:
     """What is public about a release: n respondents, m rows sampled of them, and the mechanism.
 
     Copies of one respondent are perturbed independently, so they are correlated through the sampling alone.
@@ -86,12 +86,12 @@ class Design:
             sampling=sampling,
         )
 
-    def marginal(self, cells: int) -> "Design":
+    def marginal(self, cells: int) -> "ReleaseDesign":
         """Return the design of the same rows seen through a subset of the attributes, of `cells` cells."""
         return replace(self, mechanism=self.mechanism.marginal(cells))
 
 
-def variances(fractions: NDArray[np.float64], design: Design) -> NDArray[np.float64]:
+def variances(fractions: NDArray[np.float64], design: ReleaseDesign) -> NDArray[np.float64]:
     """Return Var(T_hat(x)) of every cell: constant - background + (linear - 2 cross) t - sampling t^2.
 
     Args:
@@ -110,7 +110,7 @@ def variances(fractions: NDArray[np.float64], design: Design) -> NDArray[np.floa
     return np.maximum(base + fractions * (slope - float(terms.sampling) * fractions), 0.0)
 
 
-def total_variance(sum_of_squares: float, design: Design) -> float:
+def total_variance(sum_of_squares: float, design: ReleaseDesign) -> float:
     """Return E||T_hat - T||^2, the trace of the covariance; exact, not a bound.
 
     (1/m) [(K-1)(2 gamma + K - 2)/(gamma - 1)^2 + (n-m)/(n-1) (1 - sum T^2)]
@@ -130,7 +130,7 @@ def total_variance(sum_of_squares: float, design: Design) -> float:
 
 
 def contrast_covariance(
-    contrasts: NDArray[np.float64], fractions: NDArray[np.float64], design: Design
+    contrasts: NDArray[np.float64], fractions: NDArray[np.float64], design: ReleaseDesign
 ) -> NDArray[np.float64]:
     """Return L Cov(T_hat) L', the covariance of linear combinations of cells, without the K x K matrix.
 
@@ -159,7 +159,7 @@ def contrast_covariance(
     return covariances
 
 
-def covariance(fractions: NDArray[np.float64], design: Design) -> NDArray[np.float64]:
+def covariance(fractions: NDArray[np.float64], design: ReleaseDesign) -> NDArray[np.float64]:
     """Return the full covariance matrix of T_hat.
 
     Args:
@@ -183,7 +183,7 @@ def covariance(fractions: NDArray[np.float64], design: Design) -> NDArray[np.flo
 
 
 def score_interval(
-    raw: NDArray[np.float64], design: Design, confidence: float
+    raw: NDArray[np.float64], design: ReleaseDesign, confidence: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return every t that the estimate does not reject: (T_hat - t)^2 <= z^2 Var(T_hat | t), the score interval.
 
@@ -219,7 +219,7 @@ def score_interval(
     return raw + (centre - half), raw + (centre + half)
 
 
-def _require_cells(values: NDArray[np.float64], design: Design) -> None:
+def _require_cells(values: NDArray[np.float64], design: ReleaseDesign) -> None:
     cells = design.mechanism.cells
     if values.shape != (cells,):
         raise InvalidInputError(f"a release of {cells} cells needs {cells} values, not an array of {values.shape}")

@@ -13,8 +13,8 @@ from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.rpc.identity import Party, Role
 
 if TYPE_CHECKING:
-    from veiltab.server.collection.rounds import CollectionNode
-    from veiltab.server.releases import ServerNode
+    from veiltab.server.collection.rounds import RoundKeeper
+    from veiltab.server.releases import Releases
 
 
 @click.group(epilog=EXIT_CODES)
@@ -61,9 +61,9 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     from veiltab.common.command.run import run_party  # noqa: PLC0415
     from veiltab.common.observe.sinks import observed  # noqa: PLC0415 - --help stays light
     from veiltab.common.rpc.server import Registration, build_server  # noqa: PLC0415
-    from veiltab.server.collection.rounds import CollectionNode  # noqa: PLC0415
+    from veiltab.server.collection.rounds import RoundKeeper  # noqa: PLC0415
     from veiltab.server.collection.service import CollectionServicer  # noqa: PLC0415
-    from veiltab.server.releases import ServerNode  # noqa: PLC0415
+    from veiltab.server.releases import Releases  # noqa: PLC0415
     from veiltab.server.service import IngestServicer, ReleaseServicer  # noqa: PLC0415
     from veiltab.server.state import held_state  # noqa: PLC0415
     from veiltab.server.status import observe  # noqa: PLC0415
@@ -77,25 +77,25 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     callers += [Party(study=study.id, role=Role.RESEARCHER, name=r.name) for r in study.researchers]
     callers += [Party(study=study.id, role=Role.NODE, name=study.nodes.name)] if study.nodes else []
 
-    async def main(node: ServerNode, collection: CollectionNode, status: Registration) -> None:
+    async def main(releases: Releases, rounds: RoundKeeper, status: Registration) -> None:
         services: list[Registration] = [
             status,
-            partial(add_IngestServiceServicer_to_server, IngestServicer(node)),
-            partial(add_ReleaseServiceServicer_to_server, ReleaseServicer(node)),
-            partial(add_CollectionServiceServicer_to_server, CollectionServicer(collection)),
+            partial(add_IngestServiceServicer_to_server, IngestServicer(releases)),
+            partial(add_ReleaseServiceServicer_to_server, ReleaseServicer(releases)),
+            partial(add_CollectionServiceServicer_to_server, CollectionServicer(rounds)),
         ]
         running = build_server(identity, callers, services, listen_address(listen, study.server.endpoint))
-        await run_party(identity, running, _both(node, collection))
+        await run_party(identity, running, _both(releases, rounds))
 
-    with held_state(state_folder, identity.party.uri, database) as (store, rounds):
-        node = ServerNode(study, store, retention_days=retention_days)
-        collection = CollectionNode(study, rounds, retention_days=retention_days)
-        seen = partial(observe, study, node, store, collection, rounds)
+    with held_state(state_folder, identity.party.uri, database) as (release_store, round_store):
+        releases = Releases(study, release_store, retention_days=retention_days)
+        rounds = RoundKeeper(study, round_store, retention_days=retention_days)
+        seen = partial(observe, study, releases, release_store, rounds, round_store)
         with observed(identity, seen, metrics=metrics, trace_file=trace_file) as status:
-            asyncio.run(main(node, collection, status))
+            asyncio.run(main(releases, rounds, status))
 
 
-async def _both(releases: "ServerNode", rounds: "CollectionNode") -> None:
+async def _both(releases: "Releases", rounds: "RoundKeeper") -> None:
     """Work on releases and on rounds; what ends one ends both."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(releases.run())

@@ -67,7 +67,7 @@ class Row:
         return list(self._row._fields)
 
 
-class Found:
+class PostgresResult:
     """What a statement found."""
 
     def __init__(self, result: "sqlalchemy.CursorResult[Any]") -> None:
@@ -113,15 +113,15 @@ class Postgres:
         self._tables = re.findall(r"CREATE TABLE (\w+)", " ".join(migrations))
         self._open = _Open()
 
-    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Found:
+    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> PostgresResult:
         """Run a statement: in this thread's transaction, or durable by itself."""
         return self._run(statement, tuple(parameters))
 
-    def executemany(self, statement: str, parameters: Sequence[Sequence[Any]], /) -> Found:
+    def executemany(self, statement: str, parameters: Sequence[Sequence[Any]], /) -> PostgresResult:
         """Run a statement once for each of some parameters, on one way there and back."""
         return self._run(statement, [tuple(one) for one in parameters])
 
-    def _run(self, statement: str, parameters: _Parameters) -> Found:
+    def _run(self, statement: str, parameters: _Parameters) -> PostgresResult:
         if self._open.connection is None:
             with _reached(), self._single.connect() as connection:
                 return _run(connection, statement, parameters)
@@ -299,8 +299,8 @@ def _newer() -> IntegrityError:
     )
 
 
-def _run(connection: sqlalchemy.Connection, statement: str, parameters: _Parameters = ()) -> Found:
-    return Found(connection.exec_driver_sql(statement.replace("?", "%s"), parameters))
+def _run(connection: sqlalchemy.Connection, statement: str, parameters: _Parameters = ()) -> PostgresResult:
+    return PostgresResult(connection.exec_driver_sql(statement.replace("?", "%s"), parameters))
 
 
 @contextmanager

@@ -37,7 +37,7 @@ _LOOK_SECONDS = 5
 _SECONDS_A_DAY = 86_400
 
 
-class ServerNode:
+class Releases:
     """What the server does, behind its RPCs.
 
     Args:

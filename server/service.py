@@ -1,6 +1,6 @@
-"""The server's RPCs: each decodes, calls the node once, and encodes.
+"""The server's RPCs: each decodes, calls Releases once, and encodes.
 
-The node is called in a thread: its database may be on another machine, and slow to answer.
+It is called in a thread: its database may be on another machine, and slow to answer.
 """
 
 from asyncio import to_thread
@@ -12,21 +12,21 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_from_proto, spec_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.chunks import data_of, file_chunks, streamed
-from veiltab.server.releases import ServerNode
+from veiltab.server.releases import Releases
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc, server_release_pb2, server_release_pb2_grpc
 
 
 class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     """Takes encrypted columns from curators."""
 
-    def __init__(self, node: ServerNode) -> None:
-        self._node = node
+    def __init__(self, releases: Releases) -> None:
+        self._releases = releases
 
     async def OpenRelease(
         self, request: ingest_pb2.OpenReleaseRequest, context: Context
     ) -> ingest_pb2.OpenReleaseResponse:
         session, received = await to_thread(
-            self._node.open_release, spec_from_proto(request.spec), caller(context).name
+            self._releases.open_release, spec_from_proto(request.spec), caller(context).name
         )
         return ingest_pb2.OpenReleaseResponse(
             state=state_to_proto(session.state), received=received, failure=session.failure
@@ -39,7 +39,7 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         if first is None or not first.HasField("header"):
             raise InvalidInputError("an upload begins with its header", where="UploadColumn")
         header = first.header
-        received, complete = await self._node.upload(
+        received, complete = await self._releases.upload(
             caller(context).name,
             header.release_id,
             header.attribute,
@@ -59,13 +59,13 @@ async def _pieces(requests: AsyncIterator[ingest_pb2.UploadColumnRequest]) -> As
 class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
     """Serves perturbed columns to the researcher they are for."""
 
-    def __init__(self, node: ServerNode) -> None:
-        self._node = node
+    def __init__(self, releases: Releases) -> None:
+        self._releases = releases
 
     async def GetRelease(
         self, request: server_release_pb2.GetReleaseRequest, context: Context
     ) -> server_release_pb2.GetReleaseResponse:
-        session, seconds = await to_thread(self._node.release_of, request.release_id, caller(context).name)
+        session, seconds = await to_thread(self._releases.release_of, request.release_id, caller(context).name)
         return server_release_pb2.GetReleaseResponse(
             state=state_to_proto(session.state),
             spec=spec_to_proto(session.spec),
@@ -78,7 +78,7 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
         self, request: server_release_pb2.FetchColumnRequest, context: Context
     ) -> AsyncIterator[server_release_pb2.FetchColumnResponse]:
         path, total = await to_thread(
-            self._node.published_column, request.release_id, request.attribute, caller(context).name
+            self._releases.published_column, request.release_id, request.attribute, caller(context).name
         )
         size = total - request.offset
         with step("send column", release_id=request.release_id, attribute=request.attribute, size=size):
@@ -88,7 +88,7 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
     async def FetchPlaces(
         self, request: server_release_pb2.FetchPlacesRequest, context: Context
     ) -> AsyncIterator[server_release_pb2.FetchPlacesResponse]:
-        path = await to_thread(self._node.sampled_places, request.release_id, caller(context).name)
+        path = await to_thread(self._releases.sampled_places, request.release_id, caller(context).name)
         total = path.stat().st_size
         async for whole, chunk in streamed(file_chunks(path, request.offset), total, request.offset):
             yield server_release_pb2.FetchPlacesResponse(total=whole, chunk=chunk)

@@ -8,9 +8,9 @@ from veiltab.common.collection.round import Round, RoundState
 from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
-from veiltab.server.collection.rounds import CollectionNode
+from veiltab.server.collection.rounds import RoundKeeper
 from veiltab.server.collection.store import CollectionStore
-from veiltab.server.releases import ServerNode
+from veiltab.server.releases import Releases
 from veiltab.server.session import Session
 from veiltab.server.store import ServerStore
 
@@ -18,7 +18,7 @@ _DOWN = Context(prec=100, rounding=ROUND_FLOOR)
 
 
 def observe(
-    study: Study, releases: ServerNode, sessions: ServerStore, collection: CollectionNode, rounds: CollectionStore
+    study: Study, releases: Releases, sessions: ServerStore, collection: RoundKeeper, rounds: CollectionStore
 ) -> Observation:
     """Return what the server does and waits for.
 

@@ -42,7 +42,7 @@ class _Waiting:
     answer: "asyncio.Future[None]"
 
 
-class CollectionNode:
+class RoundKeeper:
     """What the server does in rounds, behind its RPCs.
 
     Args:

@@ -1,6 +1,6 @@
-"""The server's RPCs for rounds: each decodes, calls the node once, and encodes.
+"""The server's RPCs for rounds: each decodes, calls RoundKeeper once, and encodes.
 
-The node is called in a thread: its database may be on another machine, and slow to answer.
+It is called in a thread: its database may be on another machine, and slow to answer.
 """
 
 from asyncio import to_thread
@@ -9,27 +9,27 @@ from collections.abc import AsyncIterator
 from veiltab.common.collection.wire import report_from_proto, round_from_proto, round_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.chunks import chunks, streamed
-from veiltab.server.collection.rounds import CollectionNode
+from veiltab.server.collection.rounds import RoundKeeper
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
 
 
 class CollectionServicer(collection_pb2_grpc.CollectionServiceServicer):
     """Takes rounds from researchers and reports from nodes."""
 
-    def __init__(self, node: CollectionNode) -> None:
-        self._node = node
+    def __init__(self, rounds: RoundKeeper) -> None:
+        self._rounds = rounds
 
     async def OpenRound(
         self, request: collection_pb2.OpenRoundRequest, context: Context
     ) -> collection_pb2.OpenRoundResponse:
-        state = await to_thread(self._node.open_round, round_from_proto(request.round), caller(context).name)
+        state = await to_thread(self._rounds.open_round, round_from_proto(request.round), caller(context).name)
         return collection_pb2.OpenRoundResponse(state=state_to_proto(state))
 
     async def EnrolTokens(
         self, request: collection_pb2.EnrolTokensRequest, context: Context
     ) -> collection_pb2.EnrolTokensResponse:
         enrolled = await to_thread(
-            self._node.enrol, request.round_id, request.stratum, request.digests, caller(context).name
+            self._rounds.enrol, request.round_id, request.stratum, request.digests, caller(context).name
         )
         return collection_pb2.EnrolTokensResponse(enrolled=enrolled)
 
@@ -37,13 +37,13 @@ class CollectionServicer(collection_pb2_grpc.CollectionServiceServicer):
         self, request: collection_pb2.GetRoundRequest, context: Context
     ) -> collection_pb2.GetRoundResponse:
         del context
-        spec, state = await to_thread(self._node.round, request.round_id)
+        spec, state = await to_thread(self._rounds.round, request.round_id)
         return collection_pb2.GetRoundResponse(round=round_to_proto(spec), state=state_to_proto(state))
 
     async def GetRoundStatus(
         self, request: collection_pb2.GetRoundStatusRequest, context: Context
     ) -> collection_pb2.GetRoundStatusResponse:
-        status = await to_thread(self._node.status, request.round_id, caller(context).name)
+        status = await to_thread(self._rounds.status, request.round_id, caller(context).name)
         return collection_pb2.GetRoundStatusResponse(
             round=round_to_proto(status.round),
             state=state_to_proto(status.state),
@@ -56,22 +56,22 @@ class CollectionServicer(collection_pb2_grpc.CollectionServiceServicer):
         self, request: collection_pb2.ListRoundsRequest, context: Context
     ) -> collection_pb2.ListRoundsResponse:
         del request
-        return collection_pb2.ListRoundsResponse(round_ids=await to_thread(self._node.rounds, caller(context).name))
+        return collection_pb2.ListRoundsResponse(round_ids=await to_thread(self._rounds.rounds, caller(context).name))
 
     async def CloseRound(
         self, request: collection_pb2.CloseRoundRequest, context: Context
     ) -> collection_pb2.CloseRoundResponse:
-        closed, already = await to_thread(self._node.close_round, request.round_id, caller(context).name)
+        closed, already = await to_thread(self._rounds.close_round, request.round_id, caller(context).name)
         return collection_pb2.CloseRoundResponse(closed=closed, already=already)
 
     async def FetchCounts(
         self, request: collection_pb2.FetchCountsRequest, context: Context
     ) -> AsyncIterator[collection_pb2.FetchCountsResponse]:
-        counts = await to_thread(self._node.counts, request.round_id, caller(context).name)
+        counts = await to_thread(self._rounds.counts, request.round_id, caller(context).name)
         async for total, chunk in streamed(chunks(counts, request.offset), len(counts), request.offset):
             yield collection_pb2.FetchCountsResponse(total=total, chunk=chunk)
 
     async def Report(self, request: collection_pb2.ReportRequest, context: Context) -> collection_pb2.ReportResponse:
         del context
-        await self._node.report(request.round_id, request.token, request.stratum, report_from_proto(request))
+        await self._rounds.report(request.round_id, request.token, request.stratum, report_from_proto(request))
         return collection_pb2.ReportResponse()

@@ -11,7 +11,7 @@ from veiltab.common.command.cli import run
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.cli import curator
 from veiltab.curator.ledger import Ledger
-from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision
+from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, GrantDecision
 
 Make = Callable[..., Any]
 ID, OTHER = "0" * 31 + "1", "0" * 31 + "2"
@@ -57,7 +57,7 @@ def held(terminal: Terminal, request: Any, *attributes: str) -> None:  # noqa: A
     store.add(request, 1)
     store.decide(
         request.release_id,
-        tuple(Decision(attribute=a, verdict=HELD, expires=None, decided_by="policy") for a in attributes),
+        tuple(GrantDecision(attribute=a, verdict=HELD, expires=None, decided_by="policy") for a in attributes),
     )
     store.close()
 

@@ -20,7 +20,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.coordination import Peers, check_study_digest
-from veiltab.curator.driver import CuratorNode
+from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.policy import Policy
 from veiltab.curator.service import CuratorPeerServicer
@@ -39,14 +39,14 @@ class Village:
 
     study: Study
     folder: Path
-    nodes: dict[str, CuratorNode] = field(default_factory=dict)
+    drivers: dict[str, CuratorDriver] = field(default_factory=dict)
     twist: dict[tuple[str, str], Callable[[Any], Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("alice", "bob", "carol"):
             store = CuratorStore(self.folder / name / "curator.sqlite")
             identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name=name))
-            self.nodes[name] = CuratorNode(
+            self.drivers[name] = CuratorDriver(
                 cast("Identity", identity),
                 self.study,
                 self.folder / name,
@@ -57,14 +57,14 @@ class Village:
 
     def peers(self, name: str) -> Peers:
         peers = object.__new__(Peers)
-        peers._study, peers._store, peers._name = self.study, self.nodes[name].store, name
-        others = [other for other in self.nodes if other != name]
+        peers._study, peers._store, peers._name = self.study, self.drivers[name].store, name
+        others = [other for other in self.drivers if other != name]
         peers.parties = {other: Party(study="survey", role=Role.CURATOR, name=other) for other in others}
         peers._stubs = {other: cast("Any", self.stub(name, other)) for other in others}
         return peers
 
     def stub(self, caller: str, peer: str) -> SimpleNamespace:
-        servicer = CuratorPeerServicer(self.nodes[peer])
+        servicer = CuratorPeerServicer(self.drivers[peer])
 
         def method(rpc: str) -> Callable[..., Any]:
             async def called(request: Any, timeout: float) -> Any:  # noqa: ANN401, ASYNC109 - as gRPC's
@@ -96,17 +96,17 @@ def village(tmp_path: Path, study_bytes: bytes, monkeypatch: pytest.MonkeyPatch)
     )
     village = Village(study, tmp_path)
     yield village
-    for node in village.nodes.values():
-        node.store.close()
+    for driver in village.drivers.values():
+        driver.store.close()
 
 
 def test_all_come_to_the_same_value_which_is_that_of_their_shares(village: Village) -> None:
     values = village.toss(ALIGNMENT)
-    shares = {name: node.store.own_share(ALIGNMENT, b"") for name, node in village.nodes.items()}
+    shares = {name: driver.store.own_share(ALIGNMENT, b"") for name, driver in village.drivers.items()}
     assert {len(share) for share in shares.values()} == {32}
     assert len(set(shares.values())) == 3
-    assert values == dict.fromkeys(village.nodes, toss(ALIGNMENT, shares))
-    assert {node.store.coin_value(ALIGNMENT) for node in village.nodes.values()} == set(values.values())
+    assert values == dict.fromkeys(village.drivers, toss(ALIGNMENT, shares))
+    assert {driver.store.coin_value(ALIGNMENT) for driver in village.drivers.values()} == set(values.values())
     assert village.toss(ALIGNMENT, rounds=1) == values
 
 
@@ -118,7 +118,7 @@ def test_another_coin_has_other_shares_and_another_value(village: Village) -> No
 def test_nobody_opens_before_it_holds_every_commitment(village: Village) -> None:
     with pytest.raises(NotReadyError, match="does not hold every commitment yet"):
         asyncio.run(village.peers("alice").toss(ALIGNMENT))
-    assert village.nodes["alice"].store.coin_value(ALIGNMENT) is None
+    assert village.drivers["alice"].store.coin_value(ALIGNMENT) is None
 
 
 def test_a_share_that_was_not_committed_to_is_caught(village: Village) -> None:
@@ -127,7 +127,7 @@ def test_a_share_that_was_not_committed_to_is_caught(village: Village) -> None:
     )
     with pytest.raises(IntegrityError, match="curator bob: a share was opened that is not the one committed to"):
         village.toss(ALIGNMENT)
-    assert village.nodes["alice"].store.coin_value(ALIGNMENT) is None
+    assert village.drivers["alice"].store.coin_value(ALIGNMENT) is None
 
 
 def test_a_curator_that_commits_to_two_things_is_caught(village: Village) -> None:
@@ -137,7 +137,7 @@ def test_a_curator_that_commits_to_two_things_is_caught(village: Village) -> Non
     )
     with pytest.raises(ConflictError, match=r"changed its commitment|hold different commitments"):
         village.toss(ALIGNMENT)
-    assert {node.store.coin_value(ALIGNMENT) for node in village.nodes.values()} == {None}
+    assert {driver.store.coin_value(ALIGNMENT) for driver in village.drivers.values()} == {None}
 
 
 def test_a_curator_that_changes_its_commitment_is_caught_before_anything_is_opened(village: Village) -> None:
@@ -152,59 +152,59 @@ def test_a_curator_that_changes_its_commitment_is_caught_before_anything_is_open
 
 def test_a_share_is_opened_only_to_who_holds_the_same_commitments(village: Village) -> None:
     village.toss(ALIGNMENT)
-    servicer = CuratorPeerServicer(village.nodes["alice"])
+    servicer = CuratorPeerServicer(village.drivers["alice"])
     request = curator_peer_pb2.RevealRequest(coin_id=ALIGNMENT, transcript=bytes(32))
     with pytest.raises(ConflictError, match="different commitments"):
         asyncio.run(servicer.Reveal(request, cast("Any", "bob")))
 
 
 def test_a_commitment_has_32_bytes(village: Village) -> None:
-    servicer = CuratorPeerServicer(village.nodes["alice"])
+    servicer = CuratorPeerServicer(village.drivers["alice"])
     for length in (0, 31, 33):
         request = curator_peer_pb2.CommitRequest(coin_id=ALIGNMENT, commitment=bytes(length))
         with pytest.raises(InvalidInputError, match="32 bytes"):
             asyncio.run(servicer.Commit(request, cast("Any", "bob")))
-    assert not village.nodes["alice"].store.commitments(ALIGNMENT)
+    assert not village.drivers["alice"].store.commitments(ALIGNMENT)
 
 
 def test_a_release_has_a_seed_only_once_everyone_has_charged(village: Village, make_spec: Make) -> None:
     charged: list[str] = []
-    for name, node in village.nodes.items():
+    for name, driver in village.drivers.items():
         # Who has not charged gives no commitment, so that who has cannot go on.
         assert not village.toss(RELEASE, names=charged)
-        node.ledger.reserve(make_spec())
-        node.ledger.charge(ID)
+        driver.ledger.reserve(make_spec())
+        driver.ledger.charge(ID)
         charged.append(name)
     assert len(set(village.toss(RELEASE).values())) == 1
 
 
 def test_a_forgotten_coin_is_not_tossed_again(village: Village) -> None:
     village.toss(ALIGNMENT)
-    village.nodes["alice"].store.forget_coin(ALIGNMENT)
+    village.drivers["alice"].store.forget_coin(ALIGNMENT)
     with pytest.raises(ConflictError, match="tossed and forgotten"):
         asyncio.run(village.peers("alice").toss(ALIGNMENT))
-    village.nodes["bob"].store.set_coin_value(ALIGNMENT, b"")
+    village.drivers["bob"].store.set_coin_value(ALIGNMENT, b"")
     with pytest.raises(ConflictError, match="tossed and is forgotten"):
         asyncio.run(village.peers("bob").toss(ALIGNMENT))
 
 
 def hello(village: Village, name: str) -> dict[str, str]:
-    return asyncio.run(village.peers(name).table_versions(village.nodes[name].ledger))
+    return asyncio.run(village.peers(name).table_versions(village.drivers[name].ledger))
 
 
 def test_a_greeting_tells_table_versions(village: Village) -> None:
     with pytest.raises(NotReadyError, match="curator bob: has no table loaded yet"):
         hello(village, "alice")
-    for name, node in village.nodes.items():
-        node.alignment.table_version = f"version of {name}"
+    for name, driver in village.drivers.items():
+        driver.alignment.table_version = f"version of {name}"
     assert hello(village, "alice") == {"bob": "version of bob", "carol": "version of carol"}
 
 
 def test_a_greeting_finds_another_study_file(village: Village, study: Study) -> None:
-    village.nodes["bob"].study = study
+    village.drivers["bob"].study = study
     with pytest.raises(InvalidInputError, match="has another study file"):
         hello(village, "alice")
-    village.nodes["bob"].study = village.study
+    village.drivers["bob"].study = village.study
     village.twist["bob", "Hello"] = lambda _: curator_peer_pb2.HelloResponse(study_digest="0" * 64)
     with pytest.raises(InvalidInputError, match="curator bob: has another study file"):
         hello(village, "alice")
@@ -214,9 +214,9 @@ def test_a_greeting_finds_another_study_file(village: Village, study: Study) -> 
 
 
 def test_a_greeting_finds_a_ledger_that_was_cut(village: Village, make_spec: Make) -> None:
-    for name, node in village.nodes.items():
-        node.alignment.table_version = f"version of {name}"
-    alice = village.nodes["alice"]
+    for name, driver in village.drivers.items():
+        driver.alignment.table_version = f"version of {name}"
+    alice = village.drivers["alice"]
     alice.ledger.reserve(make_spec())
     alice.ledger.charge(ID)
     hello(village, "alice")
@@ -230,10 +230,10 @@ def test_progress_of_the_others(village: Village, make_request: Make, make_spec:
     with pytest.raises(NotReadyError, match="curator bob: has not received the request yet"):
         asyncio.run(village.peers("alice").progress(ID))
     for name in ("bob", "carol"):
-        village.nodes[name].store.add(make_request(), 1)
-    village.nodes["bob"].store.set_spec(ID, make_spec())
-    village.nodes["bob"].ledger.reserve(make_spec())
-    village.nodes["carol"].store.set_state(ID, ReleaseState.FAILED, "why")
+        village.drivers[name].store.add(make_request(), 1)
+    village.drivers["bob"].store.set_spec(ID, make_spec())
+    village.drivers["bob"].ledger.reserve(make_spec())
+    village.drivers["carol"].store.set_state(ID, ReleaseState.FAILED, "why")
     bob, carol = asyncio.run(village.peers("alice").progress(ID))
     assert (bob.curator, bob.state, bob.decided) == ("bob", ReleaseState.REQUESTED, False)
     assert (bob.spec_digest, bob.reserved, bob.charged) == (make_spec().digest(), True, False)
@@ -244,6 +244,6 @@ def test_other_refusals_stay_what_they_are(village: Village) -> None:
     def broken(_: object) -> None:
         raise VeiltabError("an unexpected error")
 
-    village.nodes["bob"].store.release = broken  # type: ignore[method-assign, assignment]
+    village.drivers["bob"].store.release = broken  # type: ignore[method-assign, assignment]
     with pytest.raises(VeiltabError, match="an unexpected error"):
         asyncio.run(village.peers("alice").progress(ID))

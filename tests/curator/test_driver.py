@@ -25,11 +25,11 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
 from veiltab.curator.coordination import Peers, Progress
-from veiltab.curator.driver import CuratorNode, checked_indices
+from veiltab.curator.driver import CuratorDriver, checked_indices
 from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.policy import Policy, Rule
-from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision
+from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, GrantDecision
 from veiltab.curator.upload import ServerLink
 
 Make = Callable[..., Any]
@@ -40,10 +40,12 @@ APPROVE = Policy(
 
 
 @pytest.fixture
-def node(tmp_path: Path, study: Study) -> Iterator[CuratorNode]:
+def driver(tmp_path: Path, study: Study) -> Iterator[CuratorDriver]:
     store = CuratorStore(tmp_path / "curator.sqlite")
     identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
-    yield CuratorNode(cast("Identity", identity), study, tmp_path, store, Ledger(store.connection, Decimal(1)), APPROVE)
+    yield CuratorDriver(
+        cast("Identity", identity), study, tmp_path, store, Ledger(store.connection, Decimal(1)), APPROVE
+    )
     store.close()
 
 
@@ -84,23 +86,23 @@ def test_indices_that_are_no_such_sample_are_refused(make_spec: Make, data: byte
 # What the RPCs ask
 
 
-def test_a_request_is_taken_once_even_after_its_deadline(node: CuratorNode, make_request: Make) -> None:
+def test_a_request_is_taken_once_even_after_its_deadline(driver: CuratorDriver, make_request: Make) -> None:
     request = make_request(deadline=int(time.time()) + 2)
-    stored = node.submit(request)
+    stored = driver.submit(request)
     late = make_request(release_id="f" * 32, deadline=int(time.time()) - 1)
     with pytest.raises(InvalidInputError, match="must lie ahead"):
-        node.submit(late)
-    node.store.add(late, 1)
-    assert node.submit(late).request == late
-    assert node.submit(request) == stored
+        driver.submit(late)
+    driver.store.add(late, 1)
+    assert driver.submit(late).request == late
+    assert driver.submit(request) == stored
     with pytest.raises(ConflictError):
-        node.submit(replace(request, purpose="another"))
+        driver.submit(replace(request, purpose="another"))
 
 
-def test_progress_tells_own_decisions_only(node: CuratorNode, make_request: Make, make_spec: Make) -> None:
-    node.store.add(make_request(attributes=("sex", "age", "salary")), 1)
-    assert node.own_attributes == {"sex", "age"}
-    before = node.progress(ID)
+def test_progress_tells_own_decisions_only(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
+    driver.store.add(make_request(attributes=("sex", "age", "salary")), 1)
+    assert driver.own_attributes == {"sex", "age"}
+    before = driver.progress(ID)
     assert (before.curator, before.decided, before.granted, before.denied) == (
         "alice",
         False,
@@ -109,36 +111,38 @@ def test_progress_tells_own_decisions_only(node: CuratorNode, make_request: Make
     )
     steps = [("sex", HELD, False), ("sex", APPROVED, False), ("age", DENIED, True)]
     for attribute, verdict, decided in steps:
-        node.store.decide(ID, (Decision(attribute=attribute, verdict=verdict, expires=None, decided_by="person"),))
-        assert node.progress(ID).decided is decided
-    node.store.set_sample_check(ID, b"check")
-    node.store.set_spec(ID, make_spec())
-    node.ledger.reserve(make_spec())
-    now = node.progress(ID)
+        driver.store.decide(
+            ID, (GrantDecision(attribute=attribute, verdict=verdict, expires=None, decided_by="person"),)
+        )
+        assert driver.progress(ID).decided is decided
+    driver.store.set_sample_check(ID, b"check")
+    driver.store.set_spec(ID, make_spec())
+    driver.ledger.reserve(make_spec())
+    now = driver.progress(ID)
     assert (now.granted, now.denied, now.sample_check) == (frozenset({"sex"}), frozenset({"age"}), b"check")
     assert (now.spec_digest, now.reserved, now.charged) == (make_spec().digest(), True, False)
-    node.ledger.charge(ID)
-    assert (node.progress(ID).reserved, node.progress(ID).charged) == (False, True)
+    driver.ledger.charge(ID)
+    assert (driver.progress(ID).reserved, driver.progress(ID).charged) == (False, True)
 
 
-def test_a_curator_without_attributes_in_a_request_has_decided(node: CuratorNode, make_request: Make) -> None:
-    node.store.add(make_request(attributes=("salary",)), 1)
-    assert node.progress(ID).decided
+def test_a_curator_without_attributes_in_a_request_has_decided(driver: CuratorDriver, make_request: Make) -> None:
+    driver.store.add(make_request(attributes=("salary",)), 1)
+    assert driver.progress(ID).decided
 
 
-def test_a_seed_costs_its_epsilon_first(node: CuratorNode, make_spec: Make) -> None:
+def test_a_seed_costs_its_epsilon_first(driver: CuratorDriver, make_spec: Make) -> None:
     with pytest.raises(NotReadyError, match="has not charged the release yet"):
-        node.own_share(f"release/{ID}")
-    node.ledger.reserve(make_spec())
+        driver.own_share(f"release/{ID}")
+    driver.ledger.reserve(make_spec())
     with pytest.raises(NotReadyError):
-        node.own_share(f"release/{ID}")
-    node.ledger.charge(ID)
-    share = node.own_share(f"release/{ID}")
+        driver.own_share(f"release/{ID}")
+    driver.ledger.charge(ID)
+    share = driver.own_share(f"release/{ID}")
     assert len(share) == 32
-    assert node.own_share(f"release/{ID}") == share
-    node.store.forget_coin(f"release/{ID}")
+    assert driver.own_share(f"release/{ID}") == share
+    driver.store.forget_coin(f"release/{ID}")
     with pytest.raises(ConflictError, match="tossed and is forgotten"):
-        node.own_share(f"release/{ID}")
+        driver.own_share(f"release/{ID}")
 
 
 @pytest.mark.parametrize(
@@ -152,10 +156,10 @@ def test_a_seed_costs_its_epsilon_first(node: CuratorNode, make_spec: Make) -> N
         "x/" + "a" * 32,
     ],
 )
-def test_there_are_no_other_coins(node: CuratorNode, coin: str) -> None:
+def test_there_are_no_other_coins(driver: CuratorDriver, coin: str) -> None:
     with pytest.raises(InvalidInputError, match="there is no such coin"):
-        node.own_share(coin)
-    assert len(node.own_share("alignment/" + "a" * 32)) == 32
+        driver.own_share(coin)
+    assert len(driver.own_share("alignment/" + "a" * 32)) == 32
 
 
 # One release, with a peer and a server that are played here
@@ -164,8 +168,8 @@ def test_there_are_no_other_coins(node: CuratorNode, coin: str) -> None:
 class World:
     """Bob as alice sees him, and the server."""
 
-    def __init__(self, node: CuratorNode, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.node = node
+    def __init__(self, driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.driver = driver
         self.bob = Progress(
             curator="bob",
             state=ReleaseState.REQUESTED,
@@ -185,11 +189,11 @@ class World:
         self.drawn: bytes = b""
         self.tokens = np.random.default_rng(1).integers(0, 256, (1000, 16), dtype=np.uint8)
         tokens = self.tokens[np.lexsort(self.tokens.T[::-1])]
-        table = AlignedTable(node._folder / "aligned")
+        table = AlignedTable(driver._folder / "aligned")
         table.write_tokens([tokens])
         table.write_columns({"sex": (np.arange(1000) % 2).astype(np.uint8)})
-        monkeypatch.setattr(node.alignment, "result", lambda: (1000, "ab" * 16))
-        monkeypatch.setattr(node.alignment, "table", lambda _: table)
+        monkeypatch.setattr(driver.alignment, "result", lambda: (1000, "ab" * 16))
+        monkeypatch.setattr(driver.alignment, "table", lambda _: table)
 
     async def progress(self, _: str) -> tuple[Progress, ...]:
         return (self.bob,)
@@ -216,14 +220,14 @@ class World:
         sent(123)
 
     def step(self) -> bool:
-        return asyncio.run(self.node._try_step(ID, cast("Peers", self), cast("ServerLink", self)))
+        return asyncio.run(self.driver._try_step(ID, cast("Peers", self), cast("ServerLink", self)))
 
     def state(self) -> ReleaseState:
-        return self.node.store.release(ID).state
+        return self.driver.store.release(ID).state
 
     def follow(self) -> None:
         """Let bob do what alice has done."""
-        own = self.node.progress(ID)
+        own = self.driver.progress(ID)
         self.bob = replace(
             self.bob,
             spec_digest=own.spec_digest,
@@ -234,33 +238,33 @@ class World:
 
 
 @pytest.fixture
-def world(node: CuratorNode, monkeypatch: pytest.MonkeyPatch) -> World:
-    return World(node, monkeypatch)
+def world(driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(driver, monkeypatch)
 
 
 def test_a_release_takes_its_steps_one_by_one(world: World, make_request: Make) -> None:
-    node = world.node
-    node.store.add(make_request(sample=400), 1)
+    driver = world.driver
+    driver.store.add(make_request(sample=400), 1)
     world.bob = replace(world.bob, decided=False)
     assert world.step()
     assert world.state() is ReleaseState.APPROVED
     assert not world.step()
-    assert "has not decided about the request yet" in node.store.release(ID).waiting_for
+    assert "has not decided about the request yet" in driver.store.release(ID).waiting_for
     world.bob = replace(world.bob, decided=True)
     assert world.step()
     assert world.state() is ReleaseState.PLANNED
-    assert (node.ledger.is_reserved(ID), node.ledger.is_charged(ID)) == (True, False)
+    assert (driver.ledger.is_reserved(ID), driver.ledger.is_charged(ID)) == (True, False)
     assert not world.step()
-    assert node.ledger.spent == 0
+    assert driver.ledger.spent == 0
     world.follow()
     assert world.step()
     assert world.state() is ReleaseState.CHARGED
-    assert node.ledger.spent == Decimal("0.1")
+    assert driver.ledger.spent == Decimal("0.1")
     assert not world.step()
     assert not world.tosses  # bob has not charged
     world.follow()
     assert not world.step()
-    assert not node.encryption(ID).ciphertext("sex").exists()  # bob has not drawn
+    assert not driver.encryption(ID).ciphertext("sex").exists()  # bob has not drawn
     world.follow()
     assert world.step()
     assert world.state() is ReleaseState.UPLOADING
@@ -268,12 +272,12 @@ def test_a_release_takes_its_steps_one_by_one(world: World, make_request: Make) 
     assert world.state() is ReleaseState.READY
     (sent,) = world.uploads
     assert list(sent) == ["sex"]
-    assert not node.encryption(ID).ciphertext("sex").exists()
-    assert node.store.release(ID).bytes_uploaded == 123
+    assert not driver.encryption(ID).ciphertext("sex").exists()
+    assert driver.store.release(ID).bytes_uploaded == 123
 
 
 def carried_to(world: World, state: ReleaseState, request: Any) -> None:  # noqa: ANN401
-    world.node.store.add(request, 1)
+    world.driver.store.add(request, 1)
     for _ in range(20):
         if world.state() is state:
             return
@@ -287,11 +291,11 @@ def test_nothing_is_charged_before_the_server_knows_the_release(world: World, ma
     world.follow()
     world.refusal = UnavailableError("no connection", where="server cloud")
     assert not world.step()
-    assert world.node.ledger.spent == 0
+    assert world.driver.ledger.spent == 0
     world.refusal = InvalidInputError("the release is of another study file than the server's")
     assert world.step()
     assert world.state() is ReleaseState.FAILED
-    assert (world.node.ledger.spent, world.node.ledger.remaining) == (Decimal(0), Decimal(1))
+    assert (world.driver.ledger.spent, world.driver.ledger.remaining) == (Decimal(0), Decimal(1))
 
 
 def test_another_plan_ends_the_release_with_nothing_charged(world: World, make_request: Make, make_spec: Make) -> None:
@@ -299,7 +303,7 @@ def test_another_plan_ends_the_release_with_nothing_charged(world: World, make_r
     world.bob = replace(world.bob, spec_digest=make_spec(sample=399).digest(), reserved=True)
     assert world.step()
     assert world.state() is ReleaseState.FAILED
-    assert (world.node.ledger.spent, world.node.ledger.remaining) == (Decimal(0), Decimal(1))
+    assert (world.driver.ledger.spent, world.driver.ledger.remaining) == (Decimal(0), Decimal(1))
 
 
 def test_another_sample_ends_the_release_before_anything_is_encrypted(world: World, make_request: Make) -> None:
@@ -308,18 +312,18 @@ def test_another_sample_ends_the_release_before_anything_is_encrypted(world: Wor
     world.bob = replace(world.bob, sample_check=b"another")
     assert world.step()
     assert world.state() is ReleaseState.FAILED
-    assert not world.node.encryption(ID).ciphertext("sex").exists()
-    assert world.node.store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 0
-    assert world.node.ledger.spent == Decimal("0.1")
+    assert not world.driver.encryption(ID).ciphertext("sex").exists()
+    assert world.driver.store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 0
+    assert world.driver.ledger.spent == Decimal("0.1")
 
 
 def test_a_budget_that_does_not_hold_it_denies_the_release(world: World, make_request: Make) -> None:
-    world.node.store.add(make_request(epsilon=Decimal("1.1"), sample=400), 1)
+    world.driver.store.add(make_request(epsilon=Decimal("1.1"), sample=400), 1)
     assert world.step()
     assert world.step()
     assert world.state() is ReleaseState.DENIED
-    assert "of the budget of 1 there is 1.000000 left" in world.node.store.release(ID).failure
-    assert world.node.ledger.remaining == 1
+    assert "of the budget of 1 there is 1.000000 left" in world.driver.store.release(ID).failure
+    assert world.driver.ledger.remaining == 1
 
 
 def test_a_denial_elsewhere_denies_it_here(world: World, make_request: Make) -> None:
@@ -327,16 +331,18 @@ def test_a_denial_elsewhere_denies_it_here(world: World, make_request: Make) -> 
     world.bob = replace(world.bob, granted=frozenset(), denied=frozenset({"salary"}))
     assert world.step()
     assert world.state() is ReleaseState.DENIED
-    assert "denied: salary (by bob)" in world.node.store.release(ID).failure
-    assert world.node.ledger.remaining == 1
+    assert "denied: salary (by bob)" in world.driver.store.release(ID).failure
+    assert world.driver.ledger.remaining == 1
 
 
 def test_what_is_held_waits_for_a_person(world: World, make_request: Make) -> None:
-    world.node._policy = Policy()
-    world.node.store.add(make_request(), 1)
+    world.driver._policy = Policy()
+    world.driver.store.add(make_request(), 1)
     assert not world.step()
-    assert "a person decides about sex" in world.node.store.release(ID).waiting_for
-    world.node.store.decide(ID, (Decision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),))
+    assert "a person decides about sex" in world.driver.store.release(ID).waiting_for
+    world.driver.store.decide(
+        ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),)
+    )
     assert world.step()
     assert world.state() is ReleaseState.APPROVED
 
@@ -345,28 +351,28 @@ def test_after_its_deadline_a_release_expires_and_gives_back_what_it_kept(
     world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
-    assert world.node.ledger.remaining == Decimal("0.9")
+    assert world.driver.ledger.remaining == Decimal("0.9")
     with monkeypatch.context() as later:
         later.setattr("veiltab.curator.driver.time.time", lambda: 2_000_000_000)
         assert not world.step()
         later.setattr("veiltab.curator.driver.time.time", lambda: 2_000_000_001)
         assert world.step()
     assert world.state() is ReleaseState.EXPIRED
-    assert world.node.ledger.remaining == 1
+    assert world.driver.ledger.remaining == 1
 
 
 @pytest.mark.parametrize("pad", Pad)
 def test_what_ends_a_release_takes_its_keys_and_ciphertexts(world: World, make_request: Make, pad: Pad) -> None:
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400, pad=pad))
-    encryption = world.node.encryption(ID)
+    encryption = world.driver.encryption(ID)
     assert encryption.ciphertext("sex").exists()
     assert encryption.pad_file("sex").exists() is (pad is Pad.OTP)
     world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="why")
     assert world.step()
-    assert (world.state(), world.node.store.release(ID).failure) == (ReleaseState.FAILED, "curator bob: why")
+    assert (world.state(), world.driver.store.release(ID).failure) == (ReleaseState.FAILED, "curator bob: why")
     assert not encryption.ciphertext("sex").exists()
     assert not encryption.pad_file("sex").exists()
-    found = world.node.store.pad(ID, "sex")
+    found = world.driver.store.pad(ID, "sex")
     assert found is not None
     assert found[0] == b""
 
@@ -390,7 +396,7 @@ def test_what_may_heal_is_waited_for_and_the_rest_ends_the_release(
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
     world.refusal = refusal
     assert world.step() is (not waiting)
-    stored = world.node.store.release(ID)
+    stored = world.driver.store.release(ID)
     assert stored.state is state
     assert waiting in stored.waiting_for
     if waiting:
@@ -401,23 +407,23 @@ def test_what_may_heal_is_waited_for_and_the_rest_ends_the_release(
 
 def test_a_step_that_is_repeated_encrypts_the_same_bytes(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
-    before = world.node.encryption(ID).ciphertext("sex").read_bytes()
-    world.node.store.connection.execute("UPDATE release SET state = 'charged'")
+    before = world.driver.encryption(ID).ciphertext("sex").read_bytes()
+    world.driver.store.connection.execute("UPDATE release SET state = 'charged'")
     assert world.step()
-    assert world.node.encryption(ID).ciphertext("sex").read_bytes() == before
-    assert world.node.store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 1
+    assert world.driver.encryption(ID).ciphertext("sex").read_bytes() == before
+    assert world.driver.store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 1
 
 
 def test_explicit_indices_are_drawn_once_by_the_first_owner(world: World, make_request: Make, make_spec: Make) -> None:
     carried_to(world, ReleaseState.CHARGED, make_request(sample=400, sampling=Sampling.INDICES))
     world.follow()
     world.step()
-    drawn = world.node.indices_file(ID).read_bytes()
+    drawn = world.driver.indices_file(ID).read_bytes()
     spec = make_spec(sample=400, sampling=Sampling.INDICES)
     rows = checked_indices(drawn, spec)
-    again = asyncio.run(world.node._shared_indices(spec, cast("Peers", world)))
+    again = asyncio.run(world.driver._shared_indices(spec, cast("Peers", world)))
     assert again.tolist() == rows.tolist()
-    assert world.node.indices_file(ID).read_bytes() == drawn
+    assert world.driver.indices_file(ID).read_bytes() == drawn
 
 
 def test_explicit_indices_of_another_are_checked(world: World, make_spec: Make) -> None:
@@ -425,37 +431,37 @@ def test_explicit_indices_of_another_are_checked(world: World, make_spec: Make) 
     spec = replace(spec, columns=spec.columns[::-1])
     world.drawn = as_bytes([1, 1])
     with pytest.raises(IntegrityError, match="not a sample without replacement"):
-        asyncio.run(world.node._shared_indices(spec, cast("Peers", world)))
-    world.node.indices_file(ID).unlink()
+        asyncio.run(world.driver._shared_indices(spec, cast("Peers", world)))
+    world.driver.indices_file(ID).unlink()
     world.drawn = as_bytes([1, 7])
-    assert asyncio.run(world.node._shared_indices(spec, cast("Peers", world))).tolist() == [1, 7]
+    assert asyncio.run(world.driver._shared_indices(spec, cast("Peers", world))).tolist() == [1, 7]
 
 
 def test_the_seed_is_forgotten_when_nobody_needs_it(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.READY, make_request(sample=400, sampling=Sampling.INDICES))
     coin = f"release/{ID}"
-    world.node.own_share(coin)
-    world.node.store.set_coin_value(coin, bytes(32))
+    world.driver.own_share(coin)
+    world.driver.store.set_coin_value(coin, bytes(32))
     world.bob = replace(world.bob, state=ReleaseState.UPLOADING)
-    assert world.node.indices_file(ID).exists()
-    asyncio.run(world.node._tidy(ID, cast("Peers", world)))
-    assert world.node.store.own_share(coin, b"") == b""
-    assert world.node.store.coin_value(coin) is None
-    assert not world.node.indices_file(ID).exists()
+    assert world.driver.indices_file(ID).exists()
+    asyncio.run(world.driver._tidy(ID, cast("Peers", world)))
+    assert world.driver.store.own_share(coin, b"") == b""
+    assert world.driver.store.coin_value(coin) is None
+    assert not world.driver.indices_file(ID).exists()
 
 
 def test_the_seed_is_kept_while_another_may_still_need_it(
     world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     carried_to(world, ReleaseState.READY, make_request(sample=400))
-    share = world.node.own_share(f"release/{ID}")
+    share = world.driver.own_share(f"release/{ID}")
     world.bob = replace(world.bob, state=ReleaseState.CHARGED)
     monkeypatch.setattr("veiltab.curator.driver._PAUSES", (0.01,))
 
     async def briefly() -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):
-                await world.node._tidy(ID, cast("Peers", world))
+                await world.driver._tidy(ID, cast("Peers", world))
 
     asyncio.run(briefly())
-    assert world.node.store.own_share(f"release/{ID}", b"") == share
+    assert world.driver.store.own_share(f"release/{ID}", b"") == share

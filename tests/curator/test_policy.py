@@ -7,7 +7,7 @@ import pytest
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.policy import Policy, load_policy
-from veiltab.curator.store import APPROVED, DENIED, HELD, Decision
+from veiltab.curator.store import APPROVED, DENIED, HELD, GrantDecision
 
 Make = Callable[..., Any]
 NOW = 1_900_000_000
@@ -66,7 +66,7 @@ def test_the_first_rule_that_matches_decides(  # noqa: PLR0913, PLR0917 - one a 
 ) -> None:
     request = make_request(researcher=researcher, attributes=(attribute,), epsilon=Decimal(epsilon))
     (decision,) = load(RULES).decide(request, ["sex", "age", "salary"], NOW)
-    assert decision == Decision(attribute=attribute, verdict=verdict, expires=expires, decided_by="policy")
+    assert decision == GrantDecision(attribute=attribute, verdict=verdict, expires=expires, decided_by="policy")
 
 
 def test_only_own_attributes_that_are_asked_for_are_decided(load: Load, make_request: Make) -> None:

@@ -13,11 +13,11 @@ from veiltab.common.release.modes import Pad
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
-from veiltab.curator.driver import CuratorNode
+from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.policy import Policy
 from veiltab.curator.service import CuratorServicer
-from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision
+from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, GrantDecision
 from veiltab.v1 import curator_pb2, release_pb2
 
 Make = Callable[..., Any]
@@ -26,7 +26,7 @@ NOW = 1_900_000_000
 
 
 @pytest.fixture
-def node(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Iterator[CuratorNode]:
+def driver(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Iterator[CuratorDriver]:
     monkeypatch.setattr(
         "veiltab.curator.service.caller", lambda context: Party(study="survey", role=Role.RESEARCHER, name=context)
     )
@@ -34,94 +34,94 @@ def node(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Itera
     store = CuratorStore(tmp_path / "curator.sqlite")
     identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
     ledger = Ledger(store.connection, Decimal(1))
-    yield CuratorNode(cast("Identity", identity), study, tmp_path, store, ledger, Policy())
+    yield CuratorDriver(cast("Identity", identity), study, tmp_path, store, ledger, Policy())
     store.close()
 
 
-def ready(node: CuratorNode, request: Any, spec: Any, expires: int | None = None) -> None:  # noqa: ANN401
+def ready(driver: CuratorDriver, request: Any, spec: Any, expires: int | None = None) -> None:  # noqa: ANN401
     """Bring a release to where its keys are given out."""
-    node.store.add(request, 1)
-    node.store.set_spec(ID, spec)
-    node.encryption(ID).encrypt("sex", np.zeros(400, np.uint8), 2, spec.pad)
+    driver.store.add(request, 1)
+    driver.store.set_spec(ID, spec)
+    driver.encryption(ID).encrypt("sex", np.zeros(400, np.uint8), 2, spec.pad)
     for attribute, verdict in (("sex", APPROVED), ("age", DENIED)):
-        decision = Decision(attribute=attribute, verdict=verdict, expires=expires, decided_by="person")
-        node.store.decide(ID, (decision,))
-    node.store.set_state(ID, ReleaseState.READY)
+        decision = GrantDecision(attribute=attribute, verdict=verdict, expires=expires, decided_by="person")
+        driver.store.decide(ID, (decision,))
+    driver.store.set_state(ID, ReleaseState.READY)
 
 
 def fetch(
-    node: CuratorNode, attribute: str = "sex", researcher: str = "rosa", offset: int = 0
+    driver: CuratorDriver, attribute: str = "sex", researcher: str = "rosa", offset: int = 0
 ) -> list[curator_pb2.FetchKeyResponse]:
     async def collect() -> list[curator_pb2.FetchKeyResponse]:
         request = curator_pb2.FetchKeyRequest(release_id=ID, attribute=attribute, offset=offset)
-        return [answer async for answer in CuratorServicer(node).FetchKey(request, cast("Any", researcher))]
+        return [answer async for answer in CuratorServicer(driver).FetchKey(request, cast("Any", researcher))]
 
     return asyncio.run(collect())
 
 
 @pytest.mark.parametrize("pad", Pad)
 def test_a_granted_key_is_given_to_who_asked_for_the_release(
-    node: CuratorNode, make_request: Make, make_spec: Make, pad: Pad
+    driver: CuratorDriver, make_request: Make, make_spec: Make, pad: Pad
 ) -> None:
-    ready(node, make_request(pad=pad), make_spec(pad=pad), expires=NOW + 1)
-    found = node.store.pad(ID, "sex")
+    ready(driver, make_request(pad=pad), make_spec(pad=pad), expires=NOW + 1)
+    found = driver.store.pad(ID, "sex")
     assert found is not None
-    key = found[0] if pad is Pad.CHACHA20 else node.encryption(ID).pad_file("sex").read_bytes()
-    (answer,) = fetch(node)
+    key = found[0] if pad is Pad.CHACHA20 else driver.encryption(ID).pad_file("sex").read_bytes()
+    (answer,) = fetch(driver)
     assert (answer.chunk.data, answer.total) == (key, len(key))
     assert answer.pad == (release_pb2.PAD_KIND_CHACHA20 if pad is Pad.CHACHA20 else release_pb2.PAD_KIND_OTP)
-    (rest,) = fetch(node, offset=5)
+    (rest,) = fetch(driver, offset=5)
     assert (rest.chunk.data, rest.total) == (key[5:], len(key))
-    (nothing,) = fetch(node, offset=len(key))
+    (nothing,) = fetch(driver, offset=len(key))
     assert not nothing.HasField("chunk")
     with pytest.raises(InvalidInputError, match="outside a stream"):
-        fetch(node, offset=len(key) + 1)
+        fetch(driver, offset=len(key) + 1)
 
 
 def test_a_key_is_given_to_nobody_else_and_for_nothing_else(
-    node: CuratorNode, make_request: Make, make_spec: Make
+    driver: CuratorDriver, make_request: Make, make_spec: Make
 ) -> None:
-    ready(node, make_request(), make_spec())
+    ready(driver, make_request(), make_spec())
     for researcher in ("rita", "alice"):
         with pytest.raises(DeniedError, match="another researcher's"):
-            fetch(node, researcher=researcher)
+            fetch(driver, researcher=researcher)
     for attribute in ("age", "salary", "", "../sex"):
         with pytest.raises(DeniedError, match="was not granted"):
-            fetch(node, attribute=attribute)
+            fetch(driver, attribute=attribute)
 
 
-def test_a_grant_ends_to_the_second(node: CuratorNode, make_request: Make, make_spec: Make) -> None:
-    ready(node, make_request(), make_spec(), expires=NOW)
+def test_a_grant_ends_to_the_second(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
+    ready(driver, make_request(), make_spec(), expires=NOW)
     with pytest.raises(DeniedError, match="the grant has expired"):
-        fetch(node)
+        fetch(driver)
 
 
 @pytest.mark.parametrize("state", ReleaseState)
 def test_keys_are_given_only_when_the_column_is_at_the_server(
-    node: CuratorNode, make_request: Make, make_spec: Make, state: ReleaseState
+    driver: CuratorDriver, make_request: Make, make_spec: Make, state: ReleaseState
 ) -> None:
-    ready(node, make_request(), make_spec())
-    node.store.set_state(ID, state)
+    ready(driver, make_request(), make_spec())
+    driver.store.set_state(ID, state)
     if state is ReleaseState.READY:
-        assert fetch(node)
+        assert fetch(driver)
         return
     with pytest.raises(DeniedError if state.unsuccessful else NotReadyError):
-        fetch(node)
+        fetch(driver)
 
 
 def test_an_attribute_that_was_granted_but_left_out_has_no_key(
-    node: CuratorNode, make_request: Make, make_spec: Make
+    driver: CuratorDriver, make_request: Make, make_spec: Make
 ) -> None:
-    ready(node, make_request(attributes=("sex", "age", "salary")), make_spec())
-    node.store.connection.execute("UPDATE decision SET verdict = 'approved' WHERE attribute = 'age'")
+    ready(driver, make_request(attributes=("sex", "age", "salary")), make_spec())
+    driver.store.connection.execute("UPDATE decision SET verdict = 'approved' WHERE attribute = 'age'")
     with pytest.raises(NotFoundError, match="not part of the release"):
-        fetch(node, "age")
+        fetch(driver, "age")
 
 
-def submit(node: CuratorNode, researcher: str = "rosa", **changes: Any) -> int:  # noqa: ANN401
+def submit(driver: CuratorDriver, researcher: str = "rosa", **changes: Any) -> int:  # noqa: ANN401
     fields: dict[str, Any] = {
         "release_id": ID,
-        "study_digest": node.study.digest,
+        "study_digest": driver.study.digest,
         "attributes": ["sex"],
         "epsilon": "0.1",
         "deadline": 2_000_000_000,
@@ -129,34 +129,34 @@ def submit(node: CuratorNode, researcher: str = "rosa", **changes: Any) -> int: 
         "pad": release_pb2.PAD_KIND_OTP,
     } | changes
     message = curator_pb2.SubmitRequestRequest(**fields)
-    return asyncio.run(CuratorServicer(node).SubmitRequest(message, cast("Any", researcher))).state
+    return asyncio.run(CuratorServicer(driver).SubmitRequest(message, cast("Any", researcher))).state
 
 
-def test_a_request_is_the_caller_s(node: CuratorNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_is_the_caller_s(driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: 1_999_999_000)
-    assert submit(node) == submit(node) == release_pb2.RELEASE_STATE_REQUESTED
-    assert node.store.release(ID).request.researcher == "rosa"
+    assert submit(driver) == submit(driver) == release_pb2.RELEASE_STATE_REQUESTED
+    assert driver.store.release(ID).request.researcher == "rosa"
     with pytest.raises(VeiltabError, match="another request is recorded"):
-        submit(node, "rita")
+        submit(driver, "rita")
     with pytest.raises(InvalidInputError, match="has another study file"):
-        submit(node, study_digest="0" * 64)
+        submit(driver, study_digest="0" * 64)
 
 
-def ask(node: CuratorNode, researcher: str) -> curator_pb2.GetRequestResponse:
+def ask(driver: CuratorDriver, researcher: str) -> curator_pb2.GetRequestResponse:
     message = curator_pb2.GetRequestRequest(release_id=ID)
-    return asyncio.run(CuratorServicer(node).GetRequest(message, cast("Any", researcher)))
+    return asyncio.run(CuratorServicer(driver).GetRequest(message, cast("Any", researcher)))
 
 
-def test_how_a_request_stands_is_told_to_who_asked(node: CuratorNode, make_request: Make, make_spec: Make) -> None:
+def test_how_a_request_stands_is_told_to_who_asked(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
     with pytest.raises(NotFoundError):
-        ask(node, "rosa")
-    node.store.add(make_request(), 1)
-    node.store.decide(ID, (Decision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),))
-    before = ask(node, "rosa")
+        ask(driver, "rosa")
+    driver.store.add(make_request(), 1)
+    driver.store.decide(ID, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),))
+    before = ask(driver, "rosa")
     assert (before.state, before.HasField("spec"), list(before.granted)) == (1, False, [])
     with pytest.raises(DeniedError, match="another researcher's"):
-        ask(node, "rita")
-    node.store.decide(ID, (Decision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),))
-    node.store.set_spec(ID, make_spec())
-    after = ask(node, "rosa")
+        ask(driver, "rita")
+    driver.store.decide(ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),))
+    driver.store.set_spec(ID, make_spec())
+    after = ask(driver, "rosa")
     assert (after.spec.release_id, list(after.granted), list(after.denied)) == (ID, ["sex"], [])

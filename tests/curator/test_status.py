@@ -14,22 +14,22 @@ from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.storage.database import open_database
 from veiltab.common.study.file import Study
 from veiltab.curator import store as stored
-from veiltab.curator.driver import CuratorNode
+from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.policy import Policy
 from veiltab.curator.status import observe
-from veiltab.curator.store import HELD, CuratorStore, Decision
+from veiltab.curator.store import HELD, CuratorStore, GrantDecision
 
 Make = Callable[..., Any]
 IDS = [f"{number:032x}" for number in range(1, 40)]
 
 
 @pytest.fixture
-def node(tmp_path: Path, study: Study) -> Iterator[CuratorNode]:
+def driver(tmp_path: Path, study: Study) -> Iterator[CuratorDriver]:
     store = CuratorStore(tmp_path / "curator.sqlite")
     identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
     ledger = Ledger(store.connection, Decimal("2.5"))
-    yield CuratorNode(cast("Identity", identity), study, tmp_path, store, ledger, Policy())
+    yield CuratorDriver(cast("Identity", identity), study, tmp_path, store, ledger, Policy())
     store.close()
 
 
@@ -38,12 +38,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return lambda now: monkeypatch.setattr("veiltab.curator.store.time.time", lambda: float(now))
 
 
-def releases(node: CuratorNode) -> list[Work]:
-    return [work for work in observe(node).work if work.kind == "release"]
+def releases(driver: CuratorDriver) -> list[Work]:
+    return [work for work in observe(driver).work if work.kind == "release"]
 
 
-def test_an_idle_curator_has_its_whole_budget(node: CuratorNode) -> None:
-    seen = observe(node)
+def test_an_idle_curator_has_its_whole_budget(driver: CuratorDriver) -> None:
+    seen = observe(driver)
     (alignment,) = seen.work
     assert (alignment.kind, alignment.state) == ("alignment", "aligning")
     assert "has not aligned its table yet" in alignment.waiting_for
@@ -54,62 +54,65 @@ def test_an_idle_curator_has_its_whole_budget(node: CuratorNode) -> None:
     assert sum(seen.counts.values()) == 0
 
 
-def test_an_aligned_table_is_told_with_how_many_are_shared(node: CuratorNode) -> None:
-    node.store.set_alignment("", 45_222, "ab" * 16)
-    (alignment,) = observe(node).work
+def test_an_aligned_table_is_told_with_how_many_are_shared(driver: CuratorDriver) -> None:
+    driver.store.set_alignment("", 45_222, "ab" * 16)
+    (alignment,) = observe(driver).work
     assert (alignment.state, alignment.about) == ("aligned", "45222 common respondents")
 
 
 def test_a_release_says_since_when_it_waits_and_for_what(
-    node: CuratorNode, make_request: Make, clock: Callable[[int], None]
+    driver: CuratorDriver, make_request: Make, clock: Callable[[int], None]
 ) -> None:
-    node.store.add(make_request(), 1000)
-    node.store.set_waiting(IDS[0], "a person")
-    (work,) = releases(node)
+    driver.store.add(make_request(), 1000)
+    driver.store.set_waiting(IDS[0], "a person")
+    (work,) = releases(driver)
     assert (work.id, work.state, work.waiting_for, work.since) == (IDS[0], "requested", "a person", 1000)
     assert work.about == "sex, salary at epsilon 0.1 for rosa"
     clock(1500)
-    node.store.set_state(IDS[0], ReleaseState.APPROVED)
+    driver.store.set_state(IDS[0], ReleaseState.APPROVED)
     clock(1700)
-    node.store.set_waiting(IDS[0], "curator bob")
-    (work,) = releases(node)
+    driver.store.set_waiting(IDS[0], "curator bob")
+    (work,) = releases(driver)
     assert (work.state, work.waiting_for, work.since) == ("approved", "curator bob", 1500)
-    node.store.set_state(IDS[0], ReleaseState.FAILED, "the disk")
+    driver.store.set_state(IDS[0], ReleaseState.FAILED, "the disk")
     clock(1900)
-    node.store.set_state(IDS[0], ReleaseState.READY)
-    (work,) = releases(node)
+    driver.store.set_state(IDS[0], ReleaseState.READY)
+    (work,) = releases(driver)
     assert (work.state, work.waiting_for, work.since) == ("failed", "the disk", 1700)
 
 
-def test_what_is_reserved_is_not_left(node: CuratorNode, make_spec: Make) -> None:
+def test_what_is_reserved_is_not_left(driver: CuratorDriver, make_spec: Make) -> None:
     spec = make_spec()
-    node.ledger.reserve(spec)
-    assert observe(node).budgets[0].left == Decimal("2.5") - spec.guaranteed_epsilon
+    driver.ledger.reserve(spec)
+    assert observe(driver).budgets[0].left == Decimal("2.5") - spec.guaranteed_epsilon
 
 
-def test_requests_that_wait_for_a_person_are_counted(node: CuratorNode, make_request: Make) -> None:
+def test_requests_that_wait_for_a_person_are_counted(driver: CuratorDriver, make_request: Make) -> None:
     for release_id in IDS[:3]:
-        node.store.add(make_request(release_id=release_id), 1)
-        node.store.decide(
+        driver.store.add(make_request(release_id=release_id), 1)
+        driver.store.decide(
             release_id,
-            tuple(Decision(attribute=name, verdict=HELD, expires=None, decided_by="policy") for name in ("sex", "age")),
+            tuple(
+                GrantDecision(attribute=name, verdict=HELD, expires=None, decided_by="policy")
+                for name in ("sex", "age")
+            ),
         )
-    node.store.set_state(IDS[0], ReleaseState.EXPIRED)
-    seen = observe(node)
+    driver.store.set_state(IDS[0], ReleaseState.EXPIRED)
+    seen = observe(driver)
     assert seen.queues == {"releases": 2, "held requests": 2}
     assert seen.counts["release", "requested"] == 2
     assert seen.counts["release", "expired"] == 1
 
 
 def test_all_that_is_under_way_is_shown_and_the_last_that_ended(
-    node: CuratorNode, make_request: Make, clock: Callable[[int], None]
+    driver: CuratorDriver, make_request: Make, clock: Callable[[int], None]
 ) -> None:
     for place, release_id in enumerate(IDS):
-        node.store.add(make_request(release_id=release_id), place)
+        driver.store.add(make_request(release_id=release_id), place)
     for place, release_id in enumerate(IDS[:30]):
         clock(1000 + place)
-        node.store.set_state(release_id, ReleaseState.READY)
-    assert [work.id for work in releases(node)] == IDS[30 - SHOWN :]
+        driver.store.set_state(release_id, ReleaseState.READY)
+    assert [work.id for work in releases(driver)] == IDS[30 - SHOWN :]
 
 
 def test_a_database_of_the_version_before_knows_when_releases_came(tmp_path: Path, make_request: Make) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, Decision
+from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, GrantDecision
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
@@ -25,8 +25,8 @@ def store(path: Path) -> Iterator[CuratorStore]:
     store.close()
 
 
-def decision(attribute: str, verdict: str, by: str = "policy", expires: int | None = None) -> Decision:
-    return Decision(attribute=attribute, verdict=verdict, expires=expires, decided_by=by)
+def decision(attribute: str, verdict: str, by: str = "policy", expires: int | None = None) -> GrantDecision:
+    return GrantDecision(attribute=attribute, verdict=verdict, expires=expires, decided_by=by)
 
 
 def test_a_request_is_recorded_once(store: CuratorStore, make_request: Make) -> None:

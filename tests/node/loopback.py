@@ -13,7 +13,7 @@ from veiltab.common.collection.tokens import token_digest
 from veiltab.common.errors import VeiltabError
 from veiltab.common.rpc.status import CODES, DETAILS_KEY, incident, to_status
 from veiltab.common.study.file import Study
-from veiltab.server.collection.rounds import CollectionNode
+from veiltab.server.collection.rounds import RoundKeeper
 from veiltab.server.collection.service import CollectionServicer
 from veiltab.server.collection.store import CollectionStore
 from veiltab.v1 import collection_pb2
@@ -32,16 +32,16 @@ class Loopback:
     """A stub of the server.
 
     Args:
-        node: the server's part.
+        rounds: the server's part.
         faults: what goes wrong with one attempt after the other; empty texts are attempts that go well.
     """
 
-    def __init__(self, node: CollectionNode, faults: Iterable[str] = ()) -> None:
-        self.node = node
+    def __init__(self, rounds: RoundKeeper, faults: Iterable[str] = ()) -> None:
+        self.rounds = rounds
         self.faults = iter(faults)
         self.sent: list[collection_pb2.ReportRequest] = []
         self.before: Callable[[collection_pb2.ReportRequest], None] = lambda _: None
-        self._servicer = CollectionServicer(node)
+        self._servicer = CollectionServicer(rounds)
 
     async def GetRound(  # noqa: N802 - its name in the protocol
         self,
@@ -98,18 +98,18 @@ async def serving(study: Study, folder: Path, faults: Iterable[str] = ()) -> Asy
     """Run the server's part on a state folder."""
     folder.mkdir(parents=True, exist_ok=True)
     store = CollectionStore(folder)
-    node = CollectionNode(study, store)
-    task = asyncio.create_task(node.run())
+    rounds = RoundKeeper(study, store)
+    task = asyncio.create_task(rounds.run())
     try:
-        yield Loopback(node, faults)
+        yield Loopback(rounds, faults)
     finally:
         await ended(task)
         store.close()
 
 
-def enrol(node: CollectionNode, spec: Round, tokens: Iterable[bytes], stratum: str = "everyone") -> None:
+def enrol(rounds: RoundKeeper, spec: Round, tokens: Iterable[bytes], stratum: str = "everyone") -> None:
     """Open a round, and give it tokens."""
-    node.open_round(spec, spec.researcher)
-    node.enrol(
+    rounds.open_round(spec, spec.researcher)
+    rounds.enrol(
         spec.round_id, stratum, b"".join(token_digest(spec.round_id, token) for token in tokens), spec.researcher
     )

@@ -15,7 +15,7 @@ from veiltab.deploy.pki import init_pki
 from veiltab.node.cli import node
 from veiltab.node.device import Answered, Node
 from veiltab.node.journal import State
-from veiltab.server.collection.rounds import CollectionNode
+from veiltab.server.collection.rounds import RoundKeeper
 from veiltab.server.collection.store import CollectionStore
 
 TOKENS = [f"{number:032x}" for number in range(30)]
@@ -26,8 +26,8 @@ class Channel:
 
     def __init__(self, terminal: "Terminal") -> None:
         store, faults = terminal.store, terminal.stub.faults
-        terminal.stub = Loopback(CollectionNode(study(PLAIN), store), faults)
-        self._task = asyncio.ensure_future(terminal.stub.node.run())
+        terminal.stub = Loopback(RoundKeeper(study(PLAIN), store), faults)
+        self._task = asyncio.ensure_future(terminal.stub.rounds.run())
 
     async def close(self) -> None:
         await ended(self._task)
@@ -41,8 +41,8 @@ class Terminal:
         (folder / "study.toml").write_bytes(PLAIN)
         init_pki(study(PLAIN), folder / "pki")
         self.store = CollectionStore(folder)
-        self.stub = Loopback(CollectionNode(study(PLAIN), self.store))
-        enrol(self.stub.node, plain_round(), map(bytes.fromhex, TOKENS))
+        self.stub = Loopback(RoundKeeper(study(PLAIN), self.store))
+        enrol(self.stub.rounds, plain_round(), map(bytes.fromhex, TOKENS))
         for place in ("veiltab.common.rpc.channel.connect", "veiltab.node.device.connect"):
             monkeypatch.setattr(place, lambda *_: Channel(self))
         monkeypatch.setattr("veiltab.v1.collection_pb2_grpc.CollectionServiceStub", lambda _: self.stub)

@@ -29,7 +29,7 @@ from veiltab.common.storage.files import OwnedFolder
 from veiltab.deploy.pki import init_pki
 from veiltab.node.device import Node
 from veiltab.node.journal import Journal, State
-from veiltab.server.collection.rounds import CollectionNode
+from veiltab.server.collection.rounds import RoundKeeper
 from veiltab.server.collection.store import CollectionStore
 from veiltab.v1 import collection_pb2
 
@@ -45,7 +45,7 @@ class Device:
         (folder / "study.toml").write_bytes(text)
         init_pki(study(text), folder / "pki")
         self.store = CollectionStore(folder)
-        self.stub = Loopback(CollectionNode(study(text), self.store))
+        self.stub = Loopback(RoundKeeper(study(text), self.store))
         self.connections = 0
         self._study = study(text)
         monkeypatch.setattr("veiltab.node.device.connect", self._connect)
@@ -55,9 +55,9 @@ class Device:
         self.connections += 1
         # A queue belongs to one loop, and each call has a loop of its own.
         last = self.stub
-        self.stub = Loopback(CollectionNode(self._study, self.store), last.faults)
+        self.stub = Loopback(RoundKeeper(self._study, self.store), last.faults)
         self.stub.sent, self.stub.before = last.sent, last.before
-        return Channel(asyncio.ensure_future(self.stub.node.run()))
+        return Channel(asyncio.ensure_future(self.stub.rounds.run()))
 
     def node(self, name: str = "state") -> Node:
         return Node(self.folder / "study.toml", identity=self.folder / "pki" / "node-fleet", state=self.folder / name)
@@ -66,7 +66,7 @@ class Device:
         return self.node().report(ID, value=value, token=token.hex(), **({"within": 5.0} | others))
 
     def open(self, spec: Round, tokens: Iterable[bytes] = TOKENS, stratum: str = "everyone") -> None:
-        enrol(self.stub.node, spec, tokens, stratum)
+        enrol(self.stub.rounds, spec, tokens, stratum)
 
     def kept(self) -> State:
         with closing(Journal(self.folder / "state")) as journal:

@@ -60,7 +60,7 @@ def village(folder: Path, work: Step, *, spec: Round = SPEC, faults: Iterable[st
 
     async def scenario() -> None:
         async with serving(STUDY, folder / "server", faults) as stub:
-            enrol(stub.node, spec, TOKENS)
+            enrol(stub.rounds, spec, TOKENS)
             await work(stub)
 
     asyncio.run(scenario())
@@ -80,7 +80,7 @@ def counts_of(requests: Iterable[collection_pb2.ReportRequest], spec: Round = SP
 
 
 def counted(stub: Loopback) -> list[int]:
-    return [int(count) for count in stub.node._store.counts(ID)[0]]
+    return [int(count) for count in stub.rounds._store.counts(ID)[0]]
 
 
 def answers_differ(requests: Iterable[collection_pb2.ReportRequest]) -> bool:
@@ -174,7 +174,7 @@ def test_a_run_that_is_repeated_repeats_what_it_said(tmp_path: Path) -> None:
         results = [await run(stub, tmp_path, fleet=fleet) for _ in range(3)]
         assert results[0] == results[1] == results[2]
         assert (results[0].counted, dict(results[0].refused)) == (SIZE - 7, {"DENIED": 4, "TOKEN_SPENT": 3})
-        assert sum(stub.node.status(ID, "rosa").reports) == SIZE - 4
+        assert sum(stub.rounds.status(ID, "rosa").reports) == SIZE - 4
 
     village(tmp_path, work)
 
@@ -220,7 +220,7 @@ def test_an_interruption_saves_what_was_settled(tmp_path: Path) -> None:
         states = Counter(kept(tmp_path).values())
         assert states[State.COUNTED] >= 10
         assert states[State.COUNTED] + states[State.WAITING] == SIZE
-        assert sum(stub.node.status(ID, "rosa").reports) - states[State.COUNTED] <= 1
+        assert sum(stub.rounds.status(ID, "rosa").reports) - states[State.COUNTED] <= 1
         stub.before = lambda _: None
         assert (await run(stub, tmp_path)).counted == SIZE
         assert not answers_differ(stub.sent)
@@ -253,7 +253,7 @@ def test_a_closed_round_is_not_decided_any_more_but_settled(tmp_path: Path) -> N
         stub.faults = iter([ANSWER_LOST] * 1_000_000)
         first = await run(stub, tmp_path, fleet=fleet_of(TOKENS[:5]), within=0.3)
         assert first.unanswered == 5
-        stub.node.close_round(ID, "rosa")
+        stub.rounds.close_round(ID, "rosa")
         stub.faults = iter(())
         stub.sent.clear()
         closed = await run(stub, tmp_path, fleet=fleet_of(), state=RoundState.CLOSED)
@@ -268,7 +268,7 @@ def test_a_round_that_closes_meanwhile_refuses_the_rest(tmp_path: Path) -> None:
     async def work(stub: Loopback) -> None:
         def close(_: object) -> None:
             if len(stub.sent) == 10:
-                stub.node.close_round(ID, "rosa")
+                stub.rounds.close_round(ID, "rosa")
 
         stub.before = close
         result = await run(stub, tmp_path, concurrency=1)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.common.collection.rounds import ID, OTHER_ID, round_with
 from veiltab.common.errors import BudgetExceededError, ConflictError, IntegrityError
-from veiltab.node.journal import Decision, Journal, State
+from veiltab.node.journal import Journal, ReportDecision, State
 
 ORIGIN, BUDGET = bytes(32), Decimal(4)
 CANARY = b"a report nobody should find later"
@@ -20,8 +20,8 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
     journal.close()
 
 
-def decision(node: int, state: State = State.WAITING, request: bytes = CANARY) -> Decision:
-    return Decision(node=node, state=state, request=request, size=40)
+def decision(node: int, state: State = State.WAITING, request: bytes = CANARY) -> ReportDecision:
+    return ReportDecision(node=node, state=state, request=request, size=40)
 
 
 def files(folder: Path) -> bytes:

@@ -53,19 +53,19 @@ def outcomes(
 
     async def scenario() -> tuple[Outcome, int, int]:
         async with serving(STUDY, folder, faults) as stub:
-            enrol(stub.node, plain_round(), [TOKEN])
+            enrol(stub.rounds, plain_round(), [TOKEN])
             made = before(stub)
             if made is not None:
                 await made
                 stub.sent.clear()
             outcome = await hand_in(cast("Any", stub), STUDY, report(token), tried=tried, within=0.3)
-            return outcome, len(stub.sent), sum(stub.node.status(ID, "rosa").reports)
+            return outcome, len(stub.sent), sum(stub.rounds.status(ID, "rosa").reports)
 
     return asyncio.run(scenario())
 
 
 def close(stub: Loopback) -> None:
-    stub.node.close_round(ID, "rosa")
+    stub.rounds.close_round(ID, "rosa")
 
 
 def spend(stub: Loopback) -> Any:  # noqa: ANN401 - what is to be awaited
@@ -146,7 +146,7 @@ def test_only_a_refusal_for_a_reason_is_an_answer() -> None:
 def test_a_round_is_described(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with serving(STUDY, tmp_path) as stub:
-            enrol(stub.node, plain_round(), [TOKEN])
+            enrol(stub.rounds, plain_round(), [TOKEN])
             assert await fetch_round(cast("Any", stub), STUDY, ID) == (plain_round(), RoundState.OPEN)
             close(stub)
             assert await fetch_round(cast("Any", stub), STUDY, ID) == (plain_round(), RoundState.CLOSED)

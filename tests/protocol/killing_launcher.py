@@ -130,8 +130,8 @@ def count_events(path: Path) -> None:
 def shorten_pauses(longest: float) -> None:
     """Let the driver of the party that starts try again sooner."""
     if sys.argv[1] in {"curator", "researcher"}:
-        node: Any = importlib.import_module(f"veiltab.{sys.argv[1]}.driver")
-        node._PAUSES = tuple(min(pause, longest) for pause in node._PAUSES)
+        driver: Any = importlib.import_module(f"veiltab.{sys.argv[1]}.driver")
+        driver._PAUSES = tuple(min(pause, longest) for pause in driver._PAUSES)
 
 
 def apply(point: str) -> None:

@@ -12,7 +12,7 @@ from tests.protocol.wire import Published, connection, fetch_key
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, Who, World
 from veiltab.common.errors import DeniedError, FailedReleaseError, NotReadyError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.store import APPROVED, HELD, Decision
+from veiltab.curator.store import APPROVED, HELD, GrantDecision
 
 
 def wait_until_held(world: World, release_id: str) -> None:
@@ -146,7 +146,7 @@ def test_an_expired_grant_gives_no_key_and_alices_columns_alone_are_read(village
             store.connection.execute(
                 "UPDATE decision SET expires = 1 WHERE release_id = ? AND attribute = 'income'", [release_id]
             )
-            over = Decision(attribute="health", verdict=APPROVED, expires=1, decided_by="person")
+            over = GrantDecision(attribute="health", verdict=APPROVED, expires=1, decided_by="person")
             store.decide(release_id, (over,))
         assert rows_until(village, "rita", release_id, lambda state: state.finished) is ReleaseState.READY
         with village.client("rita") as client:

@@ -50,10 +50,10 @@ LONG = [
         Kill(who=CLOUD, point=f"{point}{when}")
         for when in ("", ":after")
         for point in (
-            "veiltab.server.releases:ServerNode.open_release:1",
-            "veiltab.server.releases:ServerNode.open_release:4",
-            "veiltab.server.releases:ServerNode.upload:1",
-            "veiltab.server.releases:ServerNode.upload:4",
+            "veiltab.server.releases:Releases.open_release:1",
+            "veiltab.server.releases:Releases.open_release:4",
+            "veiltab.server.releases:Releases.upload:1",
+            "veiltab.server.releases:Releases.upload:4",
             "veiltab.server.upload:ColumnUpload.write:1",
             "veiltab.server.upload:ColumnUpload.finish:1",
             "veiltab.server.store:ServerStore.complete_column:1",
@@ -63,7 +63,7 @@ LONG = [
     Kill(who=CLOUD, point="veiltab.server.perturbation:_write_columns:1"),
     Kill(who=CLOUD, point="veiltab.server.perturbation:_write_columns:1:after"),
     Kill(who=CLOUD, point="veiltab.server.perturbation:perturb_chunk:1:after"),
-    Kill(who=CLOUD, point="veiltab.server.releases:ServerNode._perturb:1:after", published=True),
+    Kill(who=CLOUD, point="veiltab.server.releases:Releases._perturb:1:after", published=True),
     Kill(who=CLOUD, point="veiltab.common.rpc.chunks:chunk_of:2", published=True),
     *(
         Kill(who=who, point=f"{point}{when}")

@@ -128,7 +128,7 @@ def publications(two: TwoServers, number: int, release_id: str) -> list[str]:
 
 
 UPLOADING = [
-    "veiltab.server.releases:ServerNode.upload:2",
+    "veiltab.server.releases:Releases.upload:2",
     "veiltab.server.upload:ColumnUpload.write:3",
     "veiltab.server.store:ServerStore.complete_column:1",
     "veiltab.server.store:ServerStore.complete_column:3:after",

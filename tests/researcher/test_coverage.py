@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from veiltab.common.core.domain import Attribute, Domain, Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
 from veiltab.common.core.randomness import CipherStream
-from veiltab.researcher.estimation import Design, Estimate
+from veiltab.researcher.estimation import Estimate, ReleaseDesign
 from veiltab.researcher.uncertainty import covariance, total_variance
 
 ADULT = np.array(
@@ -31,7 +31,7 @@ DOMAIN = Domain(
     )
 )
 # epsilon = 1 at m close to the exact optimum: gamma = 1 + (e - 1) n/m
-DESIGN = Design(
+DESIGN = ReleaseDesign(
     population=N,
     sample=M,
     mechanism=GammaDiagonal.from_gamma(CELLS, 1 + Fraction(exp(1.0) - 1.0) * Fraction(N, M)),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.researcher.estimation import Design, Estimate
+from veiltab.researcher.estimation import Estimate, ReleaseDesign
 from veiltab.researcher.uncertainty import total_variance
 
 DOMAIN = Domain(
@@ -29,7 +29,7 @@ def make_estimate(seed: int = 0, n: int = 5000, m: int = 800, replacement: int =
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(m, rng.dirichlet(np.ones(24)))
     mechanism = GammaDiagonal(cells=24, replacement=replacement)
-    return Estimate(domain=DOMAIN, design=Design(population=n, sample=m, mechanism=mechanism), counts=counts)
+    return Estimate(domain=DOMAIN, design=ReleaseDesign(population=n, sample=m, mechanism=mechanism), counts=counts)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([names for k in (1, 2, 3) for names in permutations("abc", k)]))
@@ -81,7 +81,7 @@ def test_expected_error_uses_an_unbiased_sum_of_squares() -> None:
     truth_rows = np.arange(24) * 20
     n, m = int(truth_rows.sum()), 2000
     mechanism = GammaDiagonal(cells=24, replacement=2**62)
-    design = Design(population=n, sample=m, mechanism=mechanism)
+    design = ReleaseDesign(population=n, sample=m, mechanism=mechanism)
     rng = np.random.default_rng(3)
     sampled = rng.multivariate_hypergeometric(truth_rows, m, size=4000, method="marginals")
     kept = rng.binomial(sampled, 0.75)
@@ -104,7 +104,7 @@ def test_extreme_designs_work(n: int, m: int) -> None:
 
 def test_counts_are_copied_and_cannot_be_changed() -> None:
     counts = np.full(24, 10)
-    design = Design(population=240, sample=240, mechanism=GammaDiagonal(cells=24, replacement=2**62))
+    design = ReleaseDesign(population=240, sample=240, mechanism=GammaDiagonal(cells=24, replacement=2**62))
     estimate = Estimate(domain=DOMAIN, design=design, counts=counts)
     counts[0] = 99
     assert estimate.counts[0] == 10
@@ -123,7 +123,7 @@ def test_counts_are_copied_and_cannot_be_changed() -> None:
     ],
 )
 def test_counts_that_are_not_the_release_are_refused(counts: NDArray[np.int64], error: type[Exception]) -> None:
-    design = Design(population=240, sample=240, mechanism=GammaDiagonal(cells=24, replacement=2**62))
+    design = ReleaseDesign(population=240, sample=240, mechanism=GammaDiagonal(cells=24, replacement=2**62))
     with pytest.raises(error):
         Estimate(domain=DOMAIN, design=design, counts=counts)
 

@@ -8,7 +8,7 @@ from scipy.stats import binomtest, chi2_contingency, kstest
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.estimation import Design, Estimate
+from veiltab.researcher.estimation import Estimate, ReleaseDesign
 from veiltab.researcher.independence import _null_variances, independence, null_covariance
 from veiltab.researcher.uncertainty import covariance
 
@@ -30,7 +30,7 @@ def simulate(
     sampled = rng.multivariate_hypergeometric(table.reshape(-1), m, method="marginals")
     kept = rng.binomial(sampled, float(mechanism.retention))
     counts = kept + rng.multinomial(m - kept.sum(), np.full(table.size, 1 / table.size))
-    design = Design(population=int(table.sum()), sample=m, mechanism=mechanism)
+    design = ReleaseDesign(population=int(table.sum()), sample=m, mechanism=mechanism)
     return Estimate(domain=make_domain(*sizes), design=design, counts=counts)
 
 
@@ -74,7 +74,7 @@ def test_association_estimates_cramers_v() -> None:
 
 def test_without_noise_it_is_pearsons_test() -> None:
     counts = np.array([[30, 14, 25], [41, 50, 22]])
-    design = Design(population=10**12, sample=int(counts.sum()), mechanism=GammaDiagonal(cells=6, replacement=1))
+    design = ReleaseDesign(population=10**12, sample=int(counts.sum()), mechanism=GammaDiagonal(cells=6, replacement=1))
     estimate = Estimate(domain=make_domain(2, 3), design=design, counts=counts.reshape(-1))
     pearson = chi2_contingency(counts, correction=False)
     ours = independence(estimate, ["x0"], ["x1"])
@@ -91,7 +91,7 @@ def test_sampling_most_of_the_population_makes_it_sharper() -> None:
         independence(
             Estimate(
                 domain=make_domain(2, 3),
-                design=Design(population=n, sample=m, mechanism=mechanism),
+                design=ReleaseDesign(population=n, sample=m, mechanism=mechanism),
                 counts=counts.reshape(-1),
             ),
             ["x0"],
@@ -107,7 +107,7 @@ def test_kronecker_form_is_the_dense_delta_method(shape: tuple[int, int]) -> Non
     rng = np.random.default_rng(15)
     p, q = rng.dirichlet(np.ones(shape[0])), rng.dirichlet(np.ones(shape[1]))
     mechanism = GammaDiagonal(cells=p.size * q.size, replacement=2**63)
-    design = Design(population=900, sample=400, mechanism=mechanism)
+    design = ReleaseDesign(population=900, sample=400, mechanism=mechanism)
     # d_ab = T_ab - T_a. T_.b differentiated entry by entry
     jacobian = np.zeros((p.size, q.size, p.size, q.size))
     for a, b, c, d in np.ndindex(jacobian.shape):
@@ -160,7 +160,7 @@ def test_impossible_tests_are_refused() -> None:
 @pytest.mark.parametrize("empty", [0, 1, 2])
 def test_category_that_nobody_has_is_refused_wherever_it_stands(empty: int) -> None:
     counts = np.insert([[40, 60], [50, 50]], empty, 0, axis=1).reshape(-1)
-    design = Design(population=10**9, sample=200, mechanism=GammaDiagonal(cells=6, replacement=1))
+    design = ReleaseDesign(population=10**9, sample=200, mechanism=GammaDiagonal(cells=6, replacement=1))
     estimate = Estimate(domain=make_domain(2, 3), design=design, counts=counts)
     with pytest.raises(InvalidInputError, match="no spread"):
         independence(estimate, ["x0"], ["x1"])

@@ -14,7 +14,7 @@ from veiltab.common.study.file import Study
 from veiltab.researcher.client import Status
 from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.presentation import report_page
-from veiltab.researcher.uncertainty import Design
+from veiltab.researcher.uncertainty import ReleaseDesign
 
 Make = Callable[..., Any]
 
@@ -42,7 +42,9 @@ def estimate_of(study: Study, status: Status, names: tuple[str, ...]) -> Estimat
     assert status.spec is not None
     mechanism = status.spec.mechanism.marginal(domain.cells)
     counts = np.full(domain.cells, 400 // domain.cells, np.int64)
-    return Estimate(domain=domain, design=Design(population=1000, sample=400, mechanism=mechanism), counts=counts)
+    return Estimate(
+        domain=domain, design=ReleaseDesign(population=1000, sample=400, mechanism=mechanism), counts=counts
+    )
 
 
 def test_a_report_says_what_was_released_and_what_it_guarantees(study: Study, status: Status) -> None:

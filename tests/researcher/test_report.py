@@ -10,7 +10,7 @@ import pytest
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.estimation import Design, Estimate
+from veiltab.researcher.estimation import Estimate, ReleaseDesign
 from veiltab.researcher.pictures import LABEL_LENGTH, cell_label, largest
 from veiltab.researcher.report import ReportInput, render
 
@@ -35,7 +35,7 @@ def make_report(sizes: tuple[int, ...] = (3, 2, 2), *, hostile: bool = False) ->
         title="A <title> & more",
         release_id="r-42 <u>",
         estimate=Estimate(
-            domain=domain, design=Design(population=9000, sample=2000, mechanism=mechanism), counts=counts
+            domain=domain, design=ReleaseDesign(population=9000, sample=2000, mechanism=mechanism), counts=counts
         ),
         owners=tuple((a.name, "alice & sons") for a in attributes),
         epsilon="1 (pure)",
@@ -195,7 +195,7 @@ def test_labels_are_cut_where_they_are_longest() -> None:
         Attribute(name="b", categories=("y" * 20,)),
     )
     mechanism = GammaDiagonal(cells=2, replacement=2**62)
-    design = Design(population=10, sample=4, mechanism=mechanism)
+    design = ReleaseDesign(population=10, sample=4, mechanism=mechanism)
     estimate = Estimate(domain=Domain(attributes=attributes), design=design, counts=np.array([3, 1]))
     label = cell_label(estimate, 0)
     assert len(label) == LABEL_LENGTH

@@ -13,7 +13,7 @@ from veiltab.common.privacy.planning import plan_release
 from veiltab.common.schemes.drawing import draw_rows
 from veiltab.common.schemes.schemes import scheme_of
 from veiltab.deploy.studies.adult_tables import truth
-from veiltab.researcher.uncertainty import Design, covariance, total_variance
+from veiltab.researcher.uncertainty import ReleaseDesign, covariance, total_variance
 
 ALPHA = 1e-4
 
@@ -29,7 +29,7 @@ def test_the_covariance_is_that_of_many_releases(name: str, b: int | None) -> No
     tokens = generator.integers(0, 256, (n, 16), dtype=np.uint8)
     scheme = scheme_of(name, population=n, sample=m, stage=b)
     mechanism = GammaDiagonal.from_gamma(cells, Fraction(40))
-    design = Design(population=n, sample=m, mechanism=mechanism, scheme=scheme)
+    design = ReleaseDesign(population=n, sample=m, mechanism=mechanism, scheme=scheme)
     estimates = np.empty((trials, cells))
     for trial in range(trials):
         rows = draw_rows(scheme, tokens, generator.bytes(32))
@@ -64,7 +64,7 @@ def test_two_hundred_releases_of_adult_at_a_small_delta() -> None:
         errors.append(float(np.sum((estimate - fractions) ** 2)))
     root = float(np.sqrt(np.mean(errors)))
     expected = np.sqrt(
-        total_variance(float(np.sum(fractions**2)), Design(population=n, sample=n, mechanism=plan.mechanism))
+        total_variance(float(np.sum(fractions**2)), ReleaseDesign(population=n, sample=n, mechanism=plan.mechanism))
     )
     assert root == pytest.approx(expected, rel=0.08)
     assert pure.root_mse() > 20 * root

@@ -13,7 +13,7 @@ from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.storage.database import open_database
 from veiltab.common.study.file import Study
 from veiltab.researcher import store as stored
-from veiltab.researcher.driver import ResearcherNode
+from veiltab.researcher.driver import ResearcherDriver
 from veiltab.researcher.status import observe
 from veiltab.researcher.store import ResearcherStore
 
@@ -22,10 +22,10 @@ IDS = [f"{number:032x}" for number in range(1, 40)]
 
 
 @pytest.fixture
-def node(tmp_path: Path, study: Study) -> Iterator[ResearcherNode]:
+def driver(tmp_path: Path, study: Study) -> Iterator[ResearcherDriver]:
     store = ResearcherStore(tmp_path)
     identity = SimpleNamespace(party=Party(study="survey", role=Role.RESEARCHER, name="rosa"))
-    yield ResearcherNode(cast("Identity", identity), study, store)
+    yield ResearcherDriver(cast("Identity", identity), study, store)
     store.close()
 
 
@@ -35,41 +35,41 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 
 def test_a_release_says_whom_it_waits_for(
-    node: ResearcherNode, make_request: Make, clock: Callable[[int], None]
+    driver: ResearcherDriver, make_request: Make, clock: Callable[[int], None]
 ) -> None:
-    node.store.start(make_request(), "wages", 1000)
-    node.statuses[IDS[0]] = {
+    driver.store.start(make_request(), "wages", 1000)
+    driver.statuses[IDS[0]] = {
         "curator alice": (ReleaseState.APPROVED, ""),
         "curator bob": (ReleaseState.REQUESTED, "a person decides"),
         "server cloud": (ReleaseState.REQUESTED, "no connection"),
     }
-    seen = observe(node)
+    seen = observe(driver)
     (work,) = seen.work
     assert (work.kind, work.id, work.state, work.since) == ("release", IDS[0], "requested", 1000)
     assert work.about == "wages: sex, salary at epsilon 0.1"
     assert work.waiting_for == "curator bob: a person decides; server cloud: no connection"
     assert (seen.queues, seen.budgets) == ({"releases": 1}, ())
     clock(1500)
-    node.store.set_state(IDS[0], ReleaseState.APPROVED)
+    driver.store.set_state(IDS[0], ReleaseState.APPROVED)
     clock(1600)
-    node.store.set_state(IDS[0], ReleaseState.APPROVED)
-    assert observe(node).work[0].since == 1500
-    node.store.finish(IDS[0], ReleaseState.DENIED, "no")
-    (work,) = observe(node).work
+    driver.store.set_state(IDS[0], ReleaseState.APPROVED)
+    assert observe(driver).work[0].since == 1500
+    driver.store.finish(IDS[0], ReleaseState.DENIED, "no")
+    (work,) = observe(driver).work
     assert (work.state, work.waiting_for, work.since) == ("denied", "no", 1600)
-    assert observe(node).queues == {"releases": 0}
-    assert observe(node).counts["release", "denied"] == 1
+    assert observe(driver).queues == {"releases": 0}
+    assert observe(driver).counts["release", "denied"] == 1
 
 
 def test_all_that_is_under_way_is_shown_and_the_last_that_ended(
-    node: ResearcherNode, make_request: Make, clock: Callable[[int], None]
+    driver: ResearcherDriver, make_request: Make, clock: Callable[[int], None]
 ) -> None:
     for place, release_id in enumerate(IDS):
-        node.store.start(make_request(release_id=release_id), f"label {place}", place)
+        driver.store.start(make_request(release_id=release_id), f"label {place}", place)
     for place, release_id in enumerate(IDS[:30]):
         clock(1000 + place)
-        node.store.finish(release_id, ReleaseState.READY)
-    assert [work.id for work in observe(node).work] == IDS[30 - SHOWN :]
+        driver.store.finish(release_id, ReleaseState.READY)
+    assert [work.id for work in observe(driver).work] == IDS[30 - SHOWN :]
 
 
 def test_a_database_of_the_version_before_knows_when_releases_came(tmp_path: Path, make_request: Make) -> None:

@@ -10,7 +10,7 @@ import pytest
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.estimation import Design, Estimate
+from veiltab.researcher.estimation import Estimate, ReleaseDesign
 from veiltab.researcher.table import statistics, to_frame, to_records, write
 
 COUNTS = np.array([40, 10, 5, 25, 15, 5])
@@ -25,7 +25,7 @@ def make_estimate(first: str = "smoker", second: str = "town") -> Estimate:
             Attribute(name=second, categories=("Zürich", 'a "quoted", one', "b\nc")),
         )
     )
-    design = Design(population=1000, sample=100, mechanism=GammaDiagonal(cells=6, replacement=2**62))
+    design = ReleaseDesign(population=1000, sample=100, mechanism=GammaDiagonal(cells=6, replacement=2**62))
     return Estimate(domain=domain, design=design, counts=COUNTS)
 
 

@@ -16,7 +16,7 @@ from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import mean_squared_error
 from veiltab.researcher.uncertainty import (
-    Design,
+    ReleaseDesign,
     contrast_covariance,
     covariance,
     score_interval,
@@ -27,8 +27,8 @@ from veiltab.researcher.uncertainty import (
 EIGHTH = 2**61
 
 
-def make_design(n: int, m: int, cells: int, replacement: int = 3 * EIGHTH) -> Design:
-    return Design(population=n, sample=m, mechanism=GammaDiagonal(cells=cells, replacement=replacement))
+def make_design(n: int, m: int, cells: int, replacement: int = 3 * EIGHTH) -> ReleaseDesign:
+    return ReleaseDesign(population=n, sample=m, mechanism=GammaDiagonal(cells=cells, replacement=replacement))
 
 
 def enumerated_moments(
@@ -90,7 +90,7 @@ DESIGNS = st.builds(
 
 
 @given(DESIGNS, st.integers(0, 2**32 - 1))
-def test_all_forms_of_the_covariance_agree(design: Design, seed: int) -> None:
+def test_all_forms_of_the_covariance_agree(design: ReleaseDesign, seed: int) -> None:
     cells = design.mechanism.cells
     rng = np.random.default_rng(seed)
     fractions = rng.dirichlet(np.ones(cells))
@@ -107,7 +107,7 @@ def test_all_forms_of_the_covariance_agree(design: Design, seed: int) -> None:
 
 
 @given(DESIGNS, st.floats(0, 1))
-def test_the_trace_is_the_closed_form_of_the_planner(design: Design, concentration: float) -> None:
+def test_the_trace_is_the_closed_form_of_the_planner(design: ReleaseDesign, concentration: float) -> None:
     cells, gamma = design.mechanism.cells, float(design.mechanism.gamma)
     squares = 1 / cells + concentration * (1 - 1 / cells)
     expected = mean_squared_error(
@@ -119,12 +119,12 @@ def test_the_trace_is_the_closed_form_of_the_planner(design: Design, concentrati
 def test_published_planning_values_come_out() -> None:
     # The (epsilon, delta) plans of Adult with m = n: root of the expected squared error.
     for gamma, expected in ((Fraction("31.59"), 0.00680), (Fraction("356.78"), 0.00172), (Fraction("1088.8"), 0.00097)):
-        design = Design(population=45222, sample=45222, mechanism=GammaDiagonal.from_gamma(24, gamma))
+        design = ReleaseDesign(population=45222, sample=45222, mechanism=GammaDiagonal.from_gamma(24, gamma))
         assert sqrt(total_variance(0.1, design)) == pytest.approx(expected, abs=5e-6)
 
 
 @given(DESIGNS, st.floats(0.01, 0.999), st.integers(0, 2**32 - 1))
-def test_interval_ends_are_where_the_test_turns(design: Design, confidence: float, seed: int) -> None:
+def test_interval_ends_are_where_the_test_turns(design: ReleaseDesign, confidence: float, seed: int) -> None:
     m, cells = design.sample, design.mechanism.cells
     rho = float(design.mechanism.retention)
     counts = np.random.default_rng(seed).multinomial(m, np.full(cells, 1 / cells))

@@ -21,7 +21,7 @@ from veiltab.server.folders import ReleaseFolder
 from veiltab.server.leases import BusyError, Lease, LostLeaseError, SharedLeases, SoleProcess
 from veiltab.server.perturbation import perturb_release
 from veiltab.server.receiving import Announced, Receiver
-from veiltab.server.releases import ServerNode
+from veiltab.server.releases import Releases
 from veiltab.server.retention import sweep
 from veiltab.server.store import ServerStore
 
@@ -428,12 +428,14 @@ def test_an_upload_may_be_continued_anywhere(two: Two, make_spec: Make) -> None:
     asyncio.run(work())
 
 
-async def uploaded(nodes: tuple[ServerNode, ServerNode], spec: ReleaseSpec) -> None:
+async def uploaded(processes: tuple[Releases, Releases], spec: ReleaseSpec) -> None:
     """Send each column to another process."""
-    for node, attribute in zip(nodes, DATA, strict=True):
-        node.open_release(spec, OWNERS[attribute])
+    for releases, attribute in zip(processes, DATA, strict=True):
+        releases.open_release(spec, OWNERS[attribute])
         sent = announced(spec, attribute)
-        await node.upload(sent.curator, ID, attribute, (sent.spec_digest, sent.column_digest), pieces(DATA[attribute]))
+        await releases.upload(
+            sent.curator, ID, attribute, (sent.spec_digest, sent.column_digest), pieces(DATA[attribute])
+        )
 
 
 async def settled(store: ServerStore, seconds: float = 10) -> None:
@@ -449,17 +451,17 @@ async def stop(*running: "asyncio.Task[None]") -> None:
     await asyncio.gather(*running, return_exceptions=True)
 
 
-async def finished(*nodes: ServerNode) -> None:
-    """Wait for what nodes do beside their loops."""
-    for node in nodes:
-        await asyncio.gather(*node._perturbing.values())
+async def finished(*processes: Releases) -> None:
+    """Wait for what processes do beside their loops."""
+    for releases in processes:
+        await asyncio.gather(*releases._perturbing.values())
 
 
 def test_what_one_process_does_not_finish_another_takes_up(
     two: Two, study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("veiltab.server.releases._LOOK_SECONDS", 0.05)
-    nodes = ServerNode(study, two[0]), ServerNode(study, two[1])
+    processes = Releases(study, two[0]), Releases(study, two[1])
     begun: list[int] = []
 
     async def work() -> None:
@@ -471,10 +473,10 @@ def test_what_one_process_does_not_finish_another_takes_up(
             await stuck.wait()
 
         # The second completes the release and begins, and gets no further.
-        monkeypatch.setattr(nodes[1], "_perturb_under", hang)
-        await uploaded(nodes, make_spec())
+        monkeypatch.setattr(processes[1], "_perturb_under", hang)
+        await uploaded(processes, make_spec())
         await reached.wait()
-        running = asyncio.create_task(nodes[0].run())
+        running = asyncio.create_task(processes[0].run())
         await asyncio.sleep(0.2)
         assert (two[0].session(ID).state, begun) == (ReleaseState.PERTURBING, [1])
         run_out(two[0])
@@ -482,8 +484,8 @@ def test_what_one_process_does_not_finish_another_takes_up(
         stuck.set()
         await stop(running)
         # Whoever comes later finds nothing to do.
-        nodes[0]._begin_perturbation(make_spec())
-        await finished(*nodes)
+        processes[0]._begin_perturbation(make_spec())
+        await finished(*processes)
 
     asyncio.run(work())
     assert two[0].session(ID).publication == 2
@@ -495,7 +497,7 @@ def test_a_publication_that_the_database_did_not_answer_is_tried_again(
 ) -> None:
     """Whether it was committed nobody knows; here it was not, and then it was."""
     monkeypatch.setattr("veiltab.server.releases._LOOK_SECONDS", 0.05)
-    node, publish = ServerNode(study, two[0]), two[0].publish
+    releases, publish = Releases(study, two[0]), two[0].publish
     tries: list[int] = []
 
     def unanswered(release_id: str, seconds: float, lease: Lease) -> None:
@@ -507,11 +509,11 @@ def test_a_publication_that_the_database_did_not_answer_is_tried_again(
     monkeypatch.setattr(two[0], "publish", unanswered)
 
     async def work() -> None:
-        await uploaded((node, node), make_spec())
-        running = asyncio.create_task(node.run())
+        await uploaded((releases, releases), make_spec())
+        running = asyncio.create_task(releases.run())
         await settled(two[0])
         await stop(running)
-        await finished(node)
+        await finished(releases)
 
     asyncio.run(work())
     assert tries == [1, 2]
@@ -527,21 +529,21 @@ def test_nodes_wait_for_a_database_that_is_away(
     for name in ("_LOOK_SECONDS", "_SWEEP_SECONDS"):
         monkeypatch.setattr(f"veiltab.server.releases.{name}", 0.05)
     monkeypatch.setattr(leasing, "SECONDS", 1.0)
-    nodes = ServerNode(study, two[0]), ServerNode(study, two[1])
+    processes = Releases(study, two[0]), Releases(study, two[1])
 
     def away(*_: object) -> None:
         cluster.stop()
         raise UnavailableError("the server's database does not answer")
 
     async def work() -> None:
-        running = [asyncio.create_task(node.run()) for node in nodes]
+        running = [asyncio.create_task(releases.run()) for releases in processes]
         with monkeypatch.context() as broken:
             broken.setattr(two[1], "publish", away)
             broken.setattr(two[0], "publish", away)
-            await uploaded(nodes, make_spec())
+            await uploaded(processes, make_spec())
             await asyncio.sleep(0.5)
             with pytest.raises(UnavailableError):
-                nodes[0].open_release(make_spec(), "alice")
+                processes[0].open_release(make_spec(), "alice")
         assert not any(task.done() for task in running)
         cluster.start()
         for store in two:
@@ -549,7 +551,7 @@ def test_nodes_wait_for_a_database_that_is_away(
                 run_out(store)
         await settled(two[0])
         await stop(*running)
-        await finished(*nodes)
+        await finished(*processes)
 
     asyncio.run(work())
     sweep(two[0], 0, 0)

@@ -22,7 +22,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.server.leases import Lease
 from veiltab.server.perturbation import perturb_release
-from veiltab.server.releases import ServerNode
+from veiltab.server.releases import Releases
 from veiltab.server.store import ServerStore
 
 Make = Callable[..., Any]
@@ -39,8 +39,8 @@ def store(tmp_path: Path, database: str) -> Iterator[ServerStore]:
 
 
 @pytest.fixture
-def node(study: Study, store: ServerStore) -> ServerNode:
-    return ServerNode(study, store, retention_days=1)
+def releases(study: Study, store: ServerStore) -> Releases:
+    return Releases(study, store, retention_days=1)
 
 
 async def pieces(data: bytes, offset: int = 0, length: int = 64) -> AsyncIterator[tuple[int, bytes]]:
@@ -50,12 +50,12 @@ async def pieces(data: bytes, offset: int = 0, length: int = 64) -> AsyncIterato
 
 
 async def send(
-    node: ServerNode, spec: ReleaseSpec, attribute: str, data: bytes | None = None, stop: int | None = None
+    releases: Releases, spec: ReleaseSpec, attribute: str, data: bytes | None = None, stop: int | None = None
 ) -> tuple[int, bool]:
     """Announce a release and send one column, or its beginning, as its owner does."""
     whole = DATA[attribute] if data is None else data
-    _, received = node.open_release(spec, OWNERS[attribute])
-    return await node.upload(
+    _, received = releases.open_release(spec, OWNERS[attribute])
+    return await releases.upload(
         OWNERS[attribute],
         spec.release_id,
         attribute,
@@ -64,31 +64,31 @@ async def send(
     )
 
 
-async def settled(node: ServerNode) -> None:
-    while node._perturbing:
-        await asyncio.gather(*node._perturbing.values(), return_exceptions=True)
+async def settled(releases: Releases) -> None:
+    while releases._perturbing:
+        await asyncio.gather(*releases._perturbing.values(), return_exceptions=True)
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - whatever it returns
     return asyncio.run(work)
 
 
-async def whole_release(node: ServerNode, spec: ReleaseSpec) -> None:
+async def whole_release(releases: Releases, spec: ReleaseSpec) -> None:
     for attribute in DATA:
-        await send(node, spec, attribute)
-    await settled(node)
+        await send(releases, spec, attribute)
+    await settled(releases)
 
 
 # What is announced
 
 
-def test_a_release_is_announced_and_found_again(node: ServerNode, make_spec: Make) -> None:
+def test_a_release_is_announced_and_found_again(releases: Releases, make_spec: Make) -> None:
     spec = make_spec()
     for curator, received in (("alice", {"sex": 0}), ("bob", {"salary": 0}), ("alice", {"sex": 0})):
-        session, held = node.open_release(spec, curator)
+        session, held = releases.open_release(spec, curator)
         assert (session.state, held) == (ReleaseState.UPLOADING, received)
     with pytest.raises(ConflictError, match="another spec is announced"):
-        node.open_release(make_spec(sample=399), "alice")
+        releases.open_release(make_spec(sample=399), "alice")
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_a_release_is_announced_and_found_again(node: ServerNode, make_spec: Mak
     ],
 )
 def test_a_release_that_is_not_of_the_study_is_refused(
-    node: ServerNode, store: ServerStore, make_spec: Make, changes: dict[str, object], problem: str
+    releases: Releases, store: ServerStore, make_spec: Make, changes: dict[str, object], problem: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=problem):
-        node.open_release(make_spec(**changes), "alice")
+        releases.open_release(make_spec(**changes), "alice")
     assert store.sessions() == ()
 
 
@@ -112,69 +112,71 @@ def test_too_many_cells_and_others_releases_are_refused(store: ServerStore, stud
     from dataclasses import replace  # noqa: PLC0415
 
     with pytest.raises(InvalidInputError, match="the study allows 3 cells"):
-        ServerNode(replace(study, maximum_cells=3), store).open_release(make_spec(), "alice")
+        Releases(replace(study, maximum_cells=3), store).open_release(make_spec(), "alice")
     with pytest.raises(DeniedError, match="no column of this release is the caller's"):
-        ServerNode(study, store).open_release(make_spec(), "carol")
+        Releases(study, store).open_release(make_spec(), "carol")
 
 
 # What is uploaded
 
 
-def test_an_upload_may_stop_and_go_on(node: ServerNode, make_spec: Make) -> None:
+def test_an_upload_may_stop_and_go_on(releases: Releases, make_spec: Make) -> None:
     async def work() -> None:
         spec = make_spec()
-        assert await send(node, spec, "sex", stop=100) == (100, False)
-        assert node.open_release(spec, "alice")[1] == {"sex": 100}
-        assert await send(node, spec, "sex") == (400, True)
-        assert node.open_release(spec, "alice")[1] == {"sex": 400}
+        assert await send(releases, spec, "sex", stop=100) == (100, False)
+        assert releases.open_release(spec, "alice")[1] == {"sex": 100}
+        assert await send(releases, spec, "sex") == (400, True)
+        assert releases.open_release(spec, "alice")[1] == {"sex": 400}
         # The same column again is fine; other bytes are not.
-        assert await send(node, spec, "sex") == (400, True)
+        assert await send(releases, spec, "sex") == (400, True)
         with pytest.raises(ConflictError, match="other bytes were taken"):
-            await send(node, spec, "sex", bytes([1] * 400))
+            await send(releases, spec, "sex", bytes([1] * 400))
 
     run(work())
 
 
-def test_a_column_of_another_spec_or_curator_is_refused(node: ServerNode, make_spec: Make) -> None:
+def test_a_column_of_another_spec_or_curator_is_refused(releases: Releases, make_spec: Make) -> None:
     async def work() -> None:
         spec = make_spec()
-        node.open_release(spec, "alice")
+        releases.open_release(spec, "alice")
         good = (spec.digest(), hashlib.sha256(DATA["sex"]).digest())
         with pytest.raises(InvalidInputError, match="another spec"):
-            await node.upload("alice", ID, "sex", (bytes(32), good[1]), pieces(DATA["sex"]))
+            await releases.upload("alice", ID, "sex", (bytes(32), good[1]), pieces(DATA["sex"]))
         with pytest.raises(DeniedError, match="another curator's"):
-            await node.upload("bob", ID, "sex", good, pieces(DATA["sex"]))
+            await releases.upload("bob", ID, "sex", good, pieces(DATA["sex"]))
         with pytest.raises(InvalidInputError, match="not in this release"):
-            await node.upload("alice", ID, "age", good, pieces(DATA["sex"]))
+            await releases.upload("alice", ID, "age", good, pieces(DATA["sex"]))
 
     run(work())
 
 
-def test_a_symbol_outside_its_alphabet_fails_the_release(node: ServerNode, store: ServerStore, make_spec: Make) -> None:
+def test_a_symbol_outside_its_alphabet_fails_the_release(
+    releases: Releases, store: ServerStore, make_spec: Make
+) -> None:
     async def work() -> None:
         spec = make_spec()
-        await send(node, spec, "salary")
+        await send(releases, spec, "salary")
         with pytest.raises(IntegrityError, match="1 of 400 symbols lie outside"):
-            await send(node, spec, "sex", bytes([2, *bytes(399)]))
+            await send(releases, spec, "sex", bytes([2, *bytes(399)]))
         session = store.session(ID)
         assert session.state is ReleaseState.FAILED
         assert session.failure == "attribute sex: 1 of 400 symbols lie outside an alphabet of 2 categories"
         assert not store.ciphertext_folder(ID).exists()
         with pytest.raises(FailedReleaseError, match="symbols lie outside"):
-            await send(node, spec, "sex")
+            await send(releases, spec, "sex")
 
     run(work())
 
 
-def test_a_damaged_column_may_be_sent_again(node: ServerNode, store: ServerStore, make_spec: Make) -> None:
+def test_a_damaged_column_may_be_sent_again(releases: Releases, store: ServerStore, make_spec: Make) -> None:
     async def work() -> None:
         spec = make_spec()
-        node.open_release(spec, "alice")
+        releases.open_release(spec, "alice")
         digests = (spec.digest(), hashlib.sha256(DATA["sex"]).digest())
         with pytest.raises(IntegrityError, match="does not have its digest"):
-            await node.upload("alice", ID, "sex", digests, pieces(bytes([1] * 400)))
+            await releases.upload("alice", ID, "sex", digests, pieces(bytes([1] * 400)))
         assert store.session(ID).state is ReleaseState.UPLOADING
-        assert await send(node, spec, "sex") == (400, True)
+        assert await send(releases, spec, "sex") == (400, True)
 
     run(work())
 
@@ -196,13 +198,13 @@ def perturbations(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def test_fifty_submissions_at_once_are_perturbed_once(
-    node: ServerNode, store: ServerStore, make_spec: Make, perturbations: Counter[str]
+    releases: Releases, store: ServerStore, make_spec: Make, perturbations: Counter[str]
 ) -> None:
     async def work() -> list[tuple[int, bool] | BaseException]:
         spec = make_spec()
-        uploads = [send(node, spec, attribute) for attribute in DATA for _ in range(25)]
+        uploads = [send(releases, spec, attribute) for attribute in DATA for _ in range(25)]
         answers = await asyncio.gather(*uploads, return_exceptions=True)
-        await settled(node)
+        await settled(releases)
         return answers
 
     assert run(work()) == [(400, True)] * 50
@@ -213,13 +215,13 @@ def test_fifty_submissions_at_once_are_perturbed_once(
 
 @pytest.mark.parametrize("database", [""], ids=["sqlite"])
 def test_fifty_releases_at_once_are_kept_apart(
-    node: ServerNode, store: ServerStore, make_spec: Make, perturbations: Counter[str]
+    releases: Releases, store: ServerStore, make_spec: Make, perturbations: Counter[str]
 ) -> None:
     specs = [make_spec(release_id=f"{number:032x}", sample=400) for number in range(50)]
 
     async def work() -> None:
-        await asyncio.gather(*(send(node, spec, attribute) for attribute in DATA for spec in specs))
-        await settled(node)
+        await asyncio.gather(*(send(releases, spec, attribute) for attribute in DATA for spec in specs))
+        await settled(releases)
 
     run(work())
     assert perturbations == {spec.release_id: 1 for spec in specs}
@@ -227,22 +229,22 @@ def test_fifty_releases_at_once_are_kept_apart(
 
 
 def test_nothing_is_served_before_it_is_published_nor_to_another(
-    node: ServerNode, make_spec: Make, store: ServerStore
+    releases: Releases, make_spec: Make, store: ServerStore
 ) -> None:
     async def work() -> None:
         spec = make_spec()
-        node.open_release(spec, "alice")
+        releases.open_release(spec, "alice")
         with pytest.raises(NotReadyError, match="not published yet"):
-            node.published_column(ID, "sex", "rosa")
-        await whole_release(node, spec)
-        path, length = node.published_column(ID, "sex", "rosa")
+            releases.published_column(ID, "sex", "rosa")
+        await whole_release(releases, spec)
+        path, length = releases.published_column(ID, "sex", "rosa")
         assert (path.stat().st_size, length, path.parent) == (400, 400, store.published_folder(ID))
         with pytest.raises(InvalidInputError, match="not in this release"):
-            node.published_column(ID, "age", "rosa")
-        for ask in (node.release_of, lambda release, who: node.published_column(release, "sex", who)):
+            releases.published_column(ID, "age", "rosa")
+        for ask in (releases.release_of, lambda release, who: releases.published_column(release, "sex", who)):
             with pytest.raises(DeniedError, match="for another researcher"):
                 ask(ID, "rita")
-        session, seconds = node.release_of(ID, "rosa")
+        session, seconds = releases.release_of(ID, "rosa")
         assert session.state is ReleaseState.READY
         assert seconds > 0
 
@@ -252,34 +254,34 @@ def test_nothing_is_served_before_it_is_published_nor_to_another(
 # After a crash, and with time
 
 
-async def started(node: ServerNode, seconds: float = 0.3) -> None:
+async def started(releases: Releases, seconds: float = 0.3) -> None:
     """Let a server process run for a moment."""
-    running = asyncio.create_task(node.run())
+    running = asyncio.create_task(releases.run())
     await asyncio.sleep(seconds)
-    await settled(node)
+    await settled(releases)
     running.cancel()
 
 
 def test_a_new_process_takes_up_a_perturbation(
-    study: Study, node: ServerNode, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+    study: Study, releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as stopped:
-        stopped.setattr(ServerNode, "_begin_perturbation", lambda *_: None)
-        run(whole_release(node, make_spec()))
+        stopped.setattr(Releases, "_begin_perturbation", lambda *_: None)
+        run(whole_release(releases, make_spec()))
     assert store.session(ID).state is ReleaseState.PERTURBING
-    run(started(ServerNode(study, store)))
+    run(started(Releases(study, store)))
     assert store.session(ID).state is ReleaseState.READY
     assert not store.ciphertext_folder(ID).exists()
 
 
 def test_what_is_being_perturbed_is_not_begun_again(
-    node: ServerNode, store: ServerStore, make_spec: Make, perturbations: Counter[str]
+    releases: Releases, store: ServerStore, make_spec: Make, perturbations: Counter[str]
 ) -> None:
     async def work() -> None:
         for attribute in DATA:
-            await send(node, make_spec(), attribute)
+            await send(releases, make_spec(), attribute)
         assert store.session(ID).state is ReleaseState.PERTURBING
-        await started(node)
+        await started(releases)
 
     run(work())
     assert perturbations == {ID: 1}
@@ -287,20 +289,20 @@ def test_what_is_being_perturbed_is_not_begun_again(
 
 
 def test_a_new_process_deletes_the_ciphertext_of_what_is_published(
-    study: Study, node: ServerNode, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+    study: Study, releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as crashed:
         crashed.setattr(store, "delete_ciphertext", lambda _: None)
-        run(whole_release(node, make_spec()))
+        run(whole_release(releases, make_spec()))
     assert store.session(ID).state is ReleaseState.READY
     assert store.ciphertext_folder(ID).exists()
-    run(started(ServerNode(study, store)))
+    run(started(Releases(study, store)))
     assert not store.ciphertext_folder(ID).exists()
     assert (store.published_folder(ID) / "sex").stat().st_size == 400
 
 
 def test_a_full_disk_leaves_the_ciphertext_for_a_new_process(
-    study: Study, node: ServerNode, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+    study: Study, releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -308,55 +310,55 @@ def test_a_full_disk_leaves_the_ciphertext_for_a_new_process(
     with monkeypatch.context() as broken:
         broken.setattr("veiltab.server.perturbation.perturb_chunk", full)
         broken.setattr(store.leases, "seconds", store.leases.seconds / 100)
-        run(whole_release(node, make_spec()))
+        run(whole_release(releases, make_spec()))
     assert store.session(ID).state is ReleaseState.PERTURBING
     assert store.ciphertext_folder(ID).exists()
-    run(started(ServerNode(study, store)))
+    run(started(Releases(study, store)))
     assert store.session(ID).state is ReleaseState.READY
 
 
 def test_a_column_that_was_damaged_since_fails_the_release(
-    node: ServerNode, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+    releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as stopped:
-        stopped.setattr(ServerNode, "_begin_perturbation", lambda *_: None)
-        run(whole_release(node, make_spec()))
+        stopped.setattr(Releases, "_begin_perturbation", lambda *_: None)
+        run(whole_release(releases, make_spec()))
     store.complete_files(ID)["sex"].write_bytes(b"\xff" * 400)
-    run(started(node))
+    run(started(releases))
     assert store.session(ID).state is ReleaseState.FAILED
     assert "symbols lie outside" in store.session(ID).failure
     assert not store.ciphertext_folder(ID).exists()
     assert not store.published_folder(ID).exists()
 
 
-def test_what_is_not_complete_at_its_deadline_expires(node: ServerNode, store: ServerStore, make_spec: Make) -> None:
+def test_what_is_not_complete_at_its_deadline_expires(releases: Releases, store: ServerStore, make_spec: Make) -> None:
     spec = make_spec()
-    run(send(node, spec, "sex"))
-    node._sweep(spec.deadline)
+    run(send(releases, spec, "sex"))
+    releases._sweep(spec.deadline)
     assert store.session(ID).state is ReleaseState.UPLOADING
-    node._sweep(spec.deadline + 1)
+    releases._sweep(spec.deadline + 1)
     assert store.session(ID).state is ReleaseState.EXPIRED
     assert not store.ciphertext_folder(ID).exists()
     with pytest.raises(FailedReleaseError, match="not all columns came before the deadline"):
-        run(send(node, spec, "salary"))
+        run(send(releases, spec, "salary"))
 
 
-def test_what_is_published_is_kept_for_its_time(node: ServerNode, store: ServerStore, make_spec: Make) -> None:
+def test_what_is_published_is_kept_for_its_time(releases: Releases, store: ServerStore, make_spec: Make) -> None:
     spec = make_spec()
-    run(whole_release(node, spec))
-    node._sweep(spec.deadline + 86_400)
-    assert node.published_column(ID, "sex", "rosa")[0].exists()
-    node._sweep(spec.deadline + 86_401)
+    run(whole_release(releases, spec))
+    releases._sweep(spec.deadline + 86_400)
+    assert releases.published_column(ID, "sex", "rosa")[0].exists()
+    releases._sweep(spec.deadline + 86_401)
     assert not store.published_folder(ID).exists()
     with pytest.raises(FailedReleaseError, match="no longer kept"):
-        node.published_column(ID, "sex", "rosa")
+        releases.published_column(ID, "sex", "rosa")
 
 
 def test_what_is_being_perturbed_does_not_expire(
-    node: ServerNode, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+    releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ServerNode, "_begin_perturbation", lambda *_: None)
-    run(whole_release(node, make_spec()))
-    node._sweep(2**40)
+    monkeypatch.setattr(Releases, "_begin_perturbation", lambda *_: None)
+    run(whole_release(releases, make_spec()))
+    releases._sweep(2**40)
     assert store.session(ID).state is ReleaseState.PERTURBING
     assert np.fromfile(store.complete_files(ID)["salary"], np.uint8).sum() == 400

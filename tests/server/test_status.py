@@ -21,10 +21,10 @@ from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.storage.database import open_database
 from veiltab.common.study.file import Study
 from veiltab.server import store as stored
-from veiltab.server.collection.rounds import CollectionNode
+from veiltab.server.collection.rounds import RoundKeeper
 from veiltab.server.collection.store import CollectionStore
 from veiltab.server.leases import Lease
-from veiltab.server.releases import ServerNode
+from veiltab.server.releases import Releases
 from veiltab.server.status import observe
 from veiltab.server.store import ServerStore
 
@@ -34,15 +34,15 @@ SOLE = Lease(resource=IDS[0])
 
 
 class Parts:
-    """A server's stores and nodes."""
+    """A server's stores, and what works on them."""
 
     def __init__(self, folder: Path, study: Study) -> None:
         self.study = study
         self.sessions, self.rounds = ServerStore(folder), CollectionStore(folder)
-        self.node, self.collection = ServerNode(study, self.sessions), CollectionNode(study, self.rounds)
+        self.releases, self.collection = Releases(study, self.sessions), RoundKeeper(study, self.rounds)
 
     def seen(self) -> Observation:
-        return observe(self.study, self.node, self.sessions, self.collection, self.rounds)
+        return observe(self.study, self.releases, self.sessions, self.collection, self.rounds)
 
     def close(self) -> None:
         self.sessions.close()
@@ -79,7 +79,7 @@ def test_an_idle_server(parts: Parts) -> None:
 
 def test_a_release_says_which_columns_it_waits_for(parts: Parts, make_spec: Make, clock: Callable[[int], None]) -> None:
     clock(1000)
-    parts.node.open_release(make_spec(), "alice")
+    parts.releases.open_release(make_spec(), "alice")
     (work,) = parts.seen().work
     assert (work.kind, work.id, work.state, work.since) == ("release", IDS[0], "uploading", 1000)
     assert (work.about, work.waiting_for) == ("sex, salary at epsilon 0.1 for rosa", "the columns sex, salary")

@@ -18,7 +18,7 @@ from veiltab.researcher.frequency.estimators import Estimator, point_estimates
 from veiltab.researcher.frequency.intervals import score_interval
 from veiltab.researcher.frequency.tally import Tally
 from veiltab.researcher.frequency.variances import moments
-from veiltab.researcher.uncertainty import Design
+from veiltab.researcher.uncertainty import ReleaseDesign
 from veiltab.researcher.uncertainty import score_interval as release_interval
 
 HALF, TENTH = Fraction(1, 2), Fraction(1, 10)
@@ -46,7 +46,7 @@ def test_hajeks_interval_is_that_of_a_release_without_replacement(seed: int, con
     design = RoundDesign.of_mechanism([400, 600], [TENTH, TENTH], MECHANISM)
     tally = drawn(np.array([[200, 100, 90, 10], [600, 0, 0, 0]]), design, seed)
     received = int(tally.reports.sum())
-    release = Design(population=1000, sample=received, mechanism=MECHANISM)
+    release = ReleaseDesign(population=1000, sample=received, mechanism=MECHANISM)
     raw = point_estimates(Estimator.HAJEK, tally.counts, tally.reports, design) / 1000
     expected = release_interval(raw, release, confidence)
     for end, other in zip(score_interval(tally, Estimator.HAJEK, confidence), expected, strict=True):

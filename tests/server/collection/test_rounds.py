@@ -41,7 +41,7 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.study.file import Study
-from veiltab.server.collection.rounds import MOST_AT_ONCE, CollectionNode
+from veiltab.server.collection.rounds import MOST_AT_ONCE, RoundKeeper
 from veiltab.server.collection.store import Arrival, CollectionStore
 
 TOKENS = [bytes([number] * 16) for number in range(1, 21)]
@@ -57,8 +57,8 @@ def store(tmp_path: Path) -> Iterator[CollectionStore]:
 
 
 @pytest.fixture
-def node(store: CollectionStore) -> CollectionNode:
-    return CollectionNode(poll(), store, retention_days=1)
+def rounds(store: CollectionStore) -> RoundKeeper:
+    return RoundKeeper(poll(), store, retention_days=1)
 
 
 @pytest.fixture
@@ -68,8 +68,8 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 
 @asynccontextmanager
-async def running(node: CollectionNode) -> AsyncIterator[None]:
-    task = asyncio.create_task(node.run())
+async def running(rounds: RoundKeeper) -> AsyncIterator[None]:
+    task = asyncio.create_task(rounds.run())
     try:
         yield
     finally:
@@ -78,11 +78,11 @@ async def running(node: CollectionNode) -> AsyncIterator[None]:
             await task
 
 
-def carry_out(node: CollectionNode, *reports: Coroutine[Any, Any, None]) -> list[str]:
+def carry_out(rounds: RoundKeeper, *reports: Coroutine[Any, Any, None]) -> list[str]:
     """Hand in reports, one after the other, and return the reasons of their refusals."""
 
     async def scenario() -> list[str]:
-        async with running(node):
+        async with running(rounds):
             return [await reason(report) for report in reports]
 
     return asyncio.run(scenario())
@@ -96,13 +96,13 @@ async def reason(report: Coroutine[Any, Any, None]) -> str:
     return ""
 
 
-def opened(node: CollectionNode, spec: Round | None = None) -> Round:
+def opened(rounds: RoundKeeper, spec: Round | None = None) -> Round:
     """Open a round with ten tokens in the north and one in the south."""
     spec = spec or round_with()
-    node.open_round(spec, "rosa")
+    rounds.open_round(spec, "rosa")
     digests = [token_digest(spec.round_id, token) for token in TOKENS[:10]]
-    assert node.enrol(spec.round_id, "north", b"".join(digests), "rosa") == 10
-    assert node.enrol(spec.round_id, "south", token_digest(spec.round_id, SOUTHERN), "rosa") == 1
+    assert rounds.enrol(spec.round_id, "north", b"".join(digests), "rosa") == 10
+    assert rounds.enrol(spec.round_id, "south", token_digest(spec.round_id, SOUTHERN), "rosa") == 1
     return spec
 
 
@@ -120,97 +120,97 @@ NOT_OF_THE_STUDY: dict[str, tuple[dict[str, Any], type[VeiltabError], str]] = {
 
 
 @pytest.mark.parametrize("case", NOT_OF_THE_STUDY)
-def test_a_round_that_is_not_of_the_study_is_not_opened(node: CollectionNode, case: str) -> None:
+def test_a_round_that_is_not_of_the_study_is_not_opened(rounds: RoundKeeper, case: str) -> None:
     changes, kind, problem = NOT_OF_THE_STUDY[case]
     with pytest.raises(kind, match=problem):
-        node.open_round(round_with(**changes), "rosa")
-    assert node.rounds("rosa") == []
-    assert node.open_round(round_with(), "rosa") is RoundState.OPEN
+        rounds.open_round(round_with(**changes), "rosa")
+    assert rounds.rounds("rosa") == []
+    assert rounds.open_round(round_with(), "rosa") is RoundState.OPEN
 
 
 def test_a_study_without_nodes_has_no_rounds(store: CollectionStore, study: Study) -> None:
     with pytest.raises(InvalidInputError, match="this study has no nodes"):
-        CollectionNode(study, store).open_round(round_with(study_digest=study.digest), "rosa")
+        RoundKeeper(study, store).open_round(round_with(study_digest=study.digest), "rosa")
 
 
 def test_a_study_without_strata_has_one(store: CollectionStore) -> None:
-    node = CollectionNode(poll(PLAIN), store)
+    rounds = RoundKeeper(poll(PLAIN), store)
     with pytest.raises(InvalidInputError, match="a stratum is not in the study"):
-        node.open_round(round_with(study_digest=poll(PLAIN).digest), "rosa")
-    assert node.open_round(plain_round(), "rosa") is RoundState.OPEN
+        rounds.open_round(round_with(study_digest=poll(PLAIN).digest), "rosa")
+    assert rounds.open_round(plain_round(), "rosa") is RoundState.OPEN
 
 
-def test_a_round_is_its_researchers_own(node: CollectionNode) -> None:
-    opened(node)
+def test_a_round_is_its_researchers_own(rounds: RoundKeeper) -> None:
+    opened(rounds)
     digest = token_digest(ID, bytes(16))
     for ask in (
-        lambda: node.enrol(ID, "north", digest, "rita"),
-        lambda: node.status(ID, "rita"),
-        lambda: node.close_round(ID, "rita"),
-        lambda: node.counts(ID, "rita"),
+        lambda: rounds.enrol(ID, "north", digest, "rita"),
+        lambda: rounds.status(ID, "rita"),
+        lambda: rounds.close_round(ID, "rita"),
+        lambda: rounds.counts(ID, "rita"),
     ):
         with pytest.raises(DeniedError, match="another researcher's"):
             ask()
-    assert (node.rounds("rosa"), node.rounds("rita")) == ([ID], [])
-    assert node.status(ID, "rosa").state is RoundState.OPEN
-    assert node.status(ID, "rosa").enrolled == (10, 1)
+    assert (rounds.rounds("rosa"), rounds.rounds("rita")) == ([ID], [])
+    assert rounds.status(ID, "rosa").state is RoundState.OPEN
+    assert rounds.status(ID, "rosa").enrolled == (10, 1)
 
 
-def test_an_unknown_round_is_not_found(node: CollectionNode) -> None:
+def test_an_unknown_round_is_not_found(rounds: RoundKeeper) -> None:
     for ask in (
-        lambda: node.enrol(ID, "north", bytes(32), "rosa"),
-        lambda: node.status(ID, "rosa"),
-        lambda: node.close_round(ID, "rosa"),
-        lambda: node.counts(ID, "rosa"),
-        lambda: node.round("x" * 1000),
+        lambda: rounds.enrol(ID, "north", bytes(32), "rosa"),
+        lambda: rounds.status(ID, "rosa"),
+        lambda: rounds.close_round(ID, "rosa"),
+        lambda: rounds.counts(ID, "rosa"),
+        lambda: rounds.round("x" * 1000),
     ):
         with pytest.raises(NotFoundError, match="no such round here"):
             ask()
 
 
-def test_enrolment_is_checked(node: CollectionNode) -> None:
-    opened(node)
+def test_enrolment_is_checked(rounds: RoundKeeper) -> None:
+    opened(rounds)
     with pytest.raises(InvalidInputError, match="no such stratum"):
-        node.enrol(ID, "west", bytes(32), "rosa")
+        rounds.enrol(ID, "west", bytes(32), "rosa")
     for digests in (b"", bytes(31), bytes(33)):
         with pytest.raises(InvalidInputError, match="digests of 32 bytes each"):
-            node.enrol(ID, "north", digests, "rosa")
+            rounds.enrol(ID, "north", digests, "rosa")
     with pytest.raises(InvalidInputError, match="11 tokens would be more than the stratum's population of 10"):
-        node.enrol(ID, "north", bytes(32), "rosa")
-    node.close_round(ID, "rosa")
+        rounds.enrol(ID, "north", bytes(32), "rosa")
+    rounds.close_round(ID, "rosa")
     with pytest.raises(ClosedRoundError):
-        node.enrol(ID, "south", bytes(32), "rosa")
+        rounds.enrol(ID, "south", bytes(32), "rosa")
 
 
-def test_counts_are_there_once_the_round_is_closed(node: CollectionNode, at: Callable[[float], None]) -> None:
-    opened(node)
+def test_counts_are_there_once_the_round_is_closed(rounds: RoundKeeper, at: Callable[[float], None]) -> None:
+    opened(rounds)
     said = carry_out(
-        node,
-        node.report(ID, TOKENS[0], "north", Category(symbol=0)),
-        node.report(ID, TOKENS[1], "north", Category(symbol=19)),
-        node.report(ID, SOUTHERN, "south", Category(symbol=19)),
+        rounds,
+        rounds.report(ID, TOKENS[0], "north", Category(symbol=0)),
+        rounds.report(ID, TOKENS[1], "north", Category(symbol=19)),
+        rounds.report(ID, SOUTHERN, "south", Category(symbol=19)),
     )
     assert said == ["", "", ""]
     with pytest.raises(NotReadyError, match=r"the round is still open. Close it with"):
-        node.counts(ID, "rosa")
-    closed, already = node.close_round(ID, "rosa")
-    assert (node.close_round(ID, "rosa"), already) == ((closed, True), False)
-    counts = np.frombuffer(node.counts(ID, "rosa"), "<i8").reshape(2, 20)
+        rounds.counts(ID, "rosa")
+    closed, already = rounds.close_round(ID, "rosa")
+    assert (rounds.close_round(ID, "rosa"), already) == ((closed, True), False)
+    counts = np.frombuffer(rounds.counts(ID, "rosa"), "<i8").reshape(2, 20)
     assert counts[:, [0, 19]].tolist() == [[1, 1], [0, 1]]
     assert counts.sum() == 3
     at(closed + DAY)
-    assert node.counts(ID, "rosa") == counts.tobytes()
+    assert rounds.counts(ID, "rosa") == counts.tobytes()
     at(closed + DAY + 1)
     with pytest.raises(ClosedRoundError, match="no longer kept"):
-        node.counts(ID, "rosa")
+        rounds.counts(ID, "rosa")
 
 
-def test_a_deadline_closes_a_round(node: CollectionNode, at: Callable[[float], None]) -> None:
-    opened(node)
+def test_a_deadline_closes_a_round(rounds: RoundKeeper, at: Callable[[float], None]) -> None:
+    opened(rounds)
     at(FUTURE + 1)
-    assert node.round(ID)[1] is RoundState.CLOSED
-    assert node.close_round(ID, "rosa") == (FUTURE + 1, True)
-    assert not any(node.counts(ID, "rosa"))
+    assert rounds.round(ID)[1] is RoundState.CLOSED
+    assert rounds.close_round(ID, "rosa") == (FUTURE + 1, True)
+    assert not any(rounds.counts(ID, "rosa"))
 
 
 REFUSED: dict[str, tuple[dict[str, Any], type[VeiltabError]]] = {
@@ -229,28 +229,28 @@ REFUSED: dict[str, tuple[dict[str, Any], type[VeiltabError]]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_report_that_is_refused_is_not_counted(node: CollectionNode, case: str) -> None:
+def test_a_report_that_is_refused_is_not_counted(rounds: RoundKeeper, case: str) -> None:
     changes, kind = REFUSED[case]
-    opened(node)
+    opened(rounds)
     good: dict[str, Any] = {"round_id": ID, "token": TOKENS[0], "stratum": "north", "report": Category(symbol=7)}
     said = carry_out(
-        node,
-        node.report(**(good | {"token": TOKENS[9]})),
-        node.report(**(good | changes)),
-        node.report(**good),
-        node.report(**(good | {"token": SOUTHERN, "stratum": "south"})),
+        rounds,
+        rounds.report(**(good | {"token": TOKENS[9]})),
+        rounds.report(**(good | changes)),
+        rounds.report(**good),
+        rounds.report(**(good | {"token": SOUTHERN, "stratum": "south"})),
     )
     assert said == ["", kind.reason, "", ""]
-    node.close_round(ID, "rosa")
-    assert np.frombuffer(node.counts(ID, "rosa"), "<i8").reshape(2, 20)[:, 7].tolist() == [2, 1]
-    assert node.status(ID, "rosa").reports == (2, 1)
+    rounds.close_round(ID, "rosa")
+    assert np.frombuffer(rounds.counts(ID, "rosa"), "<i8").reshape(2, 20)[:, 7].tolist() == [2, 1]
+    assert rounds.status(ID, "rosa").reports == (2, 1)
 
 
-def test_a_token_of_another_round_is_refused(node: CollectionNode) -> None:
-    opened(node)
-    node.open_round(round_with(round_id=OTHER_ID), "rosa")
-    assert carry_out(node, node.report(OTHER_ID, TOKENS[0], "north", Category(symbol=7))) == ["DENIED"]
-    assert node.status(OTHER_ID, "rosa").reports == (0, 0)
+def test_a_token_of_another_round_is_refused(rounds: RoundKeeper) -> None:
+    opened(rounds)
+    rounds.open_round(round_with(round_id=OTHER_ID), "rosa")
+    assert carry_out(rounds, rounds.report(OTHER_ID, TOKENS[0], "north", Category(symbol=7))) == ["DENIED"]
+    assert rounds.status(OTHER_ID, "rosa").reports == (0, 0)
 
 
 def payloads(name: str) -> dict[str, Report]:
@@ -260,30 +260,30 @@ def payloads(name: str) -> dict[str, Report]:
 
 
 @pytest.mark.parametrize("name", ORACLE_NAMES)
-def test_a_payload_that_no_node_could_have_sent_is_refused(node: CollectionNode, name: str) -> None:
-    opened(node, round_with(name))
+def test_a_payload_that_no_node_could_have_sent_is_refused(rounds: RoundKeeper, name: str) -> None:
+    opened(rounds, round_with(name))
     sent = payloads(name) | {"a good one": GOOD_PAYLOADS[name]}
-    said = carry_out(node, *(node.report(ID, TOKENS[0], "north", report) for report in sent.values()))
+    said = carry_out(rounds, *(rounds.report(ID, TOKENS[0], "north", report) for report in sent.values()))
     assert dict(zip(sent, said, strict=True)) == dict.fromkeys(sent, "INVALID_INPUT") | {"a good one": ""}
-    assert node.status(ID, "rosa").reports == (1, 0)
+    assert rounds.status(ID, "rosa").reports == (1, 0)
 
 
-def test_a_closed_round_takes_no_report_and_tells_those_who_reported(node: CollectionNode) -> None:
-    opened(node)
+def test_a_closed_round_takes_no_report_and_tells_those_who_reported(rounds: RoundKeeper) -> None:
+    opened(rounds)
 
     async def close() -> None:
-        node.close_round(ID, "rosa")
+        rounds.close_round(ID, "rosa")
 
-    first, again, late = (node.report(ID, token, "north", Category(symbol=7)) for token in (*TOKENS[:1], *TOKENS[:2]))
-    assert carry_out(node, first, close(), again, late) == ["", "", "TOKEN_SPENT", "ROUND_CLOSED"]
+    first, again, late = (rounds.report(ID, token, "north", Category(symbol=7)) for token in (*TOKENS[:1], *TOKENS[:2]))
+    assert carry_out(rounds, first, close(), again, late) == ["", "", "TOKEN_SPENT", "ROUND_CLOSED"]
 
 
 def test_many_reports_at_once_are_counted_together_each_once(
-    node: CollectionNode, store: CollectionStore, monkeypatch: pytest.MonkeyPatch
+    rounds: RoundKeeper, store: CollectionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = opened(node, round_with(strata=(replace(NORTH, population=2010), SOUTH)))
+    spec = opened(rounds, round_with(strata=(replace(NORTH, population=2010), SOUTH)))
     tokens = [number.to_bytes(16, "big") for number in range(2000)]
-    node.enrol(ID, "north", b"".join(token_digest(ID, token) for token in tokens), "rosa")
+    rounds.enrol(ID, "north", b"".join(token_digest(ID, token) for token in tokens), "rosa")
     batches: list[int] = []
     record = store.record
 
@@ -294,9 +294,9 @@ def test_many_reports_at_once_are_counted_together_each_once(
     monkeypatch.setattr(store, "record", counted)
 
     async def scenario() -> list[str]:
-        async with running(node):
+        async with running(rounds):
             twice = [*tokens, *tokens[:200]]
-            reports = [node.report(ID, token, "north", Category(symbol=token[-1] % spec.size)) for token in twice]
+            reports = [rounds.report(ID, token, "north", Category(symbol=token[-1] % spec.size)) for token in twice]
             return await asyncio.gather(*(reason(report) for report in reports))
 
     assert Counter(asyncio.run(scenario())) == {"": 2000, "TOKEN_SPENT": 200}
@@ -308,9 +308,9 @@ def test_many_reports_at_once_are_counted_together_each_once(
 
 
 def test_nobody_is_answered_before_the_counts_are_durable(
-    node: CollectionNode, store: CollectionStore, monkeypatch: pytest.MonkeyPatch
+    rounds: RoundKeeper, store: CollectionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened(node)
+    opened(rounds)
     gate, record = threading.Event(), store.record
 
     def held(arrivals: Sequence[Arrival]) -> list[VeiltabError | None]:
@@ -320,8 +320,8 @@ def test_nobody_is_answered_before_the_counts_are_durable(
     monkeypatch.setattr(store, "record", held)
 
     async def scenario() -> None:
-        async with running(node):
-            waiting = asyncio.create_task(node.report(ID, TOKENS[0], "north", Category(symbol=7)))
+        async with running(rounds):
+            waiting = asyncio.create_task(rounds.report(ID, TOKENS[0], "north", Category(symbol=7)))
             await asyncio.wait({waiting}, timeout=0.1)
             assert not waiting.done()
             gate.set()
@@ -332,51 +332,51 @@ def test_nobody_is_answered_before_the_counts_are_durable(
 
 
 def test_a_failing_disk_is_told_to_everybody_and_the_next_reports_count(
-    node: CollectionNode, store: CollectionStore, monkeypatch: pytest.MonkeyPatch
+    rounds: RoundKeeper, store: CollectionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened(node)
+    opened(rounds)
 
     def failing(_: object) -> None:
         raise sqlite3.OperationalError("disk I/O error")
 
     async def scenario() -> None:
-        async with running(node):
+        async with running(rounds):
             with monkeypatch.context() as patched:
                 patched.setattr(store, "record", failing)
-                reports = [node.report(ID, token, "north", Category(symbol=7)) for token in TOKENS[:3]]
+                reports = [rounds.report(ID, token, "north", Category(symbol=7)) for token in TOKENS[:3]]
                 answers = await asyncio.gather(*reports, return_exceptions=True)
             assert [type(answer) for answer in answers] == [sqlite3.OperationalError] * 3
-            await node.report(ID, TOKENS[0], "north", Category(symbol=7))
+            await rounds.report(ID, TOKENS[0], "north", Category(symbol=7))
 
     asyncio.run(scenario())
     assert store.status(ID).reports == (1, 0)
 
 
-def test_a_caller_that_goes_away_keeps_nobody_else_waiting(node: CollectionNode, store: CollectionStore) -> None:
-    opened(node)
+def test_a_caller_that_goes_away_keeps_nobody_else_waiting(rounds: RoundKeeper, store: CollectionStore) -> None:
+    opened(rounds)
 
     async def scenario() -> None:
-        async with running(node):
+        async with running(rounds):
             first, *others = [
-                asyncio.create_task(node.report(ID, token, "north", Category(symbol=7))) for token in TOKENS[:3]
+                asyncio.create_task(rounds.report(ID, token, "north", Category(symbol=7))) for token in TOKENS[:3]
             ]
             await asyncio.sleep(0)
             first.cancel()
             await asyncio.gather(*others)
             # Nobody waits for its answer, so it was left aside; the node that asks again is counted, once.
-            assert not await reason(node.report(ID, TOKENS[0], "north", Category(symbol=7)))
+            assert not await reason(rounds.report(ID, TOKENS[0], "north", Category(symbol=7)))
 
     asyncio.run(scenario())
     assert store.status(ID).reports == (3, 0)
 
 
 def test_rounds_end_and_are_forgotten_by_themselves(
-    node: CollectionNode, store: CollectionStore, monkeypatch: pytest.MonkeyPatch, at: Callable[[float], None]
+    rounds: RoundKeeper, store: CollectionStore, monkeypatch: pytest.MonkeyPatch, at: Callable[[float], None]
 ) -> None:
     monkeypatch.setattr("veiltab.server.collection.rounds._SWEEP_SECONDS", 0.01)
-    opened(node)
+    opened(rounds)
     store.close_round(ID, int(time.time()))
-    node.open_round(round_with(round_id=OTHER_ID), "rosa")
+    rounds.open_round(round_with(round_id=OTHER_ID), "rosa")
 
     def states() -> list[str]:
         return [row["state"] for row in store.connection.execute("SELECT state FROM round ORDER BY id")]
@@ -385,7 +385,7 @@ def test_rounds_end_and_are_forgotten_by_themselves(
         return int(store.connection.execute("SELECT COUNT(*) FROM token").fetchone()[0])
 
     async def scenario() -> None:
-        async with running(node):
+        async with running(rounds):
             await asyncio.sleep(0.05)
             assert (states(), tokens()) == (["closed", "open"], 11)
             at(FUTURE + 1)
