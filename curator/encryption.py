@@ -14,7 +14,7 @@ import numpy as np
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.pads import PAD, encrypt
 from veiltab.common.core.randomness import CipherStream, SystemSource
-from veiltab.common.core.symbols import add, check_symbols, chunks, fill_uniform
+from veiltab.common.core.symbols import add, check_symbols, fill_uniform, row_slices
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.modes import Pad
 from veiltab.common.storage.files import file_digest, written_whole
@@ -105,7 +105,7 @@ class ColumnEncryption:
     def _draw_one_time_pad(self, attribute: str, rows: int, size: int) -> None:
         source = SystemSource()
         with written_whole(self.pad_file(attribute)) as file:
-            for number, part in enumerate(chunks(rows)):
+            for number, part in enumerate(row_slices(rows)):
                 symbols: Symbols = np.empty(part.stop - part.start, symbol_dtype(size))
                 fill_uniform(symbols, size, source, label=PAD, chunk=number)
                 file.write(symbols.data)

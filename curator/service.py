@@ -10,7 +10,7 @@ from veiltab.common.release.modes import Pad
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import pad_to_proto, request_from_proto, spec_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
-from veiltab.common.rpc.chunks import chunks, file_chunks, streamed
+from veiltab.common.rpc.chunks import chunk_messages, file_chunks, streamed
 from veiltab.curator.coordination import check_study_digest
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.store import APPROVED
@@ -154,7 +154,7 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
         if found is None:
             raise NotFoundError("this attribute is not part of the release", where=f"attribute {attribute}")
         if stored.spec.pad is Pad.CHACHA20:
-            return Pad.CHACHA20, chunks(found[0], offset), len(found[0])
+            return Pad.CHACHA20, chunk_messages(found[0], offset), len(found[0])
         path = self._driver.encryption(release_id).pad_file(attribute)
         return Pad.OTP, file_chunks(path, offset), path.stat().st_size
 

@@ -77,7 +77,7 @@ def amplify(  # noqa: PLR0913, PLR0917 - one argument an option
     """Say what a base mechanism guarantees on a sample."""
     from veiltab.common.privacy.amplification import amplify as amplified  # noqa: PLC0415 - --help stays light
     from veiltab.common.privacy.amplification import base_epsilon  # noqa: PLC0415
-    from veiltab.common.privacy.profiles import GammaDiagonal, Gaussian, GroupProfile, Laplace, Pure  # noqa: PLC0415
+    from veiltab.common.privacy.profiles import GammaDiagonalProfile, Gaussian, GroupProfile, Laplace, Pure  # noqa: PLC0415
     from veiltab.common.schemes.schemes import scheme_of  # noqa: PLC0415
 
     drawn = scheme_of(scheme, population=population, sample=sample, stage=stage)
@@ -87,7 +87,7 @@ def amplify(  # noqa: PLR0913, PLR0917 - one argument an option
     if mechanism == "pure":
         profile = Pure(epsilon0=epsilon)
     elif mechanism == "gamma-diagonal":
-        profile = GammaDiagonal(gamma=_given(gamma, "--gamma"), cells=int(_given(cells, "--cells")))
+        profile = GammaDiagonalProfile(gamma=_given(gamma, "--gamma"), cells=int(_given(cells, "--cells")))
     else:
         strength = _given(ratio, "--ratio")
         profile = Laplace(ratio=strength) if mechanism == "laplace" else Gaussian(ratio=strength)

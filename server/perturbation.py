@@ -16,7 +16,7 @@ from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import perturb_chunk
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.sampling import sample_indices
-from veiltab.common.core.symbols import check_symbols, chunks
+from veiltab.common.core.symbols import check_symbols, row_slices
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Sampling
@@ -83,7 +83,7 @@ def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[s
     places = _sampled_places(spec, Path(working)) if spec.sampling is Sampling.SERVER else None
     files = [open(os.path.join(working, column.attribute), "xb") for column in spec.columns]  # noqa: PTH118, PTH123, SIM115
     try:
-        for number, rows in enumerate(chunks(spec.sample)):
+        for number, rows in enumerate(row_slices(spec.sample)):
             taken = rows if places is None else places[rows]
             inputs = [source[taken] for source in sources]
             outputs = [np.empty_like(part) for part in inputs]
@@ -128,5 +128,5 @@ def check_column(path: Path, spec: ReleaseSpec, attribute: str) -> None:
         IntegrityError: says how many symbols are outside, never which.
     """
     source = _column(path, spec, attribute)
-    for rows in chunks(spec.uploaded_rows):
+    for rows in row_slices(spec.uploaded_rows):
         check_symbols(source[rows], spec.column(attribute).size)

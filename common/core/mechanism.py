@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.randomness import ByteSource
-from veiltab.common.core.symbols import check_symbols, chunks, fill_uniform
+from veiltab.common.core.symbols import check_symbols, fill_uniform, row_slices
 from veiltab.common.errors import InvalidInputError
 
 UNIT = 2**64
@@ -102,7 +102,7 @@ def perturb(
 
     Source: Lin, Wang, Rane, Lemma 3.1 (PRAM commutes with encryption) and Theorem 3.2 (privacy under sampling).
     """
-    for chunk, rows in enumerate(chunks(_check_table(columns, sizes, mechanism, out))):
+    for chunk, rows in enumerate(row_slices(_check_table(columns, sizes, mechanism, out))):
         here, there = [column[rows] for column in columns], [column[rows] for column in out]
         perturb_chunk(here, sizes, mechanism, source, there, chunk=chunk)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.randomness import ByteSource
-from veiltab.common.core.symbols import CHUNK, add, check_symbols, chunks, fill_uniform, subtract
+from veiltab.common.core.symbols import CHUNK, add, check_symbols, fill_uniform, row_slices, subtract
 from veiltab.common.errors import InvalidInputError
 
 PAD = 0
@@ -46,7 +46,7 @@ def _padded(column: Symbols, size: int, source: ByteSource, out: Symbols) -> Ite
     if len(out) != len(column) or out.dtype != column.dtype:
         raise InvalidInputError(f"{len(column)} symbols of type {column.dtype} do not fit the column to write")
     buffer: Symbols = np.empty(min(len(column), CHUNK), symbol_dtype(size))
-    for chunk, rows in enumerate(chunks(len(column))):
+    for chunk, rows in enumerate(row_slices(len(column))):
         here, pad = column[rows], buffer[: rows.stop - rows.start]
         check_symbols(here, size)
         fill_uniform(pad, size, source, label=PAD, chunk=chunk)

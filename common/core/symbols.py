@@ -104,7 +104,7 @@ def subtract(a: Symbols, b: Symbols, size: int, out: Symbols) -> None:
         np.add(out, borrow, out=out)
 
 
-def chunks(rows: int) -> Iterator[slice]:
+def row_slices(rows: int) -> Iterator[slice]:
     """Cut `rows` rows into chunks of CHUNK; the last may be shorter."""
     return (slice(start, min(start + CHUNK, rows)) for start in range(0, rows, CHUNK))
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols
-from veiltab.common.core.symbols import check_symbols, chunks
+from veiltab.common.core.symbols import check_symbols, row_slices
 from veiltab.common.errors import InvalidInputError
 
 _FOLD = 2**12
@@ -30,7 +30,7 @@ def tabulate(columns: Sequence[Symbols], shape: Sequence[int], histogram: NDArra
         raise InvalidInputError(f"{len(columns)} columns and {histogram.size} counts do not fit {cells} cells")
     if any(len(column) != len(columns[0]) for column in columns):
         raise InvalidInputError("the columns of a table differ in length")
-    for rows in chunks(len(columns[0])):
+    for rows in row_slices(len(columns[0])):
         histogram += _count(_cell_numbers([column[rows] for column in columns], shape), cells)
 
 

@@ -15,7 +15,7 @@ from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.rounding import exp_below, ln_above, ln_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.amplification import amplify, gamma_for_pure_epsilon, pure_epsilon
-from veiltab.common.privacy.profiles import GammaDiagonal as GammaDiagonalProfile
+from veiltab.common.privacy.profiles import GammaDiagonalProfile
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.common.schemes.schemes import (
     MustOW,

@@ -96,7 +96,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GammaDiagonal:
+class GammaDiagonalProfile:
     """Gamma-diagonal PRAM, each copy perturbed independently: exact from the counts of the two values among j outputs.
 
     delta_j(epsilon) = E_x0 [ (1 - e^epsilon gamma^{-(h0-h1)})_+ ],    (h0, h1, *) ~ Multinomial(j; gamma/q, 1/q, ...)

@@ -118,7 +118,7 @@ async def streamed(pieces: Iterator[Chunk], total: int, offset: int) -> AsyncIte
         await asyncio.sleep(0)
 
 
-def chunks(data: bytes, offset: int = 0) -> Iterator[Chunk]:
+def chunk_messages(data: bytes, offset: int = 0) -> Iterator[Chunk]:
     """Yield the chunks of some bytes from byte `offset` on; raise InvalidInputError if it lies beyond them."""
     _check_offset(offset, len(data))
     for start in range(offset, len(data), CHUNK):

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 from veiltab.common.collection.wire import report_from_proto, round_from_proto, round_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
-from veiltab.common.rpc.chunks import chunks, streamed
+from veiltab.common.rpc.chunks import chunk_messages, streamed
 from veiltab.server.collection.rounds import RoundKeeper
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
 
@@ -68,7 +68,7 @@ class CollectionServicer(collection_pb2_grpc.CollectionServiceServicer):
         self, request: collection_pb2.FetchCountsRequest, context: Context
     ) -> AsyncIterator[collection_pb2.FetchCountsResponse]:
         counts = await to_thread(self._rounds.counts, request.round_id, caller(context).name)
-        async for total, chunk in streamed(chunks(counts, request.offset), len(counts), request.offset):
+        async for total, chunk in streamed(chunk_messages(counts, request.offset), len(counts), request.offset):
             yield collection_pb2.FetchCountsResponse(total=total, chunk=chunk)
 
     async def Report(self, request: collection_pb2.ReportRequest, context: Context) -> collection_pb2.ReportResponse:

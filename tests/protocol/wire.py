@@ -15,7 +15,7 @@ from veiltab.common.errors import UnavailableError
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.wire import spec_to_proto
 from veiltab.common.rpc.channel import connect
-from veiltab.common.rpc.chunks import ChunkMessage, chunks, received
+from veiltab.common.rpc.chunks import ChunkMessage, chunk_messages, received
 from veiltab.common.rpc.identity import Party, load_identity
 from veiltab.common.rpc.status import error_from_rpc
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, ingest_pb2, ingest_pb2_grpc
@@ -92,7 +92,7 @@ class Ingest:
             spec_digest=spec.digest(),
             column_digest=sha256(column).digest(),
         )
-        sent = list(chunks(column)) if pieces is None else pieces
+        sent = list(chunk_messages(column)) if pieces is None else pieces
         return await self.send([ingest_pb2.UploadColumnRequest(header=header), *map(_message, sent)])
 
     async def send(self, messages: Sequence[ingest_pb2.UploadColumnRequest]) -> ingest_pb2.UploadColumnResponse:

@@ -14,8 +14,8 @@ from veiltab.common.errors import IntegrityError, InvalidInputError, NotFoundErr
 from veiltab.common.rpc.chunks import (
     CHUNK,
     MAX_CHUNK,
+    chunk_messages,
     chunk_of,
-    chunks,
     data_of,
     file_chunks,
     received,
@@ -188,12 +188,12 @@ def test_files_and_bytes_are_cut_alike(size: int, offset: int, tmp_path: Path) -
     path = tmp_path / "column"
     path.write_bytes(data)
     if offset > size:
-        for refused in (file_chunks(path, offset), chunks(data, offset)):
+        for refused in (file_chunks(path, offset), chunk_messages(data, offset)):
             with pytest.raises(InvalidInputError):
                 list(refused)
         return
     pieces = list(file_chunks(path, offset))
-    assert pieces == list(chunks(data, offset))
+    assert pieces == list(chunk_messages(data, offset))
     sent = [Response(total=size, chunk=piece) for piece in pieces] or [Response(total=size)]
     assert read(sent, offset=offset) == data[offset:]
 

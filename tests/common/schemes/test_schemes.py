@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.amplification import Effect, amplify, base_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.profiles import GammaDiagonal, Gaussian, Laplace, Pure
+from veiltab.common.privacy.profiles import GammaDiagonalProfile, Gaussian, Laplace, Pure
 from veiltab.common.schemes.schemes import SCHEMES, Relation, Scheme, scheme_of
 
 Sample = tuple[int, ...]
@@ -270,7 +270,9 @@ def test_profiles_are_the_hockey_stick_divergences(copies: int, epsilon: float) 
             one *= (gamma if y == 0 else 1) / q
             other *= (gamma if y == 1 else 1) / q
         exact_sum += max(0.0, float(one) - exp(epsilon) * float(other))
-    assert GammaDiagonal(gamma=3.5, cells=4).delta(epsilon, copies) == pytest.approx(exact_sum, rel=1e-9, abs=1e-15)
+    assert GammaDiagonalProfile(gamma=3.5, cells=4).delta(epsilon, copies) == pytest.approx(
+        exact_sum, rel=1e-9, abs=1e-15
+    )
 
 
 def test_poisson_gaussian_agrees_with_dp_accounting() -> None:
@@ -285,7 +287,7 @@ def test_binary_randomised_response_agrees_with_dp_accounting() -> None:
     gamma = 5.0
     one = pld.from_randomized_response(4 / (gamma + 3), 4)
     for epsilon in (0.2, 1.0):
-        found = GammaDiagonal(gamma=gamma, cells=4).delta(epsilon, 1)
+        found = GammaDiagonalProfile(gamma=gamma, cells=4).delta(epsilon, 1)
         assert found == pytest.approx(float(one.get_delta_for_epsilon(epsilon)), rel=1e-4)
 
 
