@@ -1,10 +1,10 @@
 """What a researcher asks of the curators."""
 
-import json
 import re
 from dataclasses import dataclass
 from decimal import Decimal
 
+from veiltab.common.core.canonical import canonical_text, read_canonical
 from veiltab.common.core.rounding import parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.modes import Pad, Sampling, check_modes
@@ -43,7 +43,7 @@ class ReleaseRequest:
     partial: bool
     sampling: Sampling
     pad: Pad
-    sample: int | None
+    sample: int | None = None
     delta: Decimal | None = None
     max_local_epsilon: Decimal | None = None
     scheme: str = "wor"
@@ -66,35 +66,13 @@ class ReleaseRequest:
 
     def to_json(self) -> str:
         """Return the canonical text."""
-        return json.dumps({"release_id": self.release_id, "deadline": self.deadline} | self._asked(), sort_keys=True)
+        return canonical_text(self)
 
     def asked(self) -> str:
         """Return the canonical text of what is asked for, whatever the id and the deadline."""
-        return json.dumps(self._asked(), sort_keys=True)
-
-    def _asked(self) -> dict[str, object]:
-        return {
-            "researcher": self.researcher,
-            "attributes": list(self.attributes),
-            "epsilon": str(self.epsilon),
-            "purpose": self.purpose,
-            "partial": self.partial,
-            "sampling": self.sampling.value,
-            "pad": self.pad.value,
-            "sample": self.sample,
-            "delta": None if self.delta is None else str(self.delta),
-            "max_local_epsilon": None if self.max_local_epsilon is None else str(self.max_local_epsilon),
-            "scheme": self.scheme,
-            "stage": self.stage,
-        }
+        return canonical_text(self, without=frozenset({"release_id", "deadline"}))
 
     @classmethod
     def from_json(cls, text: str) -> "ReleaseRequest":
         """Read back what `to_json` wrote."""
-        plain = json.loads(text)
-        plain["attributes"] = tuple(plain["attributes"])
-        for name in ("epsilon", "delta", "max_local_epsilon"):
-            plain[name] = None if plain.get(name) is None else Decimal(plain[name])
-        plain["sampling"] = Sampling(plain["sampling"])
-        plain["pad"] = Pad(plain["pad"])
-        return cls(**plain)
+        return read_canonical(cls, text)

@@ -1,13 +1,13 @@
 """A release's public description; the same object at every party."""
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
+from veiltab.common.core.canonical import canonical_text, read_canonical
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.rounding import exp_below, parse_epsilon
@@ -161,40 +161,14 @@ class ReleaseSpec:
         """Return the columns of one curator."""
         return tuple(column for column in self.columns if column.owner == owner)
 
-    def as_dict(self) -> dict[str, object]:
-        """Return the canonical plain form: what is stored, and what the digest covers."""
-        return {
-            "release_id": self.release_id,
-            "study_digest": self.study_digest,
-            "researcher": self.researcher,
-            "columns": [[c.attribute, c.owner, c.size] for c in self.columns],
-            "population": self.population,
-            "sample": self.sample,
-            "replacement": self.replacement,
-            "epsilon": str(self.epsilon),
-            "scheme": self.scheme,
-            "sampling": self.sampling.value,
-            "pad": self.pad.value,
-            "alignment": self.alignment,
-            "deadline": self.deadline,
-            "delta": None if self.delta is None else str(self.delta),
-            "stage": self.stage,
-        }
-
     def to_json(self) -> str:
-        """Return the canonical text."""
-        return json.dumps(self.as_dict(), sort_keys=True, separators=(",", ":"))
+        """Return the canonical text: what is stored, and what the digest covers."""
+        return canonical_text(self)
 
     @classmethod
     def from_json(cls, text: str) -> "ReleaseSpec":
         """Read back what `to_json` wrote."""
-        plain = json.loads(text)
-        plain["columns"] = tuple(Column(attribute=a, owner=o, size=s) for a, o, s in plain["columns"])
-        plain["epsilon"] = Decimal(plain["epsilon"])
-        plain["delta"] = None if plain.get("delta") is None else Decimal(plain["delta"])
-        plain["sampling"] = Sampling(plain["sampling"])
-        plain["pad"] = Pad(plain["pad"])
-        return cls(**plain)
+        return read_canonical(cls, text)
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the canonical text."""

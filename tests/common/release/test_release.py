@@ -169,10 +169,10 @@ def test_every_field_of_a_spec_is_in_its_digest(make_spec: Make) -> None:
 def test_the_canonical_text_of_a_spec_does_not_change(make_spec: Make) -> None:
     spec = make_spec(study_digest="0" * 64, replacement=2**64)
     text = (
-        '{"alignment":"abababababababababababababababab","columns":[["sex","alice",2],["salary","bob",2]],'
-        '"deadline":2000000000,"delta":null,"epsilon":"0.1","pad":"chacha20","population":1000,'
-        '"release_id":"00000000000000000000000000000001","replacement":18446744073709551616,"researcher":"rosa",'
-        '"sample":400,"sampling":"seed","scheme":"wor","stage":null,'
+        '{"alignment":"abababababababababababababababab","columns":[{"attribute":"sex","owner":"alice","size":2},'
+        '{"attribute":"salary","owner":"bob","size":2}],"deadline":2000000000,"epsilon":"0.1","pad":"chacha20",'
+        '"population":1000,"release_id":"00000000000000000000000000000001","replacement":18446744073709551616,'
+        '"researcher":"rosa","sample":400,"sampling":"seed","scheme":"wor",'
         '"study_digest":"0000000000000000000000000000000000000000000000000000000000000000"}'
     )
     assert spec.to_json() == text
@@ -233,6 +233,23 @@ def test_columns_are_found_by_attribute_and_owner(make_spec: Make) -> None:
 def test_a_request_is_read_back_as_it_was(any_request: SearchStrategy[ReleaseRequest], data: st.DataObject) -> None:
     request = data.draw(any_request)
     assert ReleaseRequest.from_json(request.to_json()) == request
+
+
+def test_the_canonical_text_of_a_request_does_not_change(make_request: Make) -> None:
+    rest = (
+        '"epsilon":"0.1","pad":"chacha20","partial":false,"purpose":"wage gap",%s"researcher":"rosa",'
+        '"sampling":"seed","scheme":"wor"}'
+    )
+    assert make_request().asked() == '{"attributes":["sex","salary"],' + rest % ""
+    release_id = '"release_id":"00000000000000000000000000000001",'
+    assert make_request().to_json() == '{"attributes":["sex","salary"],"deadline":2000000000,' + rest % release_id
+
+
+def test_every_field_of_a_request_is_read_back(make_request: Make) -> None:
+    for name, value in OTHER_REQUEST.items():
+        other = make_request(**{name: value})
+        assert ReleaseRequest.from_json(other.to_json()) == other
+        assert getattr(other, name) == value
 
 
 def test_what_is_asked_for_is_everything_but_id_and_deadline(make_request: Make) -> None:
