@@ -1,7 +1,5 @@
 """A party's gRPC server: mutual TLS, one admission rule, limits, health, and an orderly stop."""
 
-import asyncio
-import signal
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -147,30 +145,6 @@ def build_server(  # noqa: PLR0913 - what a server is made of
     for register in (lambda server: add_HealthServicer_to_server(health, server), *services):
         register(server)
     return PartyServer(grpc_server=server, health=health, port=_bind(server, address, identity), grace=limits.grace)
-
-
-async def serve(
-    server: PartyServer, *, ready: Callable[[int], None] | None = None, stopped: asyncio.Event | None = None
-) -> None:
-    """Serve until SIGTERM or SIGINT, then stop in order.
-
-    Args:
-        server: what `build_server` returned.
-        ready: told the port once the server serves.
-        stopped: set by the signals; whoever sets it stops the server too.
-    """
-    stopped = stopped or asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
-    try:
-        async with server:
-            if ready is not None:
-                ready(server.port)
-            await stopped.wait()
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
 
 
 def _bind(server: grpc.aio.Server, address: str, identity: Identity) -> int:

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import ssl
+import sys
 import time
 from pathlib import Path
 
@@ -16,6 +17,26 @@ from veiltab.common.rpc.channel import call
 from veiltab.common.rpc.identity import Party, Role, party_of_certificate
 from veiltab.deploy.pki import issue_party, revoke_certificates
 from veiltab.v1 import server_release_pb2, server_release_pb2_grpc
+
+LAUNCHER = Path(__file__).with_name("ending_launcher.py")
+MOMENTS = (
+    "hangup:before",
+    "hangup:after",
+    "veiltab.common.command.run:_can_load_anew:after",
+    "veiltab.common.rpc.server:PartyServer.stop",
+    "veiltab.common.rpc.server:PartyServer.stop:after",
+    "veiltab.common.process.signals:PartySignals.__exit__",
+    "signal:signal",
+    "signal:set_wakeup_fd",
+    "veiltab.common.process.signals:PartySignals.__exit__:after",
+    "veiltab.common.storage.files:OwnedFolder.release",
+    "os:execv",
+    "image",
+    "veiltab.common.process.signals:PartySignals.__enter__",
+    "veiltab.common.process.signals:PartySignals.__enter__:after",
+    "veiltab.common.rpc.server:PartyServer.start:after",
+)
+"""Moments of a restart, in order, from the hangup until the new image serves."""
 
 
 @pytest.fixture(name="world")
@@ -113,3 +134,16 @@ def test_hangups_come_one_after_the_other_and_an_end_has_the_last_word(world: Wo
         time.sleep(0.01)
         os.kill(pid, signal.SIGTERM)
         assert world.ended(CLOUD, 20)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_an_end_wins_at_every_moment_of_a_restart(moment: str, world: World) -> None:
+    with world.local as local:
+        pid = local.start(*CLOUD, launcher=(sys.executable, str(LAUNCHER), moment))
+        if not moment.startswith("hangup:"):
+            local.wait_for(*CLOUD)
+            os.kill(pid, signal.SIGHUP)
+        # In order, or at once by the signal; never with an error.
+        assert world.ended(CLOUD, 20)
+        assert local.wait_for_end(*CLOUD) in {0, -signal.SIGTERM}
+        assert world.log(CLOUD).count("the moment has come") == 1

@@ -13,11 +13,13 @@ import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
+from veiltab.common.command.run import run_party
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.authorisation import Handler
 from veiltab.common.rpc.channel import connect
+from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Identity, Party, Role
-from veiltab.common.rpc.server import MAX_MESSAGE, Limits, PartyServer, Registration, build_server, serve
+from veiltab.common.rpc.server import MAX_MESSAGE, Limits, PartyServer, Registration, build_server
 
 Identities = Callable[[Party], Identity]
 BOB = Party(study="survey", role=Role.CURATOR, name="bob")
@@ -156,18 +158,25 @@ def test_stop_lets_a_call_under_way_finish(identity_of: Identities) -> None:
     asyncio.run(scenario())
 
 
+@pytest.fixture
+def own_signals() -> Iterator[None]:
+    """The dispositions of the process that tests: a party's end leaves it those of a process that ends."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("own_signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_the_server_in_order(number: signal.Signals, identity_of: Identities) -> None:
     async def scenario() -> None:
-        port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         server = build_server(identity_of(BOB), [RITA], [], "localhost:0")
-        serving = asyncio.ensure_future(serve(server, ready=port.set_result))
-        await port
-        async with connect(identity_of(RITA), BOB, f"localhost:{port.result()}") as channel:
-            assert await health(channel) == HealthCheckResponse.SERVING
+        running = asyncio.ensure_future(run_party(identity_of(BOB), server, asyncio.sleep(60)))
+        await wait_until_serving(identity_of(RITA), BOB, f"localhost:{server.port}", within=5.0)
         os.kill(os.getpid(), number)
-        await asyncio.wait_for(serving, 5.0)
-        assert _refused(port.result())
+        await asyncio.wait_for(running, 5.0)
+        assert _refused(server.port)
 
     asyncio.run(scenario())
 
