@@ -23,6 +23,7 @@ from veiltab.common.core.rounding import upward
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.privacy.card import card_of
 from veiltab.common.process.logs import log_to_stderr
+from veiltab.common.release.guarantees import epsilon_card
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role
@@ -289,7 +290,7 @@ def _described(stored: CuratorRelease, study: Study, store: CuratorStore, name: 
 def _expected(stored: CuratorRelease, study: Study, store: CuratorStore) -> dict[str, object]:
     """Return the epsilon card and the expected error, from the spec or as far as the plan can be foreseen."""
     if stored.spec is not None:
-        return {"card": [list(row) for row in stored.spec.card.rows()]}
+        return {"card": [list(row) for row in epsilon_card(stored.spec).rows()]}
     population = store.latest_population()
     if population is None:
         return {"card": [], "note": "The tables are not aligned yet; the card needs the number of common respondents."}

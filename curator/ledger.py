@@ -19,6 +19,7 @@ from veiltab.common.errors import BudgetExceededError, IntegrityError
 from veiltab.common.privacy.composition import compose
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.privacy.planning import Plan
+from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.storage.database import Database, transaction
 
@@ -129,23 +130,20 @@ class Ledger:
             BudgetExceededError: the budget does not hold it; nothing is kept or charged.
         """
         # Composing takes a while, so it happens outside the transaction, again if the ledger has moved meanwhile.
-        total, seen = Decimal(0), None
+        epsilon, total, seen = guaranteed_epsilon(spec), Decimal(0), None
         while True:
             with transaction(self._connection) as db:
                 if self.is_charged(spec.release_id):
                     return
                 others = self._rows(_OTHERS, spec.release_id, spec.release_id)
                 if seen == [row["release_id"] for row in others]:
-                    self._check_budget(spec.guaranteed_epsilon, spec.delta, total)
+                    self._check_budget(epsilon, spec.delta, total)
                     # A crash may part a plan from its reservation, and the next plan may differ.
                     db.execute("DELETE FROM reservation WHERE release_id = ?", [spec.release_id])
-                    values = [spec.release_id, json.dumps(_facts(spec)), str(spec.guaranteed_epsilon)]
+                    values = [spec.release_id, json.dumps(_facts(spec)), str(epsilon)]
                     db.execute("INSERT INTO reservation VALUES (?, ?, ?)", values)
                     return
-            total, seen = (
-                self._total(others, (spec.guaranteed_epsilon, spec.description)),
-                [row["release_id"] for row in others],
-            )
+            total, seen = self._total(others, (epsilon, spec.description)), [row["release_id"] for row in others]
 
     def check(self, plan: Plan) -> None:
         """Refuse a release that the budget does not hold now, before anybody decides about it.

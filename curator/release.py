@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from veiltab.common.errors import DeniedError, FailedReleaseError, IntegrityError, InvalidInputError
 from veiltab.common.privacy.planning import Plan, plan_release
+from veiltab.common.release.guarantees import check_keeps_what_was_asked
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
 from veiltab.common.release.state import ReleaseState
@@ -83,7 +84,9 @@ def planned_spec(
     for column in columns:
         cells *= column.size
     plan = foreseen_plan(request, population=population, cells=cells)
-    return spec_of(request, columns, plan, study_digest=study.digest, alignment=alignment)
+    spec = spec_of(request, columns, plan, study_digest=study.digest, alignment=alignment)
+    check_keeps_what_was_asked(spec)
+    return spec
 
 
 def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Plan:

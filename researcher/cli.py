@@ -25,6 +25,7 @@ from veiltab.common.schemes.schemes import SCHEMES
 from veiltab.common.storage.files import OwnedFolder
 
 if TYPE_CHECKING:
+    from veiltab.common.release.spec import ReleaseSpec
     from veiltab.researcher.client import Client, Release, Status
     from veiltab.researcher.estimation import Estimate
 
@@ -237,7 +238,7 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
         "root_mse": found.root_mse,
         "out": out,
     }
-    card = [] if known.spec is None else [f"  {who}: {faces}" for who, faces in known.spec.card.rows()]
+    card = [] if known.spec is None else _card_lines(known.spec)
     lines = [
         frame.to_string(index=False),
         "",
@@ -309,7 +310,15 @@ class _Watcher:
             self._last = line
 
 
+def _card_lines(spec: "ReleaseSpec") -> list[str]:
+    from veiltab.common.release.guarantees import epsilon_card  # noqa: PLC0415 - --help stays light
+
+    return [f"  {who}: {faces}" for who, faces in epsilon_card(spec).rows()]
+
+
 def _status_dict(status: "Status") -> dict[str, object]:
+    from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon  # noqa: PLC0415 - as above
+
     spec = status.spec
     return {
         "release": {
@@ -327,12 +336,12 @@ def _status_dict(status: "Status") -> dict[str, object]:
                     "cells": spec.cells,
                     "gamma": spec.mechanism.gamma,
                     "replacement_probability": spec.replacement / 2**64,
-                    "guaranteed_epsilon": spec.guaranteed_epsilon,
+                    "guaranteed_epsilon": guaranteed_epsilon(spec),
                     "delta": spec.delta,
                     "scheme": spec.scheme,
                     "sampling": spec.sampling.value,
                     "pad": spec.pad.value,
-                    "card": [list(row) for row in spec.card.rows()],
+                    "card": [list(row) for row in epsilon_card(spec).rows()],
                 }
             ),
         },
@@ -360,5 +369,5 @@ def _status_text(status: "Status") -> str:
         lines.append(
             f"  n = {spec.population}, m = {spec.sample}, K = {spec.cells}, gamma = {float(spec.mechanism.gamma):.4f}"
         )
-        lines.extend(f"  {who}: {faces}" for who, faces in spec.card.rows())
+        lines.extend(_card_lines(spec))
     return "\n".join(lines)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import FailedReleaseError
+from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.study.file import Study
@@ -48,7 +49,7 @@ def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray
             scheme=f"{_SCHEMES[spec.scheme]}, {_SAMPLING[spec.sampling]}",
             pad=_PAD[spec.pad],
             dates=(("report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),),
-            card=spec.card.rows(),
+            card=epsilon_card(spec).rows(),
             truth=truth,
         )
     )
@@ -56,5 +57,5 @@ def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray
 
 def _epsilon(spec: ReleaseSpec) -> str:
     if spec.delta is None:
-        return f"{spec.guaranteed_epsilon.normalize():f} (pure)"
+        return f"{guaranteed_epsilon(spec).normalize():f} (pure)"
     return f"{spec.epsilon.normalize():f} at delta {spec.delta}"

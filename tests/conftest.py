@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning import plan_release
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
@@ -177,3 +178,17 @@ def any_spec() -> SearchStrategy[ReleaseSpec]:
 @pytest.fixture(scope="session")
 def any_request() -> SearchStrategy[ReleaseRequest]:
     return _any_request
+
+
+@pytest.fixture
+def forbid_accounting(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Return what makes the test fail if any guarantee is worked out after its call."""
+
+    def fail(*_: object) -> None:
+        raise AssertionError("a guarantee is worked out")
+
+    def begin() -> None:
+        monkeypatch.setattr(ReleaseDescription, "pure_epsilon", property(fail))
+        monkeypatch.setattr(ReleaseDescription, "delta", fail)
+
+    return begin

@@ -1,18 +1,18 @@
-"""A release's public description; the same object at every party."""
+"""A release's public description; the same object at every party.
+
+Plain data, valid by itself. Whether it keeps the epsilon asked for is worked out in `guarantees`.
+"""
 
 import hashlib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
-from functools import lru_cache
 
 from veiltab.common.core.canonical import canonical_text, read_canonical
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.core.rounding import exp_below, parse_epsilon
+from veiltab.common.core.rounding import parse_epsilon
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.card import EpsilonCard, card_of
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning import Plan
 from veiltab.common.release.modes import Pad, Sampling, check_modes
@@ -21,10 +21,7 @@ from veiltab.common.schemes.schemes import scheme_of
 from veiltab.common.study.naming import check_attribute_name, check_name
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-
-
 _ALIGNMENT = re.compile(r"[0-9a-f]{32}")
-
 
 MAX_CELLS = 2**22
 """Largest joint table of a release; a study sets its own limit below it."""
@@ -99,8 +96,8 @@ class ReleaseSpec:
             raise InvalidInputError("an attribute is listed twice", where="columns")
         parse_epsilon(self.epsilon)
         check_modes(self.scheme, self.sampling, self.delta)
-        if not self._keeps_what_was_asked():
-            raise InvalidInputError("the replacement probability is too small for the epsilon", where="replacement")
+        # The scheme and the mechanism refuse sizes that they cannot have.
+        _ = self.description
 
     @property
     def cells(self) -> int:
@@ -125,30 +122,6 @@ class ReleaseSpec:
     def uploaded_rows(self) -> int:
         """Rows that the curators upload: the sample, or everyone if the server samples."""
         return self.population if self.sampling is Sampling.SERVER else self.sample
-
-    @property
-    def guaranteed_epsilon(self) -> Decimal:
-        """Pure epsilon of the mechanism that runs (nats, upper bound; never above a pure epsilon asked for)."""
-        bound = self.description.pure_epsilon
-        return min(bound, self.epsilon) if self.delta is None and self._keeps_exactly() else bound
-
-    def _keeps_exactly(self) -> bool:
-        """Whether the mechanism keeps a pure epsilon; the bound is rounded up, perhaps past it."""
-        if self.scheme not in {"wor", "poisson"}:
-            return self.description.pure_epsilon <= self.epsilon
-        ratio = 1 + Fraction(self.sample, self.population) * (self.mechanism.gamma - 1)
-        return ratio <= exp_below(self.epsilon)
-
-    def _keeps_what_was_asked(self) -> bool:
-        if self.delta is None:
-            return self.guaranteed_epsilon <= self.epsilon
-        return _certified(self.description, self.epsilon, self.delta)
-
-    @property
-    def card(self) -> EpsilonCard:
-        """Who faces which epsilon."""
-        card = card_of(self.description, delta=self.delta, one_time=self.pad is Pad.OTP)
-        return replace(card, epsilon=self.guaranteed_epsilon)
 
     def column(self, attribute: str) -> Column:
         """Return the column of an attribute."""
@@ -196,8 +169,3 @@ def spec_of(
         delta=request.delta,
         stage=request.stage,
     )
-
-
-@lru_cache(maxsize=256)
-def _certified(release: ReleaseDescription, epsilon: Decimal, delta: Decimal) -> bool:
-    return release.delta(float(epsilon)) <= float(delta)

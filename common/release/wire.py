@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.release.guarantees import check_keeps_what_was_asked
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
@@ -83,10 +84,10 @@ def spec_to_proto(spec: ReleaseSpec) -> release_pb2.ReleaseSpec:
 
 
 def spec_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
-    """Decode and validate a release spec."""
+    """Decode and validate a release spec, whose mechanism keeps what was asked for."""
     if len(message.replacement) != 9:
         raise InvalidInputError("a replacement probability has 9 bytes", where="release spec")
-    return ReleaseSpec(
+    spec = ReleaseSpec(
         release_id=message.release_id,
         study_digest=message.study_digest,
         researcher=message.researcher,
@@ -103,6 +104,8 @@ def spec_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
         delta=parse_delta(message.delta) if message.delta else None,
         stage=message.stage or None,
     )
+    check_keeps_what_was_asked(spec)
+    return spec
 
 
 def request_to_proto(request: ReleaseRequest, study_digest: str) -> curator_pb2.SubmitRequestRequest:

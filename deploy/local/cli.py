@@ -12,6 +12,7 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -130,13 +131,13 @@ def _outcome_dict(outcome: "Outcome") -> dict[str, object]:
             "cells": spec.cells,
             "gamma": spec.mechanism.gamma,
             "replacement_probability": spec.replacement / 2**64,
-            "epsilon": spec.guaranteed_epsilon if spec.delta is None else spec.epsilon,
+            "epsilon": guaranteed_epsilon(spec) if spec.delta is None else spec.epsilon,
             "delta": spec.delta,
-            "pure_epsilon": spec.guaranteed_epsilon,
+            "pure_epsilon": guaranteed_epsilon(spec),
             "scheme": spec.scheme,
             "sampling": spec.sampling.value,
             "pad": spec.pad.value,
-            "card": [list(row) for row in spec.card.rows()],
+            "card": [list(row) for row in epsilon_card(spec).rows()],
         },
         "cells": to_records(outcome.estimate, outcome.fractions),
         "l2_error": outcome.l2_error,
@@ -183,7 +184,7 @@ def _print_outcome(console: "Console", outcome: "Outcome") -> None:
         f"Error of the joint distribution: {outcome.l2_error:.5f}"
         f" (expected root mean square: {outcome.expected_root_mse:.5f})\n"
     )
-    _print_table(console, "Epsilon card", ("adversary", "faces"), spec.card.rows())
+    _print_table(console, "Epsilon card", ("adversary", "faces"), epsilon_card(spec).rows())
     sent = [(link, f"{count:,}") for link, count in sorted(outcome.status.bytes.items())]
     _print_table(console, "Bytes of columns and keys", ("link", "bytes"), sent)
 

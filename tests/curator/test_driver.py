@@ -286,6 +286,18 @@ def carried_to(world: World, state: ReleaseState, request: Any) -> None:  # noqa
     raise AssertionError(state)
 
 
+def test_a_look_at_a_release_works_out_no_guarantee(
+    world: World, make_request: Make, make_spec: Make, forbid_accounting: Callable[[], None]
+) -> None:
+    carried_to(world, ReleaseState.PLANNED, make_request(sample=400, delta=Decimal("1e-6")))
+    world.driver.store.set_spec(ID, make_spec(sample=400, delta=Decimal("1e-6")))
+    forbid_accounting()
+    assert not world.step()
+    assert "has not planned the release yet" in world.driver.store.release(ID).waiting_for
+    world.driver.progress(ID)
+    assert world.driver.store.releases() == world.driver.store.latest(1) == (world.driver.store.release(ID),)
+
+
 def test_nothing_is_charged_before_the_server_knows_the_release(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
     world.follow()

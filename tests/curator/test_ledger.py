@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veiltab.common.errors import BudgetExceededError, IntegrityError
+from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.curator.ledger import Ledger, _chained
 from veiltab.curator.store import CuratorStore
 
@@ -57,7 +58,7 @@ def test_a_charge_tells_what_was_released(store: CuratorStore, make_spec: Make) 
     ledger = charged(store, make_spec, 1)
     (entry,) = ledger.entries
     spec = make_spec()
-    assert (entry.number, entry.release_id, entry.epsilon) == (1, name(1), spec.guaranteed_epsilon)
+    assert (entry.number, entry.release_id, entry.epsilon) == (1, name(1), guaranteed_epsilon(spec))
     assert entry.facts == {
         "mechanism": "gamma-diagonal",
         "relation": "substitution",

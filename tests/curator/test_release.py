@@ -12,6 +12,7 @@ from veiltab.common.errors import (
     InvalidInputError,
     NotReadyError,
 )
+from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
@@ -113,7 +114,7 @@ def test_every_curator_plans_the_same(study: Study, make_request: Make, make_spe
     assert spec == make_spec(columns=(SEX, SALARY), study_digest=study.digest)
     chosen = planned_spec(make_request(), (SEX, SALARY), study, population=1000, alignment="ab" * 16)
     assert 1 <= chosen.sample <= 1000
-    assert chosen.guaranteed_epsilon <= Decimal("0.1")
+    assert guaranteed_epsilon(chosen) <= Decimal("0.1")
 
 
 def test_too_few_respondents_or_too_large_a_sample(study: Study, make_request: Make) -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from veiltab.common.observe.status import SHOWN, Work
+from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.storage.database import open_database
@@ -84,7 +85,7 @@ def test_a_release_says_since_when_it_waits_and_for_what(
 def test_what_is_reserved_is_not_left(driver: CuratorDriver, make_spec: Make) -> None:
     spec = make_spec()
     driver.ledger.reserve(spec)
-    assert observe(driver).budgets[0].left == Decimal("2.5") - spec.guaranteed_epsilon
+    assert observe(driver).budgets[0].left == Decimal("2.5") - guaranteed_epsilon(spec)
 
 
 def test_requests_that_wait_for_a_person_are_counted(driver: CuratorDriver, make_request: Make) -> None:

@@ -11,6 +11,7 @@ from tests.protocol.village import FREE, THREE
 from tests.protocol.wire import Published, connection
 from tests.protocol.world import ALICE, CLOUD, ROSA, World, made_world
 from veiltab.common.privacy.planning import plan_release
+from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Role
@@ -63,7 +64,7 @@ def test_the_plan_is_the_planner_s_and_the_sample_what_was_asked_for(village: Wo
             assert spec is not None
             plan = plan_release(population=N, cells=6, epsilon=Decimal(epsilon), sample=sample)
             assert (spec.sample, spec.replacement) == (plan.sample, plan.mechanism.replacement)
-            assert spec.guaranteed_epsilon <= Decimal(epsilon)
+            assert guaranteed_epsilon(spec) <= Decimal(epsilon)
             assert len(village.published(asked.id)["region"]) == spec.sample
             return agreement(asked.estimate(), truth)
 

@@ -8,6 +8,7 @@ import pytest
 from tests.protocol.chance import agreement, confirmed
 from tests.protocol.world import World
 from veiltab.common.privacy.planning import plan_release
+from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Sampling
 from veiltab.common.schemes.schemes import SCHEMES
 from veiltab.deploy.local.demo import DemoOptions, run_demo
@@ -33,7 +34,7 @@ def test_a_scheme_s_release_agrees_with_the_truth(village: World, scheme: str) -
             assert spec is not None
             assert spec.scheme == scheme
             assert (spec.sample == 600) or scheme == "poisson"
-            assert spec.guaranteed_epsilon <= 3
+            assert guaranteed_epsilon(spec) <= 3
             return agreement(asked.estimate(), truth)
 
     assert not confirmed(release)
@@ -65,7 +66,7 @@ def test_adult_at_a_small_delta_is_twenty_times_better(tmp_path: Path) -> None:
     assert outcome.spec.sample == 45222
     # One release's squared error exceeds (20/32)^-2 = 2.6 times its mean with a probability far below 1e-4.
     assert outcome.l2_error < star.root_mse() / 20
-    order = outcome.spec.card.order
+    order = epsilon_card(outcome.spec).order
     assert order is not None
     assert order[0] <= Decimal("0.5")
     assert order[1] == Decimal("1e-6")

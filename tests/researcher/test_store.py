@@ -105,3 +105,12 @@ def test_every_file_of_a_release_has_its_own_place(store: ResearcherStore) -> No
         store.histogram(ID),
     }
     assert len(places) == 6
+
+
+def test_a_release_is_read_without_any_accounting(
+    store: ResearcherStore, make_request: Make, make_spec: Make, forbid_accounting: Callable[[], None]
+) -> None:
+    store.start(make_request(), "", 100)
+    store.set_spec(ID, make_spec(delta=Decimal("1e-6")))
+    forbid_accounting()
+    assert store.releases() == store.latest(1) == (store.release(ID),)

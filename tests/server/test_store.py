@@ -1,4 +1,5 @@
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +151,13 @@ def test_folders_are_deleted_one_by_one(store: ServerStore, lease: Lease, make_s
     assert left() == [False, False, False]
     store.delete_ciphertext(ID)
     store.delete_unpublished(store.session(ID))
+
+
+def test_a_release_is_read_without_any_accounting(
+    store: ServerStore, make_spec: Make, forbid_accounting: Callable[[], None]
+) -> None:
+    session = store.open_session(make_spec(delta=Decimal("1e-6")))
+    forbid_accounting()
+    assert store.session(ID) == session
+    assert store.sessions() == (session,)
+    assert [session for session, _ in store.latest(1)] == [session]

@@ -14,6 +14,7 @@ from hypothesis.strategies import SearchStrategy
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import plan_release
+from veiltab.common.release.guarantees import check_keeps_what_was_asked, epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import MAX_CELLS, Column, ReleaseSpec, spec_of
@@ -119,7 +120,6 @@ def test_a_column_has_an_alphabet_that_fits_two_bytes(size: int) -> None:
         ({"sample": 1001, "replacement": 2**64}, "rows, not 1001"),
         ({"replacement": 0}, "replacement"),
         ({"replacement": 2**64 + 1}, "replacement"),
-        ({"replacement": 2**63}, "too small for the epsilon"),
     ],
 )
 def test_a_malformed_spec_is_refused(make_spec: Make, changes: dict[str, object], problem: str) -> None:
@@ -187,6 +187,18 @@ def test_a_spec_is_read_back_as_it_was(any_spec: SearchStrategy[ReleaseSpec], da
     assert ReleaseSpec.from_json(json.dumps(json.loads(spec.to_json()))).digest() == spec.digest()
 
 
+@pytest.mark.parametrize("delta", [None, Decimal("1e-6")])
+def test_a_spec_is_read_back_without_any_accounting(
+    make_spec: Make, forbid_accounting: Callable[[], None], delta: Decimal | None
+) -> None:
+    spec = make_spec(delta=delta)
+    forbid_accounting()
+    assert ReleaseSpec.from_json(spec.to_json()) == spec
+    for work in (check_keeps_what_was_asked, guaranteed_epsilon):
+        with pytest.raises(AssertionError, match="a guarantee is worked out"):
+            work(replace(spec, epsilon=Decimal("0.2")))  # one that was not checked before
+
+
 def exact_epsilon(spec: ReleaseSpec) -> Any:  # noqa: ANN401 - mpmath has no types
     with mpmath.workdps(80):
         r = Fraction(spec.replacement, 2**64)
@@ -201,22 +213,30 @@ def test_the_guaranteed_epsilon_is_an_upper_bound_and_never_above_what_was_asked
     any_spec: SearchStrategy[ReleaseSpec], data: st.DataObject
 ) -> None:
     spec = data.draw(any_spec)
-    guaranteed = spec.guaranteed_epsilon
+    guaranteed = guaranteed_epsilon(spec)
     assert guaranteed <= spec.epsilon
     with mpmath.workdps(80):
         assert exact_epsilon(spec) <= mpmath.mpf(str(guaranteed))
-    assert spec.card.epsilon == guaranteed
-    assert spec.card.local_epsilon >= 0
+    assert epsilon_card(spec).epsilon == guaranteed
+    assert epsilon_card(spec).local_epsilon >= 0
 
 
 @settings(deadline=None, max_examples=100)
 @given(data=st.data())
 def test_one_unit_less_of_replacement_is_refused(any_spec: SearchStrategy[ReleaseSpec], data: st.DataObject) -> None:
     spec = data.draw(any_spec)
+    check_keeps_what_was_asked(spec)
     with pytest.raises(InvalidInputError, match=r"too small for the epsilon|1 to 2\^64 units"):
-        replace(spec, replacement=spec.replacement - 1)
+        check_keeps_what_was_asked(replace(spec, replacement=spec.replacement - 1))
     if spec.replacement < 2**64:
-        assert replace(spec, replacement=spec.replacement + 1).guaranteed_epsilon <= spec.epsilon
+        assert guaranteed_epsilon(replace(spec, replacement=spec.replacement + 1)) <= spec.epsilon
+
+
+@pytest.mark.parametrize("delta", [None, Decimal("1e-6")])
+def test_a_mechanism_that_does_not_keep_what_was_asked_is_refused(make_spec: Make, delta: Decimal | None) -> None:
+    check_keeps_what_was_asked(make_spec(delta=delta))
+    with pytest.raises(InvalidInputError, match="too small for the epsilon"):
+        check_keeps_what_was_asked(make_spec(delta=delta, replacement=2**63))
 
 
 def test_columns_are_found_by_attribute_and_owner(make_spec: Make) -> None:

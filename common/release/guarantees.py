@@ -1,0 +1,57 @@
+"""What a release's spec guarantees. The spec itself is plain data: nothing here is worked out by reading one.
+
+Whoever plans a spec or receives one checks it once; whoever shows the card asks for it.
+"""
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from veiltab.common.core.rounding import exp_below
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.card import EpsilonCard, card_of
+from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.release.modes import Pad
+from veiltab.common.release.spec import ReleaseSpec
+
+
+def check_keeps_what_was_asked(spec: ReleaseSpec) -> None:
+    """Refuse a spec whose mechanism does not keep the epsilon, or the epsilon and delta, that were asked for.
+
+    Raises:
+        InvalidInputError: it does not.
+    """
+    if not _keeps_what_was_asked(spec):
+        raise InvalidInputError("the replacement probability is too small for the epsilon", where="replacement")
+
+
+def guaranteed_epsilon(spec: ReleaseSpec) -> Decimal:
+    """Return the pure epsilon of the mechanism that runs (nats, upper bound; never above a pure epsilon asked for)."""
+    bound = spec.description.pure_epsilon
+    return min(bound, spec.epsilon) if spec.delta is None and _keeps_exactly(spec) else bound
+
+
+def epsilon_card(spec: ReleaseSpec) -> EpsilonCard:
+    """Return who faces which epsilon."""
+    card = card_of(spec.description, delta=spec.delta, one_time=spec.pad is Pad.OTP)
+    return replace(card, epsilon=guaranteed_epsilon(spec))
+
+
+def _keeps_what_was_asked(spec: ReleaseSpec) -> bool:
+    if spec.delta is None:
+        return guaranteed_epsilon(spec) <= spec.epsilon
+    return _certified(spec.description, spec.epsilon, spec.delta)
+
+
+def _keeps_exactly(spec: ReleaseSpec) -> bool:
+    """Whether the mechanism keeps a pure epsilon; the bound is rounded up, perhaps past it."""
+    if spec.scheme not in {"wor", "poisson"}:
+        return spec.description.pure_epsilon <= spec.epsilon
+    ratio = 1 + Fraction(spec.sample, spec.population) * (spec.mechanism.gamma - 1)
+    return ratio <= exp_below(spec.epsilon)
+
+
+@lru_cache(maxsize=256)
+def _certified(release: ReleaseDescription, epsilon: Decimal, delta: Decimal) -> bool:
+    return release.delta(float(epsilon)) <= float(delta)
