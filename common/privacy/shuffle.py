@@ -10,31 +10,38 @@ and M = h0 + h1 + hr. It is zero if and only if e^epsilon >= 1 + w A, so the pur
 limit, and both hold at once. At w = 1 it is the privacy blanket of Balle, Bell, Gascon, Nissim (2019), Theorem 5.3,
 evaluated exactly. docs/order-certificate.md has the proof.
 
-How it is computed. Given s = h0 + h1, h0 is Bin(s, 1/2) and hr is Bin(m-s, (K-2)/(q-2)), independently, so
+How it is computed. Given s = h0 + h1, h1 is Bin(s, 1/2) and hr is Bin(m-s, (K-2)/(q-2)), independently, so
 
-    delta = (w A (1+e)/m) sum_s P(s) sum_k P(h0 = k | s) E (k - c1 s - c2 hr - c3)_+
+    delta = (A/n) sum_s P(s) sum_h P(h1 = h | s) E (s - (1+e) h - c (s + hr + n - m))_+,    c = (e - 1)/A
 
-The inner expectation is c2 Psi(x), Psi(x) = E (x - hr)_+, for the few k that hr decides; beyond them it is linear and
-the sum over k has a closed form. The expectation is convex in hr, which may therefore be replaced by anything larger in
-convex order: one law serves a block of s, recentred. What lies outside the windows is added at its worst value, and the
-sum is enlarged by more than the rounding errors can be: the result is an upper bound of the formula.
+Nothing cancels in the bracket but at the pure end itself, where it vanishes; e and c are rounded down, so it is never
+too small there either. The expectation is c Psi(x), Psi(x) = E (x - hr)_+, for the few h that hr decides; below them it
+is linear and the sum over h has a closed form, which is used where its terms are many. The expectation is convex in hr,
+which may therefore be replaced by anything larger in convex order: one law serves a block of s, recentred. What lies
+outside the windows is added at its worst value, and the sum is enlarged by more than the rounding errors can be: the
+result is an upper bound of the formula.
 """
 
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
-from math import exp, expm1, inf, log
+from math import exp, inf, log
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.binomial import Floats, binomial_pmf, window
+from veiltab.common.core.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.root import largest_allowed
 
 MAX_SAMPLE = 10**8
 MAX_CELLS = 10**7
 _ROUNDING = 1e-9
-"""Relative enlargement that covers the floating-point errors of the sum (below 1e-11) and of its parameters."""
+"""Relative enlargement that covers the floating-point errors of the sum of positive terms (below 1e-10)."""
+
+_DOWN = 1 - 1e-15
+"""Lowers what is subtracted by more than the few roundings up to the subtraction can raise it."""
 
 _OMITTED = 75.0
 """-ln of the probability that a window leaves out on each side."""
@@ -42,11 +49,14 @@ _OMITTED = 75.0
 _REST_LOSS = 5e-7
 """Relative loss that is accepted for one law of hr serving a range of s."""
 
-_ROWS = 512
+_ROWS = 4096
 """How many s are worked on at once, at the most."""
 
 _WORK = 400_000
 """How many probabilities of hr are worked on at once, about."""
+
+_LITTLE_WORK = 3_000
+"""How many probabilities of hr allow a law of its own for every s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +95,10 @@ class OrderCertificate:
         """Return an upper bound of delta at an epsilon (nats, at least 0); zero where the pure guarantee holds."""
         if not epsilon >= 0:
             raise InvalidInputError("epsilon must be a number from 0", where="epsilon")
-        if epsilon >= log(self.pure_ratio) * (1 + 4e-16) + 4e-16:
+        if epsilon > log(self.pure_ratio) + 1:
             return 0.0
-        return min(1.0, _Sum(self, epsilon).value())
+        e = max(Fraction(1), exp_below(Decimal(epsilon)))
+        return 0.0 if e >= self.pure_ratio else min(1.0, _Sum(self, e).value())
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon (nats) that the certificate grants at a delta in (0, 1), rounded up."""
@@ -100,7 +111,7 @@ class OrderCertificate:
             return log(found / delta) if found > 0 else -inf
 
         guess = min(top, self.sample / self.population * (2.5 * log(1 / delta) * q / self.sample) ** 0.5)
-        return -largest_allowed(-top, -guess, 0.0, excess)
+        return abs(largest_allowed(-top, -guess, 0.0, excess))
 
 
 def check_delta(delta: float) -> None:
@@ -110,62 +121,81 @@ def check_delta(delta: float) -> None:
 
 
 class _Sum:
-    """The sum above for one epsilon."""
+    """The sum above for one e, exact and below the pure ratio."""
 
-    def __init__(self, certificate: OrderCertificate, epsilon: float) -> None:
-        self.m = certificate.sample
-        self.cells = certificate.cells
-        self.w = certificate.sample / certificate.population
+    def __init__(self, certificate: OrderCertificate, e: Fraction) -> None:
+        self.n, self.m = certificate.population, certificate.sample
         self.a = float(certificate.gamma - 1)
-        self.q = self.a + certificate.cells
-        self.e = exp(epsilon)
-        self.c2 = expm1(epsilon) / (self.a * (1 + self.e))
-        self.c1 = self.e / (1 + self.e) + self.c2
-        self.c3 = self.c2 * (1 / self.w - 1) * self.m
+        self.p = 2 / (self.a + certificate.cells)
+        # The bracket falls with hr, so fewer of them are safe.
+        self.rest_probability = (certificate.cells - 2) / (self.a + certificate.cells - 2) * _DOWN
+        self.step = float(1 + e) * _DOWN
+        # A c so small changes nothing, but what is divided by it stays finite.
+        self.c = max(float((e - 1) / (certificate.gamma - 1)) * _DOWN, 1e-13 / self.n)
+        self.low, self.high = window(self.m, self.p, log_mass=_OMITTED)
+        first, last = window(self.m - self.low, self.rest_probability, log_mass=_OMITTED)
+        self.rests = last - first + 1
+        self.shared = self._rows_of_one_rest(log(e))
 
     def value(self) -> float:
         """Return the bound."""
-        p = 2 / self.q
-        low, high = window(self.m, p, log_mass=_OMITTED)
-        first, last = window(self.m - low, self._rest_probability, log_mass=_OMITTED)
-        rows = min(_ROWS, max(1, _WORK // (last - first + 1)) * self._rows_of_one_rest())
-        total = sum(self._block(at, min(at + rows, high + 1)) for at in range(low, high + 1, rows))
-        # Outside the windows (h0 - t)_+ <= s/(1+e), and E[s; s > high] = m p P(Bin(m-1, p) >= high).
-        omitted = (low + high + self.m * p) * 2 * exp(-_OMITTED) / (1 + self.e)
-        return self.w * self.a * (1 + self.e) / self.m * (total * (1 + _ROUNDING) + omitted)
+        rows = min(_ROWS, max(1, _WORK // self.rests) * self.shared)
+        total = sum(self._block(at, min(at + rows, self.high + 1)) for at in range(self.low, self.high + 1, rows))
+        return self.a / self.n * (total * (1 + _ROUNDING) + self._omitted())
 
-    def _rows_of_one_rest(self) -> int:
-        """Return how many s one law of hr may serve: each loses half epsilon^2 c2^2 Var/m of delta, relatively."""
-        rest = self._rest_probability
-        loss = log(self.e) ** 2 * self.c2**2 * rest * (1 - rest) / 2
+    def _omitted(self) -> float:
+        """Return a bound of what lies outside the windows of s, hr and h1, where the bracket is at most s.
+
+        low P(s < low), E[s; s > high] = m p P(Bin(m-1, p) >= high), and m p P(hr is outside), P(h1 is below)
+        """
+        if self.m <= min(self.high, self.rests - 1, 2 * _OMITTED):
+            return 0.0
+        return 6 * self.m * self.p * exp(-_OMITTED)
+
+    def _rows_of_one_rest(self, epsilon: float) -> int:
+        """Return how many s one law of hr may serve: each loses half (epsilon c/(1+e))^2 Var/m of delta, relatively."""
+        if self.rests * (self.high - self.low + 1) <= _LITTLE_WORK:
+            return 1
+        variance = self.rest_probability * (1 - self.rest_probability)
+        loss = (epsilon * self.c / self.step) ** 2 * variance / 2
         return max(1, int(min(_REST_LOSS / loss, 1e9))) if loss > 0 else 10**9
-
-    @property
-    def _rest_probability(self) -> float:
-        return (self.cells - 2) / (self.q - 2)
 
     def _block(self, start: int, stop: int) -> float:
         """Return the sum over s = start..stop-1."""
         s = np.arange(start, stop, dtype=np.int64)
-        weights = binomial_pmf(s, self.m, 2 / self.q)
-        shared = self._rows_of_one_rest()
-        group = (s - start) // shared
-        rest = _Rest(self.m - start - shared * np.arange(int(group[-1]) + 1), self._rest_probability)
+        group = (s - start) // self.shared
+        rest = _Rest(self.m - start - self.shared * np.arange(int(group[-1]) + 1), self.rest_probability)
         # Bin(m-s) plus a centred Bin(s-reference) is Bin(m-reference) recentred, and larger in convex order.
-        t = self.c1 * s + self.c3 - self.c2 * self._rest_probability * ((s - start) % shared)
-        first = np.floor(t + self.c2 * rest.low).astype(np.int64) + 1
-        beyond = np.maximum(np.ceil(t + self.c2 * rest.high).astype(np.int64), first)
-        # One number of undecided k for all rows: a k too many is still exact, as Psi covers both sides; but past where
-        # h0 is too unlikely to matter, hr may be taken at its least.
-        enough = np.ceil(s / 2 + np.sqrt(s * _OMITTED / 2)).astype(np.int64)
-        width = int(np.minimum(beyond - first, np.maximum(enough - first, 0)).max())
-        mean = rest.means[group] if width >= int((beyond - first).max()) else float(rest.low)
-        beyond = first + width
-        linear = binomial_pmf(beyond, s, 0.5) * beyond / 2 - (t + self.c2 * mean - s / 2) * tails(s, beyond)
-        k = first[:, None] + np.arange(width)
-        shortfall = rest.shortfall((k - t[:, None]) / (self.c2 or 1.0), group)
-        undecided = binomial_pmf(k, s[:, None], 0.5) * self.c2 * shortfall
-        return float(weights @ (np.maximum(linear, 0) + undecided.sum(axis=1)))
+        centre = self.rest_probability * ((s - start) % self.shared)
+        others = np.asarray(s + (self.n - self.m), np.float64)
+        most = self._turn(s, others + (rest.low - float(centre.max())))
+        decided = np.where(most < 1, -1, self._turn(s, others + float(rest.high)))
+        # One number of h1 for all rows: one too many is still exact, as Psi covers both sides (and exact at the pure
+        # end, where h1 = 0 alone counts); but below where h1 is too unlikely to matter, hr may be taken at its least.
+        likely = np.ceil(s / 2 - np.sqrt(s * _OMITTED / 2)).astype(np.int64)
+        width = max(0, int((most - np.maximum(np.maximum(decided, -1), likely - 1)).max()))
+        h = most[:, None] - np.arange(width)
+        x = (s[:, None] - self.step * h) / self.c - others[:, None] + centre[:, None]
+        one_by_one = (binomial_pmf(h, s[:, None], 0.5) * rest.shortfall(x, group)).sum(axis=1)
+        below = most - width
+        least = np.where(below <= decided, rest.means[group] - centre, rest.low - centre)
+        linear = _shortfall(s, below, s - self.c * (others + least) - self.step * below, self.step)
+        return float(binomial_pmf(s, self.m, self.p) @ (self.c * one_by_one + linear))
+
+    def _turn(self, s: NDArray[np.int64], others: Floats) -> NDArray[np.int64]:
+        """Return the largest h1 for which the bracket is not negative."""
+        return np.floor((s - self.c * others) / self.step).astype(np.int64)
+
+
+def _shortfall(s: NDArray[np.int64], b: NDArray[np.int64], margin: Floats, step: float) -> Floats:
+    """Return the sum over h <= b of P(Bin(s, 1/2) = h) (margin + step (b - h)), for s and b that `tails` takes."""
+    if b.max() < 0:
+        return np.zeros(len(s))
+    within = tails(s, s - b)
+    # E (b - h)_+, where it is not zero.
+    integral = np.where(b > 0, (b - s / 2) * within + (s - b) / 2 * binomial_pmf(b, s, 0.5), 0.0)
+    total: Floats = np.maximum(margin, 0.0) * within + step * np.maximum(integral, 0.0)
+    return total
 
 
 class _Rest:
@@ -200,12 +230,12 @@ def tails(s: NDArray[np.int64], a: NDArray[np.int64]) -> Floats:
     steepest = float(np.max((s - a) / (a + 1.0)))
     decay = -log(steepest) if 0 < steepest < 1 else (1e9 if steepest <= 0 else 0.0)
     terms = int(min(42 / decay if decay > 0 else 1e9, 14 * s[-1] ** 0.5 + 40, max(int(np.max(s - a)), 0) + 1))
-    if terms * len(s) <= 200_000:
+    if terms * len(s) <= 1_600_000:
         h = a[:, None] + np.arange(terms - 1, dtype=float)
         ratios = np.maximum(s[:, None] - h, 0) / (h + 1)
         summed: Floats = binomial_pmf(a, s, 0.5) * (1 + np.cumprod(ratios, axis=1).sum(axis=1))
         return summed
-    stretch = int(max(4, min(64, s[-1] ** 0.5 / 3, 4 / max(decay, 1e-3))))
+    stretch = int(max(4, min(s[-1] ** 0.5 / 3, 4 / max(decay, 1e-3))))
     parts = [_carried(s[at : at + stretch], a[at : at + stretch]) for at in range(0, len(s), stretch)]
     return np.concatenate(parts)
 

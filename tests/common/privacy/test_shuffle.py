@@ -1,6 +1,7 @@
 """Theorem A: its sum against enumeration, and its claim against the exact law of small releases."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, combinations_with_replacement, product
@@ -13,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veiltab.common.core.binomial import binomial_pmf
+from veiltab.common.core.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.calibration import calibrate
 from veiltab.common.privacy.shuffle import OrderCertificate, tails
 
 VECTORS = [
@@ -67,6 +70,103 @@ def test_the_sum_is_the_formula_and_never_below_it(n: int, m: int, cells: int, g
     found = certificate(n, m, cells, Fraction(gamma)).delta(log(e))
     assert float(exact) <= found * (1 + 1e-15)
     assert found == pytest.approx(float(exact), rel=1e-6, abs=1e-30)
+
+
+def bracketed(bound: OrderCertificate, epsilon: float) -> tuple[Fraction, Fraction]:
+    """The formula at a rational just below e^epsilon and at one just above it."""
+    e = max(Fraction(1), exp_below(Decimal(epsilon)))
+    return (
+        enumerated(bound.population, bound.sample, bound.cells, bound.gamma, e * (1 + Fraction(1, 10**57))),
+        enumerated(bound.population, bound.sample, bound.cells, bound.gamma, e),
+    )
+
+
+@given(
+    st.integers(1, 12),
+    st.integers(1, 8),
+    st.sampled_from([2, 3, 4, 20, 1000]),
+    st.floats(-3, 69),
+    st.one_of(st.floats(0, 1), st.floats(-16, -1).map(lambda x: 1 - 10**x)),
+)
+@settings(max_examples=300, deadline=None)
+def test_it_is_never_below_the_formula_and_close_to_it_away_from_the_pure_end(
+    n: int, m: int, cells: int, log_a: float, place: float
+) -> None:
+    bound = certificate(n, min(n, m), cells, 1 + Fraction(exp(log_a)))
+    epsilon = log(bound.pure_ratio) * place
+    least, most = bracketed(bound, epsilon)
+    found = Fraction(bound.delta(epsilon))
+    assert least <= found
+    # A rounding of e is magnified by what it takes to the pure end.
+    left = 1 - (exp_below(Decimal(epsilon)) - 1) / (bound.pure_ratio - 1)
+    if left > 0:
+        assert found <= most * (1 + Fraction(2, 10**9) + Fraction(4, 10**15) / left)
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "cells", "gamma", "epsilon"),
+    [
+        (1, 1, 2, "1e15", 34.4855),
+        (5, 3, 3, "1e15", 33.4226),
+        (12, 4, 5, "4366486759", 20.0),
+        (1, 1, 2, "22049", 10.0),
+        (7, 4, 5, "1e20", 40.94),
+        (5, 5, 2, "1e15", 34.5),
+        (10, 10, 2, "1e12", 25.0),
+        (38, 7, 2, "22998475", 13.484335781687031),
+    ],
+)
+def test_at_a_large_epsilon_it_is_the_formula(n: int, m: int, cells: int, gamma: str, epsilon: float) -> None:
+    bound = certificate(n, m, cells, gamma)
+    least, _ = bracketed(bound, epsilon)
+    found = Fraction(bound.delta(epsilon))
+    assert least <= found
+    assert float(found) == pytest.approx(float(least), rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 5.0, 20.0, 40.0, 60.0])
+@pytest.mark.parametrize("log_gamma", [8.0, 30.0, 61.0, 69.0])
+def test_one_row_is_randomised_response(epsilon: float, log_gamma: float) -> None:
+    gamma = Fraction(exp(log_gamma))
+    exact = max(Fraction(0), (gamma - exp_below(Decimal(epsilon))) / (gamma + 1))
+    found = Fraction(certificate(1, 1, 2, gamma).delta(epsilon))
+    assert exact * (1 - Fraction(1, 10**50)) <= found <= exact * (1 + Fraction(2, 10**9))
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "cells", "gamma", "delta", "epsilon"),
+    [
+        # The rows without noise: all others in a third cell, h0 = 1, h1 = 0 has likelihood ratio gamma.
+        (10**8, 10**8, 2, "1e30", 1e-6, log(1e30)),
+        (1, 1, 2, "1e15", 1e-9, log(1e15 - 1e-9 * (1e15 + 1))),
+        (5, 3, 3, "1e15", 1e-9, 33.44016),
+    ],
+)
+def test_a_large_epsilon_is_right(  # noqa: PLR0913, PLR0917 - a vector
+    n: int, m: int, cells: int, gamma: str, delta: float, epsilon: float
+) -> None:
+    assert certificate(n, m, cells, gamma).epsilon(delta) == pytest.approx(epsilon, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("n", "cells", "epsilon", "delta"),
+    [
+        (45222, 24, "30", "1e-6"),
+        (45222, 24, "34", "1e-6"),
+        (45222, 24, "22", "1e-9"),
+        (10, 2, "25", "1e-9"),
+    ],
+)
+def test_a_plan_at_a_large_epsilon_keeps_delta(n: int, cells: int, epsilon: str, delta: str) -> None:
+    mechanism = calibrate(population=n, sample=n, cells=cells, epsilon=Decimal(epsilon), delta=Decimal(delta))
+    # With all other rows elsewhere, the event of one row in the first cell and none in the second.
+    assert 1 - exp_below(Decimal(epsilon)) / mechanism.gamma <= Fraction(delta)
+
+
+def test_with_fewer_rows_than_cells_it_stays_close_to_the_formula() -> None:
+    # The rows that hr decides differ in number from one s to the next.
+    bound = certificate(392, 39, 80, "126.5")
+    assert bound.delta(0.6694) == pytest.approx(5.87315763e-5, rel=2e-9)
 
 
 def histograms(cells: int, m: int) -> Iterator[tuple[int, ...]]:
@@ -178,6 +278,8 @@ def test_epsilon_of_delta_is_certified_and_below_the_pure_one(
 def test_at_the_largest_sizes_it_answers() -> None:
     assert 0 < certificate(10**7, 10**7, 10**5, "101956").delta(0.5) < 1.1e-8
     assert certificate(10**7, 10**7, 2, "2").delta(0.05) < 1e-30
+    # Tails of 10^5 numbers of rows, of 10^4 terms each.
+    assert 0 < certificate(10**8, 10**8, 2, "1.16945").delta(1e-4) < 1.01e-15
 
 
 @pytest.mark.parametrize(
@@ -218,7 +320,8 @@ def test_binomial_probabilities_at_the_edges() -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "rows", "slope"), [(5, 20, 0.7), (240, 200, 0.62), (100_000, 500, 0.5025), (10**6, 64, 0.503)]
+    ("start", "rows", "slope"),
+    [(5, 20, 0.7), (240, 200, 0.62), (100_000, 500, 0.5025), (10**6, 64, 0.503), (10**8, 4096, 0.5002)],
 )
 def test_tails_are_those_of_the_binomial(start: int, rows: int, slope: float) -> None:
     s = np.arange(start, start + rows, dtype=np.int64)
