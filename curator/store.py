@@ -9,6 +9,7 @@ from pathlib import Path
 
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import erase_traces, open_database, transaction
@@ -122,11 +123,10 @@ class CuratorStore:
 
     def unfinished(self) -> tuple[str, ...]:
         """Return the ids of releases that are not over, and of those whose seed is not forgotten yet."""
-        over = [s.value for s in ReleaseState if s.finished]
         rows = self.connection.execute(
-            f"SELECT id FROM release WHERE state NOT IN ({', '.join('?' * len(over))})"  # noqa: S608
+            f"SELECT id FROM release WHERE NOT {IS_FINISHED}"  # noqa: S608
             " OR EXISTS (SELECT 1 FROM coin WHERE coin.id = 'release/' || release.id AND coin.share <> x'')",
-            over,
+            FINISHED,
         )
         return tuple(row["id"] for row in rows)
 
@@ -137,19 +137,11 @@ class CuratorStore:
 
     def latest(self, over: int) -> tuple[CuratorRelease, ...]:
         """Return the releases that are not over and the last ones that are, `over` of them; oldest first."""
-        states = [s.value for s in ReleaseState if s.finished]
-        ended = f"state IN ({', '.join('?' * len(states))})"
-        rows = self.connection.execute(
-            f"SELECT * FROM release WHERE NOT {ended} OR id IN"  # noqa: S608
-            f" (SELECT id FROM release WHERE {ended} ORDER BY since DESC, id LIMIT ?) ORDER BY created, id",
-            [*states, *states, over],
-        ).fetchall()
-        return tuple(_release_of(row) for row in rows)
+        return tuple(_release_of(row) for row in latest_rows(self.connection, "release", over))
 
     def counts(self) -> dict[str, int]:
         """Return how many releases are in each state."""
-        rows = self.connection.execute("SELECT state, COUNT(*) FROM release GROUP BY state").fetchall()
-        return {row[0]: row[1] for row in rows}
+        return state_counts(self.connection, "release")
 
     def held(self) -> int:
         """Return how many requests wait for a person."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import open_database, transaction
@@ -63,15 +64,14 @@ class ResearcherStore:
             ConflictError: the label names a release that asks for something else.
         """
         asked = request.asked()
-        over = [s.value for s in ReleaseState if s.finished]
         with transaction(self.connection) as db:
             if label:
                 row = db.execute("SELECT id, asked FROM release WHERE label = ?", [label]).fetchone()
             else:
                 row = db.execute(
                     "SELECT id, asked FROM release WHERE label = '' AND asked = ?"  # noqa: S608
-                    f" AND state NOT IN ({', '.join('?' * len(over))}) ORDER BY created DESC",
-                    [asked, *over],
+                    f" AND NOT {IS_FINISHED} ORDER BY created DESC",
+                    [asked, *FINISHED],
                 ).fetchone()
             if row is None:
                 db.execute(
@@ -104,19 +104,11 @@ class ResearcherStore:
 
     def latest(self, over: int) -> tuple[ResearcherRelease, ...]:
         """Return the releases that are not over and the last ones that are, `over` of them; oldest first."""
-        states = [s.value for s in ReleaseState if s.finished]
-        ended = f"state IN ({', '.join('?' * len(states))})"
-        rows = self.connection.execute(
-            f"SELECT * FROM release WHERE NOT {ended} OR id IN"  # noqa: S608
-            f" (SELECT id FROM release WHERE {ended} ORDER BY since DESC, id LIMIT ?) ORDER BY created, id",
-            [*states, *states, over],
-        ).fetchall()
-        return tuple(_release_of(row) for row in rows)
+        return tuple(_release_of(row) for row in latest_rows(self.connection, "release", over))
 
     def counts(self) -> dict[str, int]:
         """Return how many releases are in each state."""
-        rows = self.connection.execute("SELECT state, COUNT(*) FROM release GROUP BY state").fetchall()
-        return {row[0]: row[1] for row in rows}
+        return state_counts(self.connection, "release")
 
     def finish(self, release_id: str, state: ReleaseState, failure: str = "") -> None:
         """Record how a release ended."""

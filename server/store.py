@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from veiltab.common.errors import ConflictError, NotFoundError
+from veiltab.common.release.rows import latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction
@@ -80,19 +81,12 @@ class ServerStore:
 
     def latest(self, over: int) -> tuple[tuple[Session, int], ...]:
         """Return the sessions that are not over and the last ones that are, each with Unix seconds of its state."""
-        states = [s.value for s in ReleaseState if s.finished]
-        ended = f"state IN ({', '.join('?' * len(states))})"
-        rows = self.connection.execute(
-            f"SELECT id, since FROM session WHERE NOT {ended} OR id IN"  # noqa: S608
-            f" (SELECT id FROM session WHERE {ended} ORDER BY since DESC, id LIMIT ?) ORDER BY created, id",
-            [*states, *states, over],
-        ).fetchall()
+        rows = latest_rows(self.connection, "session", over)
         return tuple((self.session(row["id"]), row["since"]) for row in rows)
 
     def counts(self) -> dict[str, int]:
         """Return how many sessions are in each state."""
-        rows = self.connection.execute("SELECT state, COUNT(*) FROM session GROUP BY state").fetchall()
-        return {row[0]: row[1] for row in rows}
+        return state_counts(self.connection, "session")
 
     def open_session(self, spec: ReleaseSpec) -> Session:
         """Record a release, or find it; another spec under the same id is refused."""
