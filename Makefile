@@ -1,45 +1,58 @@
 # Every target sets up .venv by itself; python3.11 (or newer), its venv module, pip and make are enough.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+  --no-header --no-annotate
 PROTOS := $(wildcard protos/veiltab/v1/*.proto)
 
-.PHONY: demo test test-all lint format proto proto-check bench bench-peers compose-test lock clean
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint format proto proto-check bench bench-peers compose-test lock clean
 
-.venv/ready: requirements.lock pyproject.toml
+help: ## this list; durations are those of two cores
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 15
+
+# What the parties run.
+.venv/ready: requirements.lock requirements-build.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) --no-compile --require-hashes -r requirements.lock -r requirements-build.lock
+	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: .venv/ready ## a whole release on this machine
+# What developers run besides.
+.venv/dev: .venv/ready requirements-dev.lock
+	$(PIP) --require-hashes -r requirements-dev.lock
+	@touch $@
+
+demo: .venv/ready ## a whole release on this machine: 10 s; a minute where .venv is new
 	$(BIN)/veiltab demo
 
-test: .venv/ready ## everything that is quick
-	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile
+test: .venv/dev ## everything that is quick: 5 min
+	$(BIN)/python -m pytest -m "not long and not compose" -n 2 --dist loadfile
 
-test-all: .venv/ready ## the long tests too
-	VEILTAB_EXAMPLES=searching $(BIN)/python -m pytest -n 2 --dist loadfile
+test-all: .venv/dev ## the long tests too: 20 min
+	VEILTAB_EXAMPLES=searching $(BIN)/python -m pytest -m "not compose" -n 2 --dist loadfile
 
-lint: .venv/ready
+lint: .venv/dev ## style, types, import rules, the protocol's style: 1 min
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/buf lint
 
-format: .venv/ready
+format: .venv/dev ## mend what ruff can mend: 2 s
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-proto: .venv/ready ## generate the Python of the protocol
+proto: .venv/dev ## generate the Python of the protocol: 2 s
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -I protos \
 	  --python_out=protos --pyi_out=protos --grpc_python_out=protos --mypy_grpc_out=quiet:protos $(PROTOS)
 	cd protos/veiltab/v1 && rm -f access_pb2_grpc.py* release_pb2_grpc.py*
 
-proto-check: proto ## fails if the generated code is not that of the protocol
+proto-check: proto ## fails if the generated code is not that of the protocol: 2 s
 	@git diff --exit-code -- protos && test -z "$$(git status --porcelain -- protos)"
 
-bench: .venv/ready ## measures, in ratios to plain numpy and pandas
+bench: .venv/dev ## measures, in ratios to plain numpy and pandas: 5 min
 	$(BIN)/python -m benchmarks.kernels
 	$(BIN)/python -m benchmarks.release
 	$(BIN)/python -m benchmarks.reports
@@ -49,15 +62,19 @@ bench: .venv/ready ## measures, in ratios to plain numpy and pandas
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-bench-peers: .venv-peers/ready ## measures our oracles beside two published packages
+bench-peers: .venv-peers/ready ## measures our oracles beside two published packages: 2 min
 	.venv-peers/bin/python -m benchmarks.peers
 
-compose-test: .venv/ready ## the parties in containers; root on Debian needs no engine
+compose-test: .venv/dev ## the parties in containers; root on Debian needs no engine: 5 min
 	$(BIN)/python -m veiltab.deploy.compose.check $(COMPOSE_OPTIONS)
 
-lock: .venv/ready ## refresh the pinned versions
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --no-header --no-annotate --extra dev --extra dask --extra metrics --extra otel --extra postgres pyproject.toml -o requirements.lock
+lock: .venv/dev ## refresh the pinned versions: 5 s
+	$(COMPILE) --all-extras --group dev pyproject.toml -o requirements-dev.lock
+	$(COMPILE) --constraint requirements-dev.lock --extra researcher --extra composition pyproject.toml -o requirements.lock
+	$(COMPILE) --constraint requirements-dev.lock --group build -o requirements-build.lock
+	for extra in metrics otel postgres; do $(COMPILE) --constraint requirements-dev.lock --extra $$extra \
+	  $$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' requirements.lock) \
+	  pyproject.toml -o deploy/compose/locks/$$extra.lock; done
 
-clean:
+clean: ## remove what the targets made
 	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,6 +6,7 @@ import sys
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, run
+from veiltab.common.errors import UnavailableError
 from veiltab.common.process.memory import keep_freed_memory
 
 _COMMANDS = {
@@ -30,8 +31,15 @@ _COMMANDS = {
         "Ask thousands of nodes for one randomised value each.",
     ),
     "node": ("veiltab.node.cli", "node", "Answer such a round, as one node or as thousands."),
-    "reproduce": ("veiltab.papers.cli", "reproduce", "Compute the papers' figures and numbers anew."),
+    "reproduce": (
+        "veiltab.papers.cli",
+        "reproduce",
+        "Compute the papers' figures and numbers anew; needs a clone of the source.",
+    ),
 }
+
+_REPLAYS = "veiltab.papers"
+"""The package that comes with the source alone."""
 
 
 class LazyGroup(click.Group):
@@ -48,7 +56,16 @@ class LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, name, _ = _COMMANDS[cmd_name]
-        command = getattr(importlib.import_module(module), name)
+        try:
+            command = getattr(importlib.import_module(module), name)
+        except ModuleNotFoundError as error:
+            if error.name != _REPLAYS:
+                raise
+            raise UnavailableError(
+                "the replays of the papers are not in the installed package",
+                where=f"veiltab {cmd_name}",
+                remedy="Clone the source of veiltab, and run the command there: papers/README.md says how.",
+            ) from None
         if not isinstance(command, click.Command):
             raise TypeError(cmd_name)
         return command

@@ -16,6 +16,7 @@ from pathlib import Path
 from veiltab.common.command.config import ENVIRONMENT, KEYS, Value, read_party_file
 from veiltab.common.command.options import listen_address
 from veiltab.common.errors import InvalidInputError, VeiltabError
+from veiltab.common.extras import importing
 from veiltab.common.observe.sinks import is_loopback, metrics_address
 from veiltab.common.rpc.identity import Clock, Party, Role, load_identity, utc_now
 from veiltab.common.storage.files import check_owner
@@ -218,14 +219,8 @@ def _check_addresses(values: Mapping[str, Value], endpoint: str, findings: Findi
         _check_bindable(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", tried=not runs)
         beyond = "" if is_loopback(host) else ", BEYOND this machine, without TLS, to whoever asks"
         findings.notes.append(f"metrics: {host}:{port}{beyond}")
-    try:
+    with findings.about("metrics"), importing("metrics", "serving metrics"):
         importlib.import_module("prometheus_client")
-    except ImportError:
-        findings.add(
-            "metrics",
-            "metrics need the package prometheus-client",
-            "pip install -e '.[metrics]', or leave it out.",
-        )
 
 
 def _check_bindable(address: str, *, tried: bool) -> None:

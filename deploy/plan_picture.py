@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
 from veiltab.common.privacy.planning import Plan, plan_release
 from veiltab.common.privacy.questions import Question
 
@@ -27,11 +28,12 @@ def draw(question: Question, plan: Plan, path: Path) -> None:
     """
     if path.suffix not in {".svg", ".png"}:
         raise InvalidInputError("a picture is .svg or .png", where=str(path))
-    import matplotlib as mpl  # noqa: PLC0415 - slow to load
+    with importing("researcher", "a picture", where="--plot"):
+        import matplotlib as mpl  # noqa: PLC0415 - an optional package
+        from matplotlib import pyplot as plt  # noqa: PLC0415
 
     mpl.use("Agg")
     mpl.rcParams["svg.hashsalt"] = "veiltab"
-    from matplotlib import pyplot as plt  # noqa: PLC0415
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
     # Each point of the secret order is a calibration of its own.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
 from veiltab.common.observe.spans import Span
 
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ def draw(spans: Sequence[Span], path: Path) -> None:
     """
     if path.suffix not in {".svg", ".png"}:
         raise InvalidInputError("a picture is .svg or .png", where=str(path), remedy="Name it so.")
-    import matplotlib as mpl  # noqa: PLC0415 - slow to load
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    with importing("researcher", "a picture", where="--out"):
+        import matplotlib as mpl  # noqa: PLC0415 - an optional package
+        from matplotlib.figure import Figure  # noqa: PLC0415
 
     rows = [row for party in _parties(spans) for row in _rows(party, spans)]
     with mpl.rc_context({"svg.hashsalt": "veiltab", "svg.fonttype": "none"}):

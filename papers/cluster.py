@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from veiltab.common.errors import InvalidInputError, UnavailableError
+from veiltab.common.extras import importing
 from veiltab.papers.point import Point
 from veiltab.papers.running import TAKE_UP, Perform, Results
 
@@ -43,12 +44,8 @@ def on_dask(address: str, *, wait: float = WAIT) -> Perform:
 
 
 def _distributed() -> Any:  # noqa: ANN401 - an optional package
-    try:
-        import distributed  # noqa: PLC0415
-    except ModuleNotFoundError:
-        raise InvalidInputError(
-            "a Dask cluster needs the package distributed", where="--dask", remedy="pip install -e '.[dask]'"
-        ) from None
+    with importing("dask", "a Dask cluster", where="--dask"):
+        import distributed  # noqa: PLC0415 - an optional package
     return distributed
 
 

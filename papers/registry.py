@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from veiltab.common.errors import NotFoundError
+from veiltab.common.extras import importing
 from veiltab.papers.experiment import Experiment
 
 ALL = "all"
@@ -45,7 +46,8 @@ def load(name: str) -> Experiment:
     """
     module, _, attribute = EXPERIMENTS[name].partition(":")
     try:
-        found = importlib.import_module(module)
+        with importing("papers", "a replay"):
+            found = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module:
             raise

@@ -18,6 +18,7 @@ import numpy as np
 from veiltab.common.command.options import load_party
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.errors import DeniedError, FailedReleaseError, UnavailableError
+from veiltab.common.extras import importing
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
@@ -272,7 +273,8 @@ class Release:
         Every row is a sampled respondent's with the retention probability, else uniform noise; estimates must invert
         that, as `estimate` does.
         """
-        import pandas as pd  # noqa: PLC0415 - slow to load
+        with importing("researcher", "a data frame"):
+            import pandas as pd  # noqa: PLC0415 - an optional package
 
         columns = {}
         for attribute in self._client.study.domain(self.status().granted).attributes:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from veiltab.common.extras import importing
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -31,9 +33,10 @@ def draw(size: tuple[float, float], paint: "Callable[[Axes], None]", prefix: str
 
 def draw_figure(size: tuple[float, float], paint: "Callable[[Figure], None]", prefix: str) -> str:
     """Return the SVG of a figure; without pyplot, so that no window system and no global figure list is touched."""
-    import matplotlib as mpl  # noqa: PLC0415  only a report pays for it
-    from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    with importing("researcher", "a picture"):
+        import matplotlib as mpl  # noqa: PLC0415 - an optional package
+        from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415
+        from matplotlib.figure import Figure  # noqa: PLC0415
 
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
         # The reader's browser has fonts for scripts that matplotlib's own font, used for measuring only, lacks.

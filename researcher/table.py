@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
 from veiltab.researcher.estimation import Estimate
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def to_frame(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> pd
     Returns:
         K rows in C order.
     """
-    import pandas as pd  # noqa: PLC0415  not every command pays for it
+    with importing("researcher", "a data frame"):
+        import pandas as pd  # noqa: PLC0415 - an optional package
 
     numbers = statistics(estimate, truth)
     symbols = np.unravel_index(np.arange(estimate.domain.cells), estimate.domain.shape)

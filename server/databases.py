@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
 from veiltab.common.storage.database import Connection, open_database
 from veiltab.server.leases import LEASES
 from veiltab.server.sharing import DEPLOYMENT
@@ -24,12 +24,6 @@ def open_state(path: Path, migrations: Sequence[str], database: str) -> Connecti
     """
     if not database:
         return open_database(path, migrations)
-    try:
+    with importing("postgres", "PostgreSQL", where="--database"):
         from veiltab.server.postgres import open_postgres  # noqa: PLC0415 - optional packages
-    except ModuleNotFoundError:
-        raise InvalidInputError(
-            "PostgreSQL needs the packages sqlalchemy and psycopg",
-            where="--database",
-            remedy="pip install -e '.[postgres]', or leave it out.",
-        ) from None
     return open_postgres(database, {"lease": LEASES, "deployment": DEPLOYMENT, path.stem: migrations})

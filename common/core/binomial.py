@@ -61,6 +61,18 @@ def binomial_pmf(x: NDArray[np.int64], n: NDArray[np.int64] | int, p: float) -> 
     return result
 
 
+def binomial_tail(x: int, n: int, p: float) -> float:
+    """Return P(Bin(n, p) >= x), to ten digits where it is above e^-75.
+
+    Args:
+        x: any whole number.
+        n: number of trials.
+        p: success probability in [0, 1].
+    """
+    last = max(x, window(n, p)[1])
+    return min(1.0, float(binomial_pmf(np.arange(max(0, x), last + 1), n, p).sum()))
+
+
 def _stirling_error(k: Floats) -> Floats:
     small = k < _EXACT_BELOW
     safe = np.where(small, _EXACT_BELOW, k)

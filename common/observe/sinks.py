@@ -10,6 +10,7 @@ from pathlib import Path
 
 from veiltab.common.command.cli import note
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
 from veiltab.common.observe.service import StatusServicer
 from veiltab.common.observe.status import Observation
 from veiltab.common.observe.trace_file import TraceFile
@@ -94,10 +95,8 @@ def is_loopback(host: str) -> bool:
 @contextmanager
 def _metrics(identity: Identity, observe: Callable[[], Observation], text: str) -> Iterator[None]:
     host, port = metrics_address(text)
-    try:
+    with importing("metrics", "serving metrics", where="--metrics"):
         from veiltab.common.observe.metrics import serving_metrics  # noqa: PLC0415 - an optional package
-    except ModuleNotFoundError:
-        raise _missing("metrics need the package prometheus-client", "--metrics", "metrics") from None
     if not is_loopback(host):
         _log.warning("metrics are served beyond this machine, without TLS, to whoever asks")
     with serving_metrics(identity, observe, (host, port)) as (sink, bound):
@@ -107,14 +106,6 @@ def _metrics(identity: Identity, observe: Callable[[], Observation], text: str) 
 
 
 def _otlp(identity: Identity) -> logging.Handler:
-    try:
+    with importing("otel", "sending spans to a collector", where=COLLECTOR[1]):
         from veiltab.common.observe.otlp import OtlpSpans  # noqa: PLC0415 - an optional package
-    except ModuleNotFoundError:
-        raise _missing(
-            "a collector is named, and the packages of OpenTelemetry are not installed", COLLECTOR[1], "otel"
-        ) from None
     return OtlpSpans(identity.party)
-
-
-def _missing(problem: str, where: str, extra: str) -> InvalidInputError:
-    return InvalidInputError(problem, where=where, remedy=f"pip install -e '.[{extra}]', or leave it out.")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
 from veiltab.common.privacy.amplification import amplify, base_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.profiles import Gaussian, GroupProfile, Laplace
@@ -122,7 +123,8 @@ def subsampled_delta(  # noqa: PLR0913 - one argument a quantity
 
 
 def _poisson_delta(scheme: Poisson, mechanism: str, scale: float, steps: int, epsilon: float) -> float:
-    from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415 - slow to load
+    with importing("composition", "composing subsampled steps"):
+        from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415 - an optional package
 
     make = {"gaussian": pld.from_gaussian_mechanism, "laplace": pld.from_laplace_mechanism}[mechanism]
     one = make(scale, sampling_prob=scheme.eta, value_discretization_interval=1e-4)
@@ -146,8 +148,9 @@ def _distribution(
 
     The profile is read at about `points` multiples of the interval.
     """
-    from dp_accounting.pld import pld_pmf  # noqa: PLC0415 - slow to load
-    from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415
+    with importing("composition", "composing releases at a delta"):
+        from dp_accounting.pld import pld_pmf  # noqa: PLC0415 - an optional package
+        from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415
 
     last = int(np.ceil(top / interval))
     rounded = np.arange(0, last + max(1, last // points), max(1, last // points), dtype=np.int64)

@@ -62,7 +62,7 @@ def collect(  # noqa: PLR0913, PLR0917 - one argument an option
 
 
 def _as_dict(result: "CollectionResult") -> dict[str, object]:
-    from veiltab.researcher.collection.guarantee import card  # noqa: PLC0415 - scipy is slow to load
+    from veiltab.researcher.collection.guarantee import card  # noqa: PLC0415 - --help stays light
 
     spec = result.status.round
     return {
@@ -83,7 +83,7 @@ def _as_dict(result: "CollectionResult") -> dict[str, object]:
 
 
 def _as_text(result: "CollectionResult") -> str:
-    from veiltab.researcher.collection.guarantee import card  # noqa: PLC0415 - scipy is slow to load
+    from veiltab.researcher.collection.guarantee import card  # noqa: PLC0415 - --help stays light
 
     spec, sent, full = result.status.round, result.fleet["bytes"], result.fleet["bytes_full_participation"]
     variation = result.total_variation()

@@ -19,9 +19,9 @@ from math import ceil, floor
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import LinearConstraint, minimize
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
 from veiltab.researcher.frequency.design import RoundDesign
 from veiltab.researcher.frequency.tally import Tally
 from veiltab.researcher.projection import project_to_simplex
@@ -187,6 +187,9 @@ def minimax_rates(costs: Floats, held: Floats, nodes: Floats, budget: float, lea
 
 def _multipliers(costs: Floats, held: Floats, least_sum: Callable[[Floats], Floats]) -> Floats:
     """Return the weights, summing to 1, whose least weighted sum of variances is largest; a smooth concave problem."""
+    with importing("adapt", "making the largest variance least"):
+        from scipy.optimize import LinearConstraint, minimize  # noqa: PLC0415 - an optional package
+
     count = costs.shape[1]
     scale = float(np.abs((1 / least_sum(np.full(count, 1 / count))) @ costs - held).max()) or 1.0
 

@@ -7,6 +7,7 @@ from math import ceil
 
 from veiltab.common.collection.oracles import KaryRandomisedResponse
 from veiltab.common.collection.round import RoundStatus
+from veiltab.common.core.binomial import binomial_tail
 from veiltab.common.core.rounding import upward
 from veiltab.common.privacy.card import advised_delta
 from veiltab.researcher.collection.shuffling import (
@@ -58,16 +59,14 @@ def least_active(reports: int, rate: Fraction, probability: Decimal) -> int:
         rate: probability with which a node reports, in (0, 1].
         probability: that of being wrong.
     """
-    from scipy.stats import binom  # noqa: PLC0415 - slow to load
-
     if rate == 1 or reports == 0:
         return reports
     low, high = reports, ceil(reports / rate)
-    # The exact tail is computed to 1e-12 relative; one part in a million more is asked for.
+    # The tail is computed to ten digits; one part in a million more is asked for.
     wanted = float(probability) * (1 + 1e-6)
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if binom.sf(reports - 1, middle, float(rate)) >= wanted else (middle + 1, high)
+        low, high = (low, middle) if binomial_tail(reports, middle, float(rate)) >= wanted else (middle + 1, high)
     return low
 
 

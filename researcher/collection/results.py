@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.extras import importing
 from veiltab.researcher.frequency.estimation import Frequencies
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ def columns(found: Frequencies, truth: NDArray[np.float64] | None = None) -> dic
 
 def to_frame(found: Frequencies, truth: NDArray[np.float64] | None = None) -> "pd.DataFrame":
     """Return one row a value."""
-    import pandas as pd  # noqa: PLC0415 - slow to load
+    with importing("researcher", "a data frame"):
+        import pandas as pd  # noqa: PLC0415 - an optional package
 
     return pd.DataFrame(columns(found, truth))
 

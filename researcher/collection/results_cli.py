@@ -45,7 +45,7 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Estimate how many nodes hold each value, with standard errors and intervals; the round must be closed."""
-    from veiltab.researcher.collection.guarantee import card, centre, centre_text  # noqa: PLC0415 - scipy is slow to load
+    from veiltab.researcher.collection.guarantee import card, centre, centre_text  # noqa: PLC0415 - --help stays light
     from veiltab.researcher.collection.results import to_frame, to_records  # noqa: PLC0415
     from veiltab.researcher.frequency.estimation import estimate as estimated  # noqa: PLC0415
     from veiltab.researcher.table import write  # noqa: PLC0415
@@ -104,7 +104,7 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Write one self-contained HTML page with the picture, the guarantee and every number."""
-    from veiltab.researcher.collection.report import report_page  # noqa: PLC0415 - matplotlib is slow to load
+    from veiltab.researcher.collection.report import report_page  # noqa: PLC0415 - --help stays light
 
     if out.suffix.lower() not in {".html", ".htm"}:
         raise InvalidInputError("a report is an HTML page", where=str(out), remedy="End its name in .html.")
@@ -158,7 +158,7 @@ def adapt(  # noqa: PLR0913, PLR0917 - one argument an option
 
     A node that answers both rounds pays both epsilons.
     """
-    from veiltab.researcher.collection.allocation import Objective, allocate  # noqa: PLC0415 - scipy is slow to load
+    from veiltab.researcher.collection.allocation import Objective, allocate  # noqa: PLC0415 - --help stays light
 
     with rounds_of(study_path, identity_folder, name) as rounds:
         first = rounds.tally(round_id)

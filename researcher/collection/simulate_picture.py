@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
 from veiltab.researcher.collection.simulation import Performance
 from veiltab.researcher.frequency.estimators import Estimator
 
@@ -38,10 +39,11 @@ def draw(found: Mapping[Estimator, Performance], title: str, path: Path) -> None
         InvalidInputError: another suffix, or a file that cannot be written.
     """
     check_picture(path)
-    import matplotlib as mpl  # noqa: PLC0415 - slow to load
+    with importing("researcher", "a picture", where="--plot"):
+        import matplotlib as mpl  # noqa: PLC0415 - an optional package
+        from matplotlib import pyplot as plt  # noqa: PLC0415
 
     mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
 
     with mpl.rc_context({"svg.hashsalt": "veiltab", "svg.fonttype": "none"}):
         figure, axes = plt.subplots(figsize=(11, 5), layout="constrained")

@@ -193,7 +193,7 @@ def test_metrics_need_their_package(check: Check, monkeypatch: pytest.MonkeyPatc
     assert problems(check(SERVER)) == {}
     for metrics in ("0", "host"):
         findings = check(SERVER + f'metrics = "{metrics}"\n')
-        assert "pip install -e '.[metrics]', or leave it out." in [found.fix for found in findings.problems]
+        assert "pip install 'veiltab[metrics]'." in [found.fix for found in findings.problems]
 
 
 def test_metrics_beyond_this_machine_are_noted(check: Check) -> None:

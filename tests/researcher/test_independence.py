@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.special import chdtrc
 from scipy.stats import binomtest, chi2_contingency, kstest
 
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.estimation import Estimate, ReleaseDesign
-from veiltab.researcher.independence import _null_variances, independence, null_covariance
+from veiltab.researcher.independence import _chi_square_tail, _null_variances, independence, null_covariance
 from veiltab.researcher.uncertainty import covariance
 
 INDEPENDENT = np.outer([5, 3, 2], [4, 3, 2, 1]) * 200
@@ -172,3 +173,10 @@ def test_order_of_the_categories_does_not_matter() -> None:
     other = Estimate(domain=estimate.domain, design=estimate.design, counts=shuffled)
     expected = independence(estimate, ["x0"], ["x1"]).statistic
     assert independence(other, ["x0"], ["x1"]).statistic == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 6, 35, 400, 4095])
+@pytest.mark.parametrize("ratio", [0.0, 1e-9, 0.3, 1.0, 1.3, 4.0])
+def test_the_tail_of_chi_square_is_that_of_scipy(degrees: int, ratio: float) -> None:
+    expected = float(chdtrc(degrees, ratio * degrees))
+    assert _chi_square_tail(ratio * degrees, degrees) == pytest.approx(expected, rel=1e-10, abs=1e-290)

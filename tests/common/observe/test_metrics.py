@@ -187,7 +187,7 @@ def test_a_package_that_is_not_installed_is_named(
 
     def without(name: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - those of __import__
         if name.partition(".")[0] == package:
-            raise ModuleNotFoundError(name)
+            raise ModuleNotFoundError(name, name=name)
         return real(name, *args, **kwargs)
 
     for name in ("veiltab.common.observe.metrics", "veiltab.common.observe.otlp"):
@@ -199,7 +199,7 @@ def test_a_package_that_is_not_installed_is_named(
         observed(identity, lambda: SEEN, metrics=metrics, trace_file=None),
     ):
         pass
-    assert f"'.[{extra}]'" in caught.value.remedy
+    assert f"'veiltab[{extra}]'" in caught.value.remedy
 
 
 def test_what_was_opened_is_closed_when_another_sink_cannot_be(identity: Identity, tmp_path: Path) -> None:

@@ -1,0 +1,38 @@
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import EXTRAS, importing
+
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def test_every_extra_is_one_of_the_project() -> None:
+    assert set(EXTRAS) == set(PROJECT["optional-dependencies"])
+
+
+def test_the_base_brings_nothing_that_an_extra_brings() -> None:
+    base = {re.split(r"[>=<\[]", text)[0].replace("-", "_") for text in PROJECT["dependencies"]}
+    assert {"numpy", "grpcio", "cryptography"} <= base
+    assert not base & frozenset().union(*EXTRAS.values())
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, extra: str) -> None:
+    for package in EXTRAS[extra]:
+        monkeypatch.setitem(sys.modules, package, None)
+        with (
+            pytest.raises(InvalidInputError, match=rf"^--plot: a picture needs the package {package}") as caught,
+            importing(extra, "a picture", where="--plot"),
+        ):
+            __import__(package)
+        assert caught.value.remedy == f"pip install 'veiltab[{extra}]'."
+
+
+def test_what_no_extra_brings_is_not_hidden() -> None:
+    with pytest.raises(ModuleNotFoundError, match="no_such_package"), importing("researcher", "a picture"):
+        __import__("no_such_package")
