@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.coin import derive
+from veiltab.common.core.derivation import derive
 from veiltab.common.errors import (
     FailedReleaseError,
     InvalidInputError,

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.coin import SHARE_LENGTH, derive
+from veiltab.common.core.coin import SHARE_LENGTH
+from veiltab.common.core.derivation import derive
 from veiltab.common.core.sampling import sample_by_priority, sample_indices
 from veiltab.common.errors import (
     BudgetExceededError,
@@ -34,7 +35,6 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity
-from veiltab.common.schemes.drawing import draw_rows
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 from veiltab.curator.alignment import Alignment
@@ -307,7 +307,7 @@ class CuratorDriver:
         with step("draw", release_id=spec.release_id):
             if spec.sampling is Sampling.SEED:
                 key = derive(seed, "sampling")
-                rows = await asyncio.to_thread(draw_rows, spec.description.scheme, table.tokens(), key)
+                rows = await asyncio.to_thread(spec.description.scheme.draw, table.tokens(), key)
             elif spec.sampling is Sampling.SERVER:
                 key = derive(seed, "sampling")
                 rows = await asyncio.to_thread(sample_by_priority, table.tokens(), spec.population, key)

@@ -7,6 +7,7 @@ before every curator has charged; no byte leaves before every curator has drawn 
 
 import hashlib
 from collections.abc import Iterable
+from typing import assert_never
 
 from veiltab.common.errors import DeniedError, FailedReleaseError, IntegrityError, InvalidInputError
 from veiltab.common.privacy.planning import Plan, plan_release
@@ -14,7 +15,7 @@ from veiltab.common.release.guarantees import check_keeps_what_was_asked
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.schemes.drawing import poisson_size
+from veiltab.common.schemes import SizeLaw, poisson_size, scheme_class
 from veiltab.common.study.file import Study
 from veiltab.curator.coordination import Progress, all_have
 
@@ -95,11 +96,17 @@ def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Pl
     A Poisson sample's size is drawn here, from the release id: it is public, and given it the sample is one without
     replacement.
     """
-    size = request.sample
-    if request.scheme == "poisson":
-        size = size or plan_release(population=population, cells=cells, epsilon=request.epsilon).sample
-        coin = hashlib.sha256(b"veiltab poisson size" + bytes.fromhex(request.release_id)).digest()
-        size = poisson_size(population, size, coin)
+    match scheme_class(request.scheme).size_law:
+        case SizeLaw.FIXED:
+            size = request.sample
+        case SizeLaw.BINOMIAL:
+            expected = request.sample
+            if expected is None:
+                expected = plan_release(population=population, cells=cells, epsilon=request.epsilon).sample
+            coin = hashlib.sha256(b"veiltab poisson size" + bytes.fromhex(request.release_id)).digest()
+            size = poisson_size(population, expected, coin)
+        case law:
+            assert_never(law)
     return plan_release(
         population=population,
         cells=cells,

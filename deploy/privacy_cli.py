@@ -9,6 +9,7 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.schemes import SCHEMES, scheme_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,12 +18,10 @@ if TYPE_CHECKING:
     from veiltab.common.privacy.description import ReleaseDescription
     from veiltab.common.privacy.shuffle import OrderCertificate
 
-_SCHEMES = ("wor", "poisson", "wr", "must.ow", "must.wo", "must.ww")
-
 population_option = click.option("--population", required=True, type=click.IntRange(min=1), help="Respondents, n.")
 sample_option = click.option("--sample", required=True, type=click.IntRange(min=1), help="Sampled rows, m.")
 cells_option = click.option("--cells", required=True, type=click.IntRange(min=2), help="Cells of the table, K.")
-scheme_option = click.option("--scheme", type=click.Choice(_SCHEMES), default="wor", show_default=True)
+scheme_option = click.option("--scheme", type=click.Choice(list(SCHEMES)), default="wor", show_default=True)
 stage_option = click.option("--stage", type=click.IntRange(min=1), help="Rows after stage one, b, of a MUST scheme.")
 
 
@@ -78,7 +77,6 @@ def amplify(  # noqa: PLR0913, PLR0917 - one argument an option
     from veiltab.common.privacy.amplification import amplify as amplified  # noqa: PLC0415 - --help stays light
     from veiltab.common.privacy.amplification import base_epsilon  # noqa: PLC0415
     from veiltab.common.privacy.profiles import GammaDiagonalProfile, Gaussian, GroupProfile, Laplace, Pure  # noqa: PLC0415
-    from veiltab.common.schemes.schemes import scheme_of  # noqa: PLC0415
 
     drawn = scheme_of(scheme, population=population, sample=sample, stage=stage)
     if inverse:
@@ -215,7 +213,6 @@ def compose(  # noqa: PLR0913, PLR0917 - one argument an option
     """
     from veiltab.common.privacy.composition import compose as composed  # noqa: PLC0415 - --help stays light
     from veiltab.common.privacy.composition import subsampled_delta  # noqa: PLC0415
-    from veiltab.common.schemes.schemes import scheme_of  # noqa: PLC0415
 
     if mechanism is not None:
         drawn = scheme_of(

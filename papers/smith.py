@@ -11,7 +11,7 @@ import numpy as np
 
 from veiltab.common.privacy.amplification import amplify
 from veiltab.common.privacy.profiles import Pure
-from veiltab.common.schemes.schemes import Poisson
+from veiltab.common.schemes import Poisson
 from veiltab.papers.experiment import Comparison, Curve, Figure, Findings, Panel, Plain, Settings, Task
 
 POST = "Smith, Lemma 3"

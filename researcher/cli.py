@@ -21,7 +21,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.rpc.identity import Role
-from veiltab.common.schemes.schemes import SCHEMES
+from veiltab.common.schemes import SCHEMES
 from veiltab.common.storage.files import OwnedFolder
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """A release's status and estimate, put together as a report."""
 
 from datetime import UTC, datetime
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,25 +10,11 @@ from veiltab.common.errors import FailedReleaseError
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.schemes import scheme_class
 from veiltab.common.study.file import Study
 from veiltab.researcher.client import Status
 from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.report import ReportInput, render
-
-_SAMPLING = {
-    Sampling.SEED: "from a seed that the curators tossed",
-    Sampling.INDICES: "from row indices that one curator drew and shared",
-    Sampling.SERVER: "by the server, of rows in an order that only the curators know",
-}
-_SCHEMES = {
-    "wor": "without replacement",
-    "poisson": "Poisson",
-    "wr": "with replacement",
-    "must.ow": "MUST.OW (two stages)",
-    "must.wo": "MUST.WO (two stages)",
-    "must.ww": "MUST.WW (two stages)",
-}
-_PAD = {Pad.CHACHA20: "ChaCha20, one key an attribute", Pad.OTP: "one-time pad"}
 
 
 def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray[np.float64] | None = None) -> str:
@@ -46,13 +33,35 @@ def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray
             estimate=estimate,
             owners=tuple((name, study.owner_of(name)) for name in estimate.domain.names),
             epsilon=_epsilon(spec),
-            scheme=f"{_SCHEMES[spec.scheme]}, {_SAMPLING[spec.sampling]}",
-            pad=_PAD[spec.pad],
+            scheme=f"{scheme_class(spec.scheme).title}, {_sampling(spec.sampling)}",
+            pad=_pad(spec.pad),
             dates=(("report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),),
             card=epsilon_card(spec).rows(),
             truth=truth,
         )
     )
+
+
+def _sampling(sampling: Sampling) -> str:
+    match sampling:
+        case Sampling.SEED:
+            return "from a seed that the curators tossed"
+        case Sampling.INDICES:
+            return "from row indices that one curator drew and shared"
+        case Sampling.SERVER:
+            return "by the server, of rows in an order that only the curators know"
+        case _:
+            assert_never(sampling)
+
+
+def _pad(pad: Pad) -> str:
+    match pad:
+        case Pad.CHACHA20:
+            return "ChaCha20, one key an attribute"
+        case Pad.OTP:
+            return "one-time pad"
+        case _:
+            assert_never(pad)
 
 
 def _epsilon(spec: ReleaseSpec) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes.schemes import Scheme, WithoutReplacement
+from veiltab.common.schemes import Scheme, WithoutReplacement
 
 MATRIX_LIMIT = 4096
 """Largest number of cells, or of contrasts, whose covariance matrix is built (128 MiB)."""

@@ -10,7 +10,7 @@ import hmac
 from collections.abc import Mapping
 
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from veiltab.common.errors import IntegrityError
 
@@ -50,11 +50,6 @@ def toss(coin_id: str, shares: Mapping[str, bytes]) -> bytes:
     parts = [part for name in sorted(shares) for part in (name.encode(), shares[name])]
     kdf = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"veiltab coin " + coin_id.encode())
     return kdf.derive(_framed(*parts))
-
-
-def derive(secret: bytes, label: str) -> bytes:
-    """Return a 32-byte key for one purpose: HKDF-Expand-SHA256 of a uniform secret under the label."""
-    return HKDFExpand(algorithm=hashes.SHA256(), length=32, info=b"veiltab " + label.encode()).derive(secret)
 
 
 def _framed(*parts: bytes) -> bytes:

@@ -1,4 +1,8 @@
-"""The secret sample: the m rows whose tokens a keyed permutation puts first, in the order in which it puts them."""
+"""Rows drawn under a secret key, the same on every machine.
+
+Without replacement: the m rows whose tokens a keyed permutation puts first, in the order in which it puts them. With
+replacement: independent uniform numbers from a keyed stream.
+"""
 
 from collections.abc import Callable
 from math import isqrt
@@ -8,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from veiltab.common.core.block_order import BLOCK_BYTES, MAX_ROWS, Blocks, leading, ordered_rows, write_words
-from veiltab.common.core.randomness import check_key
+from veiltab.common.core.randomness import MAX_FILL, CipherStream, check_key
 from veiltab.common.errors import InvalidInputError
 
 TOKEN_BYTES = BLOCK_BYTES
@@ -16,6 +20,8 @@ TOKEN_BYTES = BLOCK_BYTES
 
 # Rows encrypted at once: what fits the cache.
 _CHUNK = 2**16
+
+_WORDS = MAX_FILL // 8
 
 _TokensOf = Callable[[slice | NDArray[np.int64]], Blocks]
 
@@ -59,6 +65,32 @@ def sample_indices(n: int, m: int, key: bytes) -> NDArray[np.int64]:
         InvalidInputError: m, n or the key out of range.
     """
     return _first(n, m, key, _index_tokens)
+
+
+def uniform_indices(n: int, count: int, key: bytes) -> NDArray[np.int64]:
+    """Return independent, exactly uniform numbers 0..n-1 from a ChaCha20 stream under a key of its own.
+
+    A 64-bit word w gives floor(w / floor(2^64/n)); the few words that would give n or more are passed over.
+
+    Args:
+        n: at least 1.
+        count: how many numbers.
+        key: 32 bytes, fresh for each call.
+    """
+    if n == 1:
+        return np.zeros(count, np.int64)
+    stream, width = CipherStream(key), 2**64 // n
+    found: list[NDArray[np.int64]] = []
+    have = chunk = 0
+    while have < count:
+        words = np.empty(min(_WORDS, count - have + 16), "<u8")
+        stream.fill(words.view(np.uint8), label=0, chunk=chunk)
+        numbers = words // np.uint64(width)
+        kept = numbers[numbers < np.uint64(n)].astype(np.int64)[: count - have]
+        found.append(kept)
+        have += len(kept)
+        chunk += 1
+    return np.concatenate(found)
 
 
 def _index_tokens(rows: slice | NDArray[np.int64]) -> Blocks:

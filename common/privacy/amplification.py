@@ -1,73 +1,31 @@
 """What a secret sample buys, for the gamma-diagonal mechanism and for any mechanism with a group profile.
 
 Neighbouring relation: substitution of one respondent's row, with a public population size n; Poisson sampling relates
-to adding or removing one (see veiltab.common.schemes.schemes). The two are never mixed.
+to adding or removing one (see veiltab.common.schemes). The two are never mixed.
 """
 
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import Enum
-from fractions import Fraction
 from math import expm1, log1p
+from typing import ClassVar, Protocol
 
-from veiltab.common.core.rounding import exp_below, ln_above
+from veiltab.common.core.binomial import Floats
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.profiles import GroupProfile
-from veiltab.common.schemes.schemes import Relation, Scheme
+from veiltab.common.schemes import Relation
 
 
-def pure_epsilon(gamma: Fraction, *, population: int, sample: int) -> Decimal:
-    """Return the pure epsilon of a release, rounded up.
+class MultiplicityLaw(Protocol):
+    """A sampling scheme, as far as amplification is concerned; see Scheme."""
 
-    epsilon = ln(1 + (m/n)(gamma - 1))
+    relation: ClassVar[Relation]
 
-    Args:
-        gamma: worst-case ratio of the mechanism's probabilities, at least 1.
-        population: common respondents n, in rows.
-        sample: sampled rows m, drawn uniformly without replacement and secretly.
+    @property
+    def eta(self) -> float:
+        """P(a respondent is drawn at least once)."""
 
-    Returns:
-        An upper bound in nats, within 1e-12 of the tight value, against a researcher who knows every other row.
-
-    Raises:
-        InvalidInputError: the sample is not 1..n rows, or gamma is below 1.
-
-    Source: Lin, Wang, Rane, Theorem 3.2 (tight by their Example 3.3).
-    """
-    check_sizes(population=population, sample=sample)
-    return ln_above(1 + Fraction(sample, population) * (gamma - 1))
-
-
-def gamma_for_pure_epsilon(epsilon: Decimal, *, population: int, sample: int) -> Fraction:
-    """Return the largest gamma that keeps a release inside a pure epsilon, rounded down.
-
-    gamma = 1 + (e^epsilon - 1) n/m
-
-    Args:
-        epsilon: the pure epsilon to keep, in nats.
-        population: common respondents n, in rows.
-        sample: sampled rows m.
-
-    Returns:
-        An exact fraction, at most the real value and within a relative 1e-55 of it.
-
-    Raises:
-        InvalidInputError: the sample is not 1..n rows.
-
-    Source: Lin, Wang, Rane, Theorem 3.2.
-    """
-    check_sizes(population=population, sample=sample)
-    return 1 + (exp_below(epsilon) - 1) * Fraction(population, sample)
-
-
-def check_sizes(*, population: int, sample: int) -> None:
-    """Refuse a sample that is empty or larger than the population."""
-    if not 1 <= sample <= population:
-        raise InvalidInputError(
-            f"a sample has 1 to n = {population} rows, not {sample}",
-            where="sample size",
-            remedy="Ask for a smaller sample, or let the planner choose it.",
-        )
+    def multiplicities(self) -> Floats:
+        """Return P(a respondent is drawn j times), j = 0, 1, ..."""
 
 
 class Effect(Enum):
@@ -108,7 +66,7 @@ class Amplified:
         return Effect.TYPE_II_WEAK if smaller_delta else Effect.DILUTION
 
 
-def amplify(scheme: Scheme, profile: GroupProfile, epsilon: float) -> Amplified:
+def amplify(scheme: MultiplicityLaw, profile: GroupProfile, epsilon: float) -> Amplified:
     """Return what a base mechanism guarantees on a sample.
 
     epsilon' = ln(1 + eta (e^epsilon - 1)),    delta' = sum_j P(a respondent is drawn j times) delta_j(epsilon)
@@ -142,7 +100,7 @@ def amplify(scheme: Scheme, profile: GroupProfile, epsilon: float) -> Amplified:
     )
 
 
-def base_epsilon(scheme: Scheme, epsilon: float) -> float:
+def base_epsilon(scheme: MultiplicityLaw, epsilon: float) -> float:
     """Return the base epsilon that reaches a target after sampling, rounded down: ln(1 + (e^epsilon - 1)/eta)."""
     if not 0 <= epsilon <= 700:
         raise InvalidInputError("epsilon must be a number from 0 to 700", where="epsilon")

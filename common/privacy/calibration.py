@@ -10,9 +10,9 @@ from math import exp, inf, log
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.rounding import exp_below
-from veiltab.common.privacy.amplification import gamma_for_pure_epsilon
 from veiltab.common.privacy.root import largest_allowed
 from veiltab.common.privacy.shuffle import OrderCertificate, check_delta
+from veiltab.common.schemes.simple_random import gamma_for_pure_epsilon
 
 _DIGITS = Context(prec=7, rounding=ROUND_FLOOR)
 """gamma - 1 keeps seven digits, so that curators whose machines round differently still plan the same release."""

@@ -6,8 +6,7 @@ from functools import lru_cache
 
 from veiltab.common.core.rounding import upward
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE, OrderCertificate
-from veiltab.common.schemes.schemes import Poisson, WithoutReplacement
+from veiltab.common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +64,9 @@ def card_of(release: ReleaseDescription, *, delta: Decimal | None = None, one_ti
     """
     scheme = release.scheme
     order = None
-    if (
-        release.gamma > 1
-        and isinstance(scheme, WithoutReplacement | Poisson)
-        and scheme.sample <= MAX_SAMPLE
-        and release.cells <= MAX_CELLS
-    ):
+    computable = release.gamma > 1 and scheme.sample <= MAX_SAMPLE and release.cells <= MAX_CELLS
+    if computable and (certificate := release.order_certificate) is not None:
         at = delta or advised_delta(scheme.population)
-        certificate = OrderCertificate(
-            population=scheme.population, sample=scheme.sample, cells=release.cells, gamma=release.gamma
-        )
         order = (Decimal(certificate.epsilon(float(at))), at)
     return EpsilonCard(
         epsilon=release.pure_epsilon, order=order, local_epsilon=release.local_epsilon, one_time=one_time

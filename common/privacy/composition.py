@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
-from veiltab.common.privacy.amplification import amplify, base_epsilon
+from veiltab.common.privacy.amplification import MultiplicityLaw, amplify, base_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.profiles import Gaussian, GroupProfile, Laplace
 from veiltab.common.privacy.shuffle import check_delta
-from veiltab.common.schemes.schemes import Poisson, Scheme
+from veiltab.common.schemes import Poisson, Relation
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -87,7 +87,7 @@ def _single(release: ReleaseDescription, delta: float) -> float:
 
 
 def subsampled_delta(  # noqa: PLR0913 - one argument a quantity
-    scheme: Scheme, *, mechanism: str, noise_multiplier: float, steps: int, epsilon: float, clip: float = 1.0
+    scheme: MultiplicityLaw, *, mechanism: str, noise_multiplier: float, steps: int, epsilon: float, clip: float = 1.0
 ) -> float:
     """Return an upper bound of delta after many steps of noise on a fresh subsample each (as in DP-SGD).
 
@@ -109,10 +109,13 @@ def subsampled_delta(  # noqa: PLR0913 - one argument a quantity
     """
     if not (noise_multiplier > 0 and np.isfinite(noise_multiplier) and steps >= 1 and 0 < epsilon < 100):
         raise InvalidInputError("noise multiplier and epsilon must be above 0, steps at least 1", where="composition")
-    if isinstance(scheme, Poisson):
-        return _poisson_delta(scheme, mechanism, noise_multiplier / clip, steps, epsilon)
-    ratio = 2 * clip / noise_multiplier
-    profile: GroupProfile = Gaussian(ratio=ratio) if mechanism == "gaussian" else Laplace(ratio=ratio)
+    match scheme.relation:
+        case Relation.SUBSTITUTION:
+            profile = _noise_profile(mechanism, 2 * clip / noise_multiplier)
+        case Relation.ADD_REMOVE if isinstance(scheme, Poisson):
+            return _poisson_delta(scheme, mechanism, noise_multiplier / clip, steps, epsilon)
+        case _:
+            raise InvalidInputError("its steps are not composed here", where=f"relation {scheme.relation.value}")
 
     def delta(epsilon_after: float) -> float:
         return amplify(scheme, profile, base_epsilon(scheme, epsilon_after)).delta
@@ -122,11 +125,27 @@ def subsampled_delta(  # noqa: PLR0913 - one argument a quantity
     return min(1.0, float(one.self_compose(steps).get_delta_for_epsilon(epsilon)) * (1 + 1e-9))
 
 
+def _noise_profile(mechanism: str, ratio: float) -> GroupProfile:
+    match mechanism:
+        case "gaussian":
+            return Gaussian(ratio=ratio)
+        case "laplace":
+            return Laplace(ratio=ratio)
+        case _:
+            raise InvalidInputError(f"noise {mechanism!r} is not known", where="mechanism")
+
+
 def _poisson_delta(scheme: Poisson, mechanism: str, scale: float, steps: int, epsilon: float) -> float:
     with importing("composition", "composing subsampled steps"):
         from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415 - an optional package
 
-    make = {"gaussian": pld.from_gaussian_mechanism, "laplace": pld.from_laplace_mechanism}[mechanism]
+    match mechanism:
+        case "gaussian":
+            make = pld.from_gaussian_mechanism
+        case "laplace":
+            make = pld.from_laplace_mechanism
+        case _:
+            raise InvalidInputError(f"noise {mechanism!r} is not known", where="mechanism")
     one = make(scale, sampling_prob=scheme.eta, value_discretization_interval=1e-4)
     # The library's sum may fall below 0 by a rounding.
     return max(0.0, float(one.self_compose(steps).get_delta_for_epsilon(epsilon)))

@@ -13,8 +13,8 @@ from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.rounding import exp_below, sqrt_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
-from veiltab.common.privacy.description import ReleaseDescription, gamma_for
-from veiltab.common.schemes.schemes import Scheme, scheme_of
+from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.schemes import Scheme, check_certified, scheme_of
 
 
 def mean_squared_error(  # noqa: PLR0913 - one argument a quantity
@@ -209,15 +209,12 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
         )
     drawn = scheme_of(scheme, population=population, sample=sample, stage=stage)
     if delta is None:
-        gamma = gamma_for(drawn, epsilon)
+        gamma = drawn.gamma_for(epsilon)
         if max_local_epsilon is not None:
             gamma = min(gamma, exp_below(max_local_epsilon))
         mechanism = GammaDiagonal.from_gamma(cells, gamma)
-    elif drawn.name not in {"wor", "poisson"}:
-        raise InvalidInputError(
-            f"a release with delta is certified for the schemes wor and poisson, not {drawn.name}", where="scheme"
-        )
     else:
+        check_certified(type(drawn))
         mechanism = calibrate(
             population=population,
             sample=sample,

@@ -5,10 +5,8 @@ Whoever plans a spec or receives one checks it once; whoever shows the card asks
 
 from dataclasses import replace
 from decimal import Decimal
-from fractions import Fraction
 from functools import lru_cache
 
-from veiltab.common.core.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.card import EpsilonCard, card_of
 from veiltab.common.privacy.description import ReleaseDescription
@@ -46,10 +44,7 @@ def _keeps_what_was_asked(spec: ReleaseSpec) -> bool:
 
 def _keeps_exactly(spec: ReleaseSpec) -> bool:
     """Whether the mechanism keeps a pure epsilon; the bound is rounded up, perhaps past it."""
-    if spec.scheme not in {"wor", "poisson"}:
-        return spec.description.pure_epsilon <= spec.epsilon
-    ratio = 1 + Fraction(spec.sample, spec.population) * (spec.mechanism.gamma - 1)
-    return ratio <= exp_below(spec.epsilon)
+    return spec.description.scheme.is_within(spec.epsilon, spec.mechanism.gamma)
 
 
 @lru_cache(maxsize=256)

@@ -5,6 +5,7 @@ from enum import Enum
 
 from veiltab.common.core.rounding import parse_delta
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.schemes import check_certified, scheme_class
 
 
 class Sampling(Enum):
@@ -26,14 +27,12 @@ def check_modes(scheme: str, sampling: Sampling, delta: Decimal | None) -> None:
     """Refuse ways of sampling that do not go together.
 
     Raises:
-        InvalidInputError: a scheme that draws respondents more than once, with delta (there is no order certificate for
-            it), explicit indices or sampling at the server.
+        InvalidInputError: an unknown scheme; one that is not simple random, with delta (there is no order certificate
+            for it), explicit indices or sampling at the server.
     """
+    drawn = scheme_class(scheme)
     if delta is not None:
         parse_delta(delta)
-    if scheme in {"wor", "poisson"}:
-        return
-    if delta is not None:
-        raise InvalidInputError(f"a release with delta is certified for wor and poisson, not {scheme}", where="scheme")
-    if sampling is not Sampling.SEED:
+        check_certified(drawn)
+    if sampling is not Sampling.SEED and not drawn.is_simple_random:
         raise InvalidInputError(f"the scheme {scheme} is drawn from a seed", where="sampling")

@@ -17,7 +17,7 @@ from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning import Plan
 from veiltab.common.release.modes import Pad, Sampling, check_modes
 from veiltab.common.release.request import RELEASE_ID, ReleaseRequest
-from veiltab.common.schemes.schemes import scheme_of
+from veiltab.common.schemes import scheme_of
 from veiltab.common.study.naming import check_attribute_name, check_name
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -13,7 +13,7 @@ from math import exp, inf, log, sqrt
 from veiltab.common.privacy.amplification import amplify, base_epsilon
 from veiltab.common.privacy.profiles import Gaussian
 from veiltab.common.privacy.root import largest_allowed
-from veiltab.common.schemes.schemes import Poisson, Scheme
+from veiltab.common.schemes import Poisson, Scheme
 
 _LEAST, _MOST = log(1e-12), log(100.0)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes.schemes import SCHEMES, Relation, Scheme, scheme_of
+from veiltab.common.schemes import SCHEMES, Relation, Scheme, scheme_of
 
 LABELS: Mapping[str, str] = {
     "poisson": "Poisson",
@@ -31,17 +31,17 @@ FIXED_SIZE = ("wor", "wr", "must.ow", "must.ww")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tabulated(Scheme):
-    """A scheme whose law has been worked out once, for profiles that are read at hundreds of epsilons.
+class Tabulated:
+    """The law of a scheme, worked out once for profiles that are read at hundreds of epsilons.
 
     Args:
-        share: eta.
+        eta: P(a respondent is drawn at least once).
         law: P(a respondent is drawn j times), j = 0, 1, ...
     """
 
-    name: ClassVar[str] = "tabulated"
+    relation: ClassVar[Relation] = Relation.SUBSTITUTION
 
-    share: float
+    eta: float
     law: tuple[float, ...]
 
     @classmethod
@@ -49,16 +49,7 @@ class Tabulated(Scheme):
         """Tabulate a scheme whose relation is substitution."""
         if scheme.relation is not Relation.SUBSTITUTION:
             raise InvalidInputError("only schemes of a fixed size are tabulated", where=f"scheme {scheme.name}")
-        law = tuple(scheme.multiplicities().tolist())
-        return cls(population=scheme.population, sample=scheme.sample, share=scheme.eta, law=law)
-
-    def _check_sizes(self) -> None:
-        """The scheme has checked its sizes."""
-
-    @property
-    def eta(self) -> float:
-        """P(a respondent is drawn at least once)."""
-        return self.share
+        return cls(eta=scheme.eta, law=tuple(scheme.multiplicities().tolist()))
 
     def multiplicities(self) -> NDArray[np.float64]:
         """Return the law."""

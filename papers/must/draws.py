@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes.schemes import (
+from veiltab.common.schemes import (
     MustOW,
     MustWO,
     MustWW,
@@ -62,21 +62,22 @@ def draw(scheme: Scheme, trials: int, generator: np.random.Generator) -> Subsets
     Source: MUST, Definition 4; each stage is drawn as it says, so MUST.WO is not drawn as its equal in law.
     """
     n, m = scheme.population, scheme.sample
-    if isinstance(scheme, Poisson):
-        return _poisson(n, m, trials, generator)
-    if isinstance(scheme, WithoutReplacement):
-        rows = _different(n, m, trials, generator)
-    elif isinstance(scheme, WithReplacement):
-        rows = generator.integers(n, size=(trials, m))
-    elif isinstance(scheme, MustOW):
-        rows = _again(_different(n, scheme.stage, trials, generator), m, generator)
-    elif isinstance(scheme, MustWW):
-        rows = _again(generator.integers(n, size=(trials, scheme.stage)), m, generator)
-    elif isinstance(scheme, MustWO):
-        first = generator.integers(n, size=(trials, scheme.stage))
-        rows = np.take_along_axis(first, _different(scheme.stage, m, trials, generator), axis=1)
-    else:
-        raise InvalidInputError(f"scheme {scheme.name} cannot be drawn here", where="draws")
+    match scheme:
+        case Poisson():
+            return _poisson(n, m, trials, generator)
+        case WithoutReplacement():
+            rows = _different(n, m, trials, generator)
+        case WithReplacement():
+            rows = generator.integers(n, size=(trials, m))
+        case MustOW(stage=b):
+            rows = _again(_different(n, b, trials, generator), m, generator)
+        case MustWW(stage=b):
+            rows = _again(generator.integers(n, size=(trials, b)), m, generator)
+        case MustWO(stage=b):
+            first = generator.integers(n, size=(trials, b))
+            rows = np.take_along_axis(first, _different(b, m, trials, generator), axis=1)
+        case _:
+            raise InvalidInputError(f"scheme {scheme.name} cannot be drawn here", where="draws")
     return Subsets(rows=rows, used=np.ones(rows.shape, np.bool_))
 
 

@@ -5,7 +5,8 @@ from time import perf_counter
 
 import numpy as np
 
-from veiltab.common.schemes.schemes import MustOW, MustWO, MustWW, Poisson, Scheme, WithoutReplacement
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.schemes import MustOW, MustWO, MustWW, Poisson, Scheme, WithoutReplacement, WithReplacement
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.must.designs import BOOTSTRAP, CLASSIFICATION, LABELS, REGRESSION, Design
 from veiltab.papers.must.draws import draw
@@ -101,17 +102,18 @@ def _seconds(drawer: Callable[[], np.ndarray], repeats: int = 30) -> float:
 def drawer(scheme: Scheme, generator: np.random.Generator) -> Callable[[], np.ndarray]:
     """Return what draws one subset with numpy's own functions, stage by stage."""
     n, m = scheme.population, scheme.sample
-    if isinstance(scheme, Poisson):
-        return lambda: np.flatnonzero(generator.random(n) < m / n)
-    if isinstance(scheme, WithoutReplacement):
-        return lambda: generator.choice(n, m, replace=False)
-    if isinstance(scheme, MustOW):
-        b = scheme.stage
-        return lambda: generator.choice(n, b, replace=False)[generator.integers(b, size=m)]
-    if isinstance(scheme, MustWO):
-        b = scheme.stage
-        return lambda: generator.integers(n, size=b)[generator.choice(b, m, replace=False)]
-    if isinstance(scheme, MustWW):
-        b = scheme.stage
-        return lambda: generator.integers(n, size=b)[generator.integers(b, size=m)]
-    return lambda: generator.integers(n, size=m)
+    match scheme:
+        case Poisson():
+            return lambda: np.flatnonzero(generator.random(n) < m / n)
+        case WithoutReplacement():
+            return lambda: generator.choice(n, m, replace=False)
+        case WithReplacement():
+            return lambda: generator.integers(n, size=m)
+        case MustOW(stage=b):
+            return lambda: generator.choice(n, b, replace=False)[generator.integers(b, size=m)]
+        case MustWO(stage=b):
+            return lambda: generator.integers(n, size=b)[generator.choice(b, m, replace=False)]
+        case MustWW(stage=b):
+            return lambda: generator.integers(n, size=b)[generator.integers(b, size=m)]
+        case _:
+            raise InvalidInputError(f"scheme {scheme.name} cannot be drawn here", where="draws")

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from veiltab.common.privacy.amplification import MultiplicityLaw
 from veiltab.common.privacy.composition import subsampled_delta
-from veiltab.common.schemes.schemes import Poisson, Scheme
+from veiltab.common.schemes import Poisson, Scheme
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.must import classification, regression
 from veiltab.papers.must.designs import (
@@ -159,6 +160,6 @@ def composition(arguments: Plain, generator: np.random.Generator) -> Plain:
     return found
 
 
-def _sound(scheme: Scheme, multiplier: float, steps: int, epsilon: float) -> float:
+def _sound(scheme: MultiplicityLaw, multiplier: float, steps: int, epsilon: float) -> float:
     found = subsampled_delta(scheme, mechanism="gaussian", noise_multiplier=multiplier, steps=steps, epsilon=epsilon)
     return max(0.0, found)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes.schemes import Scheme
+from veiltab.common.privacy.amplification import MultiplicityLaw
 
 if TYPE_CHECKING:
     from dp_accounting.pld.pld_pmf import PLDPmf
@@ -38,7 +38,7 @@ class Pair:
         noise_multiplier: sigma, in the same units.
     """
 
-    scheme: Scheme
+    scheme: MultiplicityLaw
     up: float
     down: float
     noise_multiplier: float
@@ -83,7 +83,7 @@ class Pair:
         return high
 
 
-def eye_to_eye(scheme: Scheme, noise_multiplier: float) -> tuple[Pair, ...]:
+def eye_to_eye(scheme: MultiplicityLaw, noise_multiplier: float) -> tuple[Pair, ...]:
     """Return the paper's pair, +j against -j, which is its own mirror image.
 
     Not a worst case: `one_sided` gives away more wherever a row is not drawn for certain.
@@ -93,7 +93,7 @@ def eye_to_eye(scheme: Scheme, noise_multiplier: float) -> tuple[Pair, ...]:
     return (Pair(scheme=scheme, up=1.0, down=-1.0, noise_multiplier=noise_multiplier),)
 
 
-def one_sided(scheme: Scheme, noise_multiplier: float) -> tuple[Pair, ...]:
+def one_sided(scheme: MultiplicityLaw, noise_multiplier: float) -> tuple[Pair, ...]:
     """Return a pair that can occur, in both directions: all other rows at -1, and one row at +1 or at -1.
 
     Under substitution the sums differ by 2 for every copy, and in one data set they do not depend on the sample.

@@ -6,7 +6,7 @@ import numpy as np
 
 from veiltab.common.privacy.amplification import amplify, base_epsilon
 from veiltab.common.privacy.profiles import Gaussian
-from veiltab.common.schemes.schemes import Scheme
+from veiltab.common.schemes import Scheme
 from veiltab.papers.experiment import Plain, Settings, Task
 from veiltab.papers.must import bootstrap, classification, regression
 from veiltab.papers.must.calibration import analytic_ratio, corrected_ratio, paper_ratio, target_delta

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes.schemes import Scheme
+from veiltab.common.schemes import Scheme
 from veiltab.papers.must.draws import draw
 
 Floats = NDArray[np.float64]

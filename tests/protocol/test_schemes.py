@@ -10,7 +10,7 @@ from tests.protocol.world import World
 from veiltab.common.privacy.planning import plan_release
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Sampling
-from veiltab.common.schemes.schemes import SCHEMES
+from veiltab.common.schemes import SCHEMES
 from veiltab.deploy.local.demo import DemoOptions, run_demo
 
 NAMES = ("region", "smoker")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.protocol.village import FREE
 from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, Who, World, launcher, made_world
-from veiltab.common.core.coin import derive
+from veiltab.common.core.derivation import derive
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.rpc.identity import Role
 

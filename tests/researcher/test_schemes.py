@@ -10,8 +10,7 @@ from scipy.stats import chi2
 from veiltab.common.core.mechanism import GammaDiagonal, invert, perturb
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.privacy.planning import plan_release
-from veiltab.common.schemes.drawing import draw_rows
-from veiltab.common.schemes.schemes import scheme_of
+from veiltab.common.schemes import scheme_of
 from veiltab.deploy.studies.adult_tables import truth
 from veiltab.researcher.uncertainty import ReleaseDesign, covariance, total_variance
 
@@ -32,7 +31,7 @@ def test_the_covariance_is_that_of_many_releases(name: str, b: int | None) -> No
     design = ReleaseDesign(population=n, sample=m, mechanism=mechanism, scheme=scheme)
     estimates = np.empty((trials, cells))
     for trial in range(trials):
-        rows = draw_rows(scheme, tokens, generator.bytes(32))
+        rows = scheme.draw(tokens, generator.bytes(32))
         column = table[rows].astype(np.uint8)
         noisy = np.empty_like(column)
         perturb([column], [cells], mechanism, CipherStream(generator.bytes(32)), [noisy])

@@ -6,7 +6,8 @@ from itertools import product
 import pytest
 from scipy import stats
 
-from veiltab.common.core.coin import SHARE_LENGTH, commitment, derive, toss, transcript, verify_share
+from veiltab.common.core.coin import SHARE_LENGTH, commitment, toss, transcript, verify_share
+from veiltab.common.core.derivation import derive
 from veiltab.common.errors import IntegrityError
 
 COIN = "release/00000000000000000000000000000001"

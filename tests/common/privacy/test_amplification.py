@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.amplification import gamma_for_pure_epsilon, pure_epsilon
+from veiltab.common.schemes.simple_random import gamma_for_pure_epsilon, pure_epsilon
 
 Law = dict[tuple[int, ...], Fraction]
 

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.composition import compose, convex_minorant, mirrored, subsampled_delta
 from veiltab.common.privacy.description import description_of
-from veiltab.common.schemes.schemes import scheme_of
+from veiltab.common.schemes import scheme_of
 
 ADULT = description_of({"population": 45222, "sample": 45222, "cells": 24, "gamma": "356.78"})
 SMALL = description_of({"population": 400, "sample": 300, "cells": 6, "gamma": "9", "scheme": "wor"})

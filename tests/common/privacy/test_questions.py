@@ -6,7 +6,7 @@ import pytest
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import plan_release
 from veiltab.common.privacy.questions import Question, answer
-from veiltab.common.schemes.schemes import SCHEMES
+from veiltab.common.schemes import SCHEMES
 
 ADULT = 45222
 

@@ -8,9 +8,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 
+from veiltab.common.core.sampling import uniform_indices
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes.drawing import draw_rows, poisson_size, uniform_indices
-from veiltab.common.schemes.schemes import Scheme, scheme_of
+from veiltab.common.schemes import Scheme, poisson_size, scheme_of
 
 ALPHA = 1e-4
 CASES = [("wor", None), ("wr", None), ("must.ow", 3), ("must.wo", 3), ("must.ww", 3)]
@@ -49,7 +49,7 @@ def test_ordered_samples_have_the_law_of_the_scheme(name: str, b: int | None) ->
     n, m, trials = 4, 2, 8000
     scheme: Scheme = scheme_of(name, population=n, sample=m, stage=b)
     tokens = tokens_of(n)
-    seen = Counter(tuple(draw_rows(scheme, tokens, key_of(k)).tolist()) for k in range(trials))
+    seen = Counter(tuple(scheme.draw(tokens, key_of(k)).tolist()) for k in range(trials))
     law = exact_law(name, n, m, b)
     assert set(seen) <= set(law)
     ways = sum(law.values())
@@ -61,9 +61,9 @@ def test_ordered_samples_have_the_law_of_the_scheme(name: str, b: int | None) ->
 @pytest.mark.parametrize(("name", "b"), CASES)
 def test_the_same_key_draws_the_same_rows_and_another_key_others(name: str, b: int | None) -> None:
     scheme = scheme_of(name, population=5000, sample=300, stage=None if b is None else 400)
-    one = draw_rows(scheme, tokens_of(5000), key_of(1))
-    assert one.tolist() == draw_rows(scheme, tokens_of(5000), key_of(1)).tolist()
-    assert one.tolist() != draw_rows(scheme, tokens_of(5000), key_of(2)).tolist()
+    one = scheme.draw(tokens_of(5000), key_of(1))
+    assert one.tolist() == scheme.draw(tokens_of(5000), key_of(1)).tolist()
+    assert one.tolist() != scheme.draw(tokens_of(5000), key_of(2)).tolist()
     assert len(one) == 300
     assert one.min() >= 0
     assert one.max() < 5000

@@ -17,7 +17,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.amplification import Effect, amplify, base_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.profiles import GammaDiagonalProfile, Gaussian, Laplace, Pure
-from veiltab.common.schemes.schemes import SCHEMES, Relation, Scheme, scheme_of
+from veiltab.common.schemes import SCHEMES, Relation, Scheme, scheme_of
 
 Sample = tuple[int, ...]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from veiltab.common.privacy.amplification import amplify, base_epsilon
 from veiltab.common.privacy.profiles import Gaussian
-from veiltab.common.schemes.schemes import SCHEMES
+from veiltab.common.schemes import SCHEMES
 from veiltab.papers.must.bootstrap import BOUND, noise_scales, widths
 from veiltab.papers.must.calibration import (
     analytic_ratio,

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chisquare
 
+from tests.common.schemes.made_up import OneRespondent
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes.schemes import SCHEMES
+from veiltab.common.schemes import SCHEMES
 from veiltab.papers.must.designs import Design, Tabulated
 from veiltab.papers.must.draws import draw
 
@@ -82,7 +83,7 @@ def test_distinct_rows_are_those_that_a_set_would_count() -> None:
 
 def test_a_scheme_that_is_not_the_paper_s_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="cannot be drawn"):
-        draw(Tabulated.of(SMALL.scheme("wr")), 1, np.random.default_rng(6))
+        draw(OneRespondent(population=5, sample=2), 1, np.random.default_rng(6))
     with pytest.raises(InvalidInputError, match="fixed size"):
         Tabulated.of(SMALL.scheme("poisson"))
     with pytest.raises(InvalidInputError, match="not known"):

@@ -1,0 +1,65 @@
+"""MUST.WO: with, then without replacement."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.core.binomial import Floats
+from veiltab.common.core.derivation import derive
+from veiltab.common.core.sampling import sample_indices, uniform_indices
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.schemes.scheme import Rows
+from veiltab.common.schemes.two_stage import TwoStage
+from veiltab.common.schemes.with_replacement import WithReplacement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MustWO(TwoStage):
+    """MUST.WO: b with replacement, then m of those without replacement; the same law as m with replacement."""
+
+    name: ClassVar[str] = "must.wo"
+    title: ClassVar[str] = "MUST.WO (two stages)"
+
+    def _check_sizes(self) -> None:
+        self._check_stage()
+        if self.sample > self.stage:
+            raise InvalidInputError(
+                f"the second stage draws without replacement: 1 to b = {self.stage} rows, not {self.sample}",
+                where=f"scheme {self.name}",
+            )
+
+    @property
+    def _same_law(self) -> WithReplacement:
+        return WithReplacement(population=self.population, sample=self.sample)
+
+    @property
+    def eta(self) -> float:
+        """1 - (1 - 1/n)^m."""
+        return self._same_law.eta
+
+    def multiplicities(self) -> Floats:
+        """Bin(m, 1/n)."""
+        return self._same_law.multiplicities()
+
+    @property
+    def variance_factor(self) -> Fraction:
+        """1/m."""
+        return self._same_law.variance_factor
+
+    def draw(self, tokens: NDArray[np.uint8], key: bytes) -> Rows:
+        """Return m different ones of b independent rows; see Scheme."""
+        del tokens
+        first = uniform_indices(self.population, self.stage, derive(key, "stage one"))
+        return first[sample_indices(self.stage, self.sample, derive(key, "stage two"))]
+
+    def pure_epsilon(self, gamma: Fraction) -> Decimal:
+        """M ln(1 + (gamma - 1)/n); tight."""
+        return self._same_law.pure_epsilon(gamma)
+
+    def gamma_for(self, epsilon: Decimal) -> Fraction:
+        """1 + n (e^(epsilon/m) - 1)."""
+        return self._same_law.gamma_for(epsilon)

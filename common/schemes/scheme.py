@@ -1,0 +1,140 @@
+"""What every sampling scheme answers; each is plain frozen data in a file of its own.
+
+A scheme is one class and its registration (see veiltab.common.schemes.registry): every layer asks its methods. A class
+that leaves a fact open cannot be defined, and one that leaves a method open cannot be instantiated.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.core.binomial import Floats
+from veiltab.common.errors import InvalidInputError
+
+Rows = NDArray[np.int64]
+
+_STEP_DOWN = 1 - Fraction(1, 10**6)
+
+
+class Relation(Enum):
+    """Which tables are neighbours."""
+
+    SUBSTITUTION = "substitution"
+    ADD_REMOVE = "add/remove"
+
+
+class SizeLaw(Enum):
+    """How large a sample is: as asked for, or binomial about it."""
+
+    FIXED = "fixed"
+    BINOMIAL = "binomial"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheme(ABC):
+    """A sampling scheme: m rows of a population of n (for Poisson, m = n p rows on average).
+
+    Rows are drawn whatever is in the table, and a sample in which a respondent comes j times becomes one without that
+    respondent when those j rows alone are replaced: what amplification rests on (Balle, Barthe, Gaboardi 2018).
+
+    A base of several schemes, which leaves facts to them, names ABC among its bases.
+
+    Args:
+        population: n, rows.
+        sample: m, rows.
+    """
+
+    name: ClassVar[str]
+    """What requests, files and commands call it."""
+    title: ClassVar[str]
+    """What reports call it."""
+    relation: ClassVar[Relation]
+    """Which tables are neighbours when it amplifies any mechanism."""
+    size_law: ClassVar[SizeLaw]
+    """The law of the number of rows."""
+    is_simple_random: ClassVar[bool]
+    """Whether, given its size, nobody comes twice and every set of that size is equally likely.
+
+    The order certificate, indices that one curator draws, and sampling at the server hold for such schemes alone.
+    """
+
+    population: int
+    sample: int
+
+    def __init_subclass__(cls) -> None:
+        """Refuse a scheme that leaves a fact open."""
+        facts = ("name", "title", "relation", "size_law", "is_simple_random")
+        missing = [fact for fact in facts if not hasattr(cls, fact)]
+        if missing and ABC not in cls.__bases__:
+            raise TypeError(f"scheme {cls.__name__} lacks {', '.join(missing)}")
+
+    def __post_init__(self) -> None:
+        if self.population < 1 or self.sample < 1:
+            raise InvalidInputError("population and sample must be at least 1", where=f"scheme {self.name}")
+        self._check_sizes()
+
+    @abstractmethod
+    def _check_sizes(self) -> None:
+        """Raise InvalidInputError if the scheme forbids its sizes."""
+
+    def sizes(self) -> dict[str, int]:
+        """Return population, sample and whatever other size the scheme has, by name."""
+        return asdict(self)
+
+    @property
+    @abstractmethod
+    def eta(self) -> float:
+        """P(a respondent is drawn at least once)."""
+
+    @abstractmethod
+    def multiplicities(self) -> Floats:
+        """Return P(a respondent is drawn j times), j = 0, 1, ...; what is left out is below 1e-17."""
+
+    @property
+    @abstractmethod
+    def variance_factor(self) -> Fraction:
+        """Return v with Cov(sampled fractions) = v (diag(T) - T T')."""
+
+    @abstractmethod
+    def draw(self, tokens: NDArray[np.uint8], key: bytes) -> Rows:
+        """Return the rows of a sample, in the order in which they are released.
+
+        Everything comes from AES and ChaCha20 under keys derived from one, so every curator draws the same rows, on any
+        machine.
+
+        Args:
+            tokens: (n, 16), one a respondent, the same order everywhere; n is the population.
+            key: 32 secret bytes, for this release alone.
+
+        Returns:
+            (m,) row numbers; a respondent drawn several times comes several times. The order is exchangeable: every
+            arrangement of the same rows is equally likely.
+        """
+
+    @abstractmethod
+    def pure_epsilon(self, gamma: Fraction) -> Decimal:
+        """Return the pure epsilon of a release under substitution, nats, rounded up.
+
+        Args:
+            gamma: worst-case ratio of the mechanism that perturbs each drawn row independently, at least 1.
+        """
+
+    @abstractmethod
+    def gamma_for(self, epsilon: Decimal) -> Fraction:
+        """Return the largest gamma that keeps a release inside a pure epsilon (nats), rounded down."""
+
+    def is_within(self, epsilon: Decimal, gamma: Fraction) -> bool:
+        """Return whether a release of this gamma keeps a pure epsilon (nats)."""
+        return self.pure_epsilon(gamma) <= epsilon
+
+    def _stepped_down(self, excess: Fraction, epsilon: Decimal) -> Fraction:
+        """Return 1 + excess, smaller by steps until its bound, which is rounded up to 1e-12 a step, is within."""
+        while self.pure_epsilon(1 + excess) > epsilon:
+            excess *= _STEP_DOWN
+        return 1 + excess

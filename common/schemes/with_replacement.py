@@ -1,0 +1,57 @@
+"""Sampling with replacement."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.core.binomial import Floats
+from veiltab.common.core.derivation import derive
+from veiltab.common.core.rounding import exp_below, ln_above
+from veiltab.common.core.sampling import uniform_indices
+from veiltab.common.schemes.laws import at_least_once, binomial_law
+from veiltab.common.schemes.scheme import Relation, Rows, Scheme, SizeLaw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithReplacement(Scheme):
+    """m independent draws."""
+
+    name: ClassVar[str] = "wr"
+    title: ClassVar[str] = "with replacement"
+    relation: ClassVar[Relation] = Relation.SUBSTITUTION
+    size_law: ClassVar[SizeLaw] = SizeLaw.FIXED
+    is_simple_random: ClassVar[bool] = False
+
+    def _check_sizes(self) -> None:
+        """Any number of draws will do."""
+
+    @property
+    def eta(self) -> float:
+        """1 - (1 - 1/n)^m."""
+        return at_least_once(self.sample, 1 / self.population)
+
+    def multiplicities(self) -> Floats:
+        """Bin(m, 1/n)."""
+        return binomial_law(self.sample, 1 / self.population)
+
+    @property
+    def variance_factor(self) -> Fraction:
+        """1/m."""
+        return Fraction(1, self.sample)
+
+    def draw(self, tokens: NDArray[np.uint8], key: bytes) -> Rows:
+        """Return m independent rows; see Scheme."""
+        del tokens
+        return uniform_indices(self.population, self.sample, derive(key, "draws"))
+
+    def pure_epsilon(self, gamma: Fraction) -> Decimal:
+        """M ln(1 + (gamma - 1)/n); tight, as the draws are independent."""
+        return self.sample * ln_above(1 + (gamma - 1) / self.population)
+
+    def gamma_for(self, epsilon: Decimal) -> Fraction:
+        """1 + n (e^(epsilon/m) - 1)."""
+        return self._stepped_down(self.population * (exp_below(epsilon / self.sample) - 1), epsilon)
