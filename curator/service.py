@@ -31,7 +31,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         self._driver.store.set_witness(peer, request.ledger_length, request.ledger_head)
         return curator_peer_pb2.HelloResponse(
             study_digest=self._driver.study.digest,
-            table_version=self._driver.alignment.table_version,
+            table_version=self._driver.alignment.table_version or None,
             witnessed_length=length,
             witnessed_head=head,
         )
@@ -90,10 +90,10 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
             decided=progress.decided,
             granted=sorted(progress.granted),
             denied=sorted(progress.denied),
-            spec_digest=progress.spec_digest,
+            spec_digest=progress.spec_digest or None,
             reserved=progress.reserved,
             charged=progress.charged,
-            sample_check=progress.sample_check,
+            sample_check=progress.sample_check or None,
             failure=progress.failure,
         )
 
@@ -104,21 +104,21 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
     def __init__(self, driver: CuratorDriver) -> None:
         self._driver = driver
 
-    async def SubmitRequest(
-        self, request: curator_pb2.SubmitRequestRequest, context: Context
-    ) -> curator_pb2.SubmitRequestResponse:
+    async def ProposeRelease(
+        self, request: curator_pb2.ProposeReleaseRequest, context: Context
+    ) -> curator_pb2.ProposeReleaseResponse:
         researcher = caller(context).name
         check_study_digest(self._driver.study, request.study_digest, f"researcher {researcher}")
-        stored = self._driver.submit(request_from_proto(request, researcher))
-        return curator_pb2.SubmitRequestResponse(state=state_to_proto(stored.state))
+        stored = self._driver.submit(request_from_proto(request.request, researcher))
+        return curator_pb2.ProposeReleaseResponse(state=state_to_proto(stored.state))
 
-    async def GetRequest(
-        self, request: curator_pb2.GetRequestRequest, context: Context
-    ) -> curator_pb2.GetRequestResponse:
+    async def GetProposal(
+        self, request: curator_pb2.GetProposalRequest, context: Context
+    ) -> curator_pb2.GetProposalResponse:
         stored = self._driver.store.release(request.release_id)
         _check_owner(stored.request.researcher, context)
         progress = self._driver.progress(request.release_id)
-        return curator_pb2.GetRequestResponse(
+        return curator_pb2.GetProposalResponse(
             state=state_to_proto(stored.state),
             waiting_for=stored.waiting_for,
             failure=stored.failure,

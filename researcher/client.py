@@ -7,6 +7,7 @@ release.estimate().marginal(["salary"])
 release.frame()
 """
 
+import secrets
 import time
 from collections.abc import AsyncIterable, Callable, Sequence
 from dataclasses import dataclass
@@ -17,12 +18,14 @@ import numpy as np
 
 from veiltab.common.command.options import load_party
 from veiltab.common.core.domain import symbol_dtype
+from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import DeniedError, FailedReleaseError, UnavailableError
 from veiltab.common.extras import importing
 from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import pad_to_proto, sampling_to_proto, spec_from_proto, state_from_proto
+from veiltab.common.release.wire import request_to_proto, spec_from_proto, state_from_proto
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.chunks import ChunkMessage, received
@@ -148,21 +151,25 @@ class Client:
         Raises:
             VeiltabError: the request is not valid, or the service does not answer.
         """
-        message = researcher_pb2.StartReleaseRequest(
-            attributes=attributes,
-            epsilon=epsilon,
+        asked = ReleaseRequest(
+            release_id=secrets.token_hex(16),
+            researcher=self._party.name,
+            attributes=tuple(attributes),
+            epsilon=parse_epsilon(epsilon),
             purpose=purpose,
-            lifetime_seconds=lifetime_seconds,
+            deadline=int(time.time()) + lifetime_seconds,
             partial=partial,
-            sampling=sampling_to_proto(sampling or Sampling(self.study.sampling)),
-            pad=pad_to_proto(pad or Pad(self.study.pad)),
-            sample=sample or 0,
-            label=label,
-            delta=delta or "",
-            max_local_epsilon=max_local_epsilon or "",
+            sampling=sampling or Sampling(self.study.sampling),
+            pad=pad or Pad(self.study.pad),
+            sample=sample,
+            delta=None if delta is None else parse_delta(delta),
+            max_local_epsilon=None
+            if max_local_epsilon is None
+            else parse_epsilon(max_local_epsilon, what="max_local_epsilon"),
             scheme=scheme,
-            stage=stage or 0,
+            stage=stage,
         )
+        message = researcher_pb2.StartReleaseRequest(request=request_to_proto(asked), label=label or None)
         answer = self._wait(call(self._stub.StartRelease, message, peer=self._party, within=self._timeout))
         return Release(self, answer.release_id, continued=answer.continued)
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from veiltab.common.errors import (
     DeniedError,
     FailedReleaseError,
+    InvalidInputError,
     NotReadyError,
     UnavailableError,
     VeiltabError,
@@ -34,6 +36,7 @@ _LOOK_AGAIN_SECONDS = 1.0
 _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _WITHIN = 5.0
 _STREAM_SECONDS = 1800.0
+_LONGEST_LIFETIME = 365 * 86_400
 _ORDER = [s for s in ReleaseState if not s.unsuccessful]
 
 
@@ -55,8 +58,19 @@ class ResearcherDriver:
         self._started = asyncio.Event()
         self._driven: set[str] = set()
 
-    def start(self, request: ReleaseRequest, label: str, now: int) -> tuple[ResearcherRelease, bool]:
-        """Record a request, or find the one to continue; return it and whether it was there."""
+    def start(self, request: ReleaseRequest, label: str) -> tuple[ResearcherRelease, bool]:
+        """Record a request, its attributes in study order, or find the one to continue.
+
+        Returns:
+            The release, and whether it was there.
+
+        Raises:
+            InvalidInputError: unknown attributes, or a deadline that is over or too far away.
+        """
+        now = int(time.time())
+        if not now < request.deadline <= now + _LONGEST_LIFETIME:
+            raise InvalidInputError("a release lives at least a second and at most 365 days", where="lifetime")
+        request = replace(request, attributes=self.study.domain(request.attributes).names)
         started = self.store.start(request, label, now)
         self._started.set()
         return started
@@ -175,7 +189,7 @@ class ResearcherDriver:
         self.store.set_state(stored.request.release_id, min(*states, ReleaseState.UPLOADING, key=_position))
         return planned
 
-    def _record(self, stored: ResearcherRelease, curator: str, answer: curator_pb2.GetRequestResponse) -> None:
+    def _record(self, stored: ResearcherRelease, curator: str, answer: curator_pb2.GetProposalResponse) -> None:
         self.store.set_measure(
             stored.request.release_id,
             {f"curator {curator}: {step}": seconds for step, seconds in answer.seconds.items()},
@@ -253,18 +267,20 @@ class PartyLinks:
         for channel in (self._server_channel, *self._channels.values()):
             await channel.close()
 
-    async def ask_curator(self, name: str, stored: ResearcherRelease) -> curator_pb2.GetRequestResponse:
+    async def ask_curator(self, name: str, stored: ResearcherRelease) -> curator_pb2.GetProposalResponse:
         """Return how a curator stands with a release, submitting the request if it does not know it."""
         peer, stub = self.curators[name], self._stubs[name]
-        question = curator_pb2.GetRequestRequest(release_id=stored.request.release_id)
+        question = curator_pb2.GetProposalRequest(release_id=stored.request.release_id)
         try:
-            return await call(stub.GetRequest, question, peer=peer, within=_WITHIN, once=True)
+            return await call(stub.GetProposal, question, peer=peer, within=_WITHIN, once=True)
         except VeiltabError as error:
             if error.reason != "NOT_FOUND":
                 raise
-        request = request_to_proto(stored.request, self._study.digest)
-        await call(stub.SubmitRequest, request, peer=peer, within=_WITHIN, once=True)
-        return await call(stub.GetRequest, question, peer=peer, within=_WITHIN, once=True)
+        proposal = curator_pb2.ProposeReleaseRequest(
+            study_digest=self._study.digest, request=request_to_proto(stored.request)
+        )
+        await call(stub.ProposeRelease, proposal, peer=peer, within=_WITHIN, once=True)
+        return await call(stub.GetProposal, question, peer=peer, within=_WITHIN, once=True)
 
     async def ask_server(self, release_id: str) -> server_release_pb2.GetReleaseResponse:
         """Return how the server stands with a release."""

@@ -1,15 +1,11 @@
 """The researcher's own RPCs, for its command line and notebooks."""
 
-import secrets
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError, NotReadyError
-from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import pad_from_proto, sampling_from_proto, spec_to_proto, state_to_proto
+from veiltab.common.release.wire import request_from_proto, spec_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context
 from veiltab.common.rpc.chunks import file_chunks, streamed
 from veiltab.researcher.driver import ResearcherDriver
@@ -28,29 +24,8 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         self, request: researcher_pb2.StartReleaseRequest, context: Context
     ) -> researcher_pb2.StartReleaseResponse:
         del context
-        now = int(time.time())
-        if not 0 < request.lifetime_seconds <= 365 * 86_400:
-            raise InvalidInputError("a release lives at least a second and at most 365 days", where="lifetime")
-        domain = self._driver.study.domain(request.attributes)
-        wanted = ReleaseRequest(
-            release_id=secrets.token_hex(16),
-            researcher=self._driver.name,
-            attributes=domain.names,
-            epsilon=parse_epsilon(request.epsilon),
-            purpose=request.purpose,
-            deadline=now + request.lifetime_seconds,
-            partial=request.partial,
-            sampling=sampling_from_proto(request.sampling),
-            pad=pad_from_proto(request.pad),
-            sample=request.sample or None,
-            delta=parse_delta(request.delta) if request.delta else None,
-            max_local_epsilon=parse_epsilon(cap, what="max_local_epsilon")
-            if (cap := request.max_local_epsilon)
-            else None,
-            scheme=request.scheme or "wor",
-            stage=request.stage or None,
-        )
-        stored, continued = self._driver.start(wanted, request.label, now)
+        asked = request_from_proto(request.request, self._driver.name)
+        stored, continued = self._driver.start(asked, request.label)
         return researcher_pb2.StartReleaseResponse(release_id=stored.request.release_id, continued=continued)
 
     async def ListReleases(
@@ -112,7 +87,7 @@ def _streamed(path: Path, offset: int) -> AsyncIterator[tuple[int, Chunk | None]
 def _summary(stored: ResearcherRelease) -> researcher_pb2.ReleaseSummary:
     return researcher_pb2.ReleaseSummary(
         release_id=stored.request.release_id,
-        label=stored.label,
+        label=stored.label or None,
         state=state_to_proto(stored.state),
         attributes=stored.request.attributes,
         epsilon=str(stored.request.epsilon),

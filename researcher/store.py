@@ -11,7 +11,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.storage.database import open_database, transaction
+from veiltab.common.storage.database import Connection, open_database, transaction
 
 _MIGRATIONS = (
     """
@@ -58,21 +58,15 @@ class ResearcherStore:
     def start(self, request: ReleaseRequest, label: str, now: int) -> tuple[ResearcherRelease, bool]:
         """Record a request, or find the one to continue; return it and whether it was there.
 
-        With a label, the release of that label is continued; without, an unfinished one that asks for the same.
+        The release of the same id is continued; else, with a label, the release of that label; without, an unfinished
+        one that asks for the same.
 
         Raises:
-            ConflictError: the label names a release that asks for something else.
+            ConflictError: the id or the label names a release that asks for something else.
         """
         asked = request.asked()
         with transaction(self.connection) as db:
-            if label:
-                row = db.execute("SELECT id, asked FROM release WHERE label = ?", [label]).fetchone()
-            else:
-                row = db.execute(
-                    "SELECT id, asked FROM release WHERE label = '' AND asked = ?"  # noqa: S608
-                    f" AND NOT {IS_FINISHED} ORDER BY created DESC",
-                    [asked, *FINISHED],
-                ).fetchone()
+            row = _row_to_continue(db, request, label)
             if row is None:
                 db.execute(
                     "INSERT INTO release (id, label, asked, request, state, created, since)"
@@ -81,8 +75,11 @@ class ResearcherStore:
                 )
                 return self.release(request.release_id), False
         if row["asked"] != asked:
+            named = "id" if row["id"] == request.release_id else "label"
             raise ConflictError(
-                "a release of this label asks for something else", where=f"label {label}", remedy="Use another label."
+                f"a release of this {named} asks for something else",
+                where=f"release {row['id']}",
+                remedy=f"Use another {named}.",
             )
         return self.release(row["id"]), True
 
@@ -154,6 +151,20 @@ class ResearcherStore:
     def histogram(self, release_id: str) -> Path:
         """Return where the counts of the noisy rows lie."""
         return self._folder / "releases" / release_id / "histogram.bin"
+
+
+def _row_to_continue(db: Connection, request: ReleaseRequest, label: str) -> sqlite3.Row | None:
+    row: sqlite3.Row | None
+    row = db.execute("SELECT id, asked FROM release WHERE id = ?", [request.release_id]).fetchone()
+    if row is None and label:
+        row = db.execute("SELECT id, asked FROM release WHERE label = ?", [label]).fetchone()
+    elif row is None:
+        row = db.execute(
+            "SELECT id, asked FROM release WHERE label = '' AND asked = ?"  # noqa: S608
+            f" AND NOT {IS_FINISHED} ORDER BY created DESC",
+            [request.asked(), *FINISHED],
+        ).fetchone()
+    return row
 
 
 def _release_of(row: sqlite3.Row) -> ResearcherRelease:

@@ -2,7 +2,7 @@
 
 from decimal import Decimal, InvalidOperation
 
-from veiltab.common.collection.oracles import Bits, Category, Hashed, Report, Subset
+from veiltab.common.collection.oracles import ORACLE_NAMES, Bits, Category, Hashed, Report, Subset
 from veiltab.common.collection.round import Round, RoundState, Stratum
 from veiltab.common.collection.tokens import TOKEN_BYTES
 from veiltab.common.errors import InvalidInputError
@@ -11,6 +11,9 @@ from veiltab.v1 import collection_pb2
 
 _LONGEST_NUMBER = 100
 _STATES = {state: getattr(collection_pb2, f"ROUND_STATE_{state.name}") for state in RoundState}
+_ORACLES: dict[str, collection_pb2.Oracle] = {
+    name: getattr(collection_pb2, f"ORACLE_{name.upper()}") for name in ORACLE_NAMES
+}
 
 
 def state_to_proto(state: RoundState) -> collection_pb2.RoundState:
@@ -27,6 +30,19 @@ def state_from_proto(value: int) -> RoundState:
     raise InvalidInputError(f"round state {value} is not known here", remedy="Run the same version at every party.")
 
 
+def oracle_to_proto(name: str) -> collection_pb2.Oracle:
+    """Encode the name of an oracle."""
+    return _ORACLES[name]
+
+
+def oracle_from_proto(value: int) -> str:
+    """Decode the name of an oracle."""
+    for name, number in _ORACLES.items():
+        if number == value:
+            return name
+    raise InvalidInputError(f"oracle {value} is not known here", remedy="Run the same version at every party.")
+
+
 def round_to_proto(spec: Round) -> collection_pb2.Round:
     """Encode a round."""
     return collection_pb2.Round(
@@ -36,7 +52,7 @@ def round_to_proto(spec: Round) -> collection_pb2.Round:
         question=spec.question,
         size=spec.size,
         epsilon=str(spec.epsilon),
-        oracle=spec.oracle,
+        oracle=oracle_to_proto(spec.oracle),
         parameters={name: str(value) for name, value in spec.parameters},
         strata=[collection_pb2.Stratum(name=s.name, population=s.population, rate=str(s.rate)) for s in spec.strata],
         deadline=spec.deadline,
@@ -54,7 +70,7 @@ def round_from_proto(message: collection_pb2.Round) -> Round:
         question=message.question,
         size=message.size,
         epsilon=_decimal(message.epsilon, "epsilon"),
-        oracle=message.oracle,
+        oracle=oracle_from_proto(message.oracle),
         parameters=tuple(sorted((name, _whole(value)) for name, value in message.parameters.items())),
         strata=tuple(
             Stratum(name=s.name, population=s.population, rate=_decimal(s.rate, "rate")) for s in message.strata

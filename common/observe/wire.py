@@ -42,11 +42,11 @@ def status_to_proto(status: PartyStatus) -> status_pb2.GetStatusResponse:
         work=[
             status_pb2.Work(
                 kind=work.kind,
-                id=work.id,
+                id=work.id or None,
                 about=work.about[:_LONGEST],
                 state=work.state,
                 waiting_for=work.waiting_for[:_LONGEST],
-                since=work.since,
+                since=work.since or None,
             )
             for work in observation.work[-_MOST:]
         ],
@@ -59,7 +59,7 @@ def status_to_proto(status: PartyStatus) -> status_pb2.GetStatusResponse:
                 protects=budget.protects,
                 epsilon=f"{budget.epsilon:f}",
                 left=f"{budget.left:f}",
-                delta="" if budget.delta is None else f"{budget.delta:f}",
+                delta=None if budget.delta is None else f"{budget.delta:f}",
             )
             for budget in observation.budgets
         ],
@@ -97,7 +97,7 @@ def _budget(budget: status_pb2.BudgetLeft) -> Budget:
             protects=budget.protects,
             epsilon=Decimal(budget.epsilon),
             left=Decimal(budget.left),
-            delta=Decimal(budget.delta) if budget.delta else None,
+            delta=Decimal(budget.delta) if budget.HasField("delta") else None,
         )
     except InvalidOperation:
         raise InvalidInputError("a budget is no number", where="status") from None

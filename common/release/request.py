@@ -57,6 +57,10 @@ class ReleaseRequest:
         check_modes(self.scheme, self.sampling, self.delta)
         if self.sample is not None and self.sample < 1:
             raise InvalidInputError("a sample has at least 1 row", where="sample")
+        if self.stage is not None and self.stage < 1:
+            raise InvalidInputError("the first stage must take at least 1 row", where="stage")
+        if self.max_local_epsilon is not None:
+            parse_epsilon(self.max_local_epsilon, what="max_local_epsilon")
         # It is printed on the terminals of those who decide, who must see what they decide about.
         if len(self.purpose) > 1000 or not self.purpose.isprintable():
             raise InvalidInputError("a purpose is a line of at most 1000 printable characters", where="purpose")

@@ -1,6 +1,7 @@
-"""ReleaseSpec and what it consists of, to and from protocol messages."""
+"""Requests, specs and what they consist of, to and from protocol messages."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from enum import Enum
 from typing import TypeVar
 
@@ -11,7 +12,8 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.v1 import curator_pb2, release_pb2
+from veiltab.common.schemes.schemes import SCHEMES
+from veiltab.v1 import release_pb2
 
 _STATES: dict[ReleaseState, release_pb2.ReleaseState] = {
     state: getattr(release_pb2, f"RELEASE_STATE_{state.name}") for state in ReleaseState
@@ -20,9 +22,11 @@ _SAMPLINGS: dict[Sampling, release_pb2.SamplingMode] = {
     mode: getattr(release_pb2, f"SAMPLING_MODE_{mode.name}") for mode in Sampling
 }
 _PADS: dict[Pad, release_pb2.PadKind] = {pad: getattr(release_pb2, f"PAD_KIND_{pad.name}") for pad in Pad}
+_SCHEMES: dict[str, release_pb2.Scheme] = {
+    name: getattr(release_pb2, f"SCHEME_{name.upper().replace('.', '_')}") for name in SCHEMES
+}
 
-
-Member = TypeVar("Member", bound=Enum)
+Member = TypeVar("Member", bound=Enum | str)
 
 
 def state_to_proto(state: ReleaseState) -> release_pb2.ReleaseState:
@@ -55,6 +59,16 @@ def pad_from_proto(value: int) -> Pad:
     return _known(_PADS, value, "kind of pad")
 
 
+def scheme_to_proto(name: str) -> release_pb2.Scheme:
+    """Encode the name of a sampling scheme."""
+    return _SCHEMES[name]
+
+
+def scheme_from_proto(value: int) -> str:
+    """Decode the name of a sampling scheme."""
+    return _known(_SCHEMES, value, "sampling scheme")
+
+
 def _known(table: Mapping[Member, int], value: int, what: str) -> Member:
     for member, number in table.items():
         if number == value:
@@ -73,13 +87,13 @@ def spec_to_proto(spec: ReleaseSpec) -> release_pb2.ReleaseSpec:
         sample=spec.sample,
         replacement=spec.replacement.to_bytes(9, "big"),
         epsilon=str(spec.epsilon),
-        scheme=spec.scheme,
+        scheme=scheme_to_proto(spec.scheme),
         sampling=sampling_to_proto(spec.sampling),
         pad=pad_to_proto(spec.pad),
         alignment=spec.alignment,
         deadline=spec.deadline,
-        delta="" if spec.delta is None else str(spec.delta),
-        stage=spec.stage or 0,
+        delta=_optional_text(spec.delta),
+        stage=spec.stage,
     )
 
 
@@ -96,23 +110,22 @@ def spec_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
         sample=message.sample,
         replacement=int.from_bytes(message.replacement, "big"),
         epsilon=parse_epsilon(message.epsilon),
-        scheme=message.scheme,
+        scheme=scheme_from_proto(message.scheme),
         sampling=sampling_from_proto(message.sampling),
         pad=pad_from_proto(message.pad),
         alignment=message.alignment,
         deadline=message.deadline,
-        delta=parse_delta(message.delta) if message.delta else None,
-        stage=message.stage or None,
+        delta=parse_delta(message.delta) if message.HasField("delta") else None,
+        stage=message.stage if message.HasField("stage") else None,
     )
     check_keeps_what_was_asked(spec)
     return spec
 
 
-def request_to_proto(request: ReleaseRequest, study_digest: str) -> curator_pb2.SubmitRequestRequest:
+def request_to_proto(request: ReleaseRequest) -> release_pb2.ReleaseRequest:
     """Encode a request; the researcher's name travels in its certificate."""
-    return curator_pb2.SubmitRequestRequest(
+    return release_pb2.ReleaseRequest(
         release_id=request.release_id,
-        study_digest=study_digest,
         attributes=request.attributes,
         epsilon=str(request.epsilon),
         purpose=request.purpose,
@@ -120,15 +133,15 @@ def request_to_proto(request: ReleaseRequest, study_digest: str) -> curator_pb2.
         partial=request.partial,
         sampling=sampling_to_proto(request.sampling),
         pad=pad_to_proto(request.pad),
-        sample=request.sample or 0,
-        delta="" if request.delta is None else str(request.delta),
-        max_local_epsilon="" if request.max_local_epsilon is None else str(request.max_local_epsilon),
-        scheme=request.scheme,
-        stage=request.stage or 0,
+        sample=request.sample,
+        delta=_optional_text(request.delta),
+        max_local_epsilon=_optional_text(request.max_local_epsilon),
+        scheme=scheme_to_proto(request.scheme),
+        stage=request.stage,
     )
 
 
-def request_from_proto(message: curator_pb2.SubmitRequestRequest, researcher: str) -> ReleaseRequest:
+def request_from_proto(message: release_pb2.ReleaseRequest, researcher: str) -> ReleaseRequest:
     """Decode and validate a request of the researcher that the certificate names."""
     return ReleaseRequest(
         release_id=message.release_id,
@@ -140,9 +153,15 @@ def request_from_proto(message: curator_pb2.SubmitRequestRequest, researcher: st
         partial=message.partial,
         sampling=sampling_from_proto(message.sampling),
         pad=pad_from_proto(message.pad),
-        sample=message.sample or None,
-        delta=parse_delta(message.delta) if message.delta else None,
-        max_local_epsilon=parse_epsilon(message.max_local_epsilon) if message.max_local_epsilon else None,
-        scheme=message.scheme or "wor",
-        stage=message.stage or None,
+        sample=message.sample if message.HasField("sample") else None,
+        delta=parse_delta(message.delta) if message.HasField("delta") else None,
+        max_local_epsilon=parse_epsilon(message.max_local_epsilon, what="max_local_epsilon")
+        if message.HasField("max_local_epsilon")
+        else None,
+        scheme=scheme_from_proto(message.scheme),
+        stage=message.stage if message.HasField("stage") else None,
     )
+
+
+def _optional_text(number: Decimal | None) -> str | None:
+    return None if number is None else str(number)

@@ -47,7 +47,7 @@ class CollectionServicer(collection_pb2_grpc.CollectionServiceServicer):
         return collection_pb2.GetRoundStatusResponse(
             round=round_to_proto(status.round),
             state=state_to_proto(status.state),
-            closed=status.closed,
+            closed=status.closed or None,
             enrolled=status.enrolled,
             reports=status.reports,
         )

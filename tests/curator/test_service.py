@@ -127,9 +127,12 @@ def submit(driver: CuratorDriver, researcher: str = "rosa", **changes: Any) -> i
         "deadline": 2_000_000_000,
         "sampling": release_pb2.SAMPLING_MODE_SEED,
         "pad": release_pb2.PAD_KIND_OTP,
+        "scheme": release_pb2.SCHEME_WOR,
     } | changes
-    message = curator_pb2.SubmitRequestRequest(**fields)
-    return asyncio.run(CuratorServicer(driver).SubmitRequest(message, cast("Any", researcher))).state
+    message = curator_pb2.ProposeReleaseRequest(
+        study_digest=fields.pop("study_digest"), request=release_pb2.ReleaseRequest(**fields)
+    )
+    return asyncio.run(CuratorServicer(driver).ProposeRelease(message, cast("Any", researcher))).state
 
 
 def test_a_request_is_the_caller_s(driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,9 +145,9 @@ def test_a_request_is_the_caller_s(driver: CuratorDriver, monkeypatch: pytest.Mo
         submit(driver, study_digest="0" * 64)
 
 
-def ask(driver: CuratorDriver, researcher: str) -> curator_pb2.GetRequestResponse:
-    message = curator_pb2.GetRequestRequest(release_id=ID)
-    return asyncio.run(CuratorServicer(driver).GetRequest(message, cast("Any", researcher)))
+def ask(driver: CuratorDriver, researcher: str) -> curator_pb2.GetProposalResponse:
+    message = curator_pb2.GetProposalRequest(release_id=ID)
+    return asyncio.run(CuratorServicer(driver).GetProposal(message, cast("Any", researcher)))
 
 
 def test_how_a_request_stands_is_told_to_who_asked(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:

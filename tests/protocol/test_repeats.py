@@ -19,8 +19,7 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import request_to_proto, state_from_proto
-from veiltab.v1 import curator_pb2_grpc, researcher_pb2, researcher_pb2_grpc
-from veiltab.v1.release_pb2 import PAD_KIND_CHACHA20, SAMPLING_MODE_SEED
+from veiltab.v1 import curator_pb2, curator_pb2_grpc, researcher_pb2, researcher_pb2_grpc
 
 NAMES = ("region", "income")
 SURE = 1e-6  # level at which an answer is wrong
@@ -49,11 +48,15 @@ class Asker:
     curators: tuple[grpc.aio.Channel, ...]
     server: Published
 
+    def proposal(self, wanted: ReleaseRequest) -> curator_pb2.ProposeReleaseRequest:
+        """Return a request as curators take it."""
+        return curator_pb2.ProposeReleaseRequest(study_digest=self.digest, request=request_to_proto(wanted))
+
     async def submit(self, wanted: ReleaseRequest, *, within: float = 20.0) -> None:
         """Send a request to both curators."""
-        message = request_to_proto(wanted, self.digest)
+        message = self.proposal(wanted)
         stubs = [curator_pb2_grpc.CuratorServiceStub(channel) for channel in self.curators]
-        await asyncio.gather(*(answer(stub.SubmitRequest(message, timeout=within)) for stub in stubs))
+        await asyncio.gather(*(answer(stub.ProposeRelease(message, timeout=within)) for stub in stubs))
 
     async def ready(self, release_id: str) -> None:
         """Wait until the server has published."""
@@ -123,10 +126,10 @@ def test_a_connection_that_is_cut_after_the_request_changes_nothing(village: Wor
     wanted = request()
 
     async def scenario(asker: Asker) -> None:
-        message = request_to_proto(wanted, asker.digest)
+        message = asker.proposal(wanted)
         for _ in range(10):
             async with connection(village, ROSA, ALICE) as alice:
-                call = curator_pb2_grpc.CuratorServiceStub(alice).SubmitRequest(message, timeout=20)
+                call = curator_pb2_grpc.CuratorServiceStub(alice).ProposeRelease(message, timeout=20)
                 await asyncio.sleep(0.01)
                 call.cancel()
         await asker.submit(wanted)
@@ -137,19 +140,13 @@ def test_a_connection_that_is_cut_after_the_request_changes_nothing(village: Wor
 
 
 def test_fifty_identical_starts_at_the_researcher_s_service_are_one_release(village: World) -> None:
-    message = researcher_pb2.StartReleaseRequest(
-        attributes=NAMES,
-        epsilon="4",
-        lifetime_seconds=3600,
-        sampling=SAMPLING_MODE_SEED,
-        pad=PAD_KIND_CHACHA20,
-        label=village.label(),
-    )
+    label = village.label()
+    messages = [researcher_pb2.StartReleaseRequest(request=request_to_proto(request()), label=label) for _ in range(50)]
 
     async def started() -> list[researcher_pb2.StartReleaseResponse]:
         async with connection(village, ROSA, ROSA) as channel:
             stub = researcher_pb2_grpc.ResearcherServiceStub(channel)
-            return await asyncio.gather(*(answer(stub.StartRelease(message, timeout=20)) for _ in range(50)))
+            return await asyncio.gather(*(answer(stub.StartRelease(message, timeout=20)) for message in messages))
 
     answers = asyncio.run(started())
     (release_id,) = {one.release_id for one in answers}

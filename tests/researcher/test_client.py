@@ -10,12 +10,14 @@ import pytest
 from veiltab.common.errors import DeniedError, FailedReleaseError, UnavailableError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_to_proto
+from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study
 from veiltab.researcher.client import Client, Release, Status, _status_of
 from veiltab.v1 import release_pb2, researcher_pb2
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
+NOW = 1_900_000_000
 STATUS = Status(
     release_id=ID,
     label="wages",
@@ -181,7 +183,7 @@ def test_a_request_is_made_of_the_choices_and_the_study_s_defaults(
     client = object.__new__(Client)
     client.study = study
     client._timeout = 1.0
-    client._party = cast("Any", None)
+    client._party = Party(study="survey", role=Role.RESEARCHER, name="rosa")
     sent: list[Any] = []
 
     async def answer(_method: object, message: Any, **_: object) -> Any:  # noqa: ANN401 - a message
@@ -196,12 +198,14 @@ def test_a_request_is_made_of_the_choices_and_the_study_s_defaults(
         raise AssertionError
 
     monkeypatch.setattr("veiltab.researcher.client.call", answer)
+    monkeypatch.setattr("veiltab.researcher.client.time.time", lambda: NOW)
     client._stub = cast("Any", SimpleNamespace(StartRelease=None))
     monkeypatch.setattr(client, "_wait", wait, raising=False)
     made = client.request(["sex"], epsilon="0.10", purpose="p", label="l", partial=True, sample=7)
     assert (made.id, made.continued) == (ID, True)
     (message,) = sent
-    assert (list(message.attributes), message.epsilon, message.purpose, message.label) == (["sex"], "0.10", "p", "l")
-    assert (message.partial, message.sample, message.lifetime_seconds) == (True, 7, 86_400)
-    assert message.sampling == release_pb2.SAMPLING_MODE_SEED
-    assert message.pad == release_pb2.PAD_KIND_CHACHA20
+    asked = message.request
+    assert (list(asked.attributes), asked.epsilon, asked.purpose, message.label) == (["sex"], "0.10", "p", "l")
+    assert (asked.partial, asked.sample, asked.deadline) == (True, 7, NOW + 86_400)
+    assert asked.sampling == release_pb2.SAMPLING_MODE_SEED
+    assert asked.pad == release_pb2.PAD_KIND_CHACHA20

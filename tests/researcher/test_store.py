@@ -64,6 +64,16 @@ def test_a_label_names_one_release_for_good(store: ResearcherStore, make_request
     assert (other_label.request.release_id, continued) == (THIRD, False)
 
 
+def test_an_id_names_one_request_for_good(store: ResearcherStore, make_request: Make) -> None:
+    store.start(make_request(), "wages", 100)
+    store.finish(ID, ReleaseState.READY)
+    for label in ("wages", ""):
+        again, continued = store.start(make_request(), label, 200)
+        assert (again.request.release_id, again.created, continued) == (ID, 100, True)
+        with pytest.raises(ConflictError, match="a release of this id asks for something else"):
+            store.start(make_request(epsilon=Decimal("0.2")), label, 200)
+
+
 def test_an_id_goes_before_a_label_that_reads_like_it(store: ResearcherStore, make_request: Make) -> None:
     store.start(make_request(), "", 100)
     store.start(make_request(release_id=OTHER), ID, 100)

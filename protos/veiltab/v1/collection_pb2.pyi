@@ -14,9 +14,22 @@ class RoundState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ROUND_STATE_UNSPECIFIED: _ClassVar[RoundState]
     ROUND_STATE_OPEN: _ClassVar[RoundState]
     ROUND_STATE_CLOSED: _ClassVar[RoundState]
+
+class Oracle(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ORACLE_UNSPECIFIED: _ClassVar[Oracle]
+    ORACLE_KRR: _ClassVar[Oracle]
+    ORACLE_OUE: _ClassVar[Oracle]
+    ORACLE_OLH: _ClassVar[Oracle]
+    ORACLE_SS: _ClassVar[Oracle]
 ROUND_STATE_UNSPECIFIED: RoundState
 ROUND_STATE_OPEN: RoundState
 ROUND_STATE_CLOSED: RoundState
+ORACLE_UNSPECIFIED: Oracle
+ORACLE_KRR: Oracle
+ORACLE_OUE: Oracle
+ORACLE_OLH: Oracle
+ORACLE_SS: Oracle
 
 class Stratum(_message.Message):
     __slots__ = ("name", "population", "rate")
@@ -53,11 +66,11 @@ class Round(_message.Message):
     question: str
     size: int
     epsilon: str
-    oracle: str
+    oracle: Oracle
     parameters: _containers.ScalarMap[str, str]
     strata: _containers.RepeatedCompositeFieldContainer[Stratum]
     deadline: int
-    def __init__(self, round_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., question: _Optional[str] = ..., size: _Optional[int] = ..., epsilon: _Optional[str] = ..., oracle: _Optional[str] = ..., parameters: _Optional[_Mapping[str, str]] = ..., strata: _Optional[_Iterable[_Union[Stratum, _Mapping]]] = ..., deadline: _Optional[int] = ...) -> None: ...
+    def __init__(self, round_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., question: _Optional[str] = ..., size: _Optional[int] = ..., epsilon: _Optional[str] = ..., oracle: _Optional[_Union[Oracle, str]] = ..., parameters: _Optional[_Mapping[str, str]] = ..., strata: _Optional[_Iterable[_Union[Stratum, _Mapping]]] = ..., deadline: _Optional[int] = ...) -> None: ...
 
 class OpenRoundRequest(_message.Message):
     __slots__ = ("round",)

@@ -8,51 +8,27 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class SubmitRequestRequest(_message.Message):
-    __slots__ = ("release_id", "study_digest", "attributes", "epsilon", "purpose", "deadline", "partial", "sampling", "pad", "sample", "delta", "max_local_epsilon", "scheme", "stage")
-    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+class ProposeReleaseRequest(_message.Message):
+    __slots__ = ("study_digest", "request")
     STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
-    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
-    EPSILON_FIELD_NUMBER: _ClassVar[int]
-    PURPOSE_FIELD_NUMBER: _ClassVar[int]
-    DEADLINE_FIELD_NUMBER: _ClassVar[int]
-    PARTIAL_FIELD_NUMBER: _ClassVar[int]
-    SAMPLING_FIELD_NUMBER: _ClassVar[int]
-    PAD_FIELD_NUMBER: _ClassVar[int]
-    SAMPLE_FIELD_NUMBER: _ClassVar[int]
-    DELTA_FIELD_NUMBER: _ClassVar[int]
-    MAX_LOCAL_EPSILON_FIELD_NUMBER: _ClassVar[int]
-    SCHEME_FIELD_NUMBER: _ClassVar[int]
-    STAGE_FIELD_NUMBER: _ClassVar[int]
-    release_id: str
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
     study_digest: str
-    attributes: _containers.RepeatedScalarFieldContainer[str]
-    epsilon: str
-    purpose: str
-    deadline: int
-    partial: bool
-    sampling: _release_pb2.SamplingMode
-    pad: _release_pb2.PadKind
-    sample: int
-    delta: str
-    max_local_epsilon: str
-    scheme: str
-    stage: int
-    def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., purpose: _Optional[str] = ..., deadline: _Optional[int] = ..., partial: bool = ..., sampling: _Optional[_Union[_release_pb2.SamplingMode, str]] = ..., pad: _Optional[_Union[_release_pb2.PadKind, str]] = ..., sample: _Optional[int] = ..., delta: _Optional[str] = ..., max_local_epsilon: _Optional[str] = ..., scheme: _Optional[str] = ..., stage: _Optional[int] = ...) -> None: ...
+    request: _release_pb2.ReleaseRequest
+    def __init__(self, study_digest: _Optional[str] = ..., request: _Optional[_Union[_release_pb2.ReleaseRequest, _Mapping]] = ...) -> None: ...
 
-class SubmitRequestResponse(_message.Message):
+class ProposeReleaseResponse(_message.Message):
     __slots__ = ("state",)
     STATE_FIELD_NUMBER: _ClassVar[int]
     state: _release_pb2.ReleaseState
     def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ...) -> None: ...
 
-class GetRequestRequest(_message.Message):
+class GetProposalRequest(_message.Message):
     __slots__ = ("release_id",)
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     def __init__(self, release_id: _Optional[str] = ...) -> None: ...
 
-class GetRequestResponse(_message.Message):
+class GetProposalResponse(_message.Message):
     __slots__ = ("state", "waiting_for", "failure", "granted", "denied", "spec", "bytes_uploaded", "seconds")
     class SecondsEntry(_message.Message):
         __slots__ = ("key", "value")

@@ -35,15 +35,15 @@ class CuratorServiceStub(object):
         Args:
             channel: A grpc.Channel.
         """
-        self.SubmitRequest = channel.unary_unary(
-                '/veiltab.v1.CuratorService/SubmitRequest',
-                request_serializer=veiltab_dot_v1_dot_curator__pb2.SubmitRequestRequest.SerializeToString,
-                response_deserializer=veiltab_dot_v1_dot_curator__pb2.SubmitRequestResponse.FromString,
+        self.ProposeRelease = channel.unary_unary(
+                '/veiltab.v1.CuratorService/ProposeRelease',
+                request_serializer=veiltab_dot_v1_dot_curator__pb2.ProposeReleaseRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_curator__pb2.ProposeReleaseResponse.FromString,
                 _registered_method=True)
-        self.GetRequest = channel.unary_unary(
-                '/veiltab.v1.CuratorService/GetRequest',
-                request_serializer=veiltab_dot_v1_dot_curator__pb2.GetRequestRequest.SerializeToString,
-                response_deserializer=veiltab_dot_v1_dot_curator__pb2.GetRequestResponse.FromString,
+        self.GetProposal = channel.unary_unary(
+                '/veiltab.v1.CuratorService/GetProposal',
+                request_serializer=veiltab_dot_v1_dot_curator__pb2.GetProposalRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_curator__pb2.GetProposalResponse.FromString,
                 _registered_method=True)
         self.FetchKey = channel.unary_stream(
                 '/veiltab.v1.CuratorService/FetchKey',
@@ -56,15 +56,16 @@ class CuratorServiceServicer(object):
     """What a researcher asks of a curator.
     """
 
-    def SubmitRequest(self, request, context):
-        """Asks for attributes at an epsilon; the release id is the idempotency key. Callers: researchers.
+    def ProposeRelease(self, request, context):
+        """Asks for a release. The same request again changes nothing; another one under its id is refused.
+        Callers: researchers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetRequest(self, request, context):
-        """Says what became of a request of the caller's. Callers: researchers.
+    def GetProposal(self, request, context):
+        """Says what became of a proposal of the caller's. Callers: researchers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -80,15 +81,15 @@ class CuratorServiceServicer(object):
 
 def add_CuratorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'SubmitRequest': grpc.unary_unary_rpc_method_handler(
-                    servicer.SubmitRequest,
-                    request_deserializer=veiltab_dot_v1_dot_curator__pb2.SubmitRequestRequest.FromString,
-                    response_serializer=veiltab_dot_v1_dot_curator__pb2.SubmitRequestResponse.SerializeToString,
+            'ProposeRelease': grpc.unary_unary_rpc_method_handler(
+                    servicer.ProposeRelease,
+                    request_deserializer=veiltab_dot_v1_dot_curator__pb2.ProposeReleaseRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_curator__pb2.ProposeReleaseResponse.SerializeToString,
             ),
-            'GetRequest': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetRequest,
-                    request_deserializer=veiltab_dot_v1_dot_curator__pb2.GetRequestRequest.FromString,
-                    response_serializer=veiltab_dot_v1_dot_curator__pb2.GetRequestResponse.SerializeToString,
+            'GetProposal': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetProposal,
+                    request_deserializer=veiltab_dot_v1_dot_curator__pb2.GetProposalRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_curator__pb2.GetProposalResponse.SerializeToString,
             ),
             'FetchKey': grpc.unary_stream_rpc_method_handler(
                     servicer.FetchKey,
@@ -108,7 +109,7 @@ class CuratorService(object):
     """
 
     @staticmethod
-    def SubmitRequest(request,
+    def ProposeRelease(request,
             target,
             options=(),
             channel_credentials=None,
@@ -121,9 +122,9 @@ class CuratorService(object):
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/veiltab.v1.CuratorService/SubmitRequest',
-            veiltab_dot_v1_dot_curator__pb2.SubmitRequestRequest.SerializeToString,
-            veiltab_dot_v1_dot_curator__pb2.SubmitRequestResponse.FromString,
+            '/veiltab.v1.CuratorService/ProposeRelease',
+            veiltab_dot_v1_dot_curator__pb2.ProposeReleaseRequest.SerializeToString,
+            veiltab_dot_v1_dot_curator__pb2.ProposeReleaseResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -135,7 +136,7 @@ class CuratorService(object):
             _registered_method=True)
 
     @staticmethod
-    def GetRequest(request,
+    def GetProposal(request,
             target,
             options=(),
             channel_credentials=None,
@@ -148,9 +149,9 @@ class CuratorService(object):
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/veiltab.v1.CuratorService/GetRequest',
-            veiltab_dot_v1_dot_curator__pb2.GetRequestRequest.SerializeToString,
-            veiltab_dot_v1_dot_curator__pb2.GetRequestResponse.FromString,
+            '/veiltab.v1.CuratorService/GetProposal',
+            veiltab_dot_v1_dot_curator__pb2.GetProposalRequest.SerializeToString,
+            veiltab_dot_v1_dot_curator__pb2.GetProposalResponse.FromString,
             options,
             channel_credentials,
             insecure,

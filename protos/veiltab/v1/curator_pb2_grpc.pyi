@@ -33,10 +33,12 @@ class CuratorServiceStub:
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> CuratorServiceAsyncStub: ...
-    SubmitRequest: _grpc.UnaryUnaryMultiCallable[_curator_pb2.SubmitRequestRequest, _curator_pb2.SubmitRequestResponse]
-    """Asks for attributes at an epsilon; the release id is the idempotency key. Callers: researchers."""
-    GetRequest: _grpc.UnaryUnaryMultiCallable[_curator_pb2.GetRequestRequest, _curator_pb2.GetRequestResponse]
-    """Says what became of a request of the caller's. Callers: researchers."""
+    ProposeRelease: _grpc.UnaryUnaryMultiCallable[_curator_pb2.ProposeReleaseRequest, _curator_pb2.ProposeReleaseResponse]
+    """Asks for a release. The same request again changes nothing; another one under its id is refused.
+    Callers: researchers.
+    """
+    GetProposal: _grpc.UnaryUnaryMultiCallable[_curator_pb2.GetProposalRequest, _curator_pb2.GetProposalResponse]
+    """Says what became of a proposal of the caller's. Callers: researchers."""
     FetchKey: _grpc.UnaryStreamMultiCallable[_curator_pb2.FetchKeyRequest, _curator_pb2.FetchKeyResponse]
     """Streams the key (or the one-time pad) of one attribute that was granted to the caller. Callers: researchers."""
 
@@ -45,10 +47,12 @@ class CuratorServiceAsyncStub(CuratorServiceStub):
     """What a researcher asks of a curator."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
-    SubmitRequest: _aio.UnaryUnaryMultiCallable[_curator_pb2.SubmitRequestRequest, _curator_pb2.SubmitRequestResponse]  # type: ignore[assignment]
-    """Asks for attributes at an epsilon; the release id is the idempotency key. Callers: researchers."""
-    GetRequest: _aio.UnaryUnaryMultiCallable[_curator_pb2.GetRequestRequest, _curator_pb2.GetRequestResponse]  # type: ignore[assignment]
-    """Says what became of a request of the caller's. Callers: researchers."""
+    ProposeRelease: _aio.UnaryUnaryMultiCallable[_curator_pb2.ProposeReleaseRequest, _curator_pb2.ProposeReleaseResponse]  # type: ignore[assignment]
+    """Asks for a release. The same request again changes nothing; another one under its id is refused.
+    Callers: researchers.
+    """
+    GetProposal: _aio.UnaryUnaryMultiCallable[_curator_pb2.GetProposalRequest, _curator_pb2.GetProposalResponse]  # type: ignore[assignment]
+    """Says what became of a proposal of the caller's. Callers: researchers."""
     FetchKey: _aio.UnaryStreamMultiCallable[_curator_pb2.FetchKeyRequest, _curator_pb2.FetchKeyResponse]  # type: ignore[assignment]
     """Streams the key (or the one-time pad) of one attribute that was granted to the caller. Callers: researchers."""
 
@@ -56,20 +60,22 @@ class CuratorServiceServicer(metaclass=_abc_1.ABCMeta):
     """What a researcher asks of a curator."""
 
     @_abc_1.abstractmethod
-    def SubmitRequest(
+    def ProposeRelease(
         self,
-        request: _curator_pb2.SubmitRequestRequest,
+        request: _curator_pb2.ProposeReleaseRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_curator_pb2.SubmitRequestResponse, _abc.Awaitable[_curator_pb2.SubmitRequestResponse]]:
-        """Asks for attributes at an epsilon; the release id is the idempotency key. Callers: researchers."""
+    ) -> _typing.Union[_curator_pb2.ProposeReleaseResponse, _abc.Awaitable[_curator_pb2.ProposeReleaseResponse]]:
+        """Asks for a release. The same request again changes nothing; another one under its id is refused.
+        Callers: researchers.
+        """
 
     @_abc_1.abstractmethod
-    def GetRequest(
+    def GetProposal(
         self,
-        request: _curator_pb2.GetRequestRequest,
+        request: _curator_pb2.GetProposalRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_curator_pb2.GetRequestResponse, _abc.Awaitable[_curator_pb2.GetRequestResponse]]:
-        """Says what became of a request of the caller's. Callers: researchers."""
+    ) -> _typing.Union[_curator_pb2.GetProposalResponse, _abc.Awaitable[_curator_pb2.GetProposalResponse]]:
+        """Says what became of a proposal of the caller's. Callers: researchers."""
 
     @_abc_1.abstractmethod
     def FetchKey(

@@ -26,7 +26,7 @@ from veiltab.v1 import access_pb2 as veiltab_dot_v1_dot_access__pb2
 from veiltab.v1 import release_pb2 as veiltab_dot_v1_dot_release__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dveiltab/v1/curator_peer.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"P\n\x0cHelloRequest\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x15\n\rledger_length\x18\x02 \x01(\x04\x12\x13\n\x0bledger_head\x18\x03 \x01(\x0c\"n\n\rHelloResponse\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x15\n\rtable_version\x18\x02 \x01(\t\x12\x18\n\x10witnessed_length\x18\x03 \x01(\x04\x12\x16\n\x0ewitnessed_head\x18\x04 \x01(\x0c\"4\n\rCommitRequest\x12\x0f\n\x07\x63oin_id\x18\x01 \x01(\t\x12\x12\n\ncommitment\x18\x02 \x01(\x0c\"$\n\x0e\x43ommitResponse\x12\x12\n\ncommitment\x18\x01 \x01(\x0c\"4\n\rRevealRequest\x12\x0f\n\x07\x63oin_id\x18\x01 \x01(\t\x12\x12\n\ntranscript\x18\x02 \x01(\x0c\"\x1f\n\x0eRevealResponse\x12\r\n\x05share\x18\x01 \x01(\x0c\":\n\x12\x46\x65tchTokensRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"F\n\x13\x46\x65tchTokensResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"9\n\x13\x46\x65tchIndicesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"G\n\x14\x46\x65tchIndicesResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"(\n\x12GetProgressRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\"\xcf\x01\n\x13GetProgressResponse\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x08\x12\x0f\n\x07granted\x18\x03 \x03(\t\x12\x0e\n\x06\x64\x65nied\x18\x04 \x03(\t\x12\x13\n\x0bspec_digest\x18\x05 \x01(\x0c\x12\x10\n\x08reserved\x18\x06 \x01(\x08\x12\x0f\n\x07\x63harged\x18\x07 \x01(\x08\x12\x14\n\x0csample_check\x18\x08 \x01(\x0c\x12\x0f\n\x07\x66\x61ilure\x18\t \x01(\t2\xf5\x03\n\x12\x43uratorPeerService\x12\x43\n\x05Hello\x12\x18.veiltab.v1.HelloRequest\x1a\x19.veiltab.v1.HelloResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x46\n\x06\x43ommit\x12\x19.veiltab.v1.CommitRequest\x1a\x1a.veiltab.v1.CommitResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x46\n\x06Reveal\x12\x19.veiltab.v1.RevealRequest\x1a\x1a.veiltab.v1.RevealResponse\"\x05\x8a\xb5\x18\x01\x01\x12W\n\x0b\x46\x65tchTokens\x12\x1e.veiltab.v1.FetchTokensRequest\x1a\x1f.veiltab.v1.FetchTokensResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12Z\n\x0c\x46\x65tchIndices\x12\x1f.veiltab.v1.FetchIndicesRequest\x1a .veiltab.v1.FetchIndicesResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12U\n\x0bGetProgress\x12\x1e.veiltab.v1.GetProgressRequest\x1a\x1f.veiltab.v1.GetProgressResponse\"\x05\x8a\xb5\x18\x01\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dveiltab/v1/curator_peer.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"P\n\x0cHelloRequest\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x15\n\rledger_length\x18\x02 \x01(\x04\x12\x13\n\x0bledger_head\x18\x03 \x01(\x0c\"\x85\x01\n\rHelloResponse\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x1a\n\rtable_version\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x18\n\x10witnessed_length\x18\x03 \x01(\x04\x12\x16\n\x0ewitnessed_head\x18\x04 \x01(\x0c\x42\x10\n\x0e_table_version\"4\n\rCommitRequest\x12\x0f\n\x07\x63oin_id\x18\x01 \x01(\t\x12\x12\n\ncommitment\x18\x02 \x01(\x0c\"$\n\x0e\x43ommitResponse\x12\x12\n\ncommitment\x18\x01 \x01(\x0c\"4\n\rRevealRequest\x12\x0f\n\x07\x63oin_id\x18\x01 \x01(\t\x12\x12\n\ntranscript\x18\x02 \x01(\x0c\"\x1f\n\x0eRevealResponse\x12\r\n\x05share\x18\x01 \x01(\x0c\":\n\x12\x46\x65tchTokensRequest\x12\x14\n\x0c\x61lignment_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"F\n\x13\x46\x65tchTokensResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"9\n\x13\x46\x65tchIndicesRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"G\n\x14\x46\x65tchIndicesResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"(\n\x12GetProgressRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\"\xfa\x01\n\x13GetProgressResponse\x12\'\n\x05state\x18\x01 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x08\x12\x0f\n\x07granted\x18\x03 \x03(\t\x12\x0e\n\x06\x64\x65nied\x18\x04 \x03(\t\x12\x18\n\x0bspec_digest\x18\x05 \x01(\x0cH\x00\x88\x01\x01\x12\x10\n\x08reserved\x18\x06 \x01(\x08\x12\x0f\n\x07\x63harged\x18\x07 \x01(\x08\x12\x19\n\x0csample_check\x18\x08 \x01(\x0cH\x01\x88\x01\x01\x12\x0f\n\x07\x66\x61ilure\x18\t \x01(\tB\x0e\n\x0c_spec_digestB\x0f\n\r_sample_check2\xf5\x03\n\x12\x43uratorPeerService\x12\x43\n\x05Hello\x12\x18.veiltab.v1.HelloRequest\x1a\x19.veiltab.v1.HelloResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x46\n\x06\x43ommit\x12\x19.veiltab.v1.CommitRequest\x1a\x1a.veiltab.v1.CommitResponse\"\x05\x8a\xb5\x18\x01\x01\x12\x46\n\x06Reveal\x12\x19.veiltab.v1.RevealRequest\x1a\x1a.veiltab.v1.RevealResponse\"\x05\x8a\xb5\x18\x01\x01\x12W\n\x0b\x46\x65tchTokens\x12\x1e.veiltab.v1.FetchTokensRequest\x1a\x1f.veiltab.v1.FetchTokensResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12Z\n\x0c\x46\x65tchIndices\x12\x1f.veiltab.v1.FetchIndicesRequest\x1a .veiltab.v1.FetchIndicesResponse\"\x05\x8a\xb5\x18\x01\x01\x30\x01\x12U\n\x0bGetProgress\x12\x1e.veiltab.v1.GetProgressRequest\x1a\x1f.veiltab.v1.GetProgressResponse\"\x05\x8a\xb5\x18\x01\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -47,28 +47,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CURATORPEERSERVICE'].methods_by_name['GetProgress']._serialized_options = b'\212\265\030\001\001'
   _globals['_HELLOREQUEST']._serialized_start=96
   _globals['_HELLOREQUEST']._serialized_end=176
-  _globals['_HELLORESPONSE']._serialized_start=178
-  _globals['_HELLORESPONSE']._serialized_end=288
-  _globals['_COMMITREQUEST']._serialized_start=290
-  _globals['_COMMITREQUEST']._serialized_end=342
-  _globals['_COMMITRESPONSE']._serialized_start=344
-  _globals['_COMMITRESPONSE']._serialized_end=380
-  _globals['_REVEALREQUEST']._serialized_start=382
-  _globals['_REVEALREQUEST']._serialized_end=434
-  _globals['_REVEALRESPONSE']._serialized_start=436
-  _globals['_REVEALRESPONSE']._serialized_end=467
-  _globals['_FETCHTOKENSREQUEST']._serialized_start=469
-  _globals['_FETCHTOKENSREQUEST']._serialized_end=527
-  _globals['_FETCHTOKENSRESPONSE']._serialized_start=529
-  _globals['_FETCHTOKENSRESPONSE']._serialized_end=599
-  _globals['_FETCHINDICESREQUEST']._serialized_start=601
-  _globals['_FETCHINDICESREQUEST']._serialized_end=658
-  _globals['_FETCHINDICESRESPONSE']._serialized_start=660
-  _globals['_FETCHINDICESRESPONSE']._serialized_end=731
-  _globals['_GETPROGRESSREQUEST']._serialized_start=733
-  _globals['_GETPROGRESSREQUEST']._serialized_end=773
-  _globals['_GETPROGRESSRESPONSE']._serialized_start=776
-  _globals['_GETPROGRESSRESPONSE']._serialized_end=983
-  _globals['_CURATORPEERSERVICE']._serialized_start=986
-  _globals['_CURATORPEERSERVICE']._serialized_end=1487
+  _globals['_HELLORESPONSE']._serialized_start=179
+  _globals['_HELLORESPONSE']._serialized_end=312
+  _globals['_COMMITREQUEST']._serialized_start=314
+  _globals['_COMMITREQUEST']._serialized_end=366
+  _globals['_COMMITRESPONSE']._serialized_start=368
+  _globals['_COMMITRESPONSE']._serialized_end=404
+  _globals['_REVEALREQUEST']._serialized_start=406
+  _globals['_REVEALREQUEST']._serialized_end=458
+  _globals['_REVEALRESPONSE']._serialized_start=460
+  _globals['_REVEALRESPONSE']._serialized_end=491
+  _globals['_FETCHTOKENSREQUEST']._serialized_start=493
+  _globals['_FETCHTOKENSREQUEST']._serialized_end=551
+  _globals['_FETCHTOKENSRESPONSE']._serialized_start=553
+  _globals['_FETCHTOKENSRESPONSE']._serialized_end=623
+  _globals['_FETCHINDICESREQUEST']._serialized_start=625
+  _globals['_FETCHINDICESREQUEST']._serialized_end=682
+  _globals['_FETCHINDICESRESPONSE']._serialized_start=684
+  _globals['_FETCHINDICESRESPONSE']._serialized_end=755
+  _globals['_GETPROGRESSREQUEST']._serialized_start=757
+  _globals['_GETPROGRESSREQUEST']._serialized_end=797
+  _globals['_GETPROGRESSRESPONSE']._serialized_start=800
+  _globals['_GETPROGRESSRESPONSE']._serialized_end=1050
+  _globals['_CURATORPEERSERVICE']._serialized_start=1053
+  _globals['_CURATORPEERSERVICE']._serialized_end=1554
 # @@protoc_insertion_point(module_scope)

@@ -24,23 +24,27 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18veiltab/v1/release.proto\x12\nveiltab.v1\"8\n\x06\x43olumn\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x0c\n\x04size\x18\x03 \x01(\r\"\xdb\x02\n\x0bReleaseSpec\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x14\n\x0cstudy_digest\x18\x02 \x01(\t\x12\x12\n\nresearcher\x18\x03 \x01(\t\x12#\n\x07\x63olumns\x18\x04 \x03(\x0b\x32\x12.veiltab.v1.Column\x12\x12\n\npopulation\x18\x05 \x01(\x04\x12\x0e\n\x06sample\x18\x06 \x01(\x04\x12\x13\n\x0breplacement\x18\x07 \x01(\x0c\x12\x0f\n\x07\x65psilon\x18\x08 \x01(\t\x12\x0e\n\x06scheme\x18\t \x01(\t\x12*\n\x08sampling\x18\n \x01(\x0e\x32\x18.veiltab.v1.SamplingMode\x12 \n\x03pad\x18\x0b \x01(\x0e\x32\x13.veiltab.v1.PadKind\x12\x11\n\talignment\x18\x0c \x01(\t\x12\x10\n\x08\x64\x65\x61\x64line\x18\r \x01(\x03\x12\r\n\x05\x64\x65lta\x18\x0e \x01(\t\x12\r\n\x05stage\x18\x0f \x01(\x04\"5\n\x05\x43hunk\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c*z\n\x0cSamplingMode\x12\x1d\n\x19SAMPLING_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12SAMPLING_MODE_SEED\x10\x01\x12\x19\n\x15SAMPLING_MODE_INDICES\x10\x02\x12\x18\n\x14SAMPLING_MODE_SERVER\x10\x03*L\n\x07PadKind\x12\x18\n\x14PAD_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11PAD_KIND_CHACHA20\x10\x01\x12\x10\n\x0cPAD_KIND_OTP\x10\x02*\xbf\x02\n\x0cReleaseState\x12\x1d\n\x19RELEASE_STATE_UNSPECIFIED\x10\x00\x12\x1b\n\x17RELEASE_STATE_REQUESTED\x10\x01\x12\x1a\n\x16RELEASE_STATE_APPROVED\x10\x02\x12\x19\n\x15RELEASE_STATE_PLANNED\x10\x03\x12\x19\n\x15RELEASE_STATE_CHARGED\x10\x04\x12\x1b\n\x17RELEASE_STATE_UPLOADING\x10\x05\x12\x1c\n\x18RELEASE_STATE_PERTURBING\x10\x06\x12\x17\n\x13RELEASE_STATE_READY\x10\x07\x12\x19\n\x15RELEASE_STATE_EXPIRED\x10\x08\x12\x18\n\x14RELEASE_STATE_DENIED\x10\t\x12\x18\n\x14RELEASE_STATE_FAILED\x10\nb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18veiltab/v1/release.proto\x12\nveiltab.v1\"\x81\x03\n\x0eReleaseRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x12\n\nattributes\x18\x02 \x03(\t\x12\x0f\n\x07\x65psilon\x18\x03 \x01(\t\x12\x0f\n\x07purpose\x18\x04 \x01(\t\x12\x10\n\x08\x64\x65\x61\x64line\x18\x05 \x01(\x03\x12\x0f\n\x07partial\x18\x06 \x01(\x08\x12*\n\x08sampling\x18\x07 \x01(\x0e\x32\x18.veiltab.v1.SamplingMode\x12 \n\x03pad\x18\x08 \x01(\x0e\x32\x13.veiltab.v1.PadKind\x12\x13\n\x06sample\x18\t \x01(\x04H\x00\x88\x01\x01\x12\x12\n\x05\x64\x65lta\x18\n \x01(\tH\x01\x88\x01\x01\x12\x1e\n\x11max_local_epsilon\x18\x0b \x01(\tH\x02\x88\x01\x01\x12\"\n\x06scheme\x18\x0c \x01(\x0e\x32\x12.veiltab.v1.Scheme\x12\x12\n\x05stage\x18\r \x01(\x04H\x03\x88\x01\x01\x42\t\n\x07_sampleB\x08\n\x06_deltaB\x14\n\x12_max_local_epsilonB\x08\n\x06_stage\"8\n\x06\x43olumn\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x0c\n\x04size\x18\x03 \x01(\r\"\x8d\x03\n\x0bReleaseSpec\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x14\n\x0cstudy_digest\x18\x02 \x01(\t\x12\x12\n\nresearcher\x18\x03 \x01(\t\x12#\n\x07\x63olumns\x18\x04 \x03(\x0b\x32\x12.veiltab.v1.Column\x12\x12\n\npopulation\x18\x05 \x01(\x04\x12\x0e\n\x06sample\x18\x06 \x01(\x04\x12\x13\n\x0breplacement\x18\x07 \x01(\x0c\x12\x0f\n\x07\x65psilon\x18\x08 \x01(\t\x12\"\n\x06scheme\x18\t \x01(\x0e\x32\x12.veiltab.v1.Scheme\x12*\n\x08sampling\x18\n \x01(\x0e\x32\x18.veiltab.v1.SamplingMode\x12 \n\x03pad\x18\x0b \x01(\x0e\x32\x13.veiltab.v1.PadKind\x12\x11\n\talignment\x18\x0c \x01(\t\x12\x10\n\x08\x64\x65\x61\x64line\x18\r \x01(\x03\x12\x12\n\x05\x64\x65lta\x18\x0e \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05stage\x18\x0f \x01(\x04H\x01\x88\x01\x01\x42\x08\n\x06_deltaB\x08\n\x06_stage\"5\n\x05\x43hunk\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c*z\n\x0cSamplingMode\x12\x1d\n\x19SAMPLING_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12SAMPLING_MODE_SEED\x10\x01\x12\x19\n\x15SAMPLING_MODE_INDICES\x10\x02\x12\x18\n\x14SAMPLING_MODE_SERVER\x10\x03*L\n\x07PadKind\x12\x18\n\x14PAD_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11PAD_KIND_CHACHA20\x10\x01\x12\x10\n\x0cPAD_KIND_OTP\x10\x02*\x8f\x01\n\x06Scheme\x12\x16\n\x12SCHEME_UNSPECIFIED\x10\x00\x12\x0e\n\nSCHEME_WOR\x10\x01\x12\x12\n\x0eSCHEME_POISSON\x10\x02\x12\r\n\tSCHEME_WR\x10\x03\x12\x12\n\x0eSCHEME_MUST_OW\x10\x04\x12\x12\n\x0eSCHEME_MUST_WO\x10\x05\x12\x12\n\x0eSCHEME_MUST_WW\x10\x06*\xbf\x02\n\x0cReleaseState\x12\x1d\n\x19RELEASE_STATE_UNSPECIFIED\x10\x00\x12\x1b\n\x17RELEASE_STATE_REQUESTED\x10\x01\x12\x1a\n\x16RELEASE_STATE_APPROVED\x10\x02\x12\x19\n\x15RELEASE_STATE_PLANNED\x10\x03\x12\x19\n\x15RELEASE_STATE_CHARGED\x10\x04\x12\x1b\n\x17RELEASE_STATE_UPLOADING\x10\x05\x12\x1c\n\x18RELEASE_STATE_PERTURBING\x10\x06\x12\x17\n\x13RELEASE_STATE_READY\x10\x07\x12\x19\n\x15RELEASE_STATE_EXPIRED\x10\x08\x12\x18\n\x14RELEASE_STATE_DENIED\x10\t\x12\x18\n\x14RELEASE_STATE_FAILED\x10\nb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'veiltab.v1.release_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SAMPLINGMODE']._serialized_start=503
-  _globals['_SAMPLINGMODE']._serialized_end=625
-  _globals['_PADKIND']._serialized_start=627
-  _globals['_PADKIND']._serialized_end=703
-  _globals['_RELEASESTATE']._serialized_start=706
-  _globals['_RELEASESTATE']._serialized_end=1025
-  _globals['_COLUMN']._serialized_start=40
-  _globals['_COLUMN']._serialized_end=96
-  _globals['_RELEASESPEC']._serialized_start=99
-  _globals['_RELEASESPEC']._serialized_end=446
-  _globals['_CHUNK']._serialized_start=448
-  _globals['_CHUNK']._serialized_end=501
+  _globals['_SAMPLINGMODE']._serialized_start=941
+  _globals['_SAMPLINGMODE']._serialized_end=1063
+  _globals['_PADKIND']._serialized_start=1065
+  _globals['_PADKIND']._serialized_end=1141
+  _globals['_SCHEME']._serialized_start=1144
+  _globals['_SCHEME']._serialized_end=1287
+  _globals['_RELEASESTATE']._serialized_start=1290
+  _globals['_RELEASESTATE']._serialized_end=1609
+  _globals['_RELEASEREQUEST']._serialized_start=41
+  _globals['_RELEASEREQUEST']._serialized_end=426
+  _globals['_COLUMN']._serialized_start=428
+  _globals['_COLUMN']._serialized_end=484
+  _globals['_RELEASESPEC']._serialized_start=487
+  _globals['_RELEASESPEC']._serialized_end=884
+  _globals['_CHUNK']._serialized_start=886
+  _globals['_CHUNK']._serialized_end=939
 # @@protoc_insertion_point(module_scope)

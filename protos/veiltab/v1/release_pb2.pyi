@@ -20,6 +20,16 @@ class PadKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PAD_KIND_CHACHA20: _ClassVar[PadKind]
     PAD_KIND_OTP: _ClassVar[PadKind]
 
+class Scheme(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SCHEME_UNSPECIFIED: _ClassVar[Scheme]
+    SCHEME_WOR: _ClassVar[Scheme]
+    SCHEME_POISSON: _ClassVar[Scheme]
+    SCHEME_WR: _ClassVar[Scheme]
+    SCHEME_MUST_OW: _ClassVar[Scheme]
+    SCHEME_MUST_WO: _ClassVar[Scheme]
+    SCHEME_MUST_WW: _ClassVar[Scheme]
+
 class ReleaseState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     RELEASE_STATE_UNSPECIFIED: _ClassVar[ReleaseState]
@@ -40,6 +50,13 @@ SAMPLING_MODE_SERVER: SamplingMode
 PAD_KIND_UNSPECIFIED: PadKind
 PAD_KIND_CHACHA20: PadKind
 PAD_KIND_OTP: PadKind
+SCHEME_UNSPECIFIED: Scheme
+SCHEME_WOR: Scheme
+SCHEME_POISSON: Scheme
+SCHEME_WR: Scheme
+SCHEME_MUST_OW: Scheme
+SCHEME_MUST_WO: Scheme
+SCHEME_MUST_WW: Scheme
 RELEASE_STATE_UNSPECIFIED: ReleaseState
 RELEASE_STATE_REQUESTED: ReleaseState
 RELEASE_STATE_APPROVED: ReleaseState
@@ -51,6 +68,36 @@ RELEASE_STATE_READY: ReleaseState
 RELEASE_STATE_EXPIRED: ReleaseState
 RELEASE_STATE_DENIED: ReleaseState
 RELEASE_STATE_FAILED: ReleaseState
+
+class ReleaseRequest(_message.Message):
+    __slots__ = ("release_id", "attributes", "epsilon", "purpose", "deadline", "partial", "sampling", "pad", "sample", "delta", "max_local_epsilon", "scheme", "stage")
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    PURPOSE_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    PARTIAL_FIELD_NUMBER: _ClassVar[int]
+    SAMPLING_FIELD_NUMBER: _ClassVar[int]
+    PAD_FIELD_NUMBER: _ClassVar[int]
+    SAMPLE_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    MAX_LOCAL_EPSILON_FIELD_NUMBER: _ClassVar[int]
+    SCHEME_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    attributes: _containers.RepeatedScalarFieldContainer[str]
+    epsilon: str
+    purpose: str
+    deadline: int
+    partial: bool
+    sampling: SamplingMode
+    pad: PadKind
+    sample: int
+    delta: str
+    max_local_epsilon: str
+    scheme: Scheme
+    stage: int
+    def __init__(self, release_id: _Optional[str] = ..., attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., purpose: _Optional[str] = ..., deadline: _Optional[int] = ..., partial: bool = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., sample: _Optional[int] = ..., delta: _Optional[str] = ..., max_local_epsilon: _Optional[str] = ..., scheme: _Optional[_Union[Scheme, str]] = ..., stage: _Optional[int] = ...) -> None: ...
 
 class Column(_message.Message):
     __slots__ = ("attribute", "owner", "size")
@@ -87,14 +134,14 @@ class ReleaseSpec(_message.Message):
     sample: int
     replacement: bytes
     epsilon: str
-    scheme: str
+    scheme: Scheme
     sampling: SamplingMode
     pad: PadKind
     alignment: str
     deadline: int
     delta: str
     stage: int
-    def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., population: _Optional[int] = ..., sample: _Optional[int] = ..., replacement: _Optional[bytes] = ..., epsilon: _Optional[str] = ..., scheme: _Optional[str] = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., alignment: _Optional[str] = ..., deadline: _Optional[int] = ..., delta: _Optional[str] = ..., stage: _Optional[int] = ...) -> None: ...
+    def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., population: _Optional[int] = ..., sample: _Optional[int] = ..., replacement: _Optional[bytes] = ..., epsilon: _Optional[str] = ..., scheme: _Optional[_Union[Scheme, str]] = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., alignment: _Optional[str] = ..., deadline: _Optional[int] = ..., delta: _Optional[str] = ..., stage: _Optional[int] = ...) -> None: ...
 
 class Chunk(_message.Message):
     __slots__ = ("offset", "data", "digest")

@@ -9,34 +9,12 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class StartReleaseRequest(_message.Message):
-    __slots__ = ("attributes", "epsilon", "purpose", "lifetime_seconds", "partial", "sampling", "pad", "sample", "label", "delta", "max_local_epsilon", "scheme", "stage")
-    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
-    EPSILON_FIELD_NUMBER: _ClassVar[int]
-    PURPOSE_FIELD_NUMBER: _ClassVar[int]
-    LIFETIME_SECONDS_FIELD_NUMBER: _ClassVar[int]
-    PARTIAL_FIELD_NUMBER: _ClassVar[int]
-    SAMPLING_FIELD_NUMBER: _ClassVar[int]
-    PAD_FIELD_NUMBER: _ClassVar[int]
-    SAMPLE_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("request", "label")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
-    DELTA_FIELD_NUMBER: _ClassVar[int]
-    MAX_LOCAL_EPSILON_FIELD_NUMBER: _ClassVar[int]
-    SCHEME_FIELD_NUMBER: _ClassVar[int]
-    STAGE_FIELD_NUMBER: _ClassVar[int]
-    attributes: _containers.RepeatedScalarFieldContainer[str]
-    epsilon: str
-    purpose: str
-    lifetime_seconds: int
-    partial: bool
-    sampling: _release_pb2.SamplingMode
-    pad: _release_pb2.PadKind
-    sample: int
+    request: _release_pb2.ReleaseRequest
     label: str
-    delta: str
-    max_local_epsilon: str
-    scheme: str
-    stage: int
-    def __init__(self, attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., purpose: _Optional[str] = ..., lifetime_seconds: _Optional[int] = ..., partial: bool = ..., sampling: _Optional[_Union[_release_pb2.SamplingMode, str]] = ..., pad: _Optional[_Union[_release_pb2.PadKind, str]] = ..., sample: _Optional[int] = ..., label: _Optional[str] = ..., delta: _Optional[str] = ..., max_local_epsilon: _Optional[str] = ..., scheme: _Optional[str] = ..., stage: _Optional[int] = ...) -> None: ...
+    def __init__(self, request: _Optional[_Union[_release_pb2.ReleaseRequest, _Mapping]] = ..., label: _Optional[str] = ...) -> None: ...
 
 class StartReleaseResponse(_message.Message):
     __slots__ = ("release_id", "continued")

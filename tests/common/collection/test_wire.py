@@ -19,6 +19,8 @@ from veiltab.common.collection.oracles import (
 )
 from veiltab.common.collection.round import Round, RoundState, Stratum
 from veiltab.common.collection.wire import (
+    oracle_from_proto,
+    oracle_to_proto,
     report_from_proto,
     report_to_proto,
     round_from_proto,
@@ -63,6 +65,17 @@ def test_states_go_there_and_back_and_unknown_numbers_are_refused() -> None:
             state_from_proto(number)
 
 
+def test_every_oracle_has_a_number_of_its_own() -> None:
+    numbers = {name: oracle_to_proto(name) for name in ORACLE_NAMES}
+    assert set(numbers.values()) == set(collection_pb2.Oracle.values()) - {0}
+    for name, number in numbers.items():
+        assert oracle_from_proto(number) == name
+        assert collection_pb2.Oracle.Name(number) == f"ORACLE_{name.upper()}"
+    for unknown in (0, -1, 99):
+        with pytest.raises(InvalidInputError, match=f"oracle {unknown} is not known here"):
+            oracle_from_proto(unknown)
+
+
 @settings(max_examples=30)
 @given(rounds)
 def test_a_round_arrives_as_it_was_sent(spec: Round) -> None:
@@ -88,7 +101,7 @@ BAD_ROUNDS: dict[str, tuple[Callable[[collection_pb2.Round], object], str]] = {
     "epsilon in other digits": (lambda m: setattr(m, "epsilon", "\u0661"), "epsilon: this is no decimal number"),
     "a tiny epsilon": (lambda m: setattr(m, "epsilon", "1e-999999999"), "costs more"),
     "a long epsilon": (lambda m: setattr(m, "epsilon", "1" + "0" * 98 + "e-98"), "at most 100 characters"),
-    "no oracle": (lambda m: m.ClearField("oracle"), "no oracle ''"),
+    "no oracle": (lambda m: m.ClearField("oracle"), "oracle 0 is not known here"),
     "no parameters": (lambda m: m.parameters.clear(), "has the parameters replacement"),
     "a parameter too many": (lambda m: m.parameters.update({"g": "2"}), "has the parameters replacement"),
     "a parameter that is none": (lambda m: m.parameters.update({"replacement": "-1"}), "no whole number"),

@@ -290,6 +290,8 @@ def test_what_is_asked_for_is_everything_but_id_and_deadline(make_request: Make)
         ({"epsilon": Decimal(0)}, "epsilon must be"),
         ({"epsilon": Decimal("NaN")}, "epsilon must be"),
         ({"sample": 0}, "at least 1 row"),
+        ({"stage": 0}, "at least 1 row"),
+        ({"max_local_epsilon": Decimal(0)}, "max_local_epsilon must be"),
         ({"sample": -1}, "at least 1 row"),
         ({"purpose": "x" * 1001}, "at most 1000"),
         ({"purpose": "harmless\x1b[1A\x1b[2K"}, "printable"),

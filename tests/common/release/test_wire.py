@@ -19,12 +19,15 @@ from veiltab.common.release.wire import (
     request_to_proto,
     sampling_from_proto,
     sampling_to_proto,
+    scheme_from_proto,
+    scheme_to_proto,
     spec_from_proto,
     spec_to_proto,
     state_from_proto,
     state_to_proto,
 )
-from veiltab.v1 import curator_pb2, release_pb2
+from veiltab.common.schemes.schemes import SCHEMES
+from veiltab.v1 import release_pb2
 
 Make = Callable[..., Any]
 ENUMS = [
@@ -64,14 +67,12 @@ def test_a_spec_arrives_as_it_was_sent(any_spec: SearchStrategy[ReleaseSpec], da
 @given(data=st.data())
 def test_a_request_arrives_as_it_was_sent(any_request: SearchStrategy[ReleaseRequest], data: st.DataObject) -> None:
     request = data.draw(any_request)
-    message = request_to_proto(request, "digest")
-    received = curator_pb2.SubmitRequestRequest.FromString(message.SerializeToString())
-    assert received.study_digest == "digest"
+    received = release_pb2.ReleaseRequest.FromString(request_to_proto(request).SerializeToString())
     assert request_from_proto(received, request.researcher) == request
 
 
 def test_the_name_of_a_researcher_is_not_in_its_request(make_request: Make) -> None:
-    message = request_to_proto(make_request(), "")
+    message = request_to_proto(make_request())
     assert b"rosa" not in message.SerializeToString()
     assert request_from_proto(message, "rita").researcher == "rita"
 
@@ -80,6 +81,14 @@ def test_a_spec_without_replacement_at_all_travels(make_spec: Make) -> None:
     message = spec_to_proto(make_spec(replacement=2**64))
     assert message.replacement == b"\1" + bytes(8)
     assert spec_from_proto(message).replacement == 2**64
+
+
+def test_every_scheme_has_a_number_of_its_own() -> None:
+    numbers = {name: scheme_to_proto(name) for name in SCHEMES}
+    assert set(numbers.values()) == set(release_pb2.Scheme.values()) - {0}
+    for name, number in numbers.items():
+        assert scheme_from_proto(number) == name
+        assert release_pb2.Scheme.Name(number) == f"SCHEME_{name.upper().replace('.', '_')}"
 
 
 def columns(*plain: tuple[str, str, int]) -> list[release_pb2.Column]:
@@ -91,7 +100,9 @@ SPEC_CASES: list[tuple[str, object]] = [
     ("release_id", "../" + "0" * 29),
     ("study_digest", ""),
     ("study_digest", "é" * 64),
+    ("delta", ""),
     ("delta", "2"),
+    ("stage", 0),
     ("researcher", ""),
     ("researcher", "a/b"),
     ("columns", []),
@@ -121,8 +132,8 @@ SPEC_CASES: list[tuple[str, object]] = [
     ("epsilon", "sNaN"),
     ("epsilon", "inf"),
     ("epsilon", "1e3"),
-    ("scheme", ""),
-    ("scheme", "WOR"),
+    ("scheme", 0),
+    ("scheme", 99),
     ("sampling", 0),
     ("sampling", 99),
     ("pad", 0),
@@ -143,10 +154,15 @@ REQUEST_CASES: list[tuple[str, object]] = [
     ("purpose", "\x1b[2J"),
     ("sampling", 0),
     ("sampling", 4),
+    ("sample", 0),
+    ("delta", ""),
     ("delta", "0"),
     ("delta", "x"),
+    ("max_local_epsilon", ""),
     ("max_local_epsilon", "-1"),
-    ("scheme", "srs"),
+    ("scheme", 0),
+    ("scheme", 7),
+    ("stage", 0),
     ("pad", 0),
     ("pad", -1),
 ]
@@ -170,16 +186,16 @@ def test_a_malformed_spec_is_refused(make_spec: Make, field: str, value: object)
 
 @pytest.mark.parametrize(("field", "value"), REQUEST_CASES)
 def test_a_malformed_request_is_refused(make_request: Make, field: str, value: object) -> None:
-    message = request_to_proto(make_request(), "")
+    message = request_to_proto(make_request())
     with pytest.raises(InvalidInputError):
         request_from_proto(spoiled(message, field, value), "rosa")
 
 
 def test_every_field_is_spoiled_somewhere() -> None:
-    free = {"deadline", "stage"}  # any number of seconds is one; a stage is checked with its scheme
+    free = {"deadline"}  # any number of seconds is one
     assert {field for field, _ in SPEC_CASES} | free == {f.name for f in release_pb2.ReleaseSpec.DESCRIPTOR.fields}
-    free |= {"study_digest", "partial", "sample", "stage"}  # compared by the handler; any value means something
-    described = curator_pb2.SubmitRequestRequest.DESCRIPTOR.fields
+    free |= {"partial"}  # both values mean something
+    described = release_pb2.ReleaseRequest.DESCRIPTOR.fields
     assert {field for field, _ in REQUEST_CASES} | free == {f.name for f in described}
 
 
@@ -187,7 +203,7 @@ def test_an_empty_message_is_refused() -> None:
     with pytest.raises(InvalidInputError):
         spec_from_proto(release_pb2.ReleaseSpec())
     with pytest.raises(InvalidInputError):
-        request_from_proto(curator_pb2.SubmitRequestRequest(), "rosa")
+        request_from_proto(release_pb2.ReleaseRequest(), "rosa")
 
 
 def test_a_column_is_not_changed_on_the_way(make_spec: Make) -> None:

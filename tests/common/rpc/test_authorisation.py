@@ -33,7 +33,7 @@ from veiltab.deploy.authority import Authority, names_of, new_authority
 from veiltab.v1 import access_pb2, curator_pb2, ingest_pb2
 
 Identities = Callable[[Party], Identity]
-GET = "/veiltab.v1.CuratorService/GetRequest"
+GET = "/veiltab.v1.CuratorService/GetProposal"
 BOB = Party(study="survey", role=Role.CURATOR, name="bob")
 RITA = Party(study="survey", role=Role.RESEARCHER, name="rita")
 PEERS = [Party(study="survey", role=role, name="known") for role in Role]
@@ -99,23 +99,23 @@ def answering(behaviour: Callable[[Any, Any], Any], path: str = GET) -> list[Reg
         registered(
             path,
             grpc.unary_unary_rpc_method_handler(
-                behaviour, curator_pb2.GetRequestRequest.FromString, curator_pb2.GetRequestResponse.SerializeToString
+                behaviour, curator_pb2.GetProposalRequest.FromString, curator_pb2.GetProposalResponse.SerializeToString
             ),
         )
     ]
 
 
-async def who(_request: object, context: Context) -> curator_pb2.GetRequestResponse:
-    return curator_pb2.GetRequestResponse(waiting_for=caller(context).uri)
+async def who(_request: object, context: Context) -> curator_pb2.GetProposalResponse:
+    return curator_pb2.GetProposalResponse(waiting_for=caller(context).uri)
 
 
 async def ask(channel: grpc.aio.Channel, path: str = GET, seconds: float | None = 5.0) -> str:
     """Call a method as gRPC itself would, and return the response's text; raises VeiltabError."""
     method = channel.unary_unary(
-        path, curator_pb2.GetRequestRequest.SerializeToString, curator_pb2.GetRequestResponse.FromString
+        path, curator_pb2.GetProposalRequest.SerializeToString, curator_pb2.GetProposalResponse.FromString
     )
     try:
-        return (await method(curator_pb2.GetRequestRequest(), timeout=seconds)).waiting_for
+        return (await method(curator_pb2.GetProposalRequest(), timeout=seconds)).waiting_for
     except grpc.aio.AioRpcError as error:
         raise error_from_rpc(error, "curator bob") from None
 

@@ -18,14 +18,14 @@ from veiltab.common.rpc import channel as channel_module
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.server import MAX_MESSAGE, Registration, build_server
-from veiltab.v1.curator_pb2 import GetRequestRequest as Request
-from veiltab.v1.curator_pb2 import GetRequestResponse as Response
+from veiltab.v1.curator_pb2 import GetProposalRequest as Request
+from veiltab.v1.curator_pb2 import GetProposalResponse as Response
 
 Identities = Callable[[Party], Identity]
 ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
 BOB = Party(study="survey", role=Role.CURATOR, name="bob")
 RITA = Party(study="survey", role=Role.RESEARCHER, name="rita")
-PATH = "/veiltab.v1.CuratorService/GetRequest"
+PATH = "/veiltab.v1.CuratorService/GetProposal"
 
 
 def method(channel: grpc.aio.Channel) -> grpc.aio.UnaryUnaryMultiCallable[Request, Response]:
@@ -34,7 +34,7 @@ def method(channel: grpc.aio.Channel) -> grpc.aio.UnaryUnaryMultiCallable[Reques
 
 def answering(behaviour: Callable[[Request, Any], Any]) -> list[Registration]:
     handler = grpc.unary_unary_rpc_method_handler(behaviour, Request.FromString, Response.SerializeToString)
-    service = grpc.method_handlers_generic_handler("veiltab.v1.CuratorService", {"GetRequest": handler})
+    service = grpc.method_handlers_generic_handler("veiltab.v1.CuratorService", {"GetProposal": handler})
     return [lambda server: server.add_generic_rpc_handlers([service])]
 
 

@@ -25,7 +25,7 @@ Identities = Callable[[Party], Identity]
 BOB = Party(study="survey", role=Role.CURATOR, name="bob")
 RITA = Party(study="survey", role=Role.RESEARCHER, name="rita")
 OK, TOO_LONG = grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED
-PATH = "/veiltab.v1.CuratorService/GetRequest"
+PATH = "/veiltab.v1.CuratorService/GetProposal"
 
 
 async def health(channel: grpc.aio.Channel) -> int:
@@ -40,7 +40,7 @@ def raw(channel: grpc.aio.Channel) -> Any:  # noqa: ANN401 - what is sent are by
 
 def answering(behaviour: Callable[[Any, Any], Any]) -> list[Registration]:
     handler: Handler = grpc.unary_unary_rpc_method_handler(behaviour)
-    service = grpc.method_handlers_generic_handler("veiltab.v1.CuratorService", {"GetRequest": handler})
+    service = grpc.method_handlers_generic_handler("veiltab.v1.CuratorService", {"GetProposal": handler})
     return [lambda server: server.add_generic_rpc_handlers([service])]
 
 
