@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 PROTOS := $(wildcard protos/veiltab/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format proto proto-check bench bench-peers compose-test lock clean
+.PHONY: help demo test test-all lint format proto proto-check proto-accept bench bench-peers compose-test lock clean
 
 help: ## this list; durations are those of two cores
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 15
@@ -39,6 +39,7 @@ lint: .venv/dev ## style, types, import rules, the protocol's style: 1 min
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/buf lint
+	$(BIN)/buf breaking --against protos/published.binpb
 
 format: .venv/dev ## mend what ruff can mend: 2 s
 	$(BIN)/ruff check --fix .
@@ -51,6 +52,12 @@ proto: .venv/dev ## generate the Python of the protocol: 2 s
 
 proto-check: proto ## fails if the generated code is not that of the protocol: 2 s
 	@git diff --exit-code -- protos && test -z "$$(git status --porcelain -- protos)"
+
+# lint compares the protocol with protos/published.binpb, the one that parties elsewhere may run: a message, field, enum
+# value or RPC may be added, and none changed, renamed or taken away. Renew it at every release. Before 1.0 renew it also
+# with a change that is meant to break, in the same commit, and say so in CHANGELOG.md; after 1.0 make a veiltab.v2.
+proto-accept: .venv/dev ## make the protocol as it stands the published one
+	$(BIN)/buf build --exclude-source-info -o protos/published.binpb
 
 bench: .venv/dev ## measures, in ratios to plain numpy and pandas: 5 min
 	$(BIN)/python -m benchmarks.kernels

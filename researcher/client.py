@@ -154,7 +154,7 @@ class Client:
         asked = ReleaseRequest(
             release_id=secrets.token_hex(16),
             researcher=self._party.name,
-            attributes=tuple(attributes),
+            attributes=self.study.domain(attributes).names,
             epsilon=parse_epsilon(epsilon),
             purpose=purpose,
             deadline=int(time.time()) + lifetime_seconds,

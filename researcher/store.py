@@ -75,10 +75,10 @@ class ResearcherStore:
                 )
                 return self.release(request.release_id), False
         if row["asked"] != asked:
-            named = "id" if row["id"] == request.release_id else "label"
+            named, name = ("id", row["id"]) if row["id"] == request.release_id else ("label", label)
             raise ConflictError(
                 f"a release of this {named} asks for something else",
-                where=f"release {row['id']}",
+                where=f"{named} {name}",
                 remedy=f"Use another {named}.",
             )
         return self.release(row["id"]), True
