@@ -33,7 +33,7 @@ test: .venv/dev ## everything that is quick: 5 min
 test-all: .venv/dev ## the long tests too: 20 min
 	VEILTAB_EXAMPLES=searching $(BIN)/python -m pytest -m "not compose" -n 2 --dist loadfile
 
-lint: .venv/dev ## style, types, import rules, the protocol's style: 1 min
+lint: .venv/dev ## style, types, import rules, the protocol and the published one: 1 min
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -56,7 +56,7 @@ proto-check: proto ## fails if the generated code is not that of the protocol: 2
 # lint compares the protocol with protos/published.binpb, the one that parties elsewhere may run: a message, field, enum
 # value or RPC may be added, and none changed, renamed or taken away. Renew it at every release. Before 1.0 renew it also
 # with a change that is meant to break, in the same commit, and say so in CHANGELOG.md; after 1.0 make a veiltab.v2.
-proto-accept: .venv/dev ## make the protocol as it stands the published one
+proto-accept: .venv/dev ## make the protocol as it stands the published one: 1 s
 	$(BIN)/buf build --exclude-source-info -o protos/published.binpb
 
 bench: .venv/dev ## measures, in ratios to plain numpy and pandas: 5 min
