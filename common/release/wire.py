@@ -12,7 +12,7 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.schemes.schemes import SCHEMES
+from veiltab.common.schemes import SCHEMES
 from veiltab.v1 import release_pb2
 
 _STATES: dict[ReleaseState, release_pb2.ReleaseState] = {

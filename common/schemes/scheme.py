@@ -1,7 +1,8 @@
 """What every sampling scheme answers; each is plain frozen data in a file of its own.
 
-A scheme is one class and its registration (see veiltab.common.schemes.registry): every layer asks its methods. A class
-that leaves a fact open cannot be defined, and one that leaves a method open cannot be instantiated.
+A scheme is one class, its registration (see veiltab.common.schemes.registry) and its number in release.proto: every
+layer asks its methods. A class that leaves a fact open cannot be defined, and one that leaves a method open cannot be
+instantiated.
 """
 
 from abc import ABC, abstractmethod

@@ -26,7 +26,7 @@ from veiltab.common.release.wire import (
     state_from_proto,
     state_to_proto,
 )
-from veiltab.common.schemes.schemes import SCHEMES
+from veiltab.common.schemes import SCHEMES
 from veiltab.v1 import release_pb2
 
 Make = Callable[..., Any]
