@@ -14,7 +14,7 @@ EXTRAS: Mapping[str, frozenset[str]] = MappingProxyType(
         "metrics": frozenset({"prometheus_client"}),
         "otel": frozenset({"opentelemetry"}),
         "papers": frozenset({"dp_accounting", "matplotlib", "pandas", "scipy"}),
-        "postgres": frozenset({"psycopg", "sqlalchemy"}),
+        "postgres": frozenset({"psycopg", "psycopg_pool"}),
         "researcher": frozenset({"matplotlib", "pandas"}),
     }
 )

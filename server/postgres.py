@@ -11,14 +11,13 @@ failed is never committed, even if its block went on.
 import logging
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
-import sqlalchemy
-from sqlalchemy import exc
-from sqlalchemy.engine import URL, Engine, make_url
-from sqlalchemy.pool import ConnectionPoolEntry
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool import ConnectionPool
 
 from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError
 
@@ -28,7 +27,7 @@ PAUSE_SECONDS = 10.0
 TURN_SECONDS = 30.0
 """Longest wait for a turn."""
 
-_CONNECT = {
+_CONNECT: dict[str, str | int] = {
     "connect_timeout": 5,
     # A database that vanishes without a word is noticed within half a minute.
     "keepalives_idle": 10,
@@ -41,56 +40,53 @@ _CONNECT = {
 _TYPES = {"BLOB": "BYTEA", "REAL": "DOUBLE PRECISION", "INTEGER": "BIGINT", "WITHOUT ROWID": ""}
 """What the migrations of SQLite are called in PostgreSQL."""
 
-_Parameters = tuple[Any, ...] | list[tuple[Any, ...]]
-_AWAY = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
+_CONNECTIONS = 12
+"""Most connections of one store."""
+
+_WAIT_SECONDS = 3.0
+"""Longest wait for a connection; the pool tries for as long to make one."""
+
+_AWAY = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
 _log = logging.getLogger(__name__)
+# It tells of every connection that a statement takes.
+logging.getLogger("psycopg.pool").setLevel(logging.WARNING)
 
 
 class Row:
     """One row: its values by column name or by place."""
 
-    __slots__ = ("_row",)
+    __slots__ = ("_places", "_values")
 
-    def __init__(self, row: "sqlalchemy.Row[Any]") -> None:
-        self._row = row
+    def __init__(self, places: dict[str, int], values: Sequence[Any]) -> None:
+        self._places, self._values = places, values
 
     def __getitem__(self, key: str | int) -> Any:  # noqa: ANN401 - whatever the column holds
         """Return a value."""
-        return self._row._mapping[key] if isinstance(key, str) else self._row[key]  # noqa: SLF001 - its public name
+        return self._values[self._places[key] if isinstance(key, str) else key]
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the values."""
-        return iter(self._row)
+        return iter(self._values)
 
     def keys(self) -> list[str]:
         """Return the names of the columns."""
-        return list(self._row._fields)
+        return list(self._places)
 
 
-class PostgresResult:
-    """What a statement found."""
+def _rows(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], Row]:
+    places = {column.name: place for place, column in enumerate(cursor.description or ())}
+    return lambda values: Row(places, values)
 
-    def __init__(self, result: "sqlalchemy.CursorResult[Any]") -> None:
-        self.rowcount = result.rowcount
-        self._rows = iter([Row(row) for row in result] if result.returns_rows else [])
 
-    def fetchone(self) -> Row | None:
-        """Return the next row, or None."""
-        return next(self._rows, None)
-
-    def fetchall(self) -> list[Row]:
-        """Return the rows that are left."""
-        return list(self._rows)
-
-    def __iter__(self) -> Iterator[Row]:
-        """Iterate over the rows that are left."""
-        return self._rows
+_KIND: dict[str, Any] = {"autocommit": True, "row_factory": _rows}
+_Connection = psycopg.Connection[Row]
+_Result = psycopg.Cursor[Row]
 
 
 class _Open(threading.local):
     """The transaction of each thread, and why it cannot be committed."""
 
-    connection: sqlalchemy.Connection | None = None
+    connection: _Connection | None = None
     failure: Exception | None = None
 
 
@@ -98,38 +94,37 @@ class Postgres:
     """The database of one store.
 
     Args:
-        engine: how to connect.
+        pool: its connections.
         store: whose turn its transactions take.
         migrations: those of the store that this program knows.
     """
 
     shared: ClassVar[bool] = True
 
-    def __init__(self, engine: Engine, store: str, migrations: Sequence[str]) -> None:
-        self._engine = engine
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+    def __init__(self, pool: ConnectionPool[_Connection], store: str, migrations: Sequence[str]) -> None:
+        self._pool = pool
         self._store = store
         self._version = len(migrations)
         self._tables = re.findall(r"CREATE TABLE (\w+)", " ".join(migrations))
         self._open = _Open()
 
-    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> PostgresResult:
+    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> _Result:
         """Run a statement: in this thread's transaction, or durable by itself."""
-        return self._run(statement, tuple(parameters))
+        return self._run(lambda connection: _execute(connection, statement, parameters))
 
-    def executemany(self, statement: str, parameters: Sequence[Sequence[Any]], /) -> PostgresResult:
+    def executemany(self, statement: str, parameters: Sequence[Sequence[Any]], /) -> _Result:
         """Run a statement once for each of some parameters, on one way there and back."""
-        return self._run(statement, [tuple(one) for one in parameters])
+        return self._run(lambda connection: _execute_many(connection, statement, parameters))
 
-    def _run(self, statement: str, parameters: _Parameters) -> PostgresResult:
+    def _run(self, ask: Callable[[_Connection], _Result]) -> _Result:
         if self._open.connection is None:
-            with _reached(), self._single.connect() as connection:
-                return _run(connection, statement, parameters)
+            with _reached(), self._pool.connection() as connection:
+                return ask(connection)
         if self._open.failure is not None:
             raise self._open.failure
         try:
             with _reached():
-                return _run(self._open.connection, statement, parameters)
+                return ask(self._open.connection)
         except Exception as failure:
             self._open.failure = failure
             raise
@@ -137,20 +132,15 @@ class Postgres:
     @contextmanager
     def transaction(self) -> Iterator[Self]:
         """Run a block as one durable transaction, the only one of this store; undone when the block raises."""
-        with _reached():
-            connection = self._engine.connect()
-        self._open.connection, self._open.failure = connection, None
-        try:
-            self._take_turn()
-            yield self
+        with _reached(), self._pool.connection() as connection, connection.transaction():
+            self._open.connection, self._open.failure = connection, None
+            try:
+                self._take_turn()
+                yield self
+            finally:
+                self._open.connection = None
             if self._open.failure is not None:
                 raise self._open.failure
-            with _reached():
-                connection.commit()
-        finally:
-            self._open.connection = None
-            # What is not committed by now is rolled back.
-            connection.close()
 
     def _take_turn(self) -> None:
         row = self.execute("SELECT version FROM veiltab WHERE store = ? FOR UPDATE", [self._store]).fetchone()
@@ -171,21 +161,20 @@ class Postgres:
         """Write a table anew; return how many old versions of rows had to be kept, because a reader may need them."""
         kept: list[int] = []
 
-        def heard(notice: Any) -> None:  # noqa: ANN401 - psycopg's, which is optional
+        def heard(notice: psycopg.errors.Diagnostic) -> None:
             kept.extend(int(number) for number in re.findall(r"\A\D*(\d+)", notice.message_detail or ""))
 
-        with _reached(), self._single.connect() as connection:
-            driver: Any = connection.connection.driver_connection
-            driver.add_notice_handler(heard)
+        with _reached(), self._pool.connection() as connection:
+            connection.add_notice_handler(heard)
             try:
-                _run(connection, f"CLUSTER VERBOSE {table} USING {table}_pkey")
+                _execute(connection, f"CLUSTER VERBOSE {table} USING {table}_pkey")
             finally:
-                driver.remove_notice_handler(heard)
+                connection.remove_notice_handler(heard)
         return sum(kept)
 
     def close(self) -> None:
         """Close all connections."""
-        self._engine.dispose()
+        self._pool.close()
 
 
 def open_postgres(url: str, stores: dict[str, Sequence[str]]) -> Postgres:
@@ -200,93 +189,88 @@ def open_postgres(url: str, stores: dict[str, Sequence[str]]) -> Postgres:
         UnavailableError: the database cannot be reached.
         IntegrityError: a newer version of veiltab wrote it.
     """
-    engine = _engine(_parsed(url))
+    settings = _settings(url)
+    with _first_connection(settings) as connection, connection.transaction():
+        for name, migrations in stores.items():
+            _migrate(connection, name, migrations)
+    pool = ConnectionPool(
+        settings,
+        connection_class=_Connection,
+        kwargs=_KIND,
+        configure=_settle,
+        # Connections that the database has closed are noticed before they are used.
+        check=ConnectionPool.check_connection,
+        min_size=0,
+        max_size=_CONNECTIONS,
+        timeout=_WAIT_SECONDS,
+        reconnect_timeout=_WAIT_SECONDS,
+        open=True,
+    )
     store = list(stores)[-1]
-    try:
-        with _connected(engine) as connection:
-            for name, migrations in stores.items():
-                _migrate(connection, name, migrations)
-            connection.commit()
-    except BaseException:
-        engine.dispose()
-        raise
-    return Postgres(engine, store, stores[store])
+    return Postgres(pool, store, stores[store])
 
 
 @contextmanager
-def _connected(engine: Engine) -> Iterator[sqlalchemy.Connection]:
-    """Connect for the first time, and tell the operator what the database says if it does not let this process in."""
+def _first_connection(settings: str) -> Iterator[_Connection]:
+    """Connect, and tell the operator what the database says if it does not let this process in."""
     try:
-        connection = engine.connect()
-    except exc.DBAPIError as error:
+        connection = _Connection.connect(settings, **_KIND)
+    except psycopg.Error as error:
         raise UnavailableError(
-            f"the database cannot be reached: {' '.join(str(error.orig).split())[:200]}",
+            f"the database cannot be reached: {' '.join(str(error).split())[:200]}",
             where="--database",
             remedy="Check the URL, that the database runs, and that it lets this user in.",
         ) from None
     with connection, _reached():
         try:
+            _settle(connection)
             yield connection
-        except exc.ProgrammingError as error:
+        except psycopg.ProgrammingError as error:
             raise InvalidInputError(
-                f"the database refuses to be set up ({type(error.orig).__name__})",
+                f"the database refuses to be set up ({type(error).__name__})",
                 where="--database",
                 remedy="Let its user own the database, or a schema that comes first on its search path.",
             ) from None
 
 
-def _parsed(text: str) -> URL:
+def _settings(url: str) -> str:
+    """Return the URL with our own settings where it has none."""
     try:
-        url = make_url(text)
-    except (exc.ArgumentError, ValueError):
-        url = None
-    if url is None or url.drivername not in {"postgresql", "postgres", "postgresql+psycopg"}:
+        given = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        given = {}
+    # libpq looks at ports when it connects, and would repeat what stands there.
+    if not re.match("postgres(ql)?://", url) or not re.fullmatch("[0-9,]*", str(given.get("port", ""))):
         raise InvalidInputError(
             "this is no URL of a PostgreSQL database", where="--database", remedy="postgresql://user@host/database"
         )
-    return url.set(drivername="postgresql+psycopg")
+    return make_conninfo(url, **{name: value for name, value in _CONNECT.items() if name not in given})
 
 
-def _engine(url: URL) -> Engine:
-    engine = sqlalchemy.create_engine(
-        url,
-        isolation_level="READ COMMITTED",
-        pool_size=4,
-        max_overflow=8,
-        # Connections that the database has closed are noticed before they are used.
-        pool_pre_ping=True,
-        hide_parameters=True,
-        use_native_hstore=False,
-        connect_args={name: value for name, value in _CONNECT.items() if name not in url.query},
-    )
-    sqlalchemy.event.listen(engine, "connect", _settle)
-    return engine
-
-
-def _settle(connection: Any, _entry: ConnectionPoolEntry) -> None:  # noqa: ANN401 - psycopg's, which is optional
+def _settle(connection: _Connection) -> None:
     """Bound what a session waits for, and let a commit be one."""
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     for setting, seconds in (("idle_in_transaction_session_timeout", PAUSE_SECONDS), ("lock_timeout", TURN_SECONDS)):
         connection.execute("SELECT set_config(%s, %s, false)", [setting, f"{seconds}s"])
     connection.execute(
         "SELECT set_config('synchronous_commit', 'on', false)"
         " WHERE current_setting('synchronous_commit') IN ('off', 'local')"
     )
-    connection.commit()
 
 
-def _migrate(connection: sqlalchemy.Connection, store: str, migrations: Sequence[str]) -> None:
+def _migrate(connection: _Connection, store: str, migrations: Sequence[str]) -> None:
     # Two processes may start at once, and nothing is there yet that could be locked.
-    _run(connection, "SELECT pg_advisory_xact_lock(hashtext('veiltab'))")
-    _run(connection, "CREATE TABLE IF NOT EXISTS veiltab (store TEXT PRIMARY KEY, version BIGINT NOT NULL)")
-    _run(connection, "INSERT INTO veiltab VALUES (?, 0) ON CONFLICT DO NOTHING", (store,))
-    row = _run(connection, "SELECT version FROM veiltab WHERE store = ? FOR UPDATE", (store,)).fetchone()
+    _execute(connection, "SELECT pg_advisory_xact_lock(hashtext('veiltab'))")
+    _execute(connection, "CREATE TABLE IF NOT EXISTS veiltab (store TEXT PRIMARY KEY, version BIGINT NOT NULL)")
+    _execute(connection, "INSERT INTO veiltab VALUES (?, 0) ON CONFLICT DO NOTHING", (store,))
+    row = _execute(connection, "SELECT version FROM veiltab WHERE store = ? FOR UPDATE", (store,)).fetchone()
     version = 0 if row is None else row["version"]
     if version > len(migrations):
         raise _newer()
     for script in migrations[version:]:
         for statement in script.split(";"):
-            _run(connection, _translated(statement))
-    _run(connection, "UPDATE veiltab SET version = ? WHERE store = ?", (len(migrations), store))
+            _execute(connection, _translated(statement))
+    _execute(connection, "UPDATE veiltab SET version = ? WHERE store = ?", (len(migrations), store))
 
 
 def _translated(statement: str) -> str:
@@ -299,8 +283,19 @@ def _newer() -> IntegrityError:
     )
 
 
-def _run(connection: sqlalchemy.Connection, statement: str, parameters: _Parameters = ()) -> PostgresResult:
-    return PostgresResult(connection.exec_driver_sql(statement.replace("?", "%s"), parameters))
+def _execute(connection: _Connection, statement: str, parameters: Sequence[Any] = ()) -> _Result:
+    return connection.execute(_marked(statement), parameters)
+
+
+def _execute_many(connection: _Connection, statement: str, parameters: Sequence[Sequence[Any]]) -> _Result:
+    result = connection.cursor()
+    result.executemany(_marked(statement), parameters)
+    return result
+
+
+def _marked(statement: str) -> bytes:
+    """Return a statement with psycopg's marks for parameters instead of SQLite's."""
+    return statement.replace("?", "%s").encode()
 
 
 @contextmanager
@@ -309,11 +304,11 @@ def _reached() -> Iterator[None]:
     try:
         yield
     except _AWAY as error:
-        _log.warning("the database did not answer", extra={"error": type(getattr(error, "orig", error)).__name__})
+        _log.warning("the database did not answer", extra={"error": type(error).__name__})
         raise UnavailableError(
             "the server's database does not answer",
             where="database",
             remedy="Ask again; its operator sees to it that it runs.",
         ) from None
-    except exc.DataError:
+    except psycopg.DataError:
         raise InvalidInputError("a text or number cannot be kept as it is") from None

@@ -239,8 +239,8 @@ def test_a_user_who_may_not_make_tables_is_told(cluster: Cluster) -> None:
 
 def test_without_its_packages_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "veiltab.server.postgres", raising=False)
-    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    with pytest.raises(InvalidInputError, match=r"needs the package sqlalchemy.*pip install 'veiltab\[postgres\]'"):
+    monkeypatch.setitem(sys.modules, "psycopg_pool", None)
+    with pytest.raises(InvalidInputError, match=r"needs the package psycopg_pool.*pip install 'veiltab\[postgres\]'"):
         open_state(tmp_path / "server.sqlite", SCRIPTS, "postgresql://user@host/database")
     open_state(tmp_path / "server.sqlite", SCRIPTS, "").close()
 

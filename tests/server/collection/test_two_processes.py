@@ -160,6 +160,7 @@ def test_what_a_reader_still_needs_is_erased_later(two: Two) -> None:
 def open_reader(store: CollectionStore) -> Iterator[None]:
     """Look at the database all the while."""
     assert isinstance(store.connection, Postgres)
-    with store.connection._engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
-        connection.exec_driver_sql("SELECT count(*) FROM veiltab")
+    with store.connection._pool.connection() as connection, connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        connection.execute("SELECT count(*) FROM veiltab")
         yield
