@@ -1,7 +1,8 @@
 """Perturbing a complete release: ciphertext columns in, noisy ciphertext columns out, once.
 
 The output is written to a folder of its own, synced and renamed whole; only then is the release marked published, and
-only then is the ciphertext deleted. A run that is cut short is begun anew under a fresh key: nothing of it was served.
+only then is the ciphertext deleted. A run that is cut short is begun anew and draws the same noise (see
+veiltab.server.noise): however often a release is perturbed, one perturbation of it exists.
 One whose lease was lost meanwhile is not published, and what it wrote is deleted.
 """
 
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import perturb_chunk
 from veiltab.common.core.randomness import CipherStream
@@ -79,8 +81,11 @@ def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[s
     files_held = store.complete_files(spec.release_id)
     sources = [_column(files_held[column.attribute], spec, column.attribute) for column in spec.columns]
     sizes = [column.size for column in spec.columns]
-    stream = CipherStream(os.urandom(32))
-    places = _sampled_places(spec, Path(working)) if spec.sampling is Sampling.SERVER else None
+    secret = store.noise_secret(spec)
+    stream = CipherStream(derive(secret, "noise"))
+    places = (
+        _sampled_places(spec, derive(secret, "places"), Path(working)) if spec.sampling is Sampling.SERVER else None
+    )
     files = [open(os.path.join(working, column.attribute), "xb") for column in spec.columns]  # noqa: PTH118, PTH123, SIM115
     try:
         for number, rows in enumerate(row_slices(spec.sample)):
@@ -98,12 +103,12 @@ def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[s
             file.close()
 
 
-def _sampled_places(spec: ReleaseSpec, working: Path) -> NDArray[np.int64]:
+def _sampled_places(spec: ReleaseSpec, key: bytes, working: Path) -> NDArray[np.int64]:
     """Draw the sample of a release that the curators left to the server; its places go to the researcher with it.
 
     The rows stand in an order that the curators alone know, so the places tell nothing of who was drawn.
     """
-    places = np.sort(sample_indices(spec.population, spec.sample, os.urandom(32)))
+    places = np.sort(sample_indices(spec.population, spec.sample, key))
     with written_whole(working / PLACES) as file:
         file.write(places.astype("<i8").data)
     return places

@@ -3,12 +3,13 @@
 Every change of a session is made under a lease, and refused in its own transaction if another process took the lease.
 """
 
+import secrets
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from veiltab.common.errors import ConflictError, NotFoundError
+from veiltab.common.errors import ConflictError, IntegrityError, NotFoundError
 from veiltab.common.release.rows import latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
@@ -16,6 +17,7 @@ from veiltab.common.storage.database import transaction
 from veiltab.server.databases import open_state
 from veiltab.server.folders import ReleaseFolder
 from veiltab.server.leases import Lease, leases_of
+from veiltab.server.noise import SECRET_LENGTH, noise_secret
 from veiltab.server.session import Session
 
 _MIGRATIONS = (
@@ -35,6 +37,7 @@ _MIGRATIONS = (
     ALTER TABLE session ADD COLUMN publication INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE complete_column ADD COLUMN fence INTEGER NOT NULL DEFAULT 0
     """,
+    "ALTER TABLE session ADD COLUMN noise BLOB",
 )
 
 
@@ -50,6 +53,20 @@ class ServerStore:
         self._folder = folder
         self.connection = open_state(folder / "server.sqlite", _MIGRATIONS, database)
         self.leases = leases_of(self.connection)
+        self._give_noise_secrets()
+
+    def _give_noise_secrets(self) -> None:
+        """Give a secret to releases that an older version opened."""
+        unfinished = [state.value for state in ReleaseState if not state.finished]
+        rows = self.connection.execute(
+            f"SELECT id FROM session WHERE noise IS NULL AND state IN ({', '.join('?' * len(unfinished))})",  # noqa: S608
+            unfinished,
+        ).fetchall()
+        for row in rows:
+            self.connection.execute(
+                "UPDATE session SET noise = ? WHERE id = ? AND noise IS NULL",
+                [secrets.token_bytes(SECRET_LENGTH), row["id"]],
+            )
 
     def close(self) -> None:
         """Close the database."""
@@ -93,9 +110,12 @@ class ServerStore:
         now = int(time.time())
         with transaction(self.connection) as db:
             db.execute(
-                "INSERT INTO session (id, spec, state, failure, created, since) VALUES (?, ?, ?, '', ?, ?)"
+                "INSERT INTO session (id, spec, state, failure, created, since, noise) VALUES (?, ?, ?, '', ?, ?, ?)"
                 " ON CONFLICT DO NOTHING",
-                [spec.release_id, spec.to_json(), ReleaseState.UPLOADING.value, now, now],
+                [
+                    *(spec.release_id, spec.to_json(), ReleaseState.UPLOADING.value, now, now),
+                    secrets.token_bytes(SECRET_LENGTH),
+                ],
             )
             session = self.session(spec.release_id)
             session.check_same(spec)
@@ -121,6 +141,21 @@ class ServerStore:
         )
         folder = self.folder(release_id)
         return {row["attribute"]: folder.column(row["attribute"], row["fence"]) for row in rows}
+
+    def noise_secret(self, spec: ReleaseSpec) -> bytes:
+        """Return the secret of the one noise of a release whose columns are complete.
+
+        Raises:
+            IntegrityError: there is none: the release is published or over.
+        """
+        row = self.connection.execute("SELECT noise FROM session WHERE id = ?", [spec.release_id]).fetchone()
+        if row is None or row["noise"] is None:
+            raise IntegrityError("the release has no noise secret", where=f"release {spec.release_id}")
+        columns = self.connection.execute(
+            "SELECT attribute, digest FROM complete_column WHERE release_id = ?", [spec.release_id]
+        )
+        digests = {row["attribute"]: bytes(row["digest"]) for row in columns}
+        return noise_secret(bytes(row["noise"]), spec.digest(), digests)
 
     def check_column_digest(self, release_id: str, attribute: str, digest: bytes) -> None:
         """Refuse a complete column that comes again with other bytes."""
@@ -177,10 +212,11 @@ class ServerStore:
     def _save(self, session: Session) -> None:
         self.connection.execute(
             "UPDATE session SET since = CASE WHEN state = ? THEN since ELSE ? END,"
-            " state = ?, failure = ?, publication = ? WHERE id = ?",
+            " state = ?, failure = ?, publication = ?, noise = CASE WHEN ? THEN NULL ELSE noise END WHERE id = ?",
             [
                 *(session.state.value, int(time.time())),
-                *(session.state.value, session.failure, session.publication, session.spec.release_id),
+                *(session.state.value, session.failure, session.publication, session.state.finished),
+                session.spec.release_id,
             ],
         )
 

@@ -3,7 +3,6 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,6 +14,7 @@ from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import IntegrityError
+from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.server.perturbation import check_column, perturb_release
@@ -104,7 +104,7 @@ def test_the_output_has_the_law_of_the_mechanism(
     cells = np.random.default_rng(8).choice(6, rows, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05])
     cells[CHUNK : 2 * CHUNK] = cells[:CHUNK]
     complete(store, spec, (cells // 3).astype(np.uint8), (cells % 3).astype(np.uint8))
-    monkeypatch.setattr("veiltab.server.perturbation.os.urandom", lambda count: bytes(range(count)))
+    monkeypatch.setattr("veiltab.server.store.noise_secret", lambda *_: bytes(range(32)))
     perturb(store, spec)
     first, second = published(store, spec)
     noisy = first.astype(np.int64) * 3 + second
@@ -296,18 +296,8 @@ def test_everything_is_durable_before_the_next_step(
     assert steps[2:] == ["sync perturbing", "rename", f"sync {ID}", "publish", "delete"]
 
 
-def test_an_interrupted_run_is_begun_anew_under_a_fresh_key(
-    store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec, columns = small(make_spec)
-    complete(store, spec, *columns)
-    keys: list[bytes] = []
-
-    def recorded(count: int) -> bytes:
-        keys.append(os.urandom(count))
-        return keys[-1]
-
-    monkeypatch.setattr("veiltab.server.perturbation.os", SimpleNamespace(**{**vars(os), "urandom": recorded}))
+def interrupted(store: ServerStore, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Perturb up to the moment before the publication; return what would have been published, places included."""
 
     def crash(*_: object) -> NoReturn:
         raise Crash
@@ -316,12 +306,79 @@ def test_an_interrupted_run_is_begun_anew_under_a_fresh_key(
         broken.setattr(store, "publish", crash)
         with pytest.raises(Crash):
             perturb(store, spec)
-    abandoned = [column.tobytes() for column in published(store, spec)]
-    assert store.session(ID).state is ReleaseState.PERTURBING  # so nothing serves it
+    assert store.session(spec.release_id).state is ReleaseState.PERTURBING  # so nothing serves it
+    return files(store, spec)
+
+
+def files(store: ServerStore, spec: ReleaseSpec) -> list[bytes]:
+    (folder,) = store.ciphertext_folder(spec.release_id).parent.glob("published*")  # the one that lies there
+    return [path.read_bytes() for path in sorted(folder.iterdir())]
+
+
+@pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])
+def test_a_copy_of_the_state_publishes_the_same_noise(
+    any_store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch, sampling: Sampling
+) -> None:
+    store = any_store
+    spec = make_spec(columns=COLUMNS, population=1000, sample=400, sampling=sampling)
+    rows = spec.uploaded_rows
+    complete(store, spec, (np.arange(rows) % 2).astype(np.uint8), (np.arange(rows) % 300).astype("<u2"))
+    first = interrupted(store, spec, monkeypatch)
+    assert interrupted(store, spec, monkeypatch) == first
     perturb(store, spec)
-    assert [column.tobytes() for column in published(store, spec)] != abandoned
-    assert len(keys) == len(set(keys)) == 2
-    assert {len(key) for key in keys} == {32}
+    assert files(store, spec) == first
+    assert len(first) == len(COLUMNS) + (sampling is Sampling.SERVER)
+
+
+def test_other_ciphertext_under_the_same_release_gets_other_noise(
+    store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, columns = small(make_spec)
+    complete(store, spec, *columns)
+    first = interrupted(store, spec, monkeypatch)
+    store.connection.execute("UPDATE complete_column SET digest = ? WHERE attribute = 'age'", [b"another"])
+    assert interrupted(store, spec, monkeypatch) != first
+
+
+def test_the_noise_secret_is_forgotten_with_the_publication_and_with_the_end(
+    any_store: ServerStore, make_spec: Make
+) -> None:
+    store = any_store
+    for number, end in ((1, False), (2, True)):
+        spec, columns = small(make_spec, f"{number:032x}")
+        complete(store, spec, *columns)
+        assert len(store.noise_secret(spec)) == 32
+        if end:
+            store.end(store.session(spec.release_id), ReleaseState.FAILED, "why", store.leases.take(spec.release_id))
+        else:
+            perturb(store, spec)
+        with pytest.raises(IntegrityError, match="no noise secret"):
+            store.noise_secret(spec)
+
+
+def test_a_release_that_an_older_version_opened_gets_a_secret(
+    store: ServerStore, make_spec: Make, tmp_path: Path
+) -> None:
+    spec, columns = small(make_spec)
+    complete(store, spec, *columns)
+    store.connection.execute("UPDATE session SET noise = NULL")
+    opened = ServerStore(tmp_path)
+    first = opened.noise_secret(spec)
+    opened.close()
+    assert store.noise_secret(spec) == first
+
+
+def test_secrets_of_releases_differ(store: ServerStore, make_spec: Make) -> None:
+    found = set()
+    for number in range(1, 5):
+        spec, columns = small(make_spec, f"{number:032x}")
+        complete(store, spec, *columns)
+        row = store.connection.execute("SELECT noise FROM session WHERE id = ?", [spec.release_id]).fetchone()
+        found.add(bytes(row["noise"]))
+        store.open_session(spec)
+        again = store.connection.execute("SELECT noise FROM session WHERE id = ?", [spec.release_id]).fetchone()
+        assert bytes(again["noise"]) == bytes(row["noise"])
+    assert len(found) == 4
 
 
 # Damage

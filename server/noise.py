@@ -1,0 +1,37 @@
+"""One noise for one release: whoever perturbs it again, from whatever copy of the state, draws the same coins.
+
+A release's noise secret is made when the release is opened, lies in the database until the release is published or
+over, and is deleted then. A copy of the state that still has to perturb holds the secret too, so it publishes the same
+symbols; other ciphertext under the same release id gets coins that are independent of these. After the publication
+nobody can tell any more which rows were replaced.
+"""
+
+import hashlib
+from collections.abc import Mapping
+
+from veiltab.common.core.derivation import derive
+from veiltab.common.core.randomness import check_key
+
+SECRET_LENGTH = 32
+
+
+def noise_secret(stored: bytes, spec_digest: bytes, columns: Mapping[str, bytes]) -> bytes:
+    """Return the secret under which one release of one ciphertext is perturbed.
+
+    HKDF-Expand-SHA256 of the stored secret, under the SHA-256 of the spec's digest and all columns' digests.
+
+    Args:
+        stored: the release's noise secret, 32 uniform bytes.
+        spec_digest: SHA-256 of the release spec.
+        columns: attribute -> SHA-256 of its ciphertext.
+
+    Returns:
+        32 bytes.
+
+    Raises:
+        InvalidInputError: the stored secret has another length.
+    """
+    bound = hashlib.sha256(b"veiltab noise" + spec_digest)
+    for attribute in sorted(columns):
+        bound.update(len(attribute).to_bytes(8, "big") + attribute.encode() + columns[attribute])
+    return derive(check_key(stored), f"noise {bound.hexdigest()}")
