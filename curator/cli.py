@@ -4,7 +4,9 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import UTC, datetime
+from enum import Enum
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from veiltab.common.privacy.card import card_of
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.release.guarantees import epsilon_card
 from veiltab.common.release.modes import Pad
+from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.storage.files import OwnedFolder, check_owner
@@ -37,6 +40,16 @@ from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorRelease, Curato
 policy_option = click.option(
     "--policy", "policy_path", type=click.Path(path_type=Path), help="Policy file; without one, a person decides."
 )
+
+_HEADLINE = {"release_id", "researcher", "attributes", "epsilon"}
+_BELOW = {field.name: field.name.replace("_", " ") for field in fields(ReleaseRequest) if field.name not in _HEADLINE}
+_LABELS = _BELOW | {
+    "waiting_for": "waits for",
+    "failure": "failed",
+    "note": "note",
+    "root_mse": "expected root-mean-square error",
+}
+"""What is printed below a request's headline where there is something to print: its key, and what it is called."""
 
 
 @click.group(epilog=EXIT_CODES)
@@ -269,22 +282,27 @@ def _described(stored: CuratorRelease, study: Study, store: CuratorStore, name: 
     own = {rule.name for rule in study.attributes_of(name)}
     decisions = {d.attribute: d.verdict for d in store.decisions(request.release_id)}
     return {
-        "release": request.release_id,
+        **_asked(request),
         "state": stored.state.value,
-        "researcher": request.researcher,
-        "attributes": list(request.attributes),
         "own": {attribute: decisions.get(attribute, HELD) for attribute in request.attributes if attribute in own},
-        "epsilon": request.epsilon,
-        "delta": request.delta,
-        "scheme": request.scheme,
-        "sampling": request.sampling.value,
-        "pad": request.pad.value,
-        "purpose": request.purpose,
-        "deadline": datetime.fromtimestamp(request.deadline, UTC).isoformat(),
         "waiting_for": stored.waiting_for,
         "failure": stored.failure,
         **_expected(stored, study, store),
     }
+
+
+def _asked(request: ReleaseRequest) -> dict[str, object]:
+    """Return every field of a request by its name; the id is what commands call the release."""
+    asked = {field.name: getattr(request, field.name) for field in fields(request)}
+    plain = {name: value.value if isinstance(value, Enum) else value for name, value in asked.items()}
+    return (
+        {"release": plain.pop("release_id")}
+        | plain
+        | {
+            "attributes": list(request.attributes),
+            "deadline": datetime.fromtimestamp(request.deadline, UTC).isoformat(),
+        }
+    )
 
 
 def _expected(stored: CuratorRelease, study: Study, store: CuratorStore) -> dict[str, object]:
@@ -310,19 +328,8 @@ def _requests_text(listed: list[dict[str, object]], ledger: Ledger) -> str:
             f" {', '.join(map(str, _list(request['attributes'])))} at epsilon {request['epsilon']}"
         )
         lines.extend(
-            f"  {label}: {request[key]}"
-            for label, key in (
-                ("purpose", "purpose"),
-                ("delta", "delta"),
-                ("scheme", "scheme"),
-                ("sampling", "sampling"),
-                ("pad", "pad"),
-                ("until", "deadline"),
-                ("waits for", "waiting_for"),
-                ("failed", "failure"),
-                ("note", "note"),
-                ("expected root-mean-square error", "root_mse"),
-            )
+            f"  {label}: {'yes' if request[key] is True else request[key]}"
+            for key, label in _LABELS.items()
             if request.get(key)
         )
         lines.extend(f"  decision here: {name} {verdict}" for name, verdict in _pairs(request["own"]))

@@ -1,14 +1,16 @@
 """`veiltab researcher`: run the service, ask for a release, see how it stands, estimate, report."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
+from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, finite, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, Command, emit, finite, json_option, note
 from veiltab.common.command.options import (
     identity_option,
     listen_address,
@@ -36,6 +38,13 @@ confidence_option = click.option(
 attributes_option = click.option(
     "--attributes", help="Only these attributes, separated by commas: the marginal over the others."
 )
+
+
+def _member_option(name: str, kind: type[Enum], *, help: str) -> Callable[[Command], Command]:  # noqa: A002 - click's
+    def member(_context: click.Context, _option: click.Parameter, value: str | None) -> Enum | None:
+        return None if value is None else kind(value)
+
+    return click.option(name, type=click.Choice([one.value for one in kind]), callback=member, help=help)
 
 
 @click.group(epilog=EXIT_CODES)
@@ -111,8 +120,8 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
 @click.option("--purpose", default="", help="Why, for the persons who decide.")
 @click.option("--label", default="", help="Your own name for the release; the same label is the same release.")
 @click.option("--partial", is_flag=True, help="Go on with what is granted when some attributes are denied.")
-@click.option("--sampling", type=click.Choice([s.value for s in Sampling]), help="By default as the study says.")
-@click.option("--pad", type=click.Choice([p.value for p in Pad]), help="By default as the study says.")
+@_member_option("--sampling", Sampling, help="By default as the study says.")
+@_member_option("--pad", Pad, help="By default as the study says.")
 @click.option("--sample", type=click.IntRange(min=1), help="Rows to sample; by default the planner's choice.")
 @click.option(
     "--lifetime-hours",
@@ -130,44 +139,21 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
     help="Seconds to wait; the release goes on after them.",
 )
 @json_option
-def request(  # noqa: PLR0913, PLR0917 - one argument an option
+def request(  # noqa: PLR0913 - one argument an option
     study_path: Path,
     name: str,
     identity_folder: Path,
+    *,
     attributes: str,
-    epsilon: str,
-    delta: str | None,
-    max_local_epsilon: str | None,
-    scheme: str,
-    stage: int | None,
-    purpose: str,
-    label: str,
-    partial: bool,  # noqa: FBT001 - an option
-    sampling: str | None,
-    pad: str | None,
-    sample: int | None,
     lifetime_hours: float,
-    wait: bool,  # noqa: FBT001 - an option
+    wait: bool,
     timeout: float,
-    as_json: bool,  # noqa: FBT001 - an option
+    as_json: bool,
+    **choices: Any,  # noqa: ANN401 - the other options are keywords of Client.request
 ) -> None:
     """Ask the curators for a release; the same command again continues the unfinished one."""
     with _client(study_path, identity_folder, name) as client:
-        release = client.request(
-            _split(attributes),
-            epsilon=epsilon,
-            delta=delta,
-            max_local_epsilon=max_local_epsilon,
-            scheme=scheme,
-            stage=stage,
-            purpose=purpose,
-            label=label,
-            partial=partial,
-            sampling=None if sampling is None else Sampling(sampling),
-            pad=None if pad is None else Pad(pad),
-            sample=sample,
-            lifetime_seconds=round(lifetime_hours * 3600),
-        )
+        release = client.request(_split(attributes), lifetime_seconds=round(lifetime_hours * 3600), **choices)
         note(f"release {release.id}" + (" (continued)" if release.continued else ""))
         status = release.wait(timeout, _Watcher()) if wait else release.status()
     emit(as_json, _status_dict(status) | {"continued": release.continued}, _status_text(status))

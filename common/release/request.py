@@ -1,7 +1,7 @@
 """What a researcher asks of the curators."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 
 from veiltab.common.core.canonical import canonical_text, read_canonical
@@ -61,9 +61,13 @@ class ReleaseRequest:
             raise InvalidInputError("the first stage must take at least 1 row", where="stage")
         if self.max_local_epsilon is not None:
             parse_epsilon(self.max_local_epsilon, what="max_local_epsilon")
-        # It is printed on the terminals of those who decide, who must see what they decide about.
-        if len(self.purpose) > 1000 or not self.purpose.isprintable():
-            raise InvalidInputError("a purpose is a line of at most 1000 printable characters", where="purpose")
+        # They are printed on the terminals of those who decide, who must see what they decide about.
+        for field in fields(self):
+            text = getattr(self, field.name)
+            if isinstance(text, str) and (len(text) > 1000 or not text.isprintable()):
+                raise InvalidInputError(
+                    f"a {field.name} is a line of at most 1000 printable characters", where=field.name
+                )
 
     def to_json(self) -> str:
         """Return the canonical text."""

@@ -2,11 +2,13 @@ import json
 import sys
 from collections.abc import Callable
 from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.common.release.other import OTHER_REQUEST
 from veiltab.common.command.cli import run
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.cli import curator
@@ -127,6 +129,25 @@ def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal, mak
         "1.000000 left",
     ):
         assert text in out
+
+
+def test_whatever_is_asked_for_is_shown_to_who_decides(terminal: Terminal, make_request: Make) -> None:
+    held(terminal, make_request(**OTHER_REQUEST))
+    (asked,) = terminal.json("requests")["requests"]
+    code, out, _ = terminal.run("requests")
+    assert code == 0
+    plain = {name: value.value if isinstance(value, Enum) else value for name, value in OTHER_REQUEST.items()}
+    plain |= {
+        "release": plain.pop("release_id"),
+        "deadline": "2033-05-18T03:33:21+00:00",
+        "attributes": ["salary", "sex"],
+    }
+    assert {name: asked[name] for name in plain} == {
+        name: float(value) if isinstance(value, Decimal) else value for name, value in plain.items()
+    }
+    headline = {"release": "f" * 32, "researcher": "rita asks", "attributes": "salary, sex", "epsilon": "epsilon 0.2"}
+    for name, value in plain.items():
+        assert headline.get(name, f"  {name.replace('_', ' ')}: {'yes' if value is True else value}\n") in out, name
 
 
 def test_a_request_that_cannot_be_planned_does_not_hide_the_others(terminal: Terminal, make_request: Make) -> None:

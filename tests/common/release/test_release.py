@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from tests.common.release.other import OTHER_REQUEST, OTHER_SPEC
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import plan_release
 from veiltab.common.release.guarantees import check_keeps_what_was_asked, epsilon_card, guaranteed_epsilon
@@ -21,41 +22,6 @@ from veiltab.common.release.spec import MAX_CELLS, Column, ReleaseSpec, spec_of
 from veiltab.common.release.state import ReleaseState
 
 Make = Callable[..., Any]
-
-# Every field, with another value that is valid beside the rest.
-OTHER_SPEC: dict[str, object] = {
-    "release_id": "f" * 32,
-    "study_digest": "0" * 64,
-    "researcher": "rita",
-    "columns": (Column(attribute="age", owner="alice", size=2), Column(attribute="salary", owner="bob", size=2)),
-    "population": 1001,
-    "sample": 399,
-    "replacement": 2**64 - 1,
-    "epsilon": Decimal("0.2"),
-    "scheme": "poisson",
-    "sampling": Sampling.INDICES,
-    "pad": Pad.OTP,
-    "alignment": "0" * 32,
-    "deadline": 2_000_000_001,
-    "delta": Decimal("1e-6"),
-    "stage": None,  # goes with a two-stage scheme, below
-}
-OTHER_REQUEST: dict[str, object] = {
-    "release_id": "f" * 32,
-    "researcher": "rita",
-    "attributes": ("salary", "sex"),
-    "epsilon": Decimal("0.2"),
-    "purpose": "",
-    "deadline": 2_000_000_001,
-    "partial": True,
-    "sampling": Sampling.INDICES,
-    "pad": Pad.OTP,
-    "sample": 1,
-    "delta": Decimal("1e-6"),
-    "max_local_epsilon": Decimal(3),
-    "scheme": "poisson",
-    "stage": 500,
-}
 
 
 def test_the_states_that_are_over() -> None:
@@ -296,6 +262,7 @@ def test_what_is_asked_for_is_everything_but_id_and_deadline(make_request: Make)
         ({"purpose": "x" * 1001}, "at most 1000"),
         ({"purpose": "harmless\x1b[1A\x1b[2K"}, "printable"),
         ({"purpose": "two\nlines"}, "printable"),
+        ({"researcher": "\x1b[2Krosa"}, "printable"),
     ],
 )
 def test_a_malformed_request_is_refused(make_request: Make, changes: dict[str, object], problem: str) -> None:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from tests.common.release.other import OTHER_REQUEST
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
@@ -69,6 +70,13 @@ def test_a_request_arrives_as_it_was_sent(any_request: SearchStrategy[ReleaseReq
     request = data.draw(any_request)
     received = release_pb2.ReleaseRequest.FromString(request_to_proto(request).SerializeToString())
     assert request_from_proto(received, request.researcher) == request
+
+
+def test_every_field_of_a_request_travels(make_request: Make) -> None:
+    for name, value in OTHER_REQUEST.items():
+        request = make_request(**{name: value})
+        received = release_pb2.ReleaseRequest.FromString(request_to_proto(request).SerializeToString())
+        assert request_from_proto(received, request.researcher) == request
 
 
 def test_the_name_of_a_researcher_is_not_in_its_request(make_request: Make) -> None:

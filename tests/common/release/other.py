@@ -1,0 +1,40 @@
+"""Every field of a spec and of a request, with another value than conftest's that is valid beside the rest."""
+
+from decimal import Decimal
+
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.spec import Column
+
+OTHER_SPEC: dict[str, object] = {
+    "release_id": "f" * 32,
+    "study_digest": "0" * 64,
+    "researcher": "rita",
+    "columns": (Column(attribute="age", owner="alice", size=2), Column(attribute="salary", owner="bob", size=2)),
+    "population": 1001,
+    "sample": 399,
+    "replacement": 2**64 - 1,
+    "epsilon": Decimal("0.2"),
+    "scheme": "poisson",
+    "sampling": Sampling.INDICES,
+    "pad": Pad.OTP,
+    "alignment": "0" * 32,
+    "deadline": 2_000_000_001,
+    "delta": Decimal("1e-6"),
+    "stage": None,  # goes with a two-stage scheme, below
+}
+OTHER_REQUEST: dict[str, object] = {
+    "release_id": "f" * 32,
+    "researcher": "rita",
+    "attributes": ("salary", "sex"),
+    "epsilon": Decimal("0.2"),
+    "purpose": "health gap",
+    "deadline": 2_000_000_001,
+    "partial": True,
+    "sampling": Sampling.INDICES,
+    "pad": Pad.OTP,
+    "sample": 1,
+    "delta": Decimal("1e-6"),
+    "max_local_epsilon": Decimal(3),
+    "scheme": "poisson",
+    "stage": 500,
+}

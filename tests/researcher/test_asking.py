@@ -1,0 +1,82 @@
+"""Every choice of a request is a keyword of the client's and an option of the command's, and reaches the service."""
+
+from contextlib import nullcontext
+from dataclasses import fields
+from decimal import Decimal
+from enum import Enum
+from inspect import signature
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from click.testing import CliRunner
+
+from tests.common.release.other import OTHER_REQUEST
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.wire import request_from_proto
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.study.file import Study
+from veiltab.researcher.cli import researcher
+from veiltab.researcher.client import Client
+
+NOT_CHOSEN = {"release_id", "researcher", "deadline"}
+CHOICES: dict[str, Any] = {name: value for name, value in OTHER_REQUEST.items() if name not in NOT_CHOSEN}
+KEYWORDS = {name: str(value) if isinstance(value, Decimal) else value for name, value in CHOICES.items()}
+
+
+def asked(study: Study, monkeypatch: pytest.MonkeyPatch, *attributes: str, **keywords: Any) -> ReleaseRequest:  # noqa: ANN401
+    """Return the request that a client sends."""
+    client = object.__new__(Client)
+    client.study, client._timeout = study, 1.0
+    client._party = Party(study="survey", role=Role.RESEARCHER, name="rosa")
+    client._stub = cast("Any", SimpleNamespace(StartRelease=None))
+    sent: list[Any] = []
+    monkeypatch.setattr("veiltab.researcher.client.call", lambda _method, message, **_: sent.append(message))
+    answer = SimpleNamespace(release_id="f" * 32, continued=False)
+    monkeypatch.setattr(client, "_wait", lambda _work: answer, raising=False)
+    client.request(attributes, **keywords)
+    (message,) = sent
+    return request_from_proto(message.request, "rosa")
+
+
+def test_every_choice_is_a_keyword_of_the_client_s(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    keywords = set(signature(Client.request).parameters) - {"self", "label", "lifetime_seconds"}
+    assert keywords == set(CHOICES) == {field.name for field in fields(ReleaseRequest)} - NOT_CHOSEN
+    plain = asked(study, monkeypatch, "sex", epsilon="0.1")
+    for name in keywords - {"attributes"}:
+        other = asked(study, monkeypatch, "sex", **{"epsilon": "0.1", name: KEYWORDS[name]})
+        assert getattr(other, name) == CHOICES[name] != getattr(plain, name), name
+    assert asked(study, monkeypatch, *CHOICES["attributes"], epsilon="0.1").attributes == ("sex", "salary")
+
+
+def test_a_client_chooses_a_fresh_id_each_time(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (asked(study, monkeypatch, "sex", epsilon="0.1") for _ in range(2))
+    assert first.release_id != second.release_id
+    assert first.asked() == second.asked()
+
+
+def test_every_choice_is_an_option_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+
+    def request(attributes: list[str], **keywords: Any) -> Any:  # noqa: ANN401 - as the client's
+        given.update(keywords, attributes=tuple(attributes))
+        return SimpleNamespace(id="f" * 32, continued=False, status=lambda: None)
+
+    monkeypatch.setattr("veiltab.researcher.cli._client", lambda *_: nullcontext(SimpleNamespace(request=request)))
+    monkeypatch.setattr("veiltab.researcher.cli._status_dict", lambda _: {})
+    monkeypatch.setattr("veiltab.researcher.cli._status_text", lambda _: "")
+    words = ["request", "study.toml", "--name", "rosa", "--identity", "pki"]
+    for name, value in CHOICES.items():
+        words.append(f"--{name.replace('_', '-')}")
+        match value:
+            case True:
+                continue
+            case Enum():
+                words.append(value.value)
+            case tuple():
+                words.append(",".join(value))
+            case _:
+                words.append(str(value))
+    ran = CliRunner().invoke(researcher, words, catch_exceptions=False)
+    assert ran.exit_code == 0, ran.output
+    assert {name: given[name] for name in KEYWORDS} == KEYWORDS
