@@ -28,7 +28,7 @@ demo: .venv/ready ## a whole release on this machine: 10 s; a minute where .venv
 	$(BIN)/veiltab demo
 
 test: .venv/dev ## everything that is quick: 5 min
-	$(BIN)/python -m pytest -m "not long and not compose" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile
 
 test-all: .venv/dev ## the long tests too: 20 min
 	VEILTAB_EXAMPLES=searching $(BIN)/python -m pytest -m "not compose" -n 2 --dist loadfile
@@ -73,7 +73,7 @@ bench-peers: .venv-peers/ready ## measures our oracles beside two published pack
 	.venv-peers/bin/python -m benchmarks.peers
 
 compose-test: .venv/dev ## the parties in containers; root on Debian needs no engine: 5 min
-	$(BIN)/python -m veiltab.deploy.compose.check $(COMPOSE_OPTIONS)
+	$(BIN)/python -m pytest -v -m '' tests/compose $(COMPOSE_OPTIONS)
 
 lock: .venv/dev ## refresh the pinned versions: 5 s
 	$(COMPILE) --all-extras --group dev pyproject.toml -o requirements-dev.lock

@@ -1,1 +1,1 @@
-"""Every party in a container of its own: the image, the networks, and the check that they do what they promise."""
+"""Every party in a container of its own: the image, the networks, and what they mount."""

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.compose.releases import ATTRIBUTES, DELTA, EPSILON
+from tests.compose.stack import PARTIES
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.identity import Role, load_identity
 from veiltab.common.study.file import Study, load_study
 from veiltab.curator.policy import load_policy
 from veiltab.deploy.compose.prepare import IMAGE_USER, prepare
-from veiltab.deploy.compose.releases import ATTRIBUTES, DELTA, EPSILON
-from veiltab.deploy.compose.stack import PARTIES
 
 COMPOSE = Path(__file__).parents[3] / "deploy" / "compose" / "compose.yaml"
 

@@ -1,4 +1,4 @@
-"""The Docker engine that a check runs on: the one that is there, or one of our own that leaves nothing behind.
+"""The Docker engine that the tests run on: the one that is there, or one of our own that leaves nothing behind.
 
 Our own engine runs from a Debian tree in a temporary folder, with namespaces of its own for processes, mounts and the
 network, and a way out through slirp4netns. This machine's network, mounts and packages stay as they are, and the end
@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.compose import debian
 from veiltab.common.errors import UnavailableError
-from veiltab.deploy.compose import debian
 
 SUITE = "trixie"
 """The Debian suite of an engine of our own."""
@@ -90,24 +90,24 @@ class Engine:
     host: tuple[str, ...] = ()
     own: bool = False
 
-    def run(self, *args: str, stdin: Path | None = None, timeout: float = 600.0, told: int = 6) -> str:
+    def run(self, *args: str, stdin: Path | None = None, timeout: float = 600.0, lines: int = 6) -> str:
         """Run the client and return what it prints.
 
         Args:
             args: its arguments.
             stdin: what it reads.
             timeout: seconds that it may take.
-            told: how many of its last lines an error tells.
+            lines: how many of its last lines stand in an error.
 
         Raises:
             UnavailableError: it failed; says what it last said.
         """
         with (stdin or Path(os.devnull)).open("rb") as source:
-            done = subprocess.run(  # noqa: S603 - docker's client
+            done = subprocess.run(
                 [*self.docker, *args], stdin=source, capture_output=True, text=True, timeout=timeout, check=False
             )
         if done.returncode:
-            last = " | ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-told:])
+            last = " | ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-lines:])
             raise UnavailableError(last or f"exit code {done.returncode}", where=f"docker {' '.join(args[:3])}")
         return done.stdout
 
@@ -135,7 +135,7 @@ def unavailable_because() -> str:
         reason = f"{', '.join(missing)} missing" if missing else ""
     if not reason and not Path("/dev/net/tun").exists():
         reason = "there is no /dev/net/tun"
-    if not reason and subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], check=False).returncode:  # noqa: S607
+    if not reason and subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], check=False).returncode:
         reason = "root may not make namespaces here"
     return f"no Docker engine with compose answers, and none can be started: {reason}" if reason else ""
 
@@ -169,9 +169,7 @@ def own_engine(folder: Path, tree: Path, shared: Sequence[Path]) -> Iterator[Eng
     ]
     command += ["sh", "-c", _INSIDE, "sh", str(tree), str(data), group, *map(str, shared)]
     with (folder / "engine.log").open("wb") as log:
-        process = subprocess.Popen(  # noqa: S603 - as composed above
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     try:
         yield _wait_for_engine(process, folder / "engine.log")
     finally:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.compose.probe import greet, ports
 from veiltab.common.rpc.identity import Party, Role, load_identity
 from veiltab.common.rpc.server import build_server
 from veiltab.common.study.file import Study
-from veiltab.deploy.compose.probe import doors, greet
 from veiltab.deploy.pki import init_pki
 
 
@@ -18,11 +18,11 @@ def listener() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def test_an_open_door_and_reasons_of_closed_ones(listener: int) -> None:
+def test_an_open_port_and_why_others_are_closed(listener: int) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         targets = [f"127.0.0.1:{listener}", f"127.0.0.1:{unused.getsockname()[1]}", "nobody.invalid:1"]
-        assert list(doors(targets).values()) == ["open", "ECONNREFUSED", "no such name"]
+        assert list(ports(targets).values()) == ["open", "ECONNREFUSED", "no such name"]
 
 
 def test_only_a_certificate_is_answered(tmp_path: Path, study: Study) -> None:

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from veiltab.common.errors import UnavailableError, VeiltabError
-from veiltab.deploy.compose.engine import Engine
+from tests.compose.engine import Engine
+from veiltab.common.errors import UnavailableError
 
 PARTIES = {"alice": "curator-alice", "bob": "curator-bob", "cloud": "server-cloud", "rosa": "researcher-rosa"}
 """Party -> its service in compose.yaml."""
+
+_PROBE = Path(__file__).parent / "probe.py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,32 +53,33 @@ class Stack:
 
     def inspect(self, party: str) -> dict[str, Any]:
         """Return what the engine knows of a party's container."""
-        found: dict[str, Any] = json.loads(self.engine.run("inspect", self.container(party)))[0]
-        return found
+        result: dict[str, Any] = json.loads(self.engine.run("inspect", self.container(party)))[0]
+        return result
 
     def addresses(self, party: str) -> dict[str, str]:
         """Return network of compose.yaml -> a party's address in it."""
         networks = self.inspect(party)["NetworkSettings"]["Networks"]
-        return {name.removeprefix(f"{self.project}_"): found["IPAddress"] for name, found in networks.items()}
+        return {name.removeprefix(f"{self.project}_"): known["IPAddress"] for name, known in networks.items()}
 
     def networks(self) -> dict[str, dict[str, Any]]:
         """Return network of compose.yaml -> what the engine knows of it."""
         names = [self.network(name) for name in ("curators", "ingest", "results", "nodes", "desk")]
-        found: list[dict[str, Any]] = json.loads(self.engine.run("network", "inspect", *names))
-        return {known["Name"].removeprefix(f"{self.project}_"): known for known in found}
+        result: list[dict[str, Any]] = json.loads(self.engine.run("network", "inspect", *names))
+        return {known["Name"].removeprefix(f"{self.project}_"): known for known in result}
 
     def probe(self, party: str, *args: str) -> dict[str, Any]:
         """Run the probe inside a party's container."""
-        found: dict[str, Any] = json.loads(
-            self.engine.run("exec", self.container(party), "python", "-m", "veiltab.deploy.compose.probe", *args)
-        )
-        return found
+        return self._probe("exec", "--interactive", self.container(party), "python", "-", *args)
 
-    def stranger(self, network: str, *args: str) -> dict[str, Any]:
+    def probe_without_identity(self, network: str, *args: str) -> dict[str, Any]:
         """Run the probe in a new container in a network, with the image and no certificate."""
-        command = ("run", "--rm", "--network", network, "--entrypoint", "python", self.image)
-        found: dict[str, Any] = json.loads(self.engine.run(*command, "-m", "veiltab.deploy.compose.probe", *args))
-        return found
+        options = ("--rm", "--interactive", "--network", network, "--entrypoint", "python")
+        return self._probe("run", *options, self.image, "-", *args)
+
+    def _probe(self, *command: str) -> dict[str, Any]:
+        # The image does not have it: Python reads it.
+        result: dict[str, Any] = json.loads(self.engine.run(*command, stdin=_PROBE))
+        return result
 
     def researcher(self, *args: str) -> dict[str, Any]:
         """Run `veiltab researcher` on this machine as rosa; return its JSON.
@@ -84,33 +87,26 @@ class Stack:
         Raises:
             UnavailableError: it failed; says what it said.
         """
-        command = [
-            *self.engine.host,
-            sys.executable,
-            "-m",
-            "deploy",
-            "researcher",
-            args[0],
-            str(self.folder / "study.toml"),
-        ]
+        command = [*self.engine.host, sys.executable, "-m", "veiltab", "researcher", args[0]]
+        command += [str(self.folder / "study.toml")]
         command += ["--name", "rosa", "--identity", str(self.folder / "pki" / "researcher-rosa"), *args[1:], "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode:
             raise UnavailableError(done.stderr.strip().splitlines()[-1], where=f"veiltab researcher {args[0]}")
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        result: dict[str, Any] = json.loads(done.stdout)
+        return result
 
     def curator(self, name: str, *args: str) -> dict[str, Any]:
         """Run `veiltab curator` in a curator's container; return its JSON."""
         command = ("exec", self.container(name), "veiltab", "curator", args[0], "study.toml", "--name", name, *args[1:])
-        found: dict[str, Any] = json.loads(self.engine.run(*command, "--json"))
-        return found
+        result: dict[str, Any] = json.loads(self.engine.run(*command, "--json"))
+        return result
 
     def collect(self, *args: str) -> dict[str, Any]:
         """Run `veiltab collect` as rosa in her container, which reaches the server; return its JSON."""
         command = ("exec", self.container("rosa"), "veiltab", "collect", args[0], "study.toml", "--name", "rosa")
-        found: dict[str, Any] = json.loads(self.engine.run(*command, *args[1:], "--json"))
-        return found
+        result: dict[str, Any] = json.loads(self.engine.run(*command, *args[1:], "--json"))
+        return result
 
     def fleet(self, round_id: str) -> str:
         """Let the fleet answer a round; return what it says."""
@@ -126,20 +122,20 @@ class Stack:
         """Start a party that is down; do not wait for it."""
         self.engine.run("start", self.container(party))
 
-    def cut(self, party: str, network: str) -> None:
+    def disconnect(self, party: str, network: str) -> None:
         """Take a party out of a network."""
         self.engine.run("network", "disconnect", self.network(network), self.container(party))
 
-    def mend(self, party: str, network: str) -> None:
-        """Put it back, under its name if it accepts connections there."""
+    def reconnect(self, party: str, network: str) -> None:
+        """Put a party back into a network, under its name if it accepts connections there."""
         alias = ("--alias", party) if party == "cloud" else ()
         self.engine.run("network", "connect", *alias, self.network(network), self.container(party))
 
-    def switch(self, network: str, state: str) -> None:
-        """Turn a network's bridge "down" or "up", as a switch that loses its power; addresses stay."""
+    def set_bridge(self, network: str, state: str) -> None:
+        """Set a network's bridge "down" or "up"; addresses stay."""
         bridge = f"br-{self.networks()[network]['Id'][:12]}"
         command = [*self.engine.host, "ip", "link", "set", bridge, state]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - iproute2
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise UnavailableError(done.stderr.strip(), where="ip link")
 
@@ -159,15 +155,3 @@ def until(condition: Callable[[], str], within: float) -> None:
         if time.monotonic() > end:
             raise UnavailableError(f"after {within:.0f} s: {missing}")
         time.sleep(0.5)
-
-
-class BrokenError(VeiltabError):
-    """A promise that does not hold."""
-
-    reason = "BROKEN"
-
-
-def require(holds: bool, problem: str) -> None:  # noqa: FBT001 - it is the point
-    """Raise BrokenError unless something holds."""
-    if not holds:
-        raise BrokenError(problem)

@@ -86,7 +86,7 @@ def unavailable_because() -> str:
 def _run(command: list[str], work: Path) -> None:
     """Run a tool in our folder; say what it last said if it fails."""
     # mmdebstrap makes its temporary folder in TMPDIR.
-    done = subprocess.run(  # noqa: S603 - Debian's own tools
+    done = subprocess.run(
         command,
         cwd=work,
         env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": str(work)},

@@ -1,4 +1,4 @@
-"""What a container sees and can do, asked from inside: `python -m veiltab.deploy.compose.probe doors|greet|cage ...`.
+"""What a container sees and can do, asked from inside: `python - ports|greet|privileges ... < probe.py`.
 
 It uses nothing but the standard library and the network and rights of the container that it runs in, and prints one
 JSON object.
@@ -10,7 +10,7 @@ import os
 import socket
 import ssl
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,11 +21,11 @@ _PLACES = ("/", "/etc", "/usr", "/opt/veiltab", "/etc/veiltab", "/etc/veiltab/id
 _STORES = ("/srv/veiltab", "/tmp", "/var/lib/veiltab")  # noqa: S108 - a file system of its own
 
 
-def doors(targets: Sequence[str]) -> dict[str, str]:
+def ports(targets: Sequence[str]) -> dict[str, str]:
     """Try to connect to each "host:port"; return "open" or why not."""
     # All at once: a packet that is dropped costs the whole patience.
     with ThreadPoolExecutor(len(targets)) as pool:
-        return dict(zip(targets, pool.map(lambda target: _door(*_split(target)), targets), strict=True))
+        return dict(zip(targets, pool.map(lambda target: _port(*_split(target)), targets), strict=True))
 
 
 def greet(identity: str, targets: Sequence[str]) -> dict[str, str]:
@@ -36,7 +36,7 @@ def greet(identity: str, targets: Sequence[str]) -> dict[str, str]:
         targets: whom to greet.
     """
     context = ssl.create_default_context()
-    # It shows who may come in; whom it reaches does not matter here.
+    # The question is who is let in; who answers does not matter here.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])
@@ -46,7 +46,7 @@ def greet(identity: str, targets: Sequence[str]) -> dict[str, str]:
     return {target: _greeting(context, *_split(target)) for target in targets}
 
 
-def cage() -> dict[str, object]:
+def privileges() -> dict[str, object]:
     """Return the rights of the container's first process, where it can write, and its limits."""
     lines = Path("/proc/1/status").read_text("ascii").splitlines()
     status = {name: value.strip() for name, _, value in (line.partition(":") for line in lines) if name in _STATUS}
@@ -60,7 +60,7 @@ def cage() -> dict[str, object]:
     }
 
 
-def _door(host: str, port: int) -> str:
+def _port(host: str, port: int) -> str:
     try:
         socket.create_connection((host, port), timeout=_SECONDS).close()
     except OSError as error:
@@ -119,8 +119,16 @@ def _limit(*names: str) -> int | None:
 def main(arguments: Sequence[str]) -> None:
     """Ask what the command line asks."""
     what, *rest = arguments
-    found = doors(rest) if what == "doors" else greet(rest[0], rest[1:]) if what == "greet" else cage()
-    json.dump(found, sys.stdout)
+    match what:
+        case "ports":
+            answer: Mapping[str, object] = ports(rest)
+        case "greet":
+            answer = greet(rest[0], rest[1:])
+        case "privileges":
+            answer = privileges()
+        case _:
+            raise ValueError(what)
+    json.dump(answer, sys.stdout)
 
 
 if __name__ == "__main__":
