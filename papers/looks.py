@@ -1,4 +1,4 @@
-"""The house style of pictures: what tells curves apart, in colour and in black and white."""
+"""How pictures look: what tells curves apart, in colour and in black and white."""
 
 from collections.abc import Sequence
 from itertools import count

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.papers.experiment import Comparison, Experiment, Figure, Findings, Settings
-from veiltab.papers.house import draw
 from veiltab.papers.page import render
 from veiltab.papers.point import Point
 from veiltab.papers.running import Perform, compute
 from veiltab.papers.store import Store
+from veiltab.papers.style import draw
 from veiltab.papers.tables import as_csv, rows_of, series_of
 
 POINTS = "points"

@@ -3,8 +3,8 @@ from functools import cache
 from html.parser import HTMLParser
 
 from veiltab.papers.experiment import Comparison, Curve, Figure, Findings, Panel
-from veiltab.papers.house import draw
 from veiltab.papers.page import render
+from veiltab.papers.style import draw
 
 
 class Text(HTMLParser):

@@ -101,4 +101,4 @@ def test_a_version_follows_imports_and_libraries(monkeypatch: pytest.MonkeyPatch
 def test_pictures_are_no_part_of_a_version() -> None:
     sources = version._sources("veiltab.papers.point")
     assert "veiltab.papers.version" in sources
-    assert not [name for name in sources if name.endswith((".house", ".page", ".cli"))]
+    assert not [name for name in sources if name.endswith((".style", ".page", ".cli"))]

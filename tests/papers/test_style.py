@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from veiltab.papers.experiment import Curve, Figure, Mark, Panel, Style
-from veiltab.papers.house import draw, element
 from veiltab.papers.looks import Looks
 from veiltab.papers.panels import number
+from veiltab.papers.style import draw, element
 
 ROOT = Path(__file__).parents[2]
 STYLES: tuple[Style, ...] = ("line", "points", "dashed", "dotted", "bars")
@@ -122,8 +122,8 @@ def test_numbers_are_written_as_people_write_them(value: float, text: str) -> No
 SCRIPT = """
 import hashlib, sys
 sys.path.insert(0, sys.argv[1])
-import test_house
-svg, png = test_house.draw(test_house.figure(test_house.every_style(), test_house.every_style("two", log=True)))
+import test_style
+svg, png = test_style.draw(test_style.figure(test_style.every_style(), test_style.every_style("two", log=True)))
 print(hashlib.sha256(svg.encode() + png).hexdigest())
 """
 

@@ -1,0 +1,120 @@
+"""The wheel brings the import package `veiltab` and nothing else, and works beside a user's own modules."""
+
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.rooms import rooms
+
+ROOT = Path(__file__).parents[1]
+WHEEL = "from hatchling.build import build_wheel; print(build_wheel({!r}))"
+SDIST = "from hatchling.build import build_sdist; print(build_sdist({!r}))"
+
+
+def build(code: str, source: Path, target: Path) -> Path:
+    """Run a build in a source tree, and return what it made."""
+    target.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", code.format(str(target))], cwd=source, capture_output=True, text=True, check=True
+    )
+    return target / done.stdout.split()[-1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(WHEEL, ROOT, tmp_path_factory.mktemp("package") / "wheel")
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(SDIST, ROOT, tmp_path_factory.mktemp("package") / "sdist")
+
+
+@pytest.fixture(scope="module")
+def packages(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site-packages of an empty environment into which the wheel is installed."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        f"--python={folder / 'bin' / 'python'}",
+        "install",
+        "--quiet",
+        "--no-compile",
+    ]
+    subprocess.run([*command, "--no-index", "--no-deps", str(wheel)], capture_output=True, check=True)
+    return Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
+
+
+@pytest.fixture(scope="module")
+def veiltab(packages: Path) -> Path:
+    """The installed command.
+
+    What the wheel requires is in this environment, and a path file leads there: installing it anew would take half a
+    minute and a network. An editable veiltab is not seen that way, since it is a path file itself.
+    """
+    (packages / "requirements.pth").write_text(sysconfig.get_path("purelib") + "\n", "utf-8")
+    return packages.parents[2] / "bin" / "veiltab"
+
+
+def test_the_wheel_holds_the_rooms_and_the_licence_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        metadata = archive.read(next(name for name in names if name.endswith("/METADATA"))).decode()
+    version = wheel.name.split("-")[1]
+    assert {name.split("/")[0] for name in names} == {"veiltab", f"veiltab-{version}.dist-info"}
+    inside = {name.split("/")[1] for name in names if name.startswith("veiltab/") and name.count("/") > 1}
+    assert inside == {*rooms(), "v1"}
+    assert len(names) == len(set(names))
+    assert f"veiltab-{version}.dist-info/licenses/LICENSE" in names
+    assert "License-Expression: Apache-2.0" in metadata
+
+
+def test_an_environment_gets_one_package_of_it(packages: Path, wheel: Path) -> None:
+    version = wheel.name.split("-")[1]
+    names = {path.name for path in packages.iterdir()} - {"requirements.pth"}
+    assert names == {"veiltab", f"veiltab-{version}.dist-info"}
+    assert {path.name for path in (packages / "veiltab").iterdir()} == {*rooms(), "v1", "__init__.py", "__main__.py"}
+    assert not [path for path in packages.rglob("*") if path.is_symlink()]
+
+
+def test_a_wheel_from_the_source_distribution_is_the_same(wheel: Path, sdist: Path, tmp_path: Path) -> None:
+    subprocess.run(["tar", "--extract", f"--file={sdist}"], cwd=tmp_path, check=True)
+    (source,) = tmp_path.iterdir()
+    assert len(list(source.rglob("errors.py"))) == 1
+    assert build(WHEEL, source, tmp_path / "wheel").read_bytes() == wheel.read_bytes()
+
+
+def test_an_installed_veiltab_runs_beside_modules_of_the_same_names(
+    packages: Path, veiltab: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "node").mkdir()
+    for name in ("common.py", "server.py", "deploy.py", "node/__init__.py"):
+        (tmp_path / name).write_text("raise RuntimeError('a module of the user was imported')\n", "utf-8")
+    code = "import veiltab as v; print(v.__file__, v.__version__, v.Client.__name__, v.Node.__name__)"
+    file, version, client, node = run(tmp_path, veiltab.with_name("python"), "-c", code).split()
+    assert Path(file) == packages / "veiltab" / "__init__.py"
+    assert run(tmp_path, veiltab.with_name("python"), "-m", "veiltab", "--version").split()[-1] == version
+    assert (client, node) == ("Client", "Node")
+    assert "Error of the joint distribution" in run(tmp_path, veiltab, "demo", "--out", "demo")
+    assert (tmp_path / "demo" / "report.html").exists()
+
+
+def test_without_the_source_the_replays_say_where_they_are(veiltab: Path, tmp_path: Path) -> None:
+    command = [str(veiltab), "reproduce", "lin", "--out", "replay"]
+    done = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert "Clone the source of veiltab" in done.stderr
+    assert "needs a clone of the source" in " ".join(run(tmp_path, veiltab, "--help").split())
+
+
+def run(folder: Path, *command: str | Path) -> str:
+    """Run a command in a folder, without this process's environment, and return what it prints."""
+    return subprocess.run(command, cwd=folder, env={}, capture_output=True, text=True, check=True).stdout
