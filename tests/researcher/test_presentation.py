@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.common.schemes.made_up import OneRespondent
 from veiltab.common.errors import FailedReleaseError
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.schemes import SCHEMES, has_stage
 from veiltab.common.study.file import Study
 from veiltab.researcher.client import Status
 from veiltab.researcher.estimation import Estimate
@@ -46,6 +48,17 @@ def estimate_of(study: Study, status: Status, names: tuple[str, ...]) -> Estimat
     return Estimate(
         domain=domain, design=ReleaseDesign(population=1000, sample=400, mechanism=mechanism), counts=counts
     )
+
+
+@pytest.mark.parametrize("name", [*SCHEMES, OneRespondent.name])
+def test_a_report_names_the_scheme(
+    study: Study, status: Status, make_spec: Make, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setitem(SCHEMES, OneRespondent.name, OneRespondent)
+    stage = 500 if has_stage(SCHEMES[name]) else None
+    reported = replace(status, spec=make_spec(scheme=name, stage=stage))
+    page = unescape(report_page(study, reported, estimate_of(study, reported, ("sex", "salary"))))
+    assert f"{SCHEMES[name].title}, from a seed that the curators tossed" in page
 
 
 def test_a_report_says_what_was_released_and_what_it_guarantees(study: Study, status: Status) -> None:

@@ -68,6 +68,15 @@ CASES = [
 ]
 
 
+def test_every_scheme_is_enumerated() -> None:
+    assert {name for name, *_ in CASES} | {"poisson"} == set(SCHEMES)
+    # Given its size, a Poisson sample is one without replacement.
+    poisson, wor = (scheme_of(name, population=9, sample=4) for name in ("poisson", "wor"))
+    assert poisson.pure_epsilon(Fraction(7)) == wor.pure_epsilon(Fraction(7))
+    tokens = np.random.default_rng(1).integers(0, 256, (9, 16), np.uint8)
+    assert poisson.draw(tokens, bytes(32)).tolist() == wor.draw(tokens, bytes(32)).tolist()
+
+
 @pytest.mark.parametrize(("name", "n", "m", "b"), CASES)
 def test_multiplicities_and_variance_are_those_of_every_draw(name: str, n: int, m: int, b: int | None) -> None:
     scheme = scheme_of(name, population=n, sample=m, stage=b)

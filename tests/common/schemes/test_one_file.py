@@ -1,0 +1,237 @@
+"""A scheme is one file and its registration: a complete one works in every layer, an incomplete one in none."""
+
+import importlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from math import comb, log
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tests.common.schemes.made_up import OneRespondent
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.description import ReleaseDescription, description_of
+from veiltab.common.privacy.planning import Plan, plan_release
+from veiltab.common.release import wire
+from veiltab.common.release.guarantees import check_keeps_what_was_asked, epsilon_card, guaranteed_epsilon
+from veiltab.common.release.modes import Sampling
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.wire import request_from_proto, request_to_proto, spec_from_proto, spec_to_proto
+from veiltab.common.schemes import SCHEMES, Relation, Scheme, has_stage, scheme_class, scheme_of
+from veiltab.curator.release import foreseen_plan
+from veiltab.deploy import privacy_cli
+from veiltab.researcher.uncertainty import ReleaseDesign
+
+Make = Callable[..., Any]
+
+POPULATION, SAMPLE, STAGE = 1000, 40, 60
+FACTS = ("name", "title", "relation", "size_law", "is_simple_random")
+METHODS = sorted(Scheme.__abstractmethods__)
+
+
+@pytest.fixture(params=[*SCHEMES, OneRespondent.name])
+def scheme(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Scheme:
+    """Every registered scheme, and one that a test registers."""
+    monkeypatch.setitem(SCHEMES, OneRespondent.name, OneRespondent)
+    return sized(request.param)
+
+
+def sized(name: str) -> Scheme:
+    return scheme_of(name, population=POPULATION, sample=SAMPLE, stage=stage_of(name))
+
+
+def stage_of(name: str) -> int | None:
+    return STAGE if has_stage(scheme_class(name)) else None
+
+
+def planned(make_spec: Make, name: str, **changes: object) -> ReleaseSpec:
+    cells = make_spec().cells
+    plan = plan_release(
+        population=POPULATION, cells=cells, epsilon=Decimal(2), sample=SAMPLE, scheme=name, stage=stage_of(name)
+    )
+    sizes = {"population": POPULATION, "sample": SAMPLE, "stage": stage_of(name), "epsilon": Decimal(2)}
+    spec: ReleaseSpec = make_spec(scheme=name, replacement=plan.mechanism.replacement, **sizes, **changes)
+    return spec
+
+
+def plan_with_delta(name: str) -> Plan:
+    return plan_release(
+        population=POPULATION,
+        cells=4,
+        epsilon=Decimal(1),
+        delta=Decimal("1e-6"),
+        sample=SAMPLE,
+        scheme=name,
+        stage=stage_of(name),
+    )
+
+
+def tokens() -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 256, (POPULATION, 16), np.uint8)
+
+
+def test_it_draws_its_rows(scheme: Scheme) -> None:
+    rows = scheme.draw(tokens(), bytes(32))
+    assert rows.dtype == np.int64
+    assert rows.shape == (SAMPLE,)
+    assert 0 <= rows.min() <= rows.max() < POPULATION
+    assert len(set(rows.tolist())) == SAMPLE or not scheme.is_simple_random
+
+
+def test_its_gamma_is_the_largest_that_keeps_a_pure_epsilon(scheme: Scheme) -> None:
+    epsilon = Decimal("1.5")
+    gamma = scheme.gamma_for(epsilon)
+    assert scheme.is_within(epsilon, gamma)
+    assert not scheme.is_within(epsilon, 1 + (gamma - 1) * Fraction(1001, 1000))
+
+
+def test_its_release_is_described_accounted_for_and_read_back(scheme: Scheme) -> None:
+    release = ReleaseDescription(scheme=scheme, cells=4, gamma=Fraction(3))
+    assert description_of(release.as_dict()) == release
+    assert 0 < release.delta(0.0) < 1
+    assert release.delta(float(release.pure_epsilon)) == 0
+    assert (release.order_certificate is not None) == scheme.is_simple_random
+
+
+def test_its_estimates_have_a_covariance(scheme: Scheme) -> None:
+    mechanism = GammaDiagonal.from_gamma(4, Fraction(3))
+    design = ReleaseDesign(population=POPULATION, sample=SAMPLE, mechanism=mechanism, scheme=scheme)
+    assert design.terms.sampling == scheme.variance_factor > 0
+
+
+def test_its_spec_is_kept_and_has_a_card(scheme: Scheme, make_spec: Make) -> None:
+    spec = planned(make_spec, scheme.name)
+    assert ReleaseSpec.from_json(spec.to_json()) == spec
+    assert spec.description.scheme == scheme
+    check_keeps_what_was_asked(spec)
+    assert Decimal("1.9") < guaranteed_epsilon(spec) <= 2
+    with pytest.raises(InvalidInputError, match="too small"):
+        check_keeps_what_was_asked(replace(spec, epsilon=Decimal("1.9")))
+    assert (epsilon_card(spec).order is not None) == scheme.is_simple_random
+
+
+def test_what_only_simple_random_samples_allow(scheme: Scheme, make_spec: Make) -> None:
+    for changes, problem in (
+        ({"delta": Decimal("1e-6")}, "certified for wor and poisson, not"),
+        ({"sampling": Sampling.INDICES}, "drawn from a seed"),
+        ({"sampling": Sampling.SERVER}, "drawn from a seed"),
+    ):
+        if scheme.is_simple_random:
+            planned(make_spec, scheme.name, **changes)
+        else:
+            with pytest.raises(InvalidInputError, match=problem):
+                planned(make_spec, scheme.name, **changes)
+    if not scheme.is_simple_random:
+        with pytest.raises(InvalidInputError, match="certified for wor and poisson, not"):
+            plan_with_delta(scheme.name)
+
+
+def test_a_curator_plans_what_is_asked_under_it(scheme: Scheme, make_request: Make) -> None:
+    request = make_request(scheme=scheme.name, stage=stage_of(scheme.name), sample=SAMPLE, epsilon=Decimal(2))
+    plan = foreseen_plan(request, population=POPULATION, cells=4)
+    assert type(plan.scheme) is type(scheme)
+    assert plan.sample == SAMPLE or scheme.relation is Relation.ADD_REMOVE
+    assert Decimal("1.9") < plan.pure_epsilon <= 2
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_its_number_travels(make_spec: Make, make_request: Make, name: str) -> None:
+    spec, request = planned(make_spec, name), make_request(scheme=name, stage=stage_of(name))
+    assert spec_from_proto(spec_to_proto(spec)) == spec
+    assert request_from_proto(request_to_proto(request), request.researcher) == request
+
+
+def test_a_scheme_without_a_number_does_not_travel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCHEMES, OneRespondent.name, OneRespondent)
+    with pytest.raises(AttributeError, match="SCHEME_ONE"):
+        importlib.reload(wire)
+    monkeypatch.undo()
+    importlib.reload(wire)
+
+
+@pytest.fixture
+def cli() -> Iterator[Callable[..., Any]]:
+    """The command with the choices of the registry as it is now."""
+
+    def run(*args: str) -> Any:  # noqa: ANN401 - what JSON holds
+        answer = CliRunner().invoke(importlib.reload(privacy_cli).privacy, [*args, "--json"])
+        return json.loads(answer.output) if answer.exit_code == 0 else answer.output
+
+    yield run
+    importlib.reload(privacy_cli)
+
+
+def test_the_command_line_knows_it(scheme: Scheme, cli: Callable[..., Any]) -> None:
+    sizes = ["--population", str(POPULATION), "--sample", str(SAMPLE), "--epsilon", "1"]
+    stage = stage_of(scheme.name)
+    found = cli("amplify", "--scheme", scheme.name, *sizes, *([] if stage is None else ["--stage", str(stage)]))
+    assert found["eta"] == scheme.eta
+    assert found["relation"] == scheme.relation.value
+
+
+def test_the_command_line_knows_no_other(cli: Callable[..., Any]) -> None:
+    sizes = ["--population", str(POPULATION), "--sample", str(SAMPLE), "--epsilon", "1"]
+    assert "is not one of" in cli("amplify", "--scheme", OneRespondent.name, *sizes)
+
+
+def test_one_respondent_repeated_faces_what_enumeration_says() -> None:
+    n, m, gamma = 20, 3, Fraction(6)
+    scheme = OneRespondent(population=n, sample=m)
+    q = gamma + 1
+
+    def law(value: int, others: int) -> list[Fraction]:
+        def of(symbol: int) -> list[Fraction]:
+            p = (gamma if symbol else Fraction(1)) / q
+            return [comb(m, h) * p**h * (1 - p) ** (m - h) for h in range(m + 1)]
+
+        return [(own + (n - 1) * rest) / n for own, rest in zip(of(value), of(others), strict=True)]
+
+    worst = max(a / b for others in (0, 1) for a, b in zip(law(1, others), law(0, others), strict=True))
+    worst = max(worst, *(b / a for a, b in zip(law(1, 1), law(0, 1), strict=True)))
+    assert float(scheme.pure_epsilon(gamma)) == pytest.approx(log(worst), abs=2e-12)
+
+
+def partial(missing: str) -> type[Scheme]:
+    kept = {part: vars(OneRespondent)[part] for part in (*FACTS, *METHODS) if part != missing}
+    return type("Partial", (Scheme,), kept)
+
+
+@pytest.mark.parametrize("fact", FACTS)
+def test_a_scheme_that_leaves_a_fact_open_cannot_be_defined(fact: str) -> None:
+    with pytest.raises(TypeError, match=f"scheme Partial lacks {fact}"):
+        partial(fact)
+
+
+def test_the_parts_of_a_made_up_scheme_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCHEMES, OneRespondent.name, partial(""))
+    assert sized(OneRespondent.name).eta == 1 / POPULATION
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda name, *_: sized(name),
+        lambda name, *_: sized(name).draw(tokens(), bytes(32)),
+        lambda name, *_: sized(name).pure_epsilon(Fraction(3)),
+        lambda name, *_: sized(name).gamma_for(Decimal(1)),
+        lambda name, *_: description_of({"scheme": name, "population": 9, "sample": 3, "cells": 4, "gamma": 3}),
+        lambda name, *_: plan_release(population=9, cells=4, epsilon=Decimal(1), sample=3, scheme=name),
+        lambda name, spec, _: spec(scheme=name),
+        lambda name, spec, _: spec_from_proto(spec_to_proto(spec(scheme=name))),
+        lambda name, _, request: foreseen_plan(request(scheme=name, sample=3), population=9, cells=4),
+    ],
+    ids=["construction", "drawing", "bound", "inverse", "description", "planning", "spec", "wire", "curator"],
+)
+def test_a_scheme_that_leaves_a_method_open_is_refused_everywhere(
+    monkeypatch: pytest.MonkeyPatch, layer: Callable[..., object], method: str, make_spec: Make, make_request: Make
+) -> None:
+    monkeypatch.setitem(SCHEMES, OneRespondent.name, partial(method))
+    with pytest.raises(TypeError, match="abstract"):
+        layer(OneRespondent.name, make_spec, make_request)
