@@ -1,21 +1,19 @@
 """`veiltab curator`: check a table, serve it, decide about requests, see the ledger."""
 
-import asyncio
+import functools
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import fields
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import Enum
-from functools import partial
 from pathlib import Path
 
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option
 from veiltab.common.command.options import (
-    listen_address,
-    load_party,
+    ServeOptions,
     name_option,
     serve_options,
     state_option,
@@ -24,16 +22,15 @@ from veiltab.common.command.options import (
 from veiltab.common.core.rounding import upward
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.privacy.card import card_of
-from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.release.guarantees import epsilon_card
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role
-from veiltab.common.storage.files import OwnedFolder, check_owner
+from veiltab.common.storage.files import check_owner
 from veiltab.common.study.file import Study, load_study
 from veiltab.curator.ledger import Ledger
-from veiltab.curator.policy import Policy, load_policy
+from veiltab.curator.policy import policy_of
 from veiltab.curator.release import foreseen_plan
 from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorRelease, CuratorStore, GrantDecision
 
@@ -50,6 +47,45 @@ _LABELS = _BELOW | {
     "root_mse": "expected root-mean-square error",
 }
 """What is printed below a request's headline where there is something to print: its key, and what it is called."""
+
+
+request_option = click.option("--release", "release_id", required=True, help="Id of the request.")
+held_option = click.option(
+    "--attribute", "attributes", multiple=True, help="Only these attributes; by default all that are held."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """What a curator's commands look at, beside the process that runs on it."""
+
+    study: Study
+    name: str
+    store: CuratorStore
+    ledger: Ledger
+
+
+def with_state(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the state of the curator whom its options name, as its argument `state`."""
+
+    @study_argument
+    @name_option
+    @state_option
+    @policy_option
+    @functools.wraps(command)
+    def opened(study_path: Path, name: str, state_folder: Path, policy_path: Path | None, **options: object) -> None:
+        study = load_study(study_path)
+        study.curator(name)
+        path = state_folder / "curator.sqlite"
+        if not path.exists():
+            raise NotFoundError("no curator has run on this folder", where=str(state_folder))
+        check_owner(state_folder, Party(study=study.id, role=Role.CURATOR, name=name).uri)
+        with closing(CuratorStore(path)) as store:
+            budget = policy_of(study, name, policy_path).budget_within(study.budget_epsilon)
+            ledger = Ledger(store.connection, budget, study.budget_delta)
+            command(state=_State(study=study, name=name, store=store, ledger=ledger), **options)
+
+    return opened
 
 
 @click.group(epilog=EXIT_CODES)
@@ -81,92 +117,32 @@ def check(study_path: Path, name: str, table_path: Path, as_json: bool) -> int: 
 @serve_options
 @click.option("--table", "table_path", required=True, type=click.Path(path_type=Path), help=".csv or .parquet file.")
 @policy_option
-def serve(  # noqa: PLR0913, PLR0917 - one argument an option
-    study_path: Path,
-    name: str,
-    identity_folder: Path,
-    state_folder: Path,
-    table_path: Path,
-    policy_path: Path | None,
-    listen: str | None,
-    metrics: str | None,
-    trace_file: Path | None,
-    verbose: bool,  # noqa: FBT001 - an option
-) -> None:
+def serve(options: ServeOptions, table_path: Path, policy_path: Path | None) -> None:
     """Load the table, align it with the other curators', and take part in releases."""
-    from veiltab.common.command.run import run_party  # noqa: PLC0415
-    from veiltab.common.observe.sinks import observed  # noqa: PLC0415 - --help stays light
-    from veiltab.common.observe.steps import step  # noqa: PLC0415
-    from veiltab.common.rpc.server import Registration, build_server  # noqa: PLC0415
-    from veiltab.curator.driver import CuratorDriver  # noqa: PLC0415
-    from veiltab.curator.service import CuratorPeerServicer, CuratorServicer  # noqa: PLC0415
-    from veiltab.curator.status import observe  # noqa: PLC0415
-    from veiltab.curator.table import load_table  # noqa: PLC0415
-    from veiltab.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server  # noqa: PLC0415
-    from veiltab.v1.curator_peer_pb2_grpc import add_CuratorPeerServiceServicer_to_server  # noqa: PLC0415
+    from veiltab.curator.serving import serve_curator  # noqa: PLC0415 - --help stays light
 
-    log_to_stderr(verbose=verbose)
-    study, identity = load_party(study_path, identity_folder, Role.CURATOR, name)
-    policy = _policy(policy_path, study, name)
-    folder = OwnedFolder(state_folder, identity.party.uri)
-    store = CuratorStore(folder.path / "curator.sqlite")
-    try:
-        driver = CuratorDriver(identity, study, folder.path, store, _ledger(store, study, policy), policy)
-        callers = [Party(study=study.id, role=Role.CURATOR, name=c.name) for c in study.curators if c.name != name]
-        callers += [Party(study=study.id, role=Role.RESEARCHER, name=r.name) for r in study.researchers]
-
-        async def main(status: Registration) -> None:
-            services: list[Registration] = [
-                status,
-                partial(add_CuratorPeerServiceServicer_to_server, CuratorPeerServicer(driver)),
-                partial(add_CuratorServiceServicer_to_server, CuratorServicer(driver)),
-            ]
-            address = listen_address(listen, study.curator(name).endpoint)
-            await run_party(identity, build_server(identity, callers, services, address), driver.run(table))
-
-        with observed(identity, partial(observe, driver), metrics=metrics, trace_file=trace_file) as status:
-            with step("load table"):
-                table = load_table(table_path, study, name)
-            asyncio.run(main(status))
-    finally:
-        store.close()
-        folder.release()
+    serve_curator(options, table_path=table_path, policy_path=policy_path)
 
 
 @curator.command(epilog="Example: veiltab curator requests study.toml --name alice --state state")
-@study_argument
-@name_option
-@state_option
-@policy_option
+@with_state
 @json_option
-def requests(
-    study_path: Path,
-    name: str,
-    state_folder: Path,
-    policy_path: Path | None,
-    as_json: bool,  # noqa: FBT001 - an option
-) -> None:
+def requests(state: _State, as_json: bool) -> None:  # noqa: FBT001 - an option
     """List the requests, with the epsilon card and what is left of the budget before anyone decides."""
-    with _open(study_path, name, state_folder, policy_path) as (study, store, ledger):
-        listed = [_described(stored, study, store, name) for stored in store.releases()]
-        data = {"budget": ledger.budget, "spent": ledger.spent, "remaining": ledger.remaining, "requests": listed}
-        emit(as_json, data, _requests_text(listed, ledger))
+    ledger = state.ledger
+    listed = [_described(stored, state.study, state.store, state.name) for stored in state.store.releases()]
+    data = {"budget": ledger.budget, "spent": ledger.spent, "remaining": ledger.remaining, "requests": listed}
+    emit(as_json, data, _requests_text(listed, ledger))
 
 
 @curator.command(epilog="Example: veiltab curator approve study.toml --name alice --state state --release 3f... ")
-@study_argument
-@name_option
-@state_option
-@policy_option
-@click.option("--release", "release_id", required=True, help="Id of the request.")
-@click.option("--attribute", "attributes", multiple=True, help="Only these attributes; by default all that are held.")
+@with_state
+@request_option
+@held_option
 @click.option("--expires-days", type=click.IntRange(min=1), help="Give the key out for so many days.")
 @json_option
-def approve(  # noqa: PLR0913, PLR0917 - one argument an option
-    study_path: Path,
-    name: str,
-    state_folder: Path,
-    policy_path: Path | None,
+def approve(
+    state: _State,
     release_id: str,
     attributes: tuple[str, ...],
     expires_days: int | None,
@@ -174,83 +150,34 @@ def approve(  # noqa: PLR0913, PLR0917 - one argument an option
 ) -> None:
     """Approve held attributes of a request; the running service goes on by itself."""
     expires = None if expires_days is None else int(time.time()) + expires_days * 86_400
-    with _open(study_path, name, state_folder, policy_path) as (_, store, _):
-        decided = _decide(store, release_id, attributes, APPROVED, expires)
+    decided = _decide(state.store, release_id, attributes, APPROVED, expires)
     emit(as_json, {"release": release_id, "approved": decided}, f"Approved: {', '.join(decided)}")
 
 
 @curator.command(epilog="Example: veiltab curator deny study.toml --name alice --state state --release 3f... ")
-@study_argument
-@name_option
-@state_option
-@policy_option
-@click.option("--release", "release_id", required=True, help="Id of the request.")
-@click.option("--attribute", "attributes", multiple=True, help="Only these attributes; by default all that are held.")
+@with_state
+@request_option
+@held_option
 @json_option
-def deny(  # noqa: PLR0913, PLR0917 - one argument an option
-    study_path: Path,
-    name: str,
-    state_folder: Path,
-    policy_path: Path | None,
-    release_id: str,
-    attributes: tuple[str, ...],
-    as_json: bool,  # noqa: FBT001 - an option
-) -> None:
+def deny(state: _State, release_id: str, attributes: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001 - an option
     """Deny held attributes of a request; nothing is charged for what is denied."""
-    with _open(study_path, name, state_folder, policy_path) as (_, store, _):
-        decided = _decide(store, release_id, attributes, DENIED, None)
+    decided = _decide(state.store, release_id, attributes, DENIED, None)
     emit(as_json, {"release": release_id, "denied": decided}, f"Denied: {', '.join(decided)}")
 
 
 @curator.command(epilog="Example: veiltab curator ledger study.toml --name alice --state state")
-@study_argument
-@name_option
-@state_option
-@policy_option
+@with_state
 @json_option
-def ledger(
-    study_path: Path,
-    name: str,
-    state_folder: Path,
-    policy_path: Path | None,
-    as_json: bool,  # noqa: FBT001 - an option
-) -> None:
+def ledger(state: _State, as_json: bool) -> None:  # noqa: FBT001 - an option
     """Show every charge, and check the ledger's chain."""
-    with _open(study_path, name, state_folder, policy_path) as (_, _, book):
-        entries = [{"number": e.number, "release": e.release_id, "epsilon": e.epsilon, **e.facts} for e in book.entries]
-        data = {"budget": book.budget, "spent": book.spent, "remaining": book.remaining, "entries": entries}
-        lines = [
-            f"{e.number:4}  epsilon {upward(e.epsilon)}  {e.facts['researcher']}  {e.release_id}" for e in book.entries
-        ]
-        lines.append(f"Spent {upward(book.spent)} of {book.budget}; {book.remaining:.6f} left. The chain is whole.")
-        emit(as_json, data, "\n".join(lines))
-
-
-@contextmanager
-def _open(
-    study_path: Path, name: str, state_folder: Path, policy_path: Path | None
-) -> Iterator[tuple[Study, CuratorStore, Ledger]]:
-    study = load_study(study_path)
-    study.curator(name)
-    path = state_folder / "curator.sqlite"
-    if not path.exists():
-        raise NotFoundError("no curator has run on this folder", where=str(state_folder))
-    check_owner(state_folder, Party(study=study.id, role=Role.CURATOR, name=name).uri)
-    store = CuratorStore(path)
-    try:
-        yield study, store, _ledger(store, study, _policy(policy_path, study, name))
-    finally:
-        store.close()
-
-
-def _policy(path: Path | None, study: Study, name: str) -> Policy:
-    own = [rule.name for rule in study.attributes_of(name)]
-    return load_policy(path, researchers=[r.name for r in study.researchers], attributes=own)
-
-
-def _ledger(store: CuratorStore, study: Study, policy: Policy) -> Ledger:
-    budget = study.budget_epsilon if policy.budget is None else min(policy.budget, study.budget_epsilon)
-    return Ledger(store.connection, budget, study.budget_delta)
+    book = state.ledger
+    entries = [{"number": e.number, "release": e.release_id, "epsilon": e.epsilon, **e.facts} for e in book.entries]
+    data = {"budget": book.budget, "spent": book.spent, "remaining": book.remaining, "entries": entries}
+    lines = [
+        f"{e.number:4}  epsilon {upward(e.epsilon)}  {e.facts['researcher']}  {e.release_id}" for e in book.entries
+    ]
+    lines.append(f"Spent {upward(book.spent)} of {book.budget}; {book.remaining:.6f} left. The chain is whole.")
+    emit(as_json, data, "\n".join(lines))
 
 
 def _decide(

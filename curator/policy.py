@@ -24,6 +24,7 @@ from veiltab.common.core.rounding import parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.fields import Fields
+from veiltab.common.study.file import Study
 from veiltab.curator.store import APPROVED, DENIED, HELD, GrantDecision
 
 _VERDICTS = {"approve": APPROVED, "hold": HELD, "deny": DENIED}
@@ -57,6 +58,10 @@ class Policy:
     rules: tuple[Rule, ...] = field(default=())
     budget: Decimal | None = None
 
+    def budget_within(self, study: Decimal) -> Decimal:
+        """Return the epsilon that the curator spends at most: the study's, or its own if that is less."""
+        return study if self.budget is None else min(self.budget, study)
+
     def decide(self, request: ReleaseRequest, own: Iterable[str], now: int) -> tuple[GrantDecision, ...]:
         """Decide about each attribute of this curator's that a request names."""
         names = frozenset(own)
@@ -68,6 +73,12 @@ class Policy:
                 expires = None if rule.expires_days is None else now + rule.expires_days * _SECONDS_A_DAY
                 return GrantDecision(attribute=attribute, verdict=rule.verdict, expires=expires, decided_by="policy")
         return GrantDecision(attribute=attribute, verdict=HELD, expires=None, decided_by="policy")
+
+
+def policy_of(study: Study, curator: str, path: Path | None) -> Policy:
+    """Read the policy file of a curator of a study; see `load_policy`."""
+    own = [rule.name for rule in study.attributes_of(curator)]
+    return load_policy(path, researchers=[r.name for r in study.researchers], attributes=own)
 
 
 def load_policy(path: Path | None, *, researchers: Iterable[str], attributes: Iterable[str]) -> Policy:

@@ -1,10 +1,9 @@
 """`veiltab researcher`: run the service, ask for a release, see how it stands, estimate, report."""
 
-import asyncio
+import functools
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import Enum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +11,15 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES, Command, emit, finite, json_option, note
 from veiltab.common.command.options import (
+    ServeOptions,
     identity_option,
-    listen_address,
-    load_party,
     name_option,
     serve_options,
     study_argument,
 )
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.rpc.identity import Role
 from veiltab.common.schemes import SCHEMES
-from veiltab.common.storage.files import OwnedFolder
 
 if TYPE_CHECKING:
     from veiltab.common.release.spec import ReleaseSpec
@@ -47,6 +42,22 @@ def _member_option(name: str, kind: type[Enum], *, help: str) -> Callable[[Comma
     return click.option(name, type=click.Choice([one.value for one in kind]), callback=member, help=help)
 
 
+def with_client(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command a Client as its argument `client`, of the researcher whom its options name."""
+
+    @study_argument
+    @name_option
+    @identity_option
+    @functools.wraps(command)
+    def connected(study_path: Path, name: str, identity_folder: Path, **options: object) -> None:
+        from veiltab.researcher.client import Client  # noqa: PLC0415 - --help stays light
+
+        with Client(study_path, identity=identity_folder, name=name) as client:
+            command(client=client, **options)
+
+    return connected
+
+
 @click.group(epilog=EXIT_CODES)
 def researcher() -> None:
     """Ask for releases and read their results.
@@ -59,56 +70,18 @@ def researcher() -> None:
     epilog="Example: veiltab researcher serve study.toml --name rosa --identity pki/researcher-rosa --state state"
 )
 @serve_options
-def serve(  # noqa: PLR0913, PLR0917 - one argument an option
-    study_path: Path,
-    name: str,
-    identity_folder: Path,
-    state_folder: Path,
-    listen: str | None,
-    metrics: str | None,
-    trace_file: Path | None,
-    verbose: bool,  # noqa: FBT001 - an option
-) -> None:
+def serve(options: ServeOptions) -> None:
     """Carry requests to the curators, fetch and decrypt releases, keep results."""
-    from veiltab.common.command.run import run_party  # noqa: PLC0415
-    from veiltab.common.observe.sinks import observed  # noqa: PLC0415 - --help stays light
-    from veiltab.common.rpc.server import Registration, build_server  # noqa: PLC0415
-    from veiltab.researcher.driver import ResearcherDriver  # noqa: PLC0415
-    from veiltab.researcher.service import ResearcherServicer  # noqa: PLC0415
-    from veiltab.researcher.status import observe  # noqa: PLC0415
-    from veiltab.researcher.store import ResearcherStore  # noqa: PLC0415
-    from veiltab.v1.researcher_pb2_grpc import add_ResearcherServiceServicer_to_server  # noqa: PLC0415
+    from veiltab.researcher.serving import serve_researcher  # noqa: PLC0415 - --help stays light
 
-    log_to_stderr(verbose=verbose)
-    study, identity = load_party(study_path, identity_folder, Role.RESEARCHER, name)
-    endpoint = next(r.endpoint for r in study.researchers if r.name == name)
-    folder = OwnedFolder(state_folder, identity.party.uri)
-    store = ResearcherStore(folder.path)
-    driver = ResearcherDriver(identity, study, store)
-
-    async def main(status: Registration) -> None:
-        services: list[Registration] = [
-            status,
-            partial(add_ResearcherServiceServicer_to_server, ResearcherServicer(driver)),
-        ]
-        running = build_server(identity, [identity.party], services, listen_address(listen, endpoint))
-        await run_party(identity, running, driver.run())
-
-    try:
-        with observed(identity, partial(observe, driver), metrics=metrics, trace_file=trace_file) as status:
-            asyncio.run(main(status))
-    finally:
-        store.close()
-        folder.release()
+    serve_researcher(options)
 
 
 @researcher.command(
     epilog="Example: veiltab researcher request study.toml --name rosa --identity pki/researcher-rosa"
     " --attributes education,salary --epsilon 1 --purpose 'wage gap' --wait"
 )
-@study_argument
-@name_option
-@identity_option
+@with_client
 @click.option("--attributes", required=True, help="Attributes to ask for, separated by commas.")
 @click.option("--epsilon", required=True, help="Epsilon in nats; pure unless there is a --delta.")
 @click.option("--delta", help="Keep (epsilon, delta) by the secret order instead: far more accurate.")
@@ -140,9 +113,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument an option
 )
 @json_option
 def request(  # noqa: PLR0913 - one argument an option
-    study_path: Path,
-    name: str,
-    identity_folder: Path,
+    client: "Client",
     *,
     attributes: str,
     lifetime_hours: float,
@@ -152,31 +123,25 @@ def request(  # noqa: PLR0913 - one argument an option
     **choices: Any,  # noqa: ANN401 - the other options are keywords of Client.request
 ) -> None:
     """Ask the curators for a release; the same command again continues the unfinished one."""
-    with _client(study_path, identity_folder, name) as client:
-        release = client.request(_split(attributes), lifetime_seconds=round(lifetime_hours * 3600), **choices)
-        note(f"release {release.id}" + (" (continued)" if release.continued else ""))
-        status = release.wait(timeout, _Watcher()) if wait else release.status()
+    release = client.request(_split(attributes), lifetime_seconds=round(lifetime_hours * 3600), **choices)
+    note(f"release {release.id}" + (" (continued)" if release.continued else ""))
+    status = release.wait(timeout, _Watcher()) if wait else release.status()
     emit(as_json, _status_dict(status) | {"continued": release.continued}, _status_text(status))
 
 
 @researcher.command(
     epilog="Example: veiltab researcher status study.toml --name rosa --identity pki/researcher-rosa --release wages"
 )
-@study_argument
-@name_option
-@identity_option
+@with_client
 @click.option("--release", "release_name", help="Id or label of one release; by default all are listed.")
 @json_option
 def status(
-    study_path: Path,
-    name: str,
-    identity_folder: Path,
+    client: "Client",
     release_name: str | None,
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Say how releases stand, and whom they wait for."""
-    with _client(study_path, identity_folder, name) as client:
-        found = [client.status(release_name)] if release_name else client.releases()
+    found = [client.status(release_name)] if release_name else client.releases()
     if release_name:
         emit(as_json, _status_dict(found[0]), _status_text(found[0]))
     else:
@@ -188,18 +153,14 @@ def status(
     epilog="Example: veiltab researcher estimate study.toml --name rosa --identity pki/researcher-rosa"
     " --release wages --attributes education,salary --out wages.csv"
 )
-@study_argument
-@name_option
-@identity_option
+@with_client
 @release_option
 @attributes_option
 @confidence_option
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the table here (.csv, .parquet or .json).")
 @json_option
 def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
-    study_path: Path,
-    name: str,
-    identity_folder: Path,
+    client: "Client",
     release_name: str,
     attributes: str | None,
     confidence: float,
@@ -209,10 +170,9 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
     """Estimate the joint distribution, or a marginal, with standard errors and intervals."""
     from veiltab.researcher.table import to_frame, to_records, write  # noqa: PLC0415 - pandas is slow to load
 
-    with _client(study_path, identity_folder, name) as client:
-        release = client.release(release_name)
-        found = _estimate(release, attributes, confidence)
-        known = release.status()
+    release = client.release(release_name)
+    found = _estimate(release, attributes, confidence)
+    known = release.status()
     frame = to_frame(found)
     if out is not None:
         write(frame, out)
@@ -239,17 +199,13 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
     epilog="Example: veiltab researcher report study.toml --name rosa --identity pki/researcher-rosa"
     " --release wages --out wages.html"
 )
-@study_argument
-@name_option
-@identity_option
+@with_client
 @release_option
 @confidence_option
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="HTML file to write.")
 @json_option
-def report(  # noqa: PLR0913, PLR0917 - one argument an option
-    study_path: Path,
-    name: str,
-    identity_folder: Path,
+def report(
+    client: "Client",
     release_name: str,
     confidence: float,
     out: Path,
@@ -258,20 +214,13 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
     """Write one self-contained HTML page with pictures, the epsilon card and every number."""
     from veiltab.researcher.presentation import report_page  # noqa: PLC0415 - matplotlib is slow to load
 
-    with _client(study_path, identity_folder, name) as client:
-        release = client.release(release_name)
-        page = report_page(client.study, release.status(), release.estimate(confidence))
+    release = client.release(release_name)
+    page = report_page(client.study, release.status(), release.estimate(confidence))
     try:
         out.write_text(page, "utf-8")
     except OSError as error:
         raise InvalidInputError(f"the report cannot be written ({error.strerror})", where=str(out)) from None
     emit(as_json, {"release": release.id, "report": out}, f"Report: {out}")
-
-
-def _client(study_path: Path, identity_folder: Path, name: str) -> "Client":
-    from veiltab.researcher.client import Client  # noqa: PLC0415 - --help stays light
-
-    return Client(study_path, identity=identity_folder, name=name)
 
 
 def _split(attributes: str) -> list[str]:

@@ -1,8 +1,10 @@
 """Options that the commands of a running party share: the study file, its identity, its state, its address."""
 
+import functools
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -10,8 +12,6 @@ from veiltab.common.command.config import ENVIRONMENT, KEYS, read_party_file
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study, load_study
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 study_argument = click.argument("study_path", metavar="STUDY.toml", type=click.Path(path_type=Path))
 name_option = click.option("--name", required=True, help="This party's name in the study file.")
@@ -78,11 +78,39 @@ _SERVE = (
 )
 
 
-def serve_options(command: Command) -> Command:
-    """Add what every party's `serve` takes; each of them may come from a file instead."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """What every party's `serve` takes; see the options of the same names."""
+
+    study_path: Path
+    name: str
+    identity_folder: Path
+    state_folder: Path
+    listen: str | None
+    metrics: str | None
+    trace_file: Path | None
+    verbose: bool
+
+    def load(self, role: Role) -> tuple[Study, Identity]:
+        """Load the study, and the identity of the party of this role."""
+        return load_party(self.study_path, self.identity_folder, role, self.name)
+
+    def address(self, endpoint: str) -> str:
+        """Return where to listen; see `listen_address`."""
+        return listen_address(self.listen, endpoint)
+
+
+def serve_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command ServeOptions as its argument `options`; each of them may come from a file instead."""
+    own = [field.name for field in fields(ServeOptions)]
+
+    @functools.wraps(command)
+    def with_options(**values: Any) -> None:  # noqa: ANN401 - whatever click read
+        command(options=ServeOptions(**{name: values.pop(name) for name in own}), **values)
+
     for option in reversed(_SERVE):
-        command = option(command)
-    return command
+        with_options = option(with_options)
+    return with_options
 
 
 def load_party(study_path: Path, identity_folder: Path, role: Role, name: str | None) -> tuple[Study, Identity]:

@@ -1,7 +1,7 @@
 """Running a party: its RPC server beside its own work, until it is told to stop."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -11,7 +11,22 @@ from veiltab.common.process.restart import RestartRequest
 from veiltab.common.process.signals import PartySignals
 from veiltab.common.rpc.identity import Identity, Party, load_identity
 from veiltab.common.rpc.revocation import FILE, RevocationList
-from veiltab.common.rpc.server import PartyServer
+from veiltab.common.rpc.server import PartyServer, Registration, build_server
+
+
+def serve_party(
+    identity: Identity,
+    callers: Collection[Party],
+    services: Sequence[Registration],
+    address: str,
+    work: Callable[[], Coroutine[object, object, None]],
+) -> None:
+    """Bind a party's server and run it beside the party's work, until the process is told to stop; see `run_party`."""
+
+    async def main() -> None:
+        await run_party(identity, build_server(identity, callers, services, address), work())
+
+    asyncio.run(main())
 
 
 async def run_party(identity: Identity, server: PartyServer, work: Coroutine[object, object, None]) -> None:

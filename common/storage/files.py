@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 from veiltab.common.errors import ConflictError, InvalidInputError
 
@@ -94,6 +94,14 @@ class OwnedFolder:
         if not (path / _OWNER).exists():
             with written_whole(path / _OWNER) as file:
                 file.write(owner.encode())
+
+    def __enter__(self) -> Self:
+        """Return the folder."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Release the folder."""
+        self.release()
 
     def release(self) -> None:
         """Let another process take the folder."""

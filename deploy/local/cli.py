@@ -13,6 +13,7 @@ from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
+from veiltab.common.release.modes import Pad, Sampling
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,8 +47,8 @@ class DemoCommand(click.Command):
 @click.option("--curators", type=click.IntRange(2, 3), default=2, show_default=True, help="How many split the table.")
 @click.option("--epsilon", default="1", show_default=True, help="Epsilon of the release, nats; pure without a --delta.")
 @click.option("--delta", help="Keep (epsilon, delta) by the secret order instead: far more accurate.")
-@click.option("--pad", type=click.Choice(["chacha20", "otp"]), default="chacha20", show_default=True)
-@click.option("--sampling", type=click.Choice(["seed", "indices", "server"]), default="seed", show_default=True)
+@click.option("--pad", type=click.Choice([pad.value for pad in Pad]), default="chacha20", show_default=True)
+@click.option("--sampling", type=click.Choice([way.value for way in Sampling]), default="seed", show_default=True)
 @click.option(
     "--grant",
     type=click.Choice(["full", "partial"]),

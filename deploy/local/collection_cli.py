@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
 from veiltab.common.core.rounding import parse_epsilon
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--distribution", default="", help="Of the values, by default binomial:DOMAIN:0.5.")
 @click.option(
     "--oracle",
-    type=click.Choice(["krr", "oue", "olh", "ss"]),
+    type=click.Choice(ORACLE_NAMES),
     default="krr",
     show_default=True,
     help="The local randomiser.",

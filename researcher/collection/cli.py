@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.command.cli import EXIT_CODES, emit, finite, json_option, note
-from veiltab.common.command.options import identity_option, name_option, study_argument
 from veiltab.common.errors import ClosedRoundError, InvalidInputError
 from veiltab.researcher.collection.described import (
     CONNECTION,
     named,
     round_option,
-    rounds_of,
     spec_dict,
     spec_text,
     status_dict,
     status_text,
+    with_rounds,
 )
 from veiltab.researcher.collection.plan_cli import plan
 from veiltab.researcher.collection.results_cli import adapt, estimate, report
@@ -44,16 +44,14 @@ def collect() -> None:
     epilog=f"Example: veiltab collect open {CONNECTION} --epsilon 2 --rate north=0.2,south=0.5"
     " --population north=4000,south=6000",
 )
-@study_argument
-@name_option
-@identity_option
+@with_rounds
 @click.option("--question", help="A question of the study; needed if it has several.")
 @click.option("--epsilon", required=True, help="Most that a report costs its node, nats, pure.")
 @click.option("--rate", required=True, help="Probability of reporting: one for all, or stratum=rate,stratum=rate.")
 @click.option("--population", required=True, help="Nodes: one number for every stratum, or stratum=nodes,...")
 @click.option(
     "--oracle",
-    type=click.Choice(["auto", "krr", "oue", "olh", "ss"]),
+    type=click.Choice(["auto", *ORACLE_NAMES]),
     default="auto",
     show_default=True,
     help="The local randomiser; auto takes the one with the least expected variance.",
@@ -68,9 +66,7 @@ def collect() -> None:
 )
 @json_option
 def open_round(  # noqa: PLR0913, PLR0917 - one argument an option
-    study_path: Path,
-    name: str,
-    identity_folder: Path,
+    rounds: "Rounds",
     question: str | None,
     epsilon: str,
     rate: str,
@@ -82,20 +78,19 @@ def open_round(  # noqa: PLR0913, PLR0917 - one argument an option
     """Open a round; it prints the round's id, which nodes need."""
     from veiltab.researcher.collection.strata import by_stratum, rate_of  # noqa: PLC0415 - --help stays light
 
-    with rounds_of(study_path, identity_folder, name) as rounds:
-        strata = rounds.strata
-        asked = question or rounds.only_question
-        rates = by_stratum(rate, strata, rate_of, "--rate")
-        populations = by_stratum(population, strata, int, "--population")
-        chosen, why = _oracle(rounds, asked, epsilon, rates, populations, oracle)
-        spec = rounds.open(
-            asked,
-            epsilon=epsilon,
-            rates={stratum: str(value) for stratum, value in rates.items()},
-            populations=populations,
-            oracle=chosen,
-            lifetime_seconds=round(lifetime_hours * 3600),
-        )
+    strata = rounds.strata
+    asked = question or rounds.only_question
+    rates = by_stratum(rate, strata, rate_of, "--rate")
+    populations = by_stratum(population, strata, int, "--population")
+    chosen, why = _oracle(rounds, asked, epsilon, rates, populations, oracle)
+    spec = rounds.open(
+        asked,
+        epsilon=epsilon,
+        rates={stratum: str(value) for stratum, value in rates.items()},
+        populations=populations,
+        oracle=chosen,
+        lifetime_seconds=round(lifetime_hours * 3600),
+    )
     note(why)
     emit(as_json, {**spec_dict(spec), "why": why}, spec_text(spec))
 
@@ -124,17 +119,13 @@ def _oracle(  # noqa: PLR0913, PLR0917 - what a choice depends on
 
 
 @collect.command(epilog=f"Example: veiltab collect enrol {CONNECTION} --round ID --nodes 10000 --out tokens.csv")
-@study_argument
-@name_option
-@identity_option
+@with_rounds
 @round_option
 @click.option("--nodes", required=True, help="How many tokens: one number for every stratum, or stratum=number,...")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="New CSV file for the tokens.")
 @json_option
-def enrol(  # noqa: PLR0913, PLR0917 - one argument an option
-    study_path: Path,
-    name: str,
-    identity_folder: Path,
+def enrol(
+    rounds: "Rounds",
     round_id: str,
     nodes: str,
     out: Path,
@@ -148,16 +139,15 @@ def enrol(  # noqa: PLR0913, PLR0917 - one argument an option
     from veiltab.researcher.collection.strata import by_stratum  # noqa: PLC0415 - --help stays light
     from veiltab.researcher.collection.token_file import kept_tokens  # noqa: PLC0415
 
-    with rounds_of(study_path, identity_folder, name) as rounds:
-        numbers = by_stratum(nodes, rounds.strata, int, "--nodes")
-        if any(number < 1 for number in numbers.values()):
-            raise InvalidInputError("at least one token is made for a stratum", where="--nodes")
-        if not out.exists():
-            _check_room(rounds.status(round_id), numbers)
-        tokens = kept_tokens(out, round_id, numbers)
-        for stratum, batch in tokens.items():
-            rounds.enrol(round_id, stratum, batch)
-        status = rounds.status(round_id)
+    numbers = by_stratum(nodes, rounds.strata, int, "--nodes")
+    if any(number < 1 for number in numbers.values()):
+        raise InvalidInputError("at least one token is made for a stratum", where="--nodes")
+    if not out.exists():
+        _check_room(rounds.status(round_id), numbers)
+    tokens = kept_tokens(out, round_id, numbers)
+    for stratum, batch in tokens.items():
+        rounds.enrol(round_id, stratum, batch)
+    status = rounds.status(round_id)
     made = sum(numbers.values())
     emit(
         as_json,
@@ -182,42 +172,32 @@ def _check_room(status: "RoundStatus", numbers: Mapping[str, int]) -> None:
 
 
 @collect.command(epilog=f"Example: veiltab collect status {CONNECTION} --round ID")
-@study_argument
-@name_option
-@identity_option
+@with_rounds
 @click.option("--round", "round_id", help="Id of one round; by default all are listed.")
 @json_option
 def status(
-    study_path: Path,
-    name: str,
-    identity_folder: Path,
+    rounds: "Rounds",
     round_id: str | None,
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Say how rounds stand: open or closed, tokens, reports."""
-    with rounds_of(study_path, identity_folder, name) as rounds:
-        found = [rounds.status(one) for one in ([round_id] if round_id else rounds.rounds())]
+    found = [rounds.status(one) for one in ([round_id] if round_id else rounds.rounds())]
     text = "\n".join(status_text(one) for one in found) or "No rounds yet."
     emit(as_json, status_dict(found[0]) if round_id else {"rounds": [status_dict(one) for one in found]}, text)
 
 
 @collect.command(epilog=f"Example: veiltab collect close {CONNECTION} --round ID")
-@study_argument
-@name_option
-@identity_option
+@with_rounds
 @round_option
 @json_option
 def close(
-    study_path: Path,
-    name: str,
-    identity_folder: Path,
+    rounds: "Rounds",
     round_id: str,
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Close a round for good: later reports are refused, and its counts can be fetched."""
-    with rounds_of(study_path, identity_folder, name) as rounds:
-        closed, already = rounds.close_round(round_id)
-        found = rounds.status(round_id)
+    closed, already = rounds.close_round(round_id)
+    found = rounds.status(round_id)
     when = f"{datetime.fromtimestamp(closed, UTC):%Y-%m-%d %H:%M:%S} UTC"
     emit(
         as_json,

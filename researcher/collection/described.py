@@ -1,6 +1,7 @@
 """How rounds are described on the command line, and the way to them that its commands share."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -8,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from veiltab.common.command.options import identity_option, name_option, study_argument
+
 if TYPE_CHECKING:
     from veiltab.common.collection.round import Round, RoundStatus
-    from veiltab.researcher.collection.client import Rounds
 
 CONNECTION = "study.toml --name rosa --identity pki/researcher-rosa"
 """How the examples of --help connect."""
@@ -18,11 +20,20 @@ CONNECTION = "study.toml --name rosa --identity pki/researcher-rosa"
 round_option = click.option("--round", "round_id", required=True, help="Id of the round.")
 
 
-def rounds_of(study_path: Path, identity_folder: Path, name: str) -> "Rounds":
-    """Return a researcher's connection to the server."""
-    from veiltab.researcher.collection.client import Rounds  # noqa: PLC0415 - --help stays light
+def with_rounds(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command Rounds as its argument `rounds`, of the researcher whom its options name."""
 
-    return Rounds(study_path, identity=identity_folder, name=name)
+    @study_argument
+    @name_option
+    @identity_option
+    @functools.wraps(command)
+    def connected(study_path: Path, name: str, identity_folder: Path, **options: object) -> None:
+        from veiltab.researcher.collection.client import Rounds  # noqa: PLC0415 - --help stays light
+
+        with Rounds(study_path, identity=identity_folder, name=name) as rounds:
+            command(rounds=rounds, **options)
+
+    return connected
 
 
 def named(status: "RoundStatus", numbers: Sequence[int]) -> dict[str, int]:

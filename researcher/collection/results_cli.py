@@ -1,15 +1,17 @@
 """`veiltab collect estimate`, `report`, `adapt`: what a closed round says."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from veiltab.common.command.cli import emit, json_option
-from veiltab.common.command.options import identity_option, name_option, study_argument
 from veiltab.common.errors import ConflictError, InvalidInputError
-from veiltab.researcher.collection.described import CONNECTION, round_option, rounds_of, status_dict
+from veiltab.researcher.collection.described import CONNECTION, round_option, status_dict, with_rounds
+from veiltab.researcher.frequency.estimators import Estimator
 
-_ESTIMATORS = ("c", "g", "c_hat", "T", "hajek", "horvitz_thompson")
+if TYPE_CHECKING:
+    from veiltab.researcher.collection.client import Rounds
 
 confidence_option = click.option(
     "--confidence",
@@ -20,24 +22,20 @@ confidence_option = click.option(
 )
 estimator_option = click.option(
     "--estimator",
-    type=click.Choice(_ESTIMATORS),
+    type=click.Choice([estimator.value for estimator in Estimator]),
     help="By default hajek if all nodes report at one rate, else horvitz_thompson.",
 )
 
 
 @click.command(epilog=f"Example: veiltab collect estimate {CONNECTION} --round ID --out age.csv")
-@study_argument
-@name_option
-@identity_option
+@with_rounds
 @round_option
 @estimator_option
 @confidence_option
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the table here (.csv, .parquet or .json).")
 @json_option
 def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
-    study_path: Path,
-    name: str,
-    identity_folder: Path,
+    rounds: "Rounds",
     round_id: str,
     estimator: str | None,
     confidence: float,
@@ -50,8 +48,7 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
     from veiltab.researcher.frequency.estimation import estimate as estimated  # noqa: PLC0415
     from veiltab.researcher.table import write  # noqa: PLC0415
 
-    with rounds_of(study_path, identity_folder, name) as rounds:
-        known, counted = rounds.result(round_id)
+    known, counted = rounds.result(round_id)
     found = estimated(counted, estimator, confidence)
     frame = to_frame(found)
     if out is not None:
@@ -85,18 +82,14 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
 
 
 @click.command(epilog=f"Example: veiltab collect report {CONNECTION} --round ID --out age.html")
-@study_argument
-@name_option
-@identity_option
+@with_rounds
 @round_option
 @estimator_option
 @confidence_option
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="HTML file to write.")
 @json_option
 def report(  # noqa: PLR0913, PLR0917 - one argument an option
-    study_path: Path,
-    name: str,
-    identity_folder: Path,
+    rounds: "Rounds",
     round_id: str,
     estimator: str | None,
     confidence: float,
@@ -108,8 +101,7 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
 
     if out.suffix.lower() not in {".html", ".htm"}:
         raise InvalidInputError("a report is an HTML page", where=str(out), remedy="End its name in .html.")
-    with rounds_of(study_path, identity_folder, name) as rounds:
-        page = report_page(rounds.study, *rounds.result(round_id), estimator, confidence)
+    page = report_page(rounds.study, *rounds.result(round_id), estimator, confidence)
     try:
         out.write_text(page, "utf-8")
     except OSError as error:
@@ -132,9 +124,7 @@ def _check_no_tokens(path: Path) -> None:
     epilog=f"Example: veiltab collect adapt {CONNECTION} --round ID --budget 3000\n\n"
     "Then open the second round with the rates that it prints."
 )
-@study_argument
-@name_option
-@identity_option
+@with_rounds
 @round_option
 @click.option("--budget", required=True, type=click.IntRange(min=1), help="Expected reports of the second round.")
 @click.option(
@@ -145,10 +135,8 @@ def _check_no_tokens(path: Path) -> None:
     help="What shall be least: the largest variance of a value, or the sum over all values.",
 )
 @json_option
-def adapt(  # noqa: PLR0913, PLR0917 - one argument an option
-    study_path: Path,
-    name: str,
-    identity_folder: Path,
+def adapt(
+    rounds: "Rounds",
     round_id: str,
     budget: int,
     goal: str,
@@ -160,8 +148,7 @@ def adapt(  # noqa: PLR0913, PLR0917 - one argument an option
     """
     from veiltab.researcher.collection.allocation import Objective, allocate  # noqa: PLC0415 - --help stays light
 
-    with rounds_of(study_path, identity_folder, name) as rounds:
-        first = rounds.tally(round_id)
+    first = rounds.tally(round_id)
     found = allocate(first, budget=budget, objective=Objective(goal))
     rates = {stratum: f"{float(rate):.6f}" for stratum, rate in zip(first.strata, found.rates, strict=True)}
     # The largest variance is what one round can be judged by; at one rate for all it would be this.

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -6,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from veiltab.common.command.config import KEYS, read_party_file
-from veiltab.common.command.options import serve_options
+from veiltab.common.command.options import ServeOptions, serve_options
 from veiltab.common.errors import InvalidInputError
 
 Write = Callable[[str], Path]
@@ -103,7 +104,8 @@ def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
 @click.command()
 @serve_options
 @click.option("--retention-days", default=30)
-def serve(**values: object) -> None:
+def serve(options: ServeOptions, **others: object) -> None:
+    values = asdict(options) | others
     click.echo(" ".join(f"{name}={value}" for name, value in sorted(values.items())))
 
 

@@ -1,0 +1,48 @@
+"""A curator, from its options to its end."""
+
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+from veiltab.common.command.options import ServeOptions
+from veiltab.common.command.run import serve_party
+from veiltab.common.observe.sinks import observed
+from veiltab.common.observe.steps import step
+from veiltab.common.process.logs import log_to_stderr
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.storage.files import OwnedFolder
+from veiltab.curator.driver import CuratorDriver
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.policy import policy_of
+from veiltab.curator.service import CuratorPeerServicer, CuratorServicer
+from veiltab.curator.status import observe
+from veiltab.curator.store import CuratorStore
+from veiltab.curator.table import load_table
+from veiltab.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server
+from veiltab.v1.curator_peer_pb2_grpc import add_CuratorPeerServiceServicer_to_server
+
+
+def serve_curator(options: ServeOptions, *, table_path: Path, policy_path: Path | None) -> None:
+    """Load the table and take part in releases until the process is told to stop."""
+    log_to_stderr(verbose=options.verbose)
+    study, identity = options.load(Role.CURATOR)
+    policy = policy_of(study, options.name, policy_path)
+    others = [curator.name for curator in study.curators if curator.name != options.name]
+    callers = [Party(study=study.id, role=Role.CURATOR, name=name) for name in others]
+    callers += [Party(study=study.id, role=Role.RESEARCHER, name=r.name) for r in study.researchers]
+    with (
+        OwnedFolder(options.state_folder, identity.party.uri) as folder,
+        closing(CuratorStore(folder.path / "curator.sqlite")) as store,
+    ):
+        ledger = Ledger(store.connection, policy.budget_within(study.budget_epsilon), study.budget_delta)
+        driver = CuratorDriver(identity, study, folder.path, store, ledger, policy)
+        own = (
+            partial(add_CuratorPeerServiceServicer_to_server, CuratorPeerServicer(driver)),
+            partial(add_CuratorServiceServicer_to_server, CuratorServicer(driver)),
+        )
+        seen = partial(observe, driver)
+        with observed(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
+            with step("load table"):
+                table = load_table(table_path, study, options.name)
+            address = options.address(study.curator(options.name).endpoint)
+            serve_party(identity, callers, [status, *own], address, partial(driver.run, table))

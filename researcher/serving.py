@@ -1,0 +1,33 @@
+"""A researcher's service, from its options to its end."""
+
+from contextlib import closing
+from functools import partial
+
+from veiltab.common.command.options import ServeOptions
+from veiltab.common.command.run import serve_party
+from veiltab.common.observe.sinks import observed
+from veiltab.common.process.logs import log_to_stderr
+from veiltab.common.rpc.identity import Role
+from veiltab.common.storage.files import OwnedFolder
+from veiltab.researcher.driver import ResearcherDriver
+from veiltab.researcher.service import ResearcherServicer
+from veiltab.researcher.status import observe
+from veiltab.researcher.store import ResearcherStore
+from veiltab.v1.researcher_pb2_grpc import add_ResearcherServiceServicer_to_server
+
+
+def serve_researcher(options: ServeOptions) -> None:
+    """Carry requests to the curators, fetch and decrypt releases, keep results, until the process is told to stop."""
+    log_to_stderr(verbose=options.verbose)
+    study, identity = options.load(Role.RESEARCHER)
+    endpoint = next(r.endpoint for r in study.researchers if r.name == options.name)
+    with (
+        OwnedFolder(options.state_folder, identity.party.uri) as folder,
+        closing(ResearcherStore(folder.path)) as store,
+    ):
+        driver = ResearcherDriver(identity, study, store)
+        own = partial(add_ResearcherServiceServicer_to_server, ResearcherServicer(driver))
+        with observed(
+            identity, partial(observe, driver), metrics=options.metrics, trace_file=options.trace_file
+        ) as status:
+            serve_party(identity, [identity.party], [status, own], options.address(endpoint), driver.run)

@@ -1,0 +1,74 @@
+"""The server, from its options to its end; and all that one of its processes holds: folder, releases, rounds."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from pathlib import Path
+
+from veiltab.common.command.options import ServeOptions
+from veiltab.common.command.run import serve_party
+from veiltab.common.observe.sinks import observed
+from veiltab.common.process.logs import log_to_stderr
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.server.collection.rounds import RoundKeeper
+from veiltab.server.collection.service import CollectionServicer
+from veiltab.server.collection.store import CollectionStore
+from veiltab.server.releases import Releases
+from veiltab.server.service import IngestServicer, ReleaseServicer
+from veiltab.server.sharing import SharedFolder, hold_folder
+from veiltab.server.status import observe
+from veiltab.server.store import ServerStore
+from veiltab.v1.collection_pb2_grpc import add_CollectionServiceServicer_to_server
+from veiltab.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
+from veiltab.v1.server_release_pb2_grpc import add_ReleaseServiceServicer_to_server
+
+
+def serve_server(options: ServeOptions, *, retention_days: int, database: str) -> None:
+    """Perturb columns and count reports until the process is told to stop."""
+    log_to_stderr(verbose=options.verbose)
+    study, identity = options.load(Role.SERVER)
+    callers = [Party(study=study.id, role=Role.CURATOR, name=c.name) for c in study.curators]
+    callers += [Party(study=study.id, role=Role.RESEARCHER, name=r.name) for r in study.researchers]
+    callers += [Party(study=study.id, role=Role.NODE, name=study.nodes.name)] if study.nodes else []
+    with held_state(options.state_folder, identity.party.uri, database) as (store, round_store):
+        releases = Releases(study, store, retention_days=retention_days)
+        rounds = RoundKeeper(study, round_store, retention_days=retention_days)
+        own = (
+            partial(add_IngestServiceServicer_to_server, IngestServicer(releases)),
+            partial(add_ReleaseServiceServicer_to_server, ReleaseServicer(releases)),
+            partial(add_CollectionServiceServicer_to_server, CollectionServicer(rounds)),
+        )
+        seen = partial(observe, study, releases, store, rounds, round_store)
+        with observed(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
+            address = options.address(study.server.endpoint)
+            serve_party(identity, callers, [status, *own], address, partial(_both, releases, rounds))
+
+
+@contextmanager
+def held_state(path: Path, owner: str, database: str) -> Iterator[tuple[ServerStore, CollectionStore]]:
+    """Hold a server's state for a block.
+
+    Args:
+        path: the state folder.
+        owner: the server, as its certificate names it.
+        database: URL of the PostgreSQL that several processes share; empty for SQLite in the folder.
+
+    Raises:
+        ConflictError: the folder or the database is another's.
+        InvalidInputError, UnavailableError, IntegrityError: the database cannot be opened.
+    """
+    with ExitStack() as stack:
+        folder = hold_folder(path, owner, database)
+        stack.callback(folder.release)
+        releases = stack.enter_context(closing(ServerStore(folder.path, database)))
+        if isinstance(folder, SharedFolder):
+            folder.join(releases.connection)
+        yield releases, stack.enter_context(closing(CollectionStore(folder.path, database)))
+
+
+async def _both(releases: Releases, rounds: RoundKeeper) -> None:
+    """Work on releases and on rounds; what ends one ends both."""
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(releases.run())
+        tasks.create_task(rounds.run())
