@@ -19,6 +19,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.files import written_whole
+from veiltab.curator.coins import Coins, alignment_coin
 from veiltab.curator.coordination import Peers
 from veiltab.curator.intersection import (
     PIECE,
@@ -50,13 +51,15 @@ class Alignment:
         folder: the curator's state folder.
         store: the curator's database.
         ledger: shown to the peers at each greeting.
+        coins: tossed with the peers for the keys of an alignment.
     """
 
-    def __init__(self, name: str, folder: Path, store: CuratorStore, ledger: Ledger) -> None:
+    def __init__(self, name: str, folder: Path, store: CuratorStore, ledger: Ledger, coins: Coins) -> None:
         self._name = name
         self._folder = folder / "alignments"
         self._store = store
         self._ledger = ledger
+        self._coins = coins
         self._current = ""
         self._waiting: VeiltabError = NotReadyError("has not aligned its table yet", where=f"curator {name}")
         self.table_version = ""
@@ -86,6 +89,17 @@ class Alignment:
         """Return where this curator's sorted tokens of an alignment lie, for its peers."""
         return self._folder / name / "own-tokens.bin"
 
+    def shared_tokens(self, name: str) -> Path:
+        """Return the file of this curator's sorted tokens of an alignment, for a peer.
+
+        Raises:
+            NotReadyError: they are not computed yet.
+        """
+        path = self.tokens_file(name)
+        if not name.isalnum() or not path.exists():
+            raise NotReadyError("has not computed its tokens yet", where=f"curator {self._name}")
+        return path
+
     async def run(self, table: Table, peers: Peers) -> None:
         """Align, and look again for changed tables, until cancelled."""
         self.table_version = self._store.table_version(table.content_digest, secrets.token_hex(16))
@@ -107,7 +121,7 @@ class Alignment:
         if name == self._current and self._store.alignment(name):
             return
         if self._store.alignment(name) is None:
-            key = await peers.toss(f"alignment/{name}")
+            key = await self._coins.toss(alignment_coin(name), peers)
             own = self.tokens_file(name)
             order_file = own.with_name("order.npy")
             if not (own.exists() and order_file.exists()):

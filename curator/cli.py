@@ -31,8 +31,9 @@ from veiltab.common.storage.files import check_owner
 from veiltab.common.study.file import Study, load_study
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.policy import policy_of
+from veiltab.curator.progress import APPROVED, DENIED, HELD, CuratorRelease, GrantDecision
 from veiltab.curator.release import foreseen_plan
-from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorRelease, CuratorStore, GrantDecision
+from veiltab.curator.store import CuratorStore
 
 policy_option = click.option(
     "--policy", "policy_path", type=click.Path(path_type=Path), help="Policy file; without one, a person decides."

@@ -1,43 +1,23 @@
-"""What a curator asks of the others: who they are, coins tossed together, how far they are.
+"""What a curator asks of the others: who they are, their parts of a coin, how far they are with a release.
 
 Nothing is pushed. Each curator drives its own side and reads the others', so every exchange may be repeated after a
 crash at either end, and the same answers come.
 """
 
-import os
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 
-from veiltab.common.core.coin import SHARE_LENGTH, commitment, toss, transcript, verify_share
-from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError, VeiltabError
-from veiltab.common.release.state import ReleaseState
+from veiltab.common.errors import InvalidInputError, NotFoundError, NotReadyError
 from veiltab.common.release.wire import state_from_proto
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.chunks import received
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
 from veiltab.curator.ledger import Ledger
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.progress import Progress
 from veiltab.v1 import curator_peer_pb2, curator_peer_pb2_grpc
 
 _WITHIN = 5.0
 """Seconds for one question to a peer; the release's own driver asks again after that."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far one curator is with a release."""
-
-    curator: str
-    state: ReleaseState
-    decided: bool
-    granted: frozenset[str]
-    denied: frozenset[str]
-    spec_digest: bytes
-    reserved: bool
-    charged: bool
-    sample_check: bytes
-    failure: str
 
 
 class Peers:
@@ -46,17 +26,14 @@ class Peers:
     Args:
         identity: the curator's own.
         study: names the others and their endpoints.
-        store: the curator's database, for its shares and what it remembers of peers.
     """
 
-    def __init__(self, identity: Identity, study: Study, store: CuratorStore) -> None:
+    def __init__(self, identity: Identity, study: Study) -> None:
         self._study = study
-        self._store = store
-        self._name = identity.party.name
         self.parties = {
             c.name: Party(study=study.id, role=Role.CURATOR, name=c.name)
             for c in study.curators
-            if c.name != self._name
+            if c.name != identity.party.name
         }
         self._channels = {n: connect(identity, p, study.curator(n).endpoint) for n, p in self.parties.items()}
         self._stubs = {n: curator_peer_pb2_grpc.CuratorPeerServiceStub(c) for n, c in self._channels.items()}
@@ -88,35 +65,17 @@ class Peers:
             versions[name] = hello.table_version
         return versions
 
-    async def toss(self, coin_id: str) -> bytes:
-        """Toss a coin with all other curators, or return its value if it was tossed.
+    async def commitment(self, curator: str, coin_id: str, mine: bytes) -> bytes:
+        """Show a peer one's commitment to a share of a coin; return the peer's."""
+        request = curator_peer_pb2.CommitRequest(coin_id=coin_id, commitment=mine)
+        answer = await call(self._stubs[curator].Commit, request, peer=self.parties[curator], within=_WITHIN)
+        return answer.commitment
 
-        Raises:
-            IntegrityError: a share was opened that was not committed to.
-            ConflictError: a curator committed to two things.
-        """
-        value = self._store.coin_value(coin_id)
-        if value is not None:
-            return value
-        own = self._store.own_share(coin_id, os.urandom(SHARE_LENGTH))
-        if not own:
-            raise ConflictError("this coin was tossed and forgotten", where=f"coin {coin_id}")
-        mine = commitment(coin_id, self._name, own)
-        self._store.commit(coin_id, self._name, mine)
-        for name, stub in self._stubs.items():
-            request = curator_peer_pb2.CommitRequest(coin_id=coin_id, commitment=mine)
-            answer = await call(stub.Commit, request, peer=self.parties[name], within=_WITHIN)
-            self._store.commit(coin_id, name, answer.commitment)
-        commitments = self._store.commitments(coin_id)
-        shares = {self._name: own}
-        for name, stub in self._stubs.items():
-            opening = curator_peer_pb2.RevealRequest(coin_id=coin_id, transcript=transcript(commitments))
-            revealed = await call(stub.Reveal, opening, peer=self.parties[name], within=_WITHIN)
-            verify_share(coin_id, name, revealed.share, commitments[name])
-            shares[name] = revealed.share
-        value = toss(coin_id, shares)
-        self._store.set_coin_value(coin_id, value)
-        return value
+    async def opening(self, curator: str, coin_id: str, seen: bytes) -> bytes:
+        """Return a peer's share of a coin; it opens it to who has seen the same commitments."""
+        request = curator_peer_pb2.RevealRequest(coin_id=coin_id, transcript=seen)
+        answer = await call(self._stubs[curator].Reveal, request, peer=self.parties[curator], within=_WITHIN)
+        return answer.share
 
     async def progress(self, release_id: str) -> tuple[Progress, ...]:
         """Return how far every other curator is with a release."""
@@ -125,10 +84,8 @@ class Peers:
         for name, stub in self._stubs.items():
             try:
                 answer = await call(stub.GetProgress, request, peer=self.parties[name], within=_WITHIN, once=True)
-            except VeiltabError as error:
-                if error.reason == "NOT_FOUND":
-                    raise NotReadyError("has not received the request yet", where=f"curator {name}") from None
-                raise
+            except NotFoundError:
+                raise NotReadyError("has not received the request yet", where=f"curator {name}") from None
             answers.append(_progress_from_proto(name, answer))
         return tuple(answers)
 
@@ -172,10 +129,3 @@ def _progress_from_proto(curator: str, answer: curator_peer_pb2.GetProgressRespo
         sample_check=answer.sample_check,
         failure=answer.failure,
     )
-
-
-def all_have(progress: tuple[Progress, ...], what: Callable[[Progress], bool], waiting: str) -> None:
-    """Raise NotReadyError naming the first curator that is not so far."""
-    for peer in progress:
-        if not what(peer):
-            raise NotReadyError(waiting, where=f"curator {peer.curator}")

@@ -1,59 +1,64 @@
-"""The curator at work: one driver that aligns tables and takes every release through its steps.
+"""The curator at work: it aligns tables, and takes every release through the steps that curator/progress names.
 
-A step that cannot be done yet raises NotReadyError or UnavailableError; the driver records what it waits for and tries
-again. Any other refusal ends the release. Every step is durable before the next, and repeats without harm.
+This file only carries the steps out and records what became of them. Every step is durable before the next, and repeats
+without harm.
 """
 
 import asyncio
-import hmac
 import logging
-import secrets
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.coin import SHARE_LENGTH
-from veiltab.common.core.derivation import derive
-from veiltab.common.core.sampling import sample_by_priority, sample_indices
 from veiltab.common.errors import (
     BudgetExceededError,
-    ConflictError,
-    DeniedError,
     IntegrityError,
-    InvalidInputError,
-    NotReadyError,
-    UnavailableError,
+    NotFoundError,
     VeiltabError,
 )
 from veiltab.common.observe.steps import left, step
-from veiltab.common.release.modes import Sampling
+from veiltab.common.release.modes import Pad
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity
-from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 from veiltab.curator.alignment import Alignment
-from veiltab.curator.coordination import Peers, Progress, all_have
+from veiltab.curator.coins import Coins, release_coin
+from veiltab.curator.coordination import Peers, check_study_digest
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.policy import Policy
+from veiltab.curator.progress import (
+    APPROVED,
+    DENIED,
+    HELD,
+    CuratorRelease,
+    End,
+    Progress,
+    Review,
+    Step,
+    Wait,
+    check_asker,
+    check_key_may_leave,
+    next_step,
+    outcome_of,
+)
 from veiltab.curator.release import (
     agreed_columns,
-    check_peers_alive,
     check_request,
-    check_same_sample,
-    check_same_spec,
     foreseen_plan,
     planned_spec,
     union,
 )
-from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorRelease, CuratorStore
+from veiltab.curator.shared_sample import Sampler
+from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
 from veiltab.curator.upload import ServerLink
 
@@ -61,6 +66,19 @@ _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
 _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _FINISHED = {state for state in ReleaseState if state.finished}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What takes the encryption off a column: 32 bytes, or the file of a one-time pad."""
+
+    pad: Pad
+    content: bytes | Path
+
+    @property
+    def length(self) -> int:
+        """Bytes of the key."""
+        return self.content.stat().st_size if isinstance(self.content, Path) else len(self.content)
 
 
 class CuratorDriver:
@@ -82,25 +100,68 @@ class CuratorDriver:
         self.study = study
         self.store = store
         self.ledger = ledger
-        self.alignment = Alignment(self.name, folder, store, ledger)
-        self._folder = folder
+        self.coins = Coins(self.name, (curator.name for curator in study.curators), store, ledger)
+        self.alignment = Alignment(self.name, folder, store, ledger, self.coins)
+        self._folder = folder / "releases"
+        self.sampler = Sampler(self.name, self._folder, self.coins)
         self._policy = policy
         self._identity = identity
         self._submitted = asyncio.Event()
         self._driven: set[str] = set()
-        # Rows and check of samples that are drawn and not encrypted yet.
-        self._samples: dict[str, tuple[NDArray[np.int64], bytes]] = {}
+        # Samples that this process drew and has not encrypted yet.
+        self._samples: dict[str, NDArray[np.int64]] = {}
 
     # What the RPCs ask
 
-    def submit(self, request: ReleaseRequest) -> CuratorRelease:
+    def greet(self, peer: str, study_digest: str, witness: tuple[int, bytes]) -> tuple[int, bytes]:
+        """Take a peer's greeting.
+
+        Args:
+            peer: who greets.
+            study_digest: of its study file.
+            witness: its ledger's (entries, head), to be remembered.
+
+        Returns:
+            The longest ledger (entries, head) that the peer ever showed before.
+        """
+        check_study_digest(self.study, study_digest, f"curator {peer}")
+        longest = self.store.witness(peer)
+        self.store.set_witness(peer, *witness)
+        return longest
+
+    def propose(self, request: ReleaseRequest, study_digest: str) -> CuratorRelease:
         """Take a request; one that is known is answered even when its deadline is over."""
+        check_study_digest(self.study, study_digest, f"researcher {request.researcher}")
         now = int(time.time())
         if not self.store.knows(request.release_id):
             check_request(request, self.study, now)
         stored = self.store.add(request, now)
         self._submitted.set()
         return stored
+
+    def proposal(self, release_id: str, researcher: str) -> tuple[CuratorRelease, Progress]:
+        """Return how a request stands, for the researcher whose it is."""
+        stored = self.store.release(release_id)
+        check_asker(stored, researcher)
+        return stored, self.progress(release_id)
+
+    def key(self, release_id: str, attribute: str, researcher: str) -> Key:
+        """Return the key of a column that the researcher may have now.
+
+        Raises:
+            DeniedError, NotReadyError: as `check_asker` and `check_key_may_leave`.
+            NotFoundError: the attribute is granted and is not part of the release.
+        """
+        stored = self.store.release(release_id)
+        check_asker(stored, researcher)
+        decision = next((d for d in self.store.decisions(release_id) if d.attribute == attribute), None)
+        check_key_may_leave(stored, decision, attribute, time.time())
+        pad = self.store.pad(release_id, attribute)
+        if pad is None:
+            raise NotFoundError("this attribute is not part of the release", where=f"attribute {attribute}")
+        if stored.planned_spec.pad is Pad.CHACHA20:
+            return Key(pad=Pad.CHACHA20, content=pad[0])
+        return Key(pad=Pad.OTP, content=self.encryption(release_id).pad_file(attribute))
 
     @property
     def own_attributes(self) -> frozenset[str]:
@@ -125,40 +186,25 @@ class CuratorDriver:
             failure=stored.failure,
         )
 
-    def own_share(self, coin_id: str) -> bytes:
-        """Return this curator's share of a coin that may be tossed now.
-
-        Raises:
-            NotReadyError: the coin's release is not charged here; a seed costs its epsilon first.
-            ConflictError: the coin was tossed and forgotten.
-        """
-        kind, _, name = coin_id.partition("/")
-        if kind == "release":
-            if not self.ledger.is_charged(name):
-                raise NotReadyError("has not charged the release yet", where=f"curator {self.name}")
-        elif kind != "alignment" or len(name) != 32 or not name.isalnum():
-            raise InvalidInputError("there is no such coin", where="coin toss")
-        share = self.store.own_share(coin_id, secrets.token_bytes(SHARE_LENGTH))
-        if not share:
-            raise ConflictError("this coin was tossed and is forgotten", where="coin toss")
-        return share
-
     def encryption(self, release_id: str) -> ColumnEncryption:
         """Return the encrypted columns of a release."""
-        return ColumnEncryption(self.store, self._release_folder(release_id), release_id)
+        return ColumnEncryption(self.store, self._folder / release_id, release_id)
 
-    def indices_file(self, release_id: str) -> Path:
-        """Return where explicit row indices of a release lie."""
-        return self._release_folder(release_id) / "indices.bin"
+    def shared_indices(self, release_id: str) -> Path:
+        """Return the file of the row indices of a release, for a peer.
 
-    def _release_folder(self, release_id: str) -> Path:
-        return self._folder / "releases" / release_id
+        Raises:
+            NotFoundError: the release is not known here.
+            NotReadyError: they are not drawn yet.
+        """
+        self.store.release(release_id)
+        return self.sampler.shared_indices(release_id)
 
     # The driver
 
     async def run(self, table: Table) -> None:
         """Align the table and drive releases until cancelled."""
-        peers = Peers(self._identity, self.study, self.store)
+        peers = Peers(self._identity, self.study)
         server = ServerLink(self._identity, self.study)
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -177,6 +223,8 @@ class CuratorDriver:
 
     async def _drive(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         attempt, entered = 0, time.monotonic()
+        if (stored := self.store.release(release_id)).state is ReleaseState.REQUESTED:
+            self._apply_policy(stored.request)  # it may have changed since an earlier process applied it
         while not (state := self.store.release(release_id).state).finished:
             if await self._try_step(release_id, peers, server):
                 seconds = time.monotonic() - entered
@@ -190,27 +238,39 @@ class CuratorDriver:
         self._driven.discard(release_id)
 
     async def _try_step(self, release_id: str, peers: Peers, server: ServerLink) -> bool:
-        stored = self.store.release(release_id)
-        try:
-            if time.time() > stored.request.deadline:
-                self._end(release_id, ReleaseState.EXPIRED, f"the deadline passed; {stored.waiting_for}")
-                return True
-            progress = await peers.progress(release_id)
-            check_peers_alive(progress)
-            await self._step(stored, progress, peers, server)
-        except (NotReadyError, UnavailableError) as error:
-            self.store.set_waiting(release_id, str(error))
-            return False
-        except (DeniedError, BudgetExceededError) as error:
-            self._end(release_id, ReleaseState.DENIED, str(error))
-        except VeiltabError as error:
-            self._end(release_id, ReleaseState.FAILED, str(error))
-        except OSError as error:
-            self.store.set_waiting(release_id, f"this curator's disk: {type(error).__name__} ({error.strerror})")
-            return False
+        """Take the steps that can be taken now; return whether the release left the state that it was in."""
+        before = self.store.release(release_id).state
+        while (stored := self.store.release(release_id)).state is before:
+            match await self._step(stored, peers, server):
+                case Wait(reason):
+                    self.store.set_waiting(release_id, reason)
+                    return False
+                case End(state, reason):
+                    self._end(stored, state, reason)
+                    return True
+                case Step(leads_to=state) if state is not before:
+                    self.store.set_state(release_id, state)
+                case Step():
+                    pass  # there is more to do in this state
         return True
 
-    def _end(self, release_id: str, state: ReleaseState, failure: str) -> None:
+    async def _step(self, stored: CuratorRelease, peers: Peers, server: ServerLink) -> Step | Wait | End:
+        """Take the next step if there is one; return it, or what became of the release instead."""
+        try:
+            others = await _progress_of(peers, stored.request.release_id)
+            outcome = next_step(stored, await self._review(stored), others, time.time())
+            if isinstance(outcome, Step):
+                if isinstance(others, VeiltabError):
+                    raise others
+                await self._take(outcome, stored, others, peers, server)
+        except (VeiltabError, OSError) as error:
+            return outcome_of(error)
+        return outcome
+
+    def _end(self, stored: CuratorRelease, state: ReleaseState, failure: str) -> None:
+        if stored.state.finished:
+            return  # it keeps what it has
+        release_id = stored.request.release_id
         _log.warning("release ended", extra={"release": release_id, "state": state.value})
         self.store.set_state(release_id, state, failure)
         self.ledger.cancel(release_id)
@@ -219,120 +279,102 @@ class CuratorDriver:
         self.encryption(release_id).forget_pads()
         self.store.forget_keys(release_id)
 
-    async def _step(
-        self, stored: CuratorRelease, progress: tuple[Progress, ...], peers: Peers, server: ServerLink
+    async def _take(
+        self, chosen: Step, stored: CuratorRelease, others: tuple[Progress, ...], peers: Peers, server: ServerLink
     ) -> None:
-        steps: dict[ReleaseState, Callable[[], Awaitable[ReleaseState]]] = {
-            ReleaseState.REQUESTED: lambda: self._decide(stored),
-            ReleaseState.APPROVED: lambda: self._plan(stored, progress),
-            ReleaseState.PLANNED: lambda: self._charge(stored, progress, server),
-            ReleaseState.CHARGED: lambda: self._draw_and_encrypt(stored, progress, peers),
-            ReleaseState.UPLOADING: lambda: self._upload(stored, server),
-        }
-        state = await steps[stored.state]()
-        self.store.set_state(stored.request.release_id, state)
+        match chosen:
+            case Step.DECIDE:
+                self._apply_policy(stored.request)
+            case Step.APPROVE:
+                pass
+            case Step.PLAN:
+                await self._plan(stored, others)
+            case Step.CHARGE:
+                await self._charge(stored.planned_spec, server)
+            case Step.DRAW:
+                await self._draw(stored.planned_spec, peers)
+            case Step.ENCRYPT:
+                await self._encrypt(stored, peers)
+            case Step.UPLOAD:
+                await self._upload(stored.planned_spec, server)
+            case _:
+                assert_never(chosen)
 
-    async def _decide(self, stored: CuratorRelease) -> ReleaseState:
-        release_id = stored.request.release_id
-        self.store.decide(release_id, self._policy.decide(stored.request, self.own_attributes, int(time.time())))
-        held = sorted(d.attribute for d in self.store.decisions(release_id) if d.verdict == HELD)
-        if held:
-            await self._check_budget(stored.request)
-            raise NotReadyError(
-                f"a person decides about {', '.join(held)}",
-                where=f"curator {self.name}",
-                remedy=f"Run `veiltab curator approve` or `deny` for {release_id}.",
-            )
-        return ReleaseState.APPROVED
+    def _apply_policy(self, request: ReleaseRequest) -> None:
+        decisions = self._policy.decide(request, self.own_attributes, int(time.time()))
+        self.store.decide(request.release_id, decisions)
 
-    async def _check_budget(self, request: ReleaseRequest) -> None:
-        """Refuse a request that the budget cannot hold before a person spends time on it."""
+    async def _review(self, stored: CuratorRelease) -> Review:
+        if stored.state is not ReleaseState.REQUESTED:
+            return Review(curator=self.name)
+        verdicts = {d.attribute: d.verdict for d in self.store.decisions(stored.request.release_id)}
+        held = tuple(sorted(name for name, verdict in verdicts.items() if verdict == HELD))
+        return Review(
+            curator=self.name,
+            undecided=tuple(sorted(self.own_attributes & set(stored.request.attributes) - set(verdicts))),
+            held=held,
+            over_budget=await self._over_budget(stored.request) if held else "",
+        )
+
+    async def _over_budget(self, request: ReleaseRequest) -> str:
+        """Say why the budget does not hold a request, before a person spends time on it; empty if it may."""
         population = self.store.latest_population()
-        if population is not None:
-            cells = self.study.domain(request.attributes).cells
+        if population is None:
+            return ""
+        cells = self.study.domain(request.attributes).cells
+        try:
             await asyncio.to_thread(self.ledger.check, foreseen_plan(request, population=population, cells=cells))
+        except BudgetExceededError as error:
+            return str(error)
+        return ""
 
-    async def _plan(self, stored: CuratorRelease, progress: tuple[Progress, ...]) -> ReleaseState:
-        all_have(progress, lambda peer: peer.decided, "has not decided about the request yet")
-        own = self.progress(stored.request.release_id)
+    async def _plan(self, stored: CuratorRelease, others: tuple[Progress, ...]) -> None:
+        everyone = (self.progress(stored.request.release_id), *others)
         columns = agreed_columns(
             stored.request,
             self.study,
-            own.granted | union(peer.granted for peer in progress),
-            own.denied | union(peer.denied for peer in progress),
+            union(curator.granted for curator in everyone),
+            union(curator.denied for curator in everyone),
         )
         population, digest = self.alignment.result()
         with step("plan", release_id=stored.request.release_id):
             spec = planned_spec(stored.request, columns, self.study, population=population, alignment=digest)
             await asyncio.to_thread(self.ledger.reserve, spec)
         self.store.set_spec(spec.release_id, spec)
-        return ReleaseState.PLANNED
 
-    async def _charge(self, stored: CuratorRelease, progress: tuple[Progress, ...], server: ServerLink) -> ReleaseState:
-        spec = _spec(stored)
-        check_same_spec(spec, progress)
+    async def _charge(self, spec: ReleaseSpec, server: ServerLink) -> None:
         if spec.columns_of(self.name):
             # A server that is away, or has another study file, is found before anything is spent.
             with step("announce", release_id=spec.release_id):
                 await server.announce(spec)
         with step("charge", release_id=spec.release_id):
             self.ledger.charge(spec.release_id)
-        return ReleaseState.CHARGED
 
-    async def _draw_and_encrypt(
-        self, stored: CuratorRelease, progress: tuple[Progress, ...], peers: Peers
-    ) -> ReleaseState:
-        all_have(progress, lambda peer: peer.charged, "has not charged the release yet")
-        spec = _spec(stored)
+    async def _draw(self, spec: ReleaseSpec, peers: Peers) -> None:
         table = self.alignment.table(spec.alignment)
-        if spec.release_id not in self._samples:
-            self._samples[spec.release_id] = await self._sample(spec, table, peers)
-        rows, check = self._samples[spec.release_id]
+        rows, check = await self.sampler.draw(spec, table, peers)
+        self._samples[spec.release_id] = rows
         self.store.set_sample_check(spec.release_id, check)
-        check_same_sample(check, progress)
-        await asyncio.to_thread(self._encrypt, spec, table, rows)
-        del self._samples[spec.release_id]
-        return ReleaseState.UPLOADING
 
-    def _encrypt(self, spec: ReleaseSpec, table: AlignedTable, rows: NDArray[np.int64]) -> None:
+    async def _encrypt(self, stored: CuratorRelease, peers: Peers) -> None:
+        spec = stored.planned_spec
+        table = self.alignment.table(spec.alignment)
+        rows = self._samples.get(spec.release_id)
+        if rows is None:  # an earlier process drew it
+            rows, check = await self.sampler.draw(spec, table, peers)
+            if check != stored.sample_check:
+                raise IntegrityError("drew another sample than before", where=f"curator {self.name}")
+        await asyncio.to_thread(self._encrypt_columns, spec, table, rows)
+        self._samples.pop(spec.release_id, None)
+
+    def _encrypt_columns(self, spec: ReleaseSpec, table: AlignedTable, rows: NDArray[np.int64]) -> None:
         for column in spec.columns_of(self.name):
             size = column.byte_length(spec.uploaded_rows)
             with step("encrypt", release_id=spec.release_id, attribute=column.attribute, size=size):
                 values = table.column(column.attribute).take(rows)
                 self.encryption(spec.release_id).encrypt(column.attribute, values, column.size, spec.pad)
 
-    async def _sample(self, spec: ReleaseSpec, table: AlignedTable, peers: Peers) -> tuple[NDArray[np.int64], bytes]:
-        with step("toss", release_id=spec.release_id):
-            seed = await peers.toss(f"release/{spec.release_id}")
-        with step("draw", release_id=spec.release_id):
-            if spec.sampling is Sampling.SEED:
-                key = derive(seed, "sampling")
-                rows = await asyncio.to_thread(spec.description.scheme.draw, table.tokens(), key)
-            elif spec.sampling is Sampling.SERVER:
-                key = derive(seed, "sampling")
-                rows = await asyncio.to_thread(sample_by_priority, table.tokens(), spec.population, key)
-            else:
-                rows = await self._shared_indices(spec, peers)
-            check = hmac.new(derive(seed, "sample check"), digestmod="sha256")
-            await asyncio.to_thread(check.update, rows.astype("<i8", copy=False).data)
-        return rows, check.digest()
-
-    async def _shared_indices(self, spec: ReleaseSpec, peers: Peers) -> NDArray[np.int64]:
-        """Draw the row indices if this curator is the one that does, else take them from the one that did."""
-        drawer = spec.columns[0].owner
-        path = self.indices_file(spec.release_id)
-        if not path.exists():
-            if drawer == self.name:
-                drawn = await asyncio.to_thread(sample_indices, spec.population, spec.sample, secrets.token_bytes(32))
-                data = drawn.astype("<i8").tobytes()
-            else:
-                data = await peers.indices(drawer, spec.release_id)
-            with written_whole(path) as file:
-                file.write(data)
-        return checked_indices(path.read_bytes(), spec)
-
-    async def _upload(self, stored: CuratorRelease, server: ServerLink) -> ReleaseState:
-        spec = _spec(stored)
+    async def _upload(self, spec: ReleaseSpec, server: ServerLink) -> None:
         encryption = self.encryption(spec.release_id)
         columns = {
             c.attribute: (
@@ -346,7 +388,6 @@ class CuratorDriver:
             with step("upload", release_id=spec.release_id, size=size):
                 await server.upload(spec, columns, lambda sent: self.store.set_bytes_uploaded(spec.release_id, sent))
         encryption.forget_ciphertext()
-        return ReleaseState.READY
 
     async def _tidy(self, release_id: str, peers: Peers) -> None:
         """Forget the seed once every curator has encrypted, or the release is over everywhere."""
@@ -358,26 +399,13 @@ class CuratorDriver:
                 if all(p.state in {ReleaseState.UPLOADING, *_FINISHED} for p in progress):
                     break
             await asyncio.sleep(_PAUSES[-1])
-        self.store.forget_coin(f"release/{release_id}")
-        self.indices_file(release_id).unlink(missing_ok=True)
+        self.store.forget_coin(release_coin(release_id))
+        self.sampler.indices_file(release_id).unlink(missing_ok=True)
 
 
-def _spec(stored: CuratorRelease) -> ReleaseSpec:
-    if stored.spec is None:
-        raise IntegrityError("a planned release has no spec", where=f"release {stored.request.release_id}")
-    return stored.spec
-
-
-def checked_indices(data: bytes, spec: ReleaseSpec) -> NDArray[np.int64]:
-    """Return explicit row indices: m different ones below n.
-
-    Raises:
-        IntegrityError: they are not.
-    """
-    # A length that is no multiple of 8 would not convert at all.
-    whole = data if len(data) == 8 * spec.sample else b""
-    indices: NDArray[np.int64] = np.frombuffer(whole, "<i8").astype(np.int64)
-    right = len(indices) == spec.sample and indices.min() >= 0 and indices.max() < spec.population
-    if not right or len(np.unique(indices)) != spec.sample:
-        raise IntegrityError("the row indices are not a sample without replacement", where="shared indices")
-    return indices
+async def _progress_of(peers: Peers, release_id: str) -> tuple[Progress, ...] | VeiltabError:
+    """Return how far the others are, or why that is not known."""
+    try:
+        return await peers.progress(release_id)
+    except VeiltabError as error:
+        return error

@@ -25,7 +25,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import Study
-from veiltab.curator.store import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 
 _VERDICTS = {"approve": APPROVED, "hold": HELD, "deny": DENIED}
 _SECONDS_A_DAY = 86_400

@@ -1,23 +1,16 @@
-"""What a curator concludes about a release from its own and the others' facts; pure.
-
-The steps, each of which may be repeated: decide, agree on what is granted, plan and compare, reserve, charge, draw the
-sample and compare, encrypt, upload. Nothing is charged unless every curator has reserved the same spec; no seed exists
-before every curator has charged; no byte leaves before every curator has drawn the same sample.
-"""
+"""What a curator makes of a request, before it is granted and after: its columns and its plan; pure."""
 
 import hashlib
 from collections.abc import Iterable
 from typing import assert_never
 
-from veiltab.common.errors import DeniedError, FailedReleaseError, IntegrityError, InvalidInputError
+from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.planning import Plan, plan_release
 from veiltab.common.release.guarantees import check_keeps_what_was_asked
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
-from veiltab.common.release.state import ReleaseState
 from veiltab.common.schemes import SizeLaw, poisson_size, scheme_class
 from veiltab.common.study.file import Study
-from veiltab.curator.coordination import Progress, all_have
 
 
 def check_request(request: ReleaseRequest, study: Study, now: int) -> None:
@@ -35,14 +28,6 @@ def check_request(request: ReleaseRequest, study: Study, now: int) -> None:
         )
     if not now < request.deadline <= now + 366 * 86_400:
         raise InvalidInputError("the deadline must lie ahead, at most a year", where="deadline")
-
-
-def check_peers_alive(progress: tuple[Progress, ...]) -> None:
-    """Raise DeniedError if another curator denied the release, FailedReleaseError if it ended there otherwise."""
-    for peer in progress:
-        if peer.state.unsuccessful:
-            kind = DeniedError if peer.state is ReleaseState.DENIED else FailedReleaseError
-            raise kind(peer.failure or f"the release is {peer.state.value}", where=f"curator {peer.curator}")
 
 
 def agreed_columns(
@@ -117,37 +102,6 @@ def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Pl
         scheme=request.scheme,
         stage=request.stage,
     )
-
-
-def check_same_spec(spec: ReleaseSpec, progress: tuple[Progress, ...]) -> None:
-    """Refuse to go on unless every curator planned exactly this spec and reserved for it.
-
-    Raises:
-        NotReadyError: one has not planned or reserved yet.
-        IntegrityError: one planned something else; nothing was charged.
-    """
-    for peer in progress:
-        if peer.spec_digest and peer.spec_digest != spec.digest():
-            raise IntegrityError(
-                "planned another release from the same request",
-                where=f"curator {peer.curator}",
-                remedy="Compare study files, table versions and veiltab versions. Nothing was charged.",
-            )
-    all_have(progress, lambda peer: bool(peer.spec_digest), "has not planned the release yet")
-    all_have(progress, lambda peer: peer.reserved or peer.charged, "has not reserved the budget yet")
-
-
-def check_same_sample(check: bytes, progress: tuple[Progress, ...]) -> None:
-    """Refuse to encrypt unless every curator drew the same rows in the same order.
-
-    Raises:
-        NotReadyError: one has not drawn yet.
-        IntegrityError: one drew another sample.
-    """
-    all_have(progress, lambda peer: bool(peer.sample_check), "has not drawn the sample yet")
-    for peer in progress:
-        if peer.sample_check != check:
-            raise IntegrityError("drew another sample", where=f"curator {peer.curator}", remedy="No data was sent.")
 
 
 def union(sets: Iterable[frozenset[str]]) -> frozenset[str]:

@@ -4,7 +4,7 @@ from veiltab.common.errors import VeiltabError
 from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.driver import CuratorDriver
-from veiltab.curator.store import CuratorRelease
+from veiltab.curator.progress import CuratorRelease
 
 
 def observe(driver: CuratorDriver) -> Observation:

@@ -4,7 +4,6 @@ import hashlib
 import json
 import sqlite3
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from veiltab.common.errors import ConflictError, NotFoundError
@@ -13,6 +12,7 @@ from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, stat
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import erase_traces, open_database, transaction
+from veiltab.curator.progress import HELD, CuratorRelease, GrantDecision
 
 _MIGRATIONS = (
     """
@@ -44,34 +44,6 @@ _MIGRATIONS = (
     UPDATE release SET since = created
     """,
 )
-
-APPROVED, HELD, DENIED = "approved", "held", "denied"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantDecision:
-    """What this curator decided about one attribute of its own: approved, held or denied."""
-
-    attribute: str
-    verdict: str
-    expires: int | None
-    decided_by: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CuratorRelease:
-    """One release as this curator knows it."""
-
-    request: ReleaseRequest
-    state: ReleaseState
-    waiting_for: str
-    failure: str
-    spec: ReleaseSpec | None
-    sample_check: bytes
-    seconds: dict[str, float]
-    bytes_uploaded: int
-    created: int
-    since: int
 
 
 class CuratorStore:

@@ -17,6 +17,7 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.curator.alignment import Alignment
+from veiltab.curator.coins import Coins
 from veiltab.curator.coordination import Peers
 from veiltab.curator.intersection import alignment_id
 from veiltab.curator.ledger import Ledger
@@ -43,7 +44,9 @@ class Curator:
     def __init__(self, name: str, folder: Path, ids: list[str]) -> None:
         self.name = name
         self.store = CuratorStore(folder / "curator.sqlite")
-        self.alignment = Alignment(name, folder, self.store, Ledger(self.store.connection, Decimal(1)))
+        self.alignment = Alignment(
+            name, folder, self.store, Ledger(self.store.connection, Decimal(1)), cast("Coins", self)
+        )
         self.table = table_of(ids, "content of " + name)
         self.ids = ids
         self.peer: Curator = self
@@ -56,7 +59,7 @@ class Curator:
             raise NotReadyError("has no table loaded yet", where="curator peer")
         return {self.peer.name: self.peer.alignment.table_version}
 
-    async def toss(self, coin_id: str) -> bytes:
+    async def toss(self, coin_id: str, _: Peers) -> bytes:
         assert coin_id.startswith("alignment/")
         return self.key
 
@@ -89,7 +92,6 @@ class _PeersOf:
     def __init__(self, curator: Curator) -> None:
         self.parties = {curator.peer.name: None}
         self.table_versions = curator.table_versions
-        self.toss = curator.toss
         self.tokens = curator.stream
 
 

@@ -13,7 +13,8 @@ from veiltab.common.command.cli import run
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.cli import curator
 from veiltab.curator.ledger import Ledger
-from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, GrantDecision
+from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.store import CuratorStore
 
 Make = Callable[..., Any]
 ID, OTHER = "0" * 31 + "1", "0" * 31 + "2"

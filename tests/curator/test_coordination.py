@@ -57,7 +57,7 @@ class Village:
 
     def peers(self, name: str) -> Peers:
         peers = object.__new__(Peers)
-        peers._study, peers._store, peers._name = self.study, self.drivers[name].store, name
+        peers._study = self.study
         others = [other for other in self.drivers if other != name]
         peers.parties = {other: Party(study="survey", role=Role.CURATOR, name=other) for other in others}
         peers._stubs = {other: cast("Any", self.stub(name, other)) for other in others}
@@ -76,13 +76,17 @@ class Village:
 
         return SimpleNamespace(**{rpc: method(rpc) for rpc in ("Hello", "Commit", "Reveal", "GetProgress")})
 
+    async def tossed(self, name: str, coin: str) -> bytes:
+        """Let one curator toss once."""
+        return await self.drivers[name].coins.toss(coin, self.peers(name))
+
     def toss(self, coin: str, rounds: int = 5, names: Sequence[str] = ("alice", "bob", "carol")) -> dict[str, bytes]:
         """Let curators toss, again and again, as the drivers do; raise the first refusal that is not "not ready"."""
         values: dict[str, bytes] = {}
         for _ in range(rounds):
             for name in names:
                 try:
-                    values[name] = asyncio.run(self.peers(name).toss(coin))
+                    values[name] = asyncio.run(self.tossed(name, coin))
                 except NotReadyError:
                     continue
         return values
@@ -117,7 +121,7 @@ def test_another_coin_has_other_shares_and_another_value(village: Village) -> No
 
 def test_nobody_opens_before_it_holds_every_commitment(village: Village) -> None:
     with pytest.raises(NotReadyError, match="does not hold every commitment yet"):
-        asyncio.run(village.peers("alice").toss(ALIGNMENT))
+        asyncio.run(village.tossed("alice", ALIGNMENT))
     assert village.drivers["alice"].store.coin_value(ALIGNMENT) is None
 
 
@@ -141,13 +145,12 @@ def test_a_curator_that_commits_to_two_things_is_caught(village: Village) -> Non
 
 
 def test_a_curator_that_changes_its_commitment_is_caught_before_anything_is_opened(village: Village) -> None:
-    alice = village.peers("alice")
     with pytest.raises(NotReadyError):
-        asyncio.run(alice.toss(ALIGNMENT))
+        asyncio.run(village.tossed("alice", ALIGNMENT))
     other = commitment(ALIGNMENT, "bob", bytes(32))
     village.twist["bob", "Commit"] = lambda _: curator_peer_pb2.CommitResponse(commitment=other)
     with pytest.raises(ConflictError, match="curator bob: a curator changed its commitment"):
-        asyncio.run(alice.toss(ALIGNMENT))
+        asyncio.run(village.tossed("alice", ALIGNMENT))
 
 
 def test_a_share_is_opened_only_to_who_holds_the_same_commitments(village: Village) -> None:
@@ -181,11 +184,11 @@ def test_a_release_has_a_seed_only_once_everyone_has_charged(village: Village, m
 def test_a_forgotten_coin_is_not_tossed_again(village: Village) -> None:
     village.toss(ALIGNMENT)
     village.drivers["alice"].store.forget_coin(ALIGNMENT)
-    with pytest.raises(ConflictError, match="tossed and forgotten"):
-        asyncio.run(village.peers("alice").toss(ALIGNMENT))
+    with pytest.raises(ConflictError, match="tossed and is forgotten"):
+        asyncio.run(village.tossed("alice", ALIGNMENT))
     village.drivers["bob"].store.set_coin_value(ALIGNMENT, b"")
     with pytest.raises(ConflictError, match="tossed and is forgotten"):
-        asyncio.run(village.peers("bob").toss(ALIGNMENT))
+        asyncio.run(village.tossed("bob", ALIGNMENT))
 
 
 def hello(village: Village, name: str) -> dict[str, str]:

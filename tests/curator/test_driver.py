@@ -24,12 +24,14 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
-from veiltab.curator.coordination import Peers, Progress
-from veiltab.curator.driver import CuratorDriver, checked_indices
+from veiltab.curator.coordination import Peers
+from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.policy import Policy, Rule
-from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, GrantDecision
+from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision, Progress
+from veiltab.curator.shared_sample import checked_indices
+from veiltab.curator.store import CuratorStore
 from veiltab.curator.upload import ServerLink
 
 Make = Callable[..., Any]
@@ -88,15 +90,15 @@ def test_indices_that_are_no_such_sample_are_refused(make_spec: Make, data: byte
 
 def test_a_request_is_taken_once_even_after_its_deadline(driver: CuratorDriver, make_request: Make) -> None:
     request = make_request(deadline=int(time.time()) + 2)
-    stored = driver.submit(request)
+    stored = driver.propose(request, driver.study.digest)
     late = make_request(release_id="f" * 32, deadline=int(time.time()) - 1)
     with pytest.raises(InvalidInputError, match="must lie ahead"):
-        driver.submit(late)
+        driver.propose(late, driver.study.digest)
     driver.store.add(late, 1)
-    assert driver.submit(late).request == late
-    assert driver.submit(request) == stored
+    assert driver.propose(late, driver.study.digest).request == late
+    assert driver.propose(request, driver.study.digest) == stored
     with pytest.raises(ConflictError):
-        driver.submit(replace(request, purpose="another"))
+        driver.propose(replace(request, purpose="another"), driver.study.digest)
 
 
 def test_progress_tells_own_decisions_only(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
@@ -132,17 +134,17 @@ def test_a_curator_without_attributes_in_a_request_has_decided(driver: CuratorDr
 
 def test_a_seed_costs_its_epsilon_first(driver: CuratorDriver, make_spec: Make) -> None:
     with pytest.raises(NotReadyError, match="has not charged the release yet"):
-        driver.own_share(f"release/{ID}")
+        driver.coins.share(f"release/{ID}")
     driver.ledger.reserve(make_spec())
     with pytest.raises(NotReadyError):
-        driver.own_share(f"release/{ID}")
+        driver.coins.share(f"release/{ID}")
     driver.ledger.charge(ID)
-    share = driver.own_share(f"release/{ID}")
+    share = driver.coins.share(f"release/{ID}")
     assert len(share) == 32
-    assert driver.own_share(f"release/{ID}") == share
+    assert driver.coins.share(f"release/{ID}") == share
     driver.store.forget_coin(f"release/{ID}")
     with pytest.raises(ConflictError, match="tossed and is forgotten"):
-        driver.own_share(f"release/{ID}")
+        driver.coins.share(f"release/{ID}")
 
 
 @pytest.mark.parametrize(
@@ -158,8 +160,8 @@ def test_a_seed_costs_its_epsilon_first(driver: CuratorDriver, make_spec: Make) 
 )
 def test_there_are_no_other_coins(driver: CuratorDriver, coin: str) -> None:
     with pytest.raises(InvalidInputError, match="there is no such coin"):
-        driver.own_share(coin)
-    assert len(driver.own_share("alignment/" + "a" * 32)) == 32
+        driver.coins.share(coin)
+    assert len(driver.coins.share("alignment/" + "a" * 32)) == 32
 
 
 # One release, with a peer and a server that are played here
@@ -194,11 +196,12 @@ class World:
         table.write_columns({"sex": (np.arange(1000) % 2).astype(np.uint8)})
         monkeypatch.setattr(driver.alignment, "result", lambda: (1000, "ab" * 16))
         monkeypatch.setattr(driver.alignment, "table", lambda _: table)
+        monkeypatch.setattr(driver.coins, "toss", self.toss)
 
     async def progress(self, _: str) -> tuple[Progress, ...]:
         return (self.bob,)
 
-    async def toss(self, coin: str) -> bytes:
+    async def toss(self, coin: str, _: Peers) -> bytes:
         self.tosses.append(coin)
         return bytes(range(32))
 
@@ -426,16 +429,56 @@ def test_a_step_that_is_repeated_encrypts_the_same_bytes(world: World, make_requ
     assert world.driver.store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 1
 
 
+def drawn_before_a_crash(world: World, request: Any) -> None:  # noqa: ANN401
+    """Let alice draw, and forget the rows as a new process has."""
+    carried_to(world, ReleaseState.CHARGED, request)
+    world.follow()
+    assert not world.step()
+    world.driver._samples.clear()
+
+
+@pytest.mark.parametrize("sampling", Sampling)
+def test_a_sample_that_an_earlier_process_drew_is_drawn_again(
+    world: World, make_request: Make, sampling: Sampling
+) -> None:
+    drawn_before_a_crash(world, make_request(sample=400, sampling=sampling))
+    check = world.driver.store.release(ID).sample_check
+    world.follow()
+    assert world.step()
+    assert (world.state(), world.driver.store.release(ID).sample_check) == (ReleaseState.UPLOADING, check)
+    assert world.tosses == [f"release/{ID}"] * 2
+
+
+def test_another_sample_than_before_the_crash_is_not_encrypted(world: World, make_request: Make) -> None:
+    drawn_before_a_crash(world, make_request(sample=400))
+    world.driver.store.set_sample_check(ID, b"another")
+    world.follow()
+    assert world.step()
+    assert world.state() is ReleaseState.FAILED
+    assert "drew another sample than before" in world.driver.store.release(ID).failure
+    assert not world.driver.encryption(ID).ciphertext("sex").exists()
+
+
+@pytest.mark.parametrize("pad", Pad)
+def test_a_look_at_a_release_that_is_over_takes_nothing_from_it(world: World, make_request: Make, pad: Pad) -> None:
+    carried_to(world, ReleaseState.READY, make_request(sample=400, pad=pad))
+    before = world.driver.store.pad(ID, "sex")
+    world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="why")
+    assert world.step()
+    assert (world.state(), world.driver.store.pad(ID, "sex")) == (ReleaseState.READY, before)
+    assert world.driver.encryption(ID).pad_file("sex").exists() is (pad is Pad.OTP)
+
+
 def test_explicit_indices_are_drawn_once_by_the_first_owner(world: World, make_request: Make, make_spec: Make) -> None:
     carried_to(world, ReleaseState.CHARGED, make_request(sample=400, sampling=Sampling.INDICES))
     world.follow()
     world.step()
-    drawn = world.driver.indices_file(ID).read_bytes()
+    drawn = world.driver.sampler.indices_file(ID).read_bytes()
     spec = make_spec(sample=400, sampling=Sampling.INDICES)
     rows = checked_indices(drawn, spec)
-    again = asyncio.run(world.driver._shared_indices(spec, cast("Peers", world)))
+    again = asyncio.run(world.driver.sampler._indices(spec, cast("Peers", world)))
     assert again.tolist() == rows.tolist()
-    assert world.driver.indices_file(ID).read_bytes() == drawn
+    assert world.driver.sampler.indices_file(ID).read_bytes() == drawn
 
 
 def test_explicit_indices_of_another_are_checked(world: World, make_spec: Make) -> None:
@@ -443,30 +486,30 @@ def test_explicit_indices_of_another_are_checked(world: World, make_spec: Make) 
     spec = replace(spec, columns=spec.columns[::-1])
     world.drawn = as_bytes([1, 1])
     with pytest.raises(IntegrityError, match="not a sample without replacement"):
-        asyncio.run(world.driver._shared_indices(spec, cast("Peers", world)))
-    world.driver.indices_file(ID).unlink()
+        asyncio.run(world.driver.sampler._indices(spec, cast("Peers", world)))
+    world.driver.sampler.indices_file(ID).unlink()
     world.drawn = as_bytes([1, 7])
-    assert asyncio.run(world.driver._shared_indices(spec, cast("Peers", world))).tolist() == [1, 7]
+    assert asyncio.run(world.driver.sampler._indices(spec, cast("Peers", world))).tolist() == [1, 7]
 
 
 def test_the_seed_is_forgotten_when_nobody_needs_it(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.READY, make_request(sample=400, sampling=Sampling.INDICES))
     coin = f"release/{ID}"
-    world.driver.own_share(coin)
+    world.driver.coins.share(coin)
     world.driver.store.set_coin_value(coin, bytes(32))
     world.bob = replace(world.bob, state=ReleaseState.UPLOADING)
-    assert world.driver.indices_file(ID).exists()
+    assert world.driver.sampler.indices_file(ID).exists()
     asyncio.run(world.driver._tidy(ID, cast("Peers", world)))
     assert world.driver.store.own_share(coin, b"") == b""
     assert world.driver.store.coin_value(coin) is None
-    assert not world.driver.indices_file(ID).exists()
+    assert not world.driver.sampler.indices_file(ID).exists()
 
 
 def test_the_seed_is_kept_while_another_may_still_need_it(
     world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     carried_to(world, ReleaseState.READY, make_request(sample=400))
-    share = world.driver.own_share(f"release/{ID}")
+    share = world.driver.coins.share(f"release/{ID}")
     world.bob = replace(world.bob, state=ReleaseState.CHARGED)
     monkeypatch.setattr("veiltab.curator.driver._PAUSES", (0.01,))
 

@@ -7,7 +7,7 @@ import pytest
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.policy import Policy, load_policy
-from veiltab.curator.store import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 
 Make = Callable[..., Any]
 NOW = 1_900_000_000

@@ -7,22 +7,14 @@ import pytest
 
 from veiltab.common.errors import (
     DeniedError,
-    FailedReleaseError,
-    IntegrityError,
     InvalidInputError,
-    NotReadyError,
 )
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.spec import Column
-from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
-from veiltab.curator.coordination import Progress
 from veiltab.curator.release import (
     agreed_columns,
-    check_peers_alive,
     check_request,
-    check_same_sample,
-    check_same_spec,
     planned_spec,
     union,
 )
@@ -31,22 +23,6 @@ Make = Callable[..., Any]
 NOW = 1_900_000_000
 SEX = Column(attribute="sex", owner="alice", size=2)
 SALARY = Column(attribute="salary", owner="bob", size=2)
-
-
-def progress(**changes: Any) -> Progress:  # noqa: ANN401 - any field
-    fields: dict[str, Any] = {
-        "curator": "bob",
-        "state": ReleaseState.PLANNED,
-        "decided": True,
-        "granted": frozenset({"salary"}),
-        "denied": frozenset(),
-        "spec_digest": b"",
-        "reserved": False,
-        "charged": False,
-        "sample_check": b"",
-        "failure": "",
-    }
-    return Progress(**(fields | changes))
 
 
 @pytest.mark.parametrize(
@@ -72,19 +48,6 @@ def test_what_fits_is_taken(study: Study, make_request: Make) -> None:
     check_request(make_request(deadline=NOW + 1), replace(study, maximum_cells=4), NOW)
     with pytest.raises(InvalidInputError, match="the table has 4 cells; the study allows 3"):
         check_request(make_request(deadline=NOW + 1), replace(study, maximum_cells=3), NOW)
-
-
-def test_a_release_ends_where_it_ended_elsewhere() -> None:
-    for state in ReleaseState:
-        peers = (progress(), progress(curator="carol", state=state, failure="why"))
-        if not state.unsuccessful:
-            check_peers_alive(peers)
-            continue
-        kind = DeniedError if state is ReleaseState.DENIED else FailedReleaseError
-        with pytest.raises(kind, match="curator carol: why"):
-            check_peers_alive(peers)
-    with pytest.raises(FailedReleaseError, match="the release is expired"):
-        check_peers_alive((progress(state=ReleaseState.EXPIRED),))
 
 
 def agreed(study: Study, request: Any, granted: set[str], denied: set[str]) -> tuple[Column, ...]:  # noqa: ANN401
@@ -124,28 +87,6 @@ def test_too_few_respondents_or_too_large_a_sample(study: Study, make_request: M
         planned_spec(make_request(), (SEX, SALARY), few, population=99, alignment="ab" * 16)
     with pytest.raises(InvalidInputError, match="1 to n = 100 rows, not 101"):
         planned_spec(make_request(sample=101), (SEX, SALARY), few, population=100, alignment="ab" * 16)
-
-
-def test_nobody_charges_before_all_have_reserved_the_same(make_spec: Make) -> None:
-    spec = make_spec()
-    same = progress(spec_digest=spec.digest(), reserved=True)
-    check_same_spec(spec, (same, replace(same, reserved=False, charged=True)))
-    with pytest.raises(NotReadyError, match="has not planned"):
-        check_same_spec(spec, (same, progress(curator="carol")))
-    with pytest.raises(NotReadyError, match="curator bob: has not reserved"):
-        check_same_spec(spec, (replace(same, reserved=False),))
-    other = progress(spec_digest=make_spec(sample=399).digest(), reserved=True)
-    for peers in ((same, other), (progress(curator="carol"), other), (replace(other, reserved=False),)):
-        with pytest.raises(IntegrityError, match=r"planned another release.*Nothing was charged"):
-            check_same_spec(spec, peers)
-
-
-def test_nobody_encrypts_before_all_have_drawn_the_same() -> None:
-    check_same_sample(b"check", (progress(sample_check=b"check"),) * 2)
-    with pytest.raises(NotReadyError, match="has not drawn the sample"):
-        check_same_sample(b"check", (progress(sample_check=b"check"), progress()))
-    with pytest.raises(IntegrityError, match=r"curator bob: drew another sample. No data was sent"):
-        check_same_sample(b"check", (progress(sample_check=b"other"),))
 
 
 def test_union() -> None:

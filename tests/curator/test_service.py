@@ -16,8 +16,9 @@ from veiltab.common.study.file import Study
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.policy import Policy
+from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 from veiltab.curator.service import CuratorServicer
-from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, GrantDecision
+from veiltab.curator.store import CuratorStore
 from veiltab.v1 import curator_pb2, release_pb2
 
 Make = Callable[..., Any]
@@ -30,7 +31,7 @@ def driver(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.setattr(
         "veiltab.curator.service.caller", lambda context: Party(study="survey", role=Role.RESEARCHER, name=context)
     )
-    monkeypatch.setattr("veiltab.curator.service.time.time", lambda: NOW)
+    monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: NOW)
     store = CuratorStore(tmp_path / "curator.sqlite")
     identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
     ledger = Ledger(store.connection, Decimal(1))

@@ -18,8 +18,9 @@ from veiltab.curator import store as stored
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.policy import Policy
+from veiltab.curator.progress import HELD, GrantDecision
 from veiltab.curator.status import observe
-from veiltab.curator.store import HELD, CuratorStore, GrantDecision
+from veiltab.curator.store import CuratorStore
 
 Make = Callable[..., Any]
 IDS = [f"{number:032x}" for number in range(1, 40)]

@@ -7,7 +7,8 @@ import pytest
 
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.store import APPROVED, DENIED, HELD, CuratorStore, GrantDecision
+from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.store import CuratorStore
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"

@@ -1,0 +1,125 @@
+"""The coins that the curators toss together: when one may be tossed, what is asked for it, and what is answered.
+
+common/core/coin has the mathematics. Both halves of a toss give the same answers when they are repeated, so that it
+goes on after a crash at either end. A release's coin has no share before the release is charged here: a seed costs its
+epsilon first. A coin that was tossed and forgotten is never tossed again.
+"""
+
+import secrets
+from collections.abc import Iterable
+
+from veiltab.common.core.coin import SHARE_LENGTH, commitment, toss, transcript, verify_share
+from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError
+from veiltab.curator.coordination import Peers
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.store import CuratorStore
+
+_ALIGNMENT, _RELEASE = "alignment", "release"
+
+
+def alignment_coin(alignment_id: str) -> str:
+    """Return the id of the coin that the keys of an alignment are derived from."""
+    return f"{_ALIGNMENT}/{alignment_id}"
+
+
+def release_coin(release_id: str) -> str:
+    """Return the id of the coin that the sample of a release is drawn from."""
+    return f"{_RELEASE}/{release_id}"
+
+
+class Coins:
+    """The coins of one curator.
+
+    Args:
+        name: the curator.
+        curators: names of all curators of the study; each of them has a share of every coin.
+        store: keeps shares, commitments and values.
+        ledger: says whether a release is charged.
+    """
+
+    def __init__(self, name: str, curators: Iterable[str], store: CuratorStore, ledger: Ledger) -> None:
+        self._name = name
+        self._curators = frozenset(curators)
+        self._store = store
+        self._ledger = ledger
+
+    async def toss(self, coin_id: str, peers: Peers) -> bytes:
+        """Toss a coin with all other curators, or return its value if it was tossed.
+
+        Raises:
+            NotReadyError: its release is not charged, here or at another curator.
+            IntegrityError: a share was opened that was not committed to.
+            ConflictError: a curator committed to two things, or the coin is forgotten.
+        """
+        value = self._store.coin_value(coin_id)
+        if value is not None:
+            return value
+        own = self.share(coin_id)
+        mine = self._commit(coin_id, own)
+        for name in peers.parties:
+            self._store.commit(coin_id, name, await peers.commitment(name, coin_id, mine))
+        commitments = self._store.commitments(coin_id)
+        shares = {self._name: own}
+        for name in peers.parties:
+            shares[name] = await peers.opening(name, coin_id, transcript(commitments))
+            verify_share(coin_id, name, shares[name], commitments[name])
+        value = toss(coin_id, shares)
+        self._store.set_coin_value(coin_id, value)
+        return value
+
+    def exchange_commitments(self, coin_id: str, peer: str, committed: bytes) -> bytes:
+        """Record a peer's commitment to its share, and return one's own.
+
+        Raises:
+            NotReadyError, ConflictError, InvalidInputError: as `share`.
+            ConflictError: the peer committed to something else before.
+        """
+        own = self.share(coin_id)
+        if len(committed) != 32:
+            raise InvalidInputError("a commitment has 32 bytes", where="Commit")
+        self._store.commit(coin_id, peer, committed)
+        return self._commit(coin_id, own)
+
+    def open_share(self, coin_id: str, seen: bytes) -> bytes:
+        """Return one's own share to a peer that holds the same commitments of all curators.
+
+        Args:
+            coin_id: the coin.
+            seen: the peer's transcript of the commitments.
+
+        Raises:
+            NotReadyError, ConflictError, InvalidInputError: as `share`.
+            NotReadyError: not every curator has committed here.
+            ConflictError: the peer holds other commitments.
+        """
+        own = self.share(coin_id)
+        commitments = self._store.commitments(coin_id)
+        if set(commitments) != self._curators:
+            raise NotReadyError("does not hold every commitment yet", where=f"curator {self._name}")
+        if transcript(commitments) != seen:
+            raise ConflictError("the curators hold different commitments", where="coin toss")
+        return own
+
+    def share(self, coin_id: str) -> bytes:
+        """Return this curator's share of a coin that may be tossed now, the same one every time.
+
+        Raises:
+            NotReadyError: the coin's release is not charged here.
+            ConflictError: the coin was tossed and is forgotten.
+            InvalidInputError: there is no such coin.
+        """
+        kind, _, name = coin_id.partition("/")
+        if kind == _RELEASE:
+            if not self._ledger.is_charged(name):
+                raise NotReadyError("has not charged the release yet", where=f"curator {self._name}")
+        elif kind != _ALIGNMENT or len(name) != 32 or not name.isalnum():
+            raise InvalidInputError("there is no such coin", where="coin toss")
+        share = self._store.own_share(coin_id, secrets.token_bytes(SHARE_LENGTH))
+        if not share:
+            raise ConflictError("this coin was tossed and is forgotten", where="coin toss")
+        return share
+
+    def _commit(self, coin_id: str, own: bytes) -> bytes:
+        mine = commitment(coin_id, self._name, own)
+        self._store.commit(coin_id, self._name, mine)
+        return mine

@@ -1,0 +1,295 @@
+"""A release at one curator, as a pure state machine: its next step, what it waits for, how it ends, who gets its keys.
+
+The order of the steps is the privacy argument: decide, plan and reserve, compare, charge, draw, compare, encrypt, send.
+
+Invariants: nothing is charged unless every curator has reserved the same spec; no seed exists before every curator has
+charged; no byte leaves before every curator has drawn the same sample; a release that ended never moves again; no key
+leaves before the release is ready here, nor without a grant that has not expired.
+
+What another curator has done stays done unless the release ends there, so a step that its progress allows may be taken
+however old that progress is by then. Every step may be repeated after a crash.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import assert_never
+
+from veiltab.common.errors import (
+    BudgetExceededError,
+    DeniedError,
+    IntegrityError,
+    NotReadyError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState
+
+APPROVED, HELD, DENIED = "approved", "held", "denied"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantDecision:
+    """What this curator decided about one attribute of its own: approved, held or denied."""
+
+    attribute: str
+    verdict: str
+    expires: int | None
+    decided_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CuratorRelease:
+    """One release as this curator has recorded it."""
+
+    request: ReleaseRequest
+    state: ReleaseState
+    waiting_for: str
+    failure: str
+    spec: ReleaseSpec | None
+    sample_check: bytes
+    seconds: dict[str, float]
+    bytes_uploaded: int
+    created: int
+    since: int
+
+    @property
+    def planned_spec(self) -> ReleaseSpec:
+        """The spec of a release that is planned.
+
+        Raises:
+            IntegrityError: there is none.
+        """
+        if self.spec is None:
+            raise IntegrityError("a planned release has no spec", where=f"release {self.request.release_id}")
+        return self.spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far one curator is with a release, as it tells the others."""
+
+    curator: str
+    state: ReleaseState
+    decided: bool
+    granted: frozenset[str]
+    denied: frozenset[str]
+    spec_digest: bytes
+    reserved: bool
+    charged: bool
+    sample_check: bytes
+    failure: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """How far this curator is with deciding about its own attributes.
+
+    Args:
+        curator: its name.
+        undecided: attributes that neither its policy nor a person has looked at.
+        held: attributes that wait for a person.
+        over_budget: why the budget will not hold the release, if that can be foreseen; else empty.
+    """
+
+    curator: str
+    undecided: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    over_budget: str = ""
+
+
+class Step(Enum):
+    """What a curator does next for a release; each step is durable before the next."""
+
+    DECIDE = auto()
+    """Apply the policy to one's own attributes."""
+    APPROVE = auto()
+    """Record that nothing is left to decide here."""
+    PLAN = auto()
+    """Agree on the columns, plan the release, and reserve its epsilon."""
+    CHARGE = auto()
+    """Announce the release to the server, and charge its epsilon."""
+    DRAW = auto()
+    """Toss the seed with the others, draw the sample, and record its keyed check."""
+    ENCRYPT = auto()
+    """Encrypt the sampled columns."""
+    UPLOAD = auto()
+    """Send the encrypted columns to the server."""
+
+    @property
+    def leads_to(self) -> ReleaseState:
+        """State of the release once the step is taken."""
+        match self:
+            case Step.DECIDE:
+                return ReleaseState.REQUESTED
+            case Step.APPROVE:
+                return ReleaseState.APPROVED
+            case Step.PLAN:
+                return ReleaseState.PLANNED
+            case Step.CHARGE | Step.DRAW:
+                return ReleaseState.CHARGED
+            case Step.ENCRYPT:
+                return ReleaseState.UPLOADING
+            case Step.UPLOAD:
+                return ReleaseState.READY
+            case _:
+                assert_never(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing can be done now; the reason says who or what is waited for."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The release is over here."""
+
+    state: ReleaseState
+    reason: str
+
+
+def next_step(
+    stored: CuratorRelease, own: Review, peers: tuple[Progress, ...] | VeiltabError, now: float
+) -> Step | Wait | End:
+    """Return what a curator does next for a release.
+
+    Args:
+        stored: the release as this curator has recorded it.
+        own: how far it is with deciding.
+        peers: how far every other curator is, or why that is not known.
+        now: Unix seconds.
+
+    Raises:
+        IntegrityError: the record is none that a curator can have.
+    """
+    if stored.state.finished:
+        return End(stored.state, stored.failure)
+    if now > stored.request.deadline:
+        return End(ReleaseState.EXPIRED, f"the deadline passed; {stored.waiting_for}")
+    if isinstance(peers, VeiltabError):
+        return outcome_of(peers)
+    ended = next((peer for peer in peers if peer.state.unsuccessful), None)
+    return _step_of(stored, own, peers) if ended is None else _end_with(ended)
+
+
+def outcome_of(error: VeiltabError | OSError) -> Wait | End:
+    """Return what becomes of a release whose step was refused: what may heal is waited for, the rest ends it."""
+    match error:
+        case NotReadyError() | UnavailableError():
+            return Wait(str(error))
+        case OSError():
+            return Wait(f"this curator's disk: {type(error).__name__} ({error.strerror})")
+        case DeniedError() | BudgetExceededError():
+            return End(ReleaseState.DENIED, str(error))
+        case VeiltabError():
+            return End(ReleaseState.FAILED, str(error))
+        case _:
+            assert_never(error)
+
+
+def check_asker(stored: CuratorRelease, researcher: str) -> None:
+    """Refuse to tell anything of a release to anyone but the researcher who asked for it.
+
+    Raises:
+        DeniedError: it is another researcher's.
+    """
+    if researcher != stored.request.researcher:
+        raise DeniedError("this request is another researcher's", where="release")
+
+
+def check_key_may_leave(stored: CuratorRelease, decision: GrantDecision | None, attribute: str, now: float) -> None:
+    """Refuse the key of a column unless its attribute is granted and the column is at the server.
+
+    Args:
+        stored: the release as this curator has recorded it.
+        decision: what was decided about the attribute, if anything was.
+        attribute: whose key is asked for.
+        now: Unix seconds.
+
+    Raises:
+        DeniedError: it was not granted, the grant has expired, or the release ended without a result.
+        NotReadyError: the column is not at the server yet.
+    """
+    if decision is None or decision.attribute != attribute or decision.verdict != APPROVED:
+        raise DeniedError("this attribute was not granted", where=f"attribute {attribute}")
+    if decision.expires is not None and now >= decision.expires:
+        raise DeniedError("the grant has expired", where=f"attribute {attribute}", remedy="Ask for a new release.")
+    if stored.state.unsuccessful:
+        raise DeniedError(f"the release is {stored.state.value}", where=f"release {stored.request.release_id}")
+    if stored.state is not ReleaseState.READY or stored.spec is None:
+        raise NotReadyError("the column is not at the server yet", where=f"attribute {attribute}")
+
+
+def _step_of(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> Step | Wait | End:
+    match stored.state:
+        case ReleaseState.REQUESTED:
+            return _when_requested(stored, own)
+        case ReleaseState.APPROVED:
+            return _lacking(peers, lambda peer: peer.decided, "has not decided about the request yet") or Step.PLAN
+        case ReleaseState.PLANNED:
+            return _when_planned(stored, peers)
+        case ReleaseState.CHARGED:
+            return _when_charged(stored, peers)
+        case ReleaseState.UPLOADING:
+            return Step.UPLOAD
+        case _:
+            raise IntegrityError(f"a release is never {stored.state.value} at a curator", where="curator")
+
+
+def _when_requested(stored: CuratorRelease, own: Review) -> Step | Wait | End:
+    if own.undecided:
+        return Step.DECIDE
+    if not own.held:
+        return Step.APPROVE
+    if own.over_budget:
+        return End(ReleaseState.DENIED, own.over_budget)
+    return Wait(
+        f"curator {own.curator}: a person decides about {', '.join(own.held)}. Run `veiltab curator approve` or"
+        f" `deny` for {stored.request.release_id}."
+    )
+
+
+def _when_planned(stored: CuratorRelease, peers: tuple[Progress, ...]) -> Step | Wait | End:
+    digest = stored.planned_spec.digest()
+    for peer in peers:
+        if peer.spec_digest and peer.spec_digest != digest:
+            return End(
+                ReleaseState.FAILED,
+                f"curator {peer.curator}: planned another release from the same request. Compare study files, table"
+                " versions and veiltab versions. Nothing was charged.",
+            )
+    return (
+        _lacking(peers, lambda peer: bool(peer.spec_digest), "has not planned the release yet")
+        or _lacking(peers, lambda peer: peer.reserved or peer.charged, "has not reserved the budget yet")
+        or Step.CHARGE
+    )
+
+
+def _when_charged(stored: CuratorRelease, peers: tuple[Progress, ...]) -> Step | Wait | End:
+    wait = _lacking(peers, lambda peer: peer.charged, "has not charged the release yet")
+    if wait:
+        return wait
+    if not stored.sample_check:
+        return Step.DRAW
+    wait = _lacking(peers, lambda peer: bool(peer.sample_check), "has not drawn the sample yet")
+    if wait:
+        return wait
+    for peer in peers:
+        if peer.sample_check != stored.sample_check:
+            return End(ReleaseState.FAILED, f"curator {peer.curator}: drew another sample. No data was sent.")
+    return Step.ENCRYPT
+
+
+def _end_with(peer: Progress) -> End:
+    state = ReleaseState.DENIED if peer.state is ReleaseState.DENIED else ReleaseState.FAILED
+    return End(state, f"curator {peer.curator}: {peer.failure or f'the release is {peer.state.value}'}")
+
+
+def _lacking(peers: tuple[Progress, ...], has: Callable[[Progress], bool], what: str) -> Wait | None:
+    """Wait for the first curator that is not so far."""
+    return next((Wait(f"curator {peer.curator}: {what}") for peer in peers if not has(peer)), None)

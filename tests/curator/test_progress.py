@@ -1,0 +1,456 @@
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from tests.conftest import request_with, spec_with
+from veiltab.common.errors import (
+    BudgetExceededError,
+    DeniedError,
+    FailedReleaseError,
+    IntegrityError,
+    InvalidInputError,
+    NotReadyError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.release.state import ReleaseState
+from veiltab.curator.progress import (
+    APPROVED,
+    DENIED,
+    HELD,
+    CuratorRelease,
+    End,
+    GrantDecision,
+    Progress,
+    Review,
+    Step,
+    Wait,
+    check_asker,
+    check_key_may_leave,
+    next_step,
+    outcome_of,
+)
+
+Outcome = Step | Wait | End
+Others = tuple[Progress, ...] | VeiltabError
+NextStep = Callable[[CuratorRelease, Review, Others, float], Outcome]
+NAMES = ("alice", "bob", "carol")
+DEADLINE = 100
+REQUEST = request_with(deadline=DEADLINE)
+SPECS = (spec_with(), spec_with(sample=399))
+CHECKS = (b"one sample", b"another")
+REVIEWED = Review(curator="alice")
+
+
+def release(**changes: Any) -> CuratorRelease:  # noqa: ANN401 - any field
+    fields: dict[str, Any] = {
+        "request": REQUEST,
+        "state": ReleaseState.REQUESTED,
+        "waiting_for": "",
+        "failure": "",
+        "spec": None,
+        "sample_check": b"",
+        "seconds": {},
+        "bytes_uploaded": 0,
+        "created": 1,
+        "since": 1,
+    }
+    return CuratorRelease(**(fields | changes))
+
+
+def progress(**changes: Any) -> Progress:  # noqa: ANN401 - any field
+    fields: dict[str, Any] = {
+        "curator": "bob",
+        "state": ReleaseState.PLANNED,
+        "decided": True,
+        "granted": frozenset({"salary"}),
+        "denied": frozenset(),
+        "spec_digest": b"",
+        "reserved": False,
+        "charged": False,
+        "sample_check": b"",
+        "failure": "",
+    }
+    return Progress(**(fields | changes))
+
+
+# One look
+
+
+def test_the_steps_and_where_they_lead() -> None:
+    peer = progress(spec_digest=SPECS[0].digest(), reserved=True, charged=True, sample_check=CHECKS[0])
+    stored, own = release(), Review(curator="alice", undecided=("sex",))
+    taken = []
+    while isinstance(outcome := next_step(stored, own, (peer,), 1), Step):
+        taken.append((outcome, outcome.leads_to))
+        stored = replace(stored, state=outcome.leads_to)
+        match outcome:
+            case Step.DECIDE:
+                own = REVIEWED
+            case Step.PLAN:
+                stored = replace(stored, spec=SPECS[0])
+            case Step.DRAW:
+                stored = replace(stored, sample_check=CHECKS[0])
+    assert taken == [
+        (Step.DECIDE, ReleaseState.REQUESTED),
+        (Step.APPROVE, ReleaseState.APPROVED),
+        (Step.PLAN, ReleaseState.PLANNED),
+        (Step.CHARGE, ReleaseState.CHARGED),
+        (Step.DRAW, ReleaseState.CHARGED),
+        (Step.ENCRYPT, ReleaseState.UPLOADING),
+        (Step.UPLOAD, ReleaseState.READY),
+    ]
+    assert outcome == End(ReleaseState.READY, "")
+
+
+def test_a_release_ends_where_it_ended_elsewhere() -> None:
+    stored = release(state=ReleaseState.UPLOADING)
+    for state in ReleaseState:
+        peers = (progress(), progress(curator="carol", state=state, failure="why"))
+        outcome = next_step(stored, REVIEWED, peers, 1)
+        if state.unsuccessful:
+            ended = ReleaseState.DENIED if state is ReleaseState.DENIED else ReleaseState.FAILED
+            assert outcome == End(ended, "curator carol: why")
+        else:
+            assert outcome is Step.UPLOAD
+    silent = progress(state=ReleaseState.EXPIRED)
+    assert next_step(stored, REVIEWED, (silent,), 1) == End(ReleaseState.FAILED, "curator bob: the release is expired")
+
+
+def test_what_is_held_waits_for_a_person_as_long_as_the_budget_holds_it() -> None:
+    held = Review(curator="alice", held=("age", "sex"))
+    assert next_step(release(), held, (progress(),), 1) == Wait(
+        "curator alice: a person decides about age, sex. Run `veiltab curator approve` or `deny` for"
+        f" {REQUEST.release_id}."
+    )
+    dear = replace(held, over_budget="too much")
+    assert next_step(release(), dear, (progress(),), 1) == End(ReleaseState.DENIED, "too much")
+
+
+def test_nobody_plans_before_all_have_decided() -> None:
+    stored = release(state=ReleaseState.APPROVED)
+    assert next_step(stored, REVIEWED, (progress(), progress(curator="carol", decided=False)), 1) == Wait(
+        "curator carol: has not decided about the request yet"
+    )
+
+
+def test_nobody_charges_before_all_have_reserved_the_same() -> None:
+    stored = release(state=ReleaseState.PLANNED, spec=SPECS[0])
+
+    def after(*peers: Progress) -> Outcome:
+        return next_step(stored, REVIEWED, peers, 1)
+
+    same = progress(spec_digest=SPECS[0].digest(), reserved=True)
+    assert after(same, replace(same, reserved=False, charged=True)) is Step.CHARGE
+    assert after(same, progress(curator="carol")) == Wait("curator carol: has not planned the release yet")
+    assert after(replace(same, reserved=False)) == Wait("curator bob: has not reserved the budget yet")
+    other = progress(spec_digest=SPECS[1].digest(), reserved=True)
+    for peers in ((same, other), (progress(curator="carol"), other), (replace(other, reserved=False),)):
+        assert after(*peers) == End(
+            ReleaseState.FAILED,
+            "curator bob: planned another release from the same request. Compare study files, table versions and"
+            " veiltab versions. Nothing was charged.",
+        )
+
+
+def test_nobody_draws_before_all_have_charged() -> None:
+    stored, charged = release(state=ReleaseState.CHARGED, spec=SPECS[0]), progress(charged=True)
+    assert next_step(stored, REVIEWED, (charged, charged), 1) is Step.DRAW
+    assert next_step(stored, REVIEWED, (charged, progress(curator="carol")), 1) == Wait(
+        "curator carol: has not charged the release yet"
+    )
+
+
+def test_nobody_encrypts_before_all_have_drawn_the_same() -> None:
+    stored = release(state=ReleaseState.CHARGED, spec=SPECS[0], sample_check=CHECKS[0])
+    drawn = progress(charged=True, sample_check=CHECKS[0])
+
+    def after(*peers: Progress) -> Outcome:
+        return next_step(stored, REVIEWED, peers, 1)
+
+    assert after(drawn, drawn) is Step.ENCRYPT
+    assert after(drawn, progress(curator="carol", charged=True)) == Wait("curator carol: has not drawn the sample yet")
+    assert after(replace(drawn, sample_check=CHECKS[1])) == End(
+        ReleaseState.FAILED, "curator bob: drew another sample. No data was sent."
+    )
+
+
+def test_a_deadline_ends_a_release_even_when_the_others_are_silent() -> None:
+    stored = release(state=ReleaseState.PLANNED, spec=SPECS[0], waiting_for="curator bob: no connection")
+    away = UnavailableError("no connection", where="curator bob")
+    assert next_step(stored, REVIEWED, away, DEADLINE) == Wait("curator bob: no connection")
+    expired = End(ReleaseState.EXPIRED, "the deadline passed; curator bob: no connection")
+    assert next_step(stored, REVIEWED, away, DEADLINE + 0.1) == expired
+    assert next_step(stored, REVIEWED, (), DEADLINE + 0.1) == expired
+
+
+@pytest.mark.parametrize("state", [state for state in ReleaseState if state.finished])
+def test_the_end_is_final(state: ReleaseState) -> None:
+    stored = release(state=state, failure="why", spec=SPECS[0], sample_check=CHECKS[0])
+    peer = progress(spec_digest=SPECS[0].digest(), reserved=True, charged=True, sample_check=CHECKS[0])
+    answers: tuple[Others, ...] = ((peer,), (replace(peer, state=ReleaseState.FAILED),), NotReadyError("no"))
+    for peers, now in product(answers, (1, 1000)):
+        assert next_step(stored, REVIEWED, peers, now) == End(state, "why")
+
+
+def test_a_record_that_no_curator_has_is_refused() -> None:
+    with pytest.raises(IntegrityError, match="never perturbing"):
+        next_step(release(state=ReleaseState.PERTURBING), REVIEWED, (progress(),), 1)
+    with pytest.raises(IntegrityError, match="has no spec"):
+        next_step(release(state=ReleaseState.PLANNED), REVIEWED, (progress(),), 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (NotReadyError("no", where="curator bob"), Wait("curator bob: no")),
+        (UnavailableError("no", remedy="Wait."), Wait("no. Wait.")),
+        (OSError(28, "No space left on device"), Wait("this curator's disk: OSError (No space left on device)")),
+        (DeniedError("no"), End(ReleaseState.DENIED, "no")),
+        (BudgetExceededError("no"), End(ReleaseState.DENIED, "no")),
+        (IntegrityError("no"), End(ReleaseState.FAILED, "no")),
+        (InvalidInputError("no"), End(ReleaseState.FAILED, "no")),
+        (FailedReleaseError("no"), End(ReleaseState.FAILED, "no")),
+    ],
+)
+def test_what_may_heal_is_waited_for(error: VeiltabError | OSError, outcome: Outcome) -> None:
+    assert outcome_of(error) == outcome
+    if isinstance(error, VeiltabError):
+        assert next_step(release(), REVIEWED, error, 1) == outcome
+
+
+# Who gets a key
+
+
+def decision(attribute: str = "sex", verdict: str = APPROVED, expires: int | None = None) -> GrantDecision:
+    return GrantDecision(attribute=attribute, verdict=verdict, expires=expires, decided_by="person")
+
+
+@pytest.mark.parametrize(
+    ("state", "verdict", "expires"), [*product(ReleaseState, (APPROVED, HELD, DENIED, None), (None, 49, 50, 51))]
+)
+def test_a_key_leaves_when_the_release_is_ready_and_a_grant_stands(
+    state: ReleaseState, verdict: str | None, expires: int | None
+) -> None:
+    stored = release(state=state, spec=SPECS[0])
+    made = None if verdict is None else decision(verdict=verdict, expires=expires)
+    if state is ReleaseState.READY and verdict == APPROVED and expires in {None, 51}:
+        check_key_may_leave(stored, made, "sex", 50)
+        return
+    with pytest.raises((DeniedError, NotReadyError)):
+        check_key_may_leave(stored, made, "sex", 50)
+
+
+def test_a_decision_about_another_attribute_gives_no_key() -> None:
+    with pytest.raises(DeniedError, match="was not granted"):
+        check_key_may_leave(release(state=ReleaseState.READY, spec=SPECS[0]), decision("age"), "sex", 1)
+    with pytest.raises(NotReadyError):
+        check_key_may_leave(release(state=ReleaseState.READY), decision(), "sex", 1)
+
+
+def test_a_request_is_told_of_to_who_asked() -> None:
+    check_asker(release(), "rosa")
+    for other in ("rita", "", "alice"):
+        with pytest.raises(DeniedError, match="another researcher's"):
+            check_asker(release(), other)
+
+
+# Any order of looks, crashes and decisions
+
+
+class Curators(RuleBasedStateMachine):
+    """Three curators that look at one another whenever they like, and crash; beside them, what each has really done."""
+
+    next_step: NextStep = staticmethod(next_step)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1.0
+        self.rows = {name: release() for name in NAMES}
+        self.verdicts = dict.fromkeys(NAMES, "")
+        self.policies = dict.fromkeys(NAMES, APPROVED)
+        self.plans = dict.fromkeys(NAMES, SPECS[0])
+        self.samples = dict.fromkeys(NAMES, CHECKS[0])
+        self.seen: dict[str, Others] = dict.fromkeys(NAMES, NotReadyError("has not looked"))
+        self.kept: dict[str, bytes] = {}
+        # What was ever done, whether or not a crash let it be recorded.
+        self.reserved: dict[str, set[bytes]] = {name: set() for name in NAMES}
+        self.charged: set[str] = set()
+        self.ends: dict[str, tuple[ReleaseState, str]] = {}
+
+    def progress(self, name: str) -> Progress:
+        row = self.rows[name]
+        return Progress(
+            curator=name,
+            state=row.state,
+            decided=self.verdicts[name] in {APPROVED, DENIED},
+            granted=frozenset({name} if self.verdicts[name] == APPROVED else ()),
+            denied=frozenset({name} if self.verdicts[name] == DENIED else ()),
+            spec_digest=b"" if row.spec is None else row.spec.digest(),
+            reserved=name in self.kept and name not in self.charged,
+            charged=name in self.charged,
+            sample_check=row.sample_check,
+            failure=row.failure,
+        )
+
+    def look(self, name: str) -> None:
+        self.seen[name] = tuple(self.progress(other) for other in NAMES if other != name)
+
+    def review(self, name: str) -> Review:
+        verdict = self.verdicts[name]
+        return Review(curator=name, undecided=() if verdict else (name,), held=(name,) if verdict == HELD else ())
+
+    def act(self, name: str, *, crash: bool = False) -> None:
+        row = self.rows[name]
+        outcome = self.next_step(row, self.review(name), self.seen[name], self.now)
+        try:
+            if isinstance(outcome, Step):
+                self.take(outcome, name)
+        except VeiltabError as error:
+            outcome = outcome_of(error)
+        if crash:
+            return
+        if isinstance(outcome, Step):
+            self.rows[name] = replace(self.rows[name], state=outcome.leads_to)
+        elif isinstance(outcome, End):
+            self.rows[name] = replace(row, state=outcome.state, failure=outcome.reason)
+            self.kept.pop(name, None)
+
+    def take(self, step: Step, name: str) -> None:
+        """Do what a step does, and see that it may be done."""
+        row = self.rows[name]
+        match step:
+            case Step.DECIDE:
+                self.verdicts[name] = self.policies[name]
+            case Step.APPROVE:
+                assert self.verdicts[name] in {APPROVED, DENIED}
+            case Step.PLAN:
+                assert all(self.verdicts[other] in {APPROVED, DENIED} for other in NAMES)
+                if DENIED in self.verdicts.values():
+                    raise DeniedError("denied")
+                self.kept[name] = self.plans[name].digest()
+                self.reserved[name].add(self.kept[name])
+                self.rows[name] = replace(row, spec=self.plans[name])
+            case Step.CHARGE:
+                digest = row.planned_spec.digest()
+                assert all(digest in self.reserved[other] for other in NAMES)
+                self.charged.add(name)
+            case Step.DRAW:
+                assert self.charged == set(NAMES)
+                self.rows[name] = replace(row, sample_check=self.samples[name])
+            case Step.ENCRYPT | Step.UPLOAD:
+                assert {other.sample_check for other in self.rows.values()} == {row.sample_check}
+                assert row.sample_check
+
+    @rule(name=st.sampled_from(NAMES))
+    def looks(self, name: str) -> None:
+        self.look(name)
+
+    @rule(name=st.sampled_from(NAMES), crash=st.booleans())
+    def acts_on_what_it_saw(self, name: str, crash: bool) -> None:  # noqa: FBT001 - drawn
+        self.act(name, crash=crash)
+
+    @rule(names=st.permutations(NAMES))
+    def everybody_goes_on(self, names: list[str]) -> None:
+        for name in names:
+            self.look(name)
+            self.act(name)
+
+    @rule(name=st.sampled_from(NAMES), policy=st.sampled_from([APPROVED, APPROVED, HELD, DENIED]))
+    def has_a_policy(self, name: str, policy: str) -> None:
+        self.policies[name] = policy
+
+    @rule(name=st.sampled_from(NAMES), verdict=st.sampled_from([APPROVED, APPROVED, DENIED]))
+    def a_person_decides(self, name: str, verdict: str) -> None:
+        if self.verdicts[name] == HELD:
+            self.verdicts[name] = verdict
+
+    @rule(name=st.sampled_from(NAMES), spec=st.sampled_from(SPECS))
+    def would_plan(self, name: str, spec: Any) -> None:  # noqa: ANN401 - a spec
+        self.plans[name] = spec
+
+    @rule(name=st.sampled_from(NAMES), check=st.sampled_from(CHECKS))
+    def would_draw(self, name: str, check: bytes) -> None:
+        if not self.rows[name].sample_check:
+            self.samples[name] = check
+
+    @rule(name=st.sampled_from(NAMES), error=st.sampled_from([UnavailableError("away"), IntegrityError("bad")]))
+    def is_refused(self, name: str, error: VeiltabError) -> None:
+        self.seen[name] = error
+
+    @rule(seconds=st.sampled_from([1, 5, 30]))
+    def time_passes(self, seconds: int) -> None:
+        self.now += seconds
+
+    @rule(name=st.sampled_from(NAMES), expires=st.sampled_from([None, 5, 80]))
+    def a_key_is_asked_for(self, name: str, expires: int | None) -> None:
+        row, made = self.rows[name], decision(name, self.verdicts[name], expires)
+        open_now = self.verdicts[name] == APPROVED and (expires is None or self.now < expires)
+        if row.state is ReleaseState.READY and open_now:
+            check_key_may_leave(row, made, name, self.now)
+            return
+        with pytest.raises((DeniedError, NotReadyError)):
+            check_key_may_leave(row, made, name, self.now)
+
+    @invariant()
+    def the_end_is_final(self) -> None:
+        for name, row in self.rows.items():
+            if row.state.finished:
+                assert self.ends.setdefault(name, (row.state, row.failure)) == (row.state, row.failure)
+            else:
+                assert name not in self.ends
+
+    @invariant()
+    def who_is_ready_has_sent_what_all_drew(self) -> None:
+        if any(row.state is ReleaseState.READY for row in self.rows.values()):
+            assert self.charged == set(NAMES)
+            assert len({row.sample_check for row in self.rows.values()}) == 1
+
+
+TestCurators = Curators.TestCase
+TestCurators.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+
+
+def in_another_order(state: ReleaseState, step: Step, *, instead_of: type[Wait] | type[End]) -> NextStep:
+    """Return a next_step that takes a step in a state where the true one waits, or ends."""
+
+    def mutant(stored: CuratorRelease, own: Review, peers: Others, now: float) -> Outcome:
+        outcome = next_step(stored, own, peers, now)
+        return step if stored.state is state and isinstance(outcome, instead_of) else outcome
+
+    return mutant
+
+
+MUTANTS = {
+    "plans before all have decided": (ReleaseState.APPROVED, Step.PLAN, Wait),
+    "charges before all have reserved": (ReleaseState.PLANNED, Step.CHARGE, Wait),
+    "charges another plan": (ReleaseState.PLANNED, Step.CHARGE, End),
+    "tosses before all have charged": (ReleaseState.CHARGED, Step.DRAW, Wait),
+    "encrypts before all have drawn": (ReleaseState.CHARGED, Step.ENCRYPT, Wait),
+    "encrypts another sample": (ReleaseState.CHARGED, Step.ENCRYPT, End),
+    "goes on after it was denied": (ReleaseState.DENIED, Step.PLAN, End),
+    "goes on after it failed": (ReleaseState.FAILED, Step.UPLOAD, End),
+    "goes on after it expired": (ReleaseState.EXPIRED, Step.CHARGE, End),
+    "sends twice": (ReleaseState.READY, Step.ENCRYPT, End),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_another_order_is_found(name: str) -> None:
+    state, step, instead_of = MUTANTS[name]
+
+    class Mutant(Curators):
+        next_step = staticmethod(in_another_order(state, step, instead_of=instead_of))
+
+    searching = settings(
+        max_examples=2000, stateful_step_count=40, deadline=None, database=None, derandomize=True,
+        phases=[Phase.generate], report_multiple_bugs=False,
+    )  # fmt: skip
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(Mutant, settings=searching)
