@@ -238,7 +238,7 @@ class CuratorDriver:
         self._driven.discard(release_id)
 
     async def _try_step(self, release_id: str, peers: Peers, server: ServerLink) -> bool:
-        """Take the steps that can be taken now; return whether the release left the state that it was in."""
+        """Take the steps that can be taken now; return whether the release has left its state or is over."""
         before = self.store.release(release_id).state
         while (stored := self.store.release(release_id)).state is before:
             match await self._step(stored, peers, server):
