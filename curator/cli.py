@@ -23,7 +23,6 @@ from veiltab.common.core.rounding import upward
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.privacy.card import card_of
 from veiltab.common.release.guarantees import epsilon_card
-from veiltab.common.release.modes import Pad
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role
@@ -244,7 +243,7 @@ def _expected(stored: CuratorRelease, study: Study, store: CuratorStore) -> dict
         plan = foreseen_plan(stored.request, population=population, cells=study.domain(stored.request.attributes).cells)
     except InvalidInputError as error:
         return {"card": [], "note": f"This cannot be planned: {error}"}
-    card = card_of(plan.description, delta=plan.delta, one_time=stored.request.pad is Pad.OTP)
+    card = card_of(plan.description, delta=plan.delta, one_time=stored.request.pad.is_one_time)
     return {"card": [list(row) for row in card.rows()], "sample": plan.sample, "root_mse": plan.root_mse()}
 
 

@@ -8,6 +8,7 @@ only those bytes are ever sent.
 import hashlib
 import os
 from pathlib import Path
+from typing import assert_never
 
 import numpy as np
 
@@ -60,14 +61,20 @@ class ColumnEncryption:
         if done is not None:
             self._check(attribute, done[1])
             return done[1]
-        if pad is Pad.OTP:
-            self._draw_one_time_pad(attribute, len(column), size)
-            # A short pad may repeat, or it would not be uniform; a long one that repeats tells of a bad generator.
-            key = file_digest(self.pad_file(attribute)) if len(column) >= _DISTINCT else os.urandom(32)
-        else:
-            key = os.urandom(32)
+        source: CipherStream | None
+        match pad:
+            case Pad.CHACHA20:
+                key = os.urandom(32)
+                source = CipherStream(key)
+            case Pad.OTP:
+                self._draw_one_time_pad(attribute, len(column), size)
+                # A short pad may repeat, or it would not be uniform; a long one that repeats tells of a bad generator.
+                key = file_digest(self.pad_file(attribute)) if len(column) >= _DISTINCT else os.urandom(32)
+                source = None
+            case _:
+                assert_never(pad)
         self._store.spend_key(self._release_id, attribute, key)
-        digest = self._write(attribute, column, size, None if pad is Pad.OTP else CipherStream(key))
+        digest = self._write(attribute, column, size, source)
         self._store.set_pad_digest(self._release_id, attribute, digest)
         return digest
 

@@ -82,13 +82,17 @@ def amplify(  # noqa: PLR0913, PLR0917 - one argument an option
     if inverse:
         epsilon = base_epsilon(drawn, epsilon)
     profile: GroupProfile
-    if mechanism == "pure":
-        profile = Pure(epsilon0=epsilon)
-    elif mechanism == "gamma-diagonal":
-        profile = GammaDiagonalProfile(gamma=_given(gamma, "--gamma"), cells=int(_given(cells, "--cells")))
-    else:
-        strength = _given(ratio, "--ratio")
-        profile = Laplace(ratio=strength) if mechanism == "laplace" else Gaussian(ratio=strength)
+    match mechanism:
+        case "pure":
+            profile = Pure(epsilon0=epsilon)
+        case "laplace":
+            profile = Laplace(ratio=_given(ratio, "--ratio"))
+        case "gaussian":
+            profile = Gaussian(ratio=_given(ratio, "--ratio"))
+        case "gamma-diagonal":
+            profile = GammaDiagonalProfile(gamma=_given(gamma, "--gamma"), cells=int(_given(cells, "--cells")))
+        case _:
+            raise InvalidInputError(f"mechanism {mechanism!r} is not known", where="--mechanism")
     found = amplified(drawn, profile, epsilon)
     data = {
         "eta": found.eta,
@@ -274,33 +278,36 @@ def gain(  # noqa: PLR0913, PLR0917 - one argument an option
     from veiltab.common.privacy.gain import mean_gain, mean_noise_ratio  # noqa: PLC0415 - --help stays light
 
     extra: dict[str, object] = {}
-    if statistic == "mean":
-        size = int(_given(population, "--population"))
-        sample = max(1, round(rate * size))
-        found = mean_gain(
-            population=size,
-            sample=sample,
-            epsilon=epsilon,
-            value_range=_given(value_range, "--range"),
-            variance=_given(variance, "--variance"),
-        )
-        extra = {"noise_ratio": mean_noise_ratio(epsilon, population=size, sample=sample)}
-    else:
-        from veiltab.common.privacy.median_gain import median_gain, odd_values  # noqa: PLC0415
+    match statistic:
+        case "mean":
+            size = int(_given(population, "--population"))
+            sample = max(1, round(rate * size))
+            found = mean_gain(
+                population=size,
+                sample=sample,
+                epsilon=epsilon,
+                value_range=_given(value_range, "--range"),
+                variance=_given(variance, "--variance"),
+            )
+            extra = {"noise_ratio": mean_noise_ratio(epsilon, population=size, sample=sample)}
+        case "median":
+            from veiltab.common.privacy.median_gain import median_gain, odd_values  # noqa: PLC0415
 
-        data = odd_values(_read_values(values))
-        sample = max(1, round(rate * len(data)))
-        sample += 1 - sample % 2
-        found = median_gain(
-            data,
-            sample=min(sample, len(data)),
-            epsilon=epsilon,
-            delta=1 / (2 * len(data)) if delta is None else delta,
-            low=_given(low, "--low"),
-            high=_given(high, "--high"),
-            trials=trials,
-            seed=seed,
-        )
+            data = odd_values(_read_values(values))
+            sample = max(1, round(rate * len(data)))
+            sample += 1 - sample % 2
+            found = median_gain(
+                data,
+                sample=min(sample, len(data)),
+                epsilon=epsilon,
+                delta=1 / (2 * len(data)) if delta is None else delta,
+                low=_given(low, "--low"),
+                high=_given(high, "--high"),
+                trials=trials,
+                seed=seed,
+            )
+        case _:
+            raise InvalidInputError(f"statistic {statistic!r} is not known", where="--statistic")
     data_out = {
         "gains": found.gains,
         "population": {"noise": found.population.noise, "total": found.population.total},

@@ -10,6 +10,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
+from typing import assert_never
 
 from veiltab.common.collection.round import Round
 from veiltab.common.errors import BudgetExceededError, ConflictError
@@ -127,7 +128,13 @@ class Journal:
 
     def finish(self, round_id: str, nodes: Iterable[int], state: State) -> None:
         """Record that reports were counted, and forget what they said; or how else they stand, and keep them."""
-        kept = "NULL" if state is State.COUNTED else "request"
+        match state:
+            case State.COUNTED:
+                kept = "NULL"
+            case State.SILENT | State.WAITING | State.REFUSED:
+                kept = "request"
+            case _:
+                assert_never(state)
         with transaction(self._connection) as db:
             for node in nodes:
                 db.execute(

@@ -6,6 +6,7 @@ Perturbation commutes with the pads, so what comes off is the gamma-diagonal mec
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,12 +46,15 @@ def decrypt_column(  # noqa: PLR0913, PLR0917 - what decryption needs
     if places is not None:
         ciphertext = places.put_back(ciphertext)
     plain: Symbols = np.empty(len(ciphertext), symbol_dtype(column.size))
-    if isinstance(key, Path):
-        pad = _symbols(key, column, len(ciphertext))
-        check_symbols(pad, column.size)
-        subtract(ciphertext, pad, column.size, plain)
-    else:
-        decrypt(ciphertext, column.size, CipherStream(key), plain)
+    match key:
+        case Path():
+            pad = _symbols(key, column, len(ciphertext))
+            check_symbols(pad, column.size)
+            subtract(ciphertext, pad, column.size, plain)
+        case bytes():
+            decrypt(ciphertext, column.size, CipherStream(key), plain)
+        case _:
+            assert_never(key)
     if places is not None:
         plain = plain[places.where]
     with written_whole(out) as file:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import assert_never
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.observe.steps import concluded, step
-from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.modes import Pad
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
@@ -133,7 +134,7 @@ class ResearcherDriver:
             size = column.byte_length(spec.sample)
             with step("fetch column", release_id=release_id, attribute=column.attribute, size=size):
                 await parties.fetch_column(spec, column, self.store.noisy_column(release_id, column.attribute))
-        places = await parties.fetch_places(spec) if spec.sampling is Sampling.SERVER else None
+        places = await parties.fetch_places(spec) if spec.sampling.is_by_server else None
         fetched = time.monotonic()
         granted, key_bytes = await self._decrypt(spec, parties, places)
         with step("count", release_id=release_id):
@@ -315,15 +316,18 @@ class PartyLinks:
         request = curator_pb2.FetchKeyRequest(release_id=spec.release_id, attribute=column.attribute)
         responses = self._stubs[column.owner].FetchKey(request, timeout=_STREAM_SECONDS)
         peer = str(self.curators[column.owner])
-        if spec.pad is Pad.CHACHA20:
-            return b"".join(
-                [data async for data in received(_of_kind(responses, spec.pad), offset=0, peer=peer, total=32)]
-            )
-        total = column.byte_length(spec.uploaded_rows)
-        with written_whole(pad_path) as file:
-            async for data in received(_of_kind(responses, spec.pad), offset=0, peer=peer, total=total):
-                file.write(data)
-        return pad_path
+        keys = _of_kind(responses, spec.pad)
+        match spec.pad:
+            case Pad.CHACHA20:
+                return b"".join([data async for data in received(keys, offset=0, peer=peer, total=32)])
+            case Pad.OTP:
+                total = column.byte_length(spec.uploaded_rows)
+                with written_whole(pad_path) as file:
+                    async for data in received(keys, offset=0, peer=peer, total=total):
+                        file.write(data)
+                return pad_path
+            case _:
+                assert_never(spec.pad)
 
 
 async def _of_kind(responses: AsyncIterable[curator_pb2.FetchKeyResponse], pad: Pad) -> AsyncIterable[ChunkMessage]:

@@ -21,7 +21,6 @@ from veiltab.common.core.sampling import sample_indices
 from veiltab.common.core.symbols import check_symbols, row_slices
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.steps import step
-from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.storage.files import sync_folder, written_whole
 from veiltab.server.leases import Lease, LostLeaseError
@@ -83,9 +82,7 @@ def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[s
     sizes = [column.size for column in spec.columns]
     secret = store.noise_secret(spec)
     stream = CipherStream(derive(secret, "noise"))
-    places = (
-        _sampled_places(spec, derive(secret, "places"), Path(working)) if spec.sampling is Sampling.SERVER else None
-    )
+    places = _sampled_places(spec, derive(secret, "places"), Path(working)) if spec.sampling.is_by_server else None
     files = [open(os.path.join(working, column.attribute), "xb") for column in spec.columns]  # noqa: PTH118, PTH123, SIM115
     try:
         for number, rows in enumerate(row_slices(spec.sample)):

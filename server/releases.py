@@ -20,7 +20,6 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
-from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
@@ -194,7 +193,7 @@ class Releases:
         """Return the file of the places that the server sampled, for the researcher whose release it is."""
         session = self._store.session(release_id)
         session.check_readable(researcher)
-        if session.spec.sampling is not Sampling.SERVER:
+        if not session.spec.sampling.is_by_server:
             raise NotFoundError("the server did not sample this release", where=f"release {release_id}")
         return self._published(session) / PLACES
 

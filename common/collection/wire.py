@@ -1,6 +1,7 @@
 """Rounds and reports, to and from protocol messages."""
 
 from decimal import Decimal, InvalidOperation
+from typing import assert_never
 
 from veiltab.common.collection.oracles import ORACLE_NAMES, Bits, Category, Hashed, Report, Subset
 from veiltab.common.collection.round import Round, RoundState, Stratum
@@ -110,22 +111,27 @@ def report_to_proto(round_id: str, token: bytes, stratum: str, report: Report) -
             request.hashed.symbol = report.symbol
         case Subset():
             request.subset = report.values
+        case _:
+            assert_never(report)
     return request
 
 
 def report_from_proto(message: collection_pb2.ReportRequest) -> Report:
     """Decode the payload of a report; whether the round can have it is the randomiser's to check."""
-    kind = message.WhichOneof("payload")
-    if kind == "category":
-        return Category(symbol=message.category)
-    if kind == "bits":
-        return Bits(bits=message.bits)
-    if kind == "hashed":
-        if not message.hashed.HasField("symbol"):
-            raise InvalidInputError("a report of local hashing has a symbol", where="payload")
-        return Hashed(seed=message.hashed.seed, symbol=message.hashed.symbol)
-    if kind == "subset":
-        return Subset(values=message.subset)
-    raise InvalidInputError(
-        "a report has no payload that is known here", where="payload", remedy="Run the same version at every party."
-    )
+    match message.WhichOneof("payload"):
+        case "category":
+            return Category(symbol=message.category)
+        case "bits":
+            return Bits(bits=message.bits)
+        case "hashed":
+            if not message.hashed.HasField("symbol"):
+                raise InvalidInputError("a report of local hashing has a symbol", where="payload")
+            return Hashed(seed=message.hashed.seed, symbol=message.hashed.symbol)
+        case "subset":
+            return Subset(values=message.subset)
+        case _:
+            raise InvalidInputError(
+                "a report has no payload that is known here",
+                where="payload",
+                remedy="Run the same version at every party.",
+            )

@@ -10,7 +10,6 @@ from functools import lru_cache
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.card import EpsilonCard, card_of
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import ReleaseSpec
 
 
@@ -32,7 +31,7 @@ def guaranteed_epsilon(spec: ReleaseSpec) -> Decimal:
 
 def epsilon_card(spec: ReleaseSpec) -> EpsilonCard:
     """Return who faces which epsilon."""
-    card = card_of(spec.description, delta=spec.delta, one_time=spec.pad is Pad.OTP)
+    card = card_of(spec.description, delta=spec.delta, one_time=spec.pad.is_one_time)
     return replace(card, epsilon=guaranteed_epsilon(spec))
 
 

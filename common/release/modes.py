@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from enum import Enum
+from typing import assert_never
 
 from veiltab.common.core.rounding import parse_delta
 from veiltab.common.errors import InvalidInputError
@@ -15,12 +16,34 @@ class Sampling(Enum):
     INDICES = "indices"
     SERVER = "server"
 
+    @property
+    def is_by_server(self) -> bool:
+        """Whether the curators upload everyone's rows, of which the server draws the sample."""
+        match self:
+            case Sampling.SEED | Sampling.INDICES:
+                return False
+            case Sampling.SERVER:
+                return True
+            case _:
+                assert_never(self)
+
 
 class Pad(Enum):
     """Where a column's pad comes from, and so what its key is: 32 bytes, or the pad itself."""
 
     CHACHA20 = "chacha20"
     OTP = "otp"
+
+    @property
+    def is_one_time(self) -> bool:
+        """Whether the pad is itself the key, so that the ciphertext does not depend on the data at all."""
+        match self:
+            case Pad.CHACHA20:
+                return False
+            case Pad.OTP:
+                return True
+            case _:
+                assert_never(self)
 
 
 def check_modes(scheme: str, sampling: Sampling, delta: Decimal | None) -> None:
@@ -34,5 +57,11 @@ def check_modes(scheme: str, sampling: Sampling, delta: Decimal | None) -> None:
     if delta is not None:
         parse_delta(delta)
         check_certified(drawn)
-    if sampling is not Sampling.SEED and not drawn.is_simple_random:
-        raise InvalidInputError(f"the scheme {scheme} is drawn from a seed", where="sampling")
+    match sampling:
+        case Sampling.SEED:
+            pass
+        case Sampling.INDICES | Sampling.SERVER:
+            if not drawn.is_simple_random:
+                raise InvalidInputError(f"the scheme {scheme} is drawn from a seed", where="sampling")
+        case _:
+            assert_never(sampling)

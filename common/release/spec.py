@@ -121,7 +121,7 @@ class ReleaseSpec:
     @property
     def uploaded_rows(self) -> int:
         """Rows that the curators upload: the sample, or everyone if the server samples."""
-        return self.population if self.sampling is Sampling.SERVER else self.sample
+        return self.population if self.sampling.is_by_server else self.sample
 
     def column(self, attribute: str) -> Column:
         """Return the column of an attribute."""

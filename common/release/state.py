@@ -1,6 +1,7 @@
 """Where a release stands at one party."""
 
 from enum import Enum
+from typing import assert_never
 
 
 class ReleaseState(Enum):
@@ -20,9 +21,23 @@ class ReleaseState(Enum):
     @property
     def finished(self) -> bool:
         """Whether nothing more will happen by itself."""
-        return self in {ReleaseState.READY, ReleaseState.EXPIRED, ReleaseState.DENIED, ReleaseState.FAILED}
+        return self is ReleaseState.READY or self.unsuccessful
 
     @property
     def unsuccessful(self) -> bool:
         """Whether the release ended without a result here."""
-        return self in {ReleaseState.EXPIRED, ReleaseState.DENIED, ReleaseState.FAILED}
+        match self:
+            case ReleaseState.EXPIRED | ReleaseState.DENIED | ReleaseState.FAILED:
+                return True
+            case (
+                ReleaseState.REQUESTED
+                | ReleaseState.APPROVED
+                | ReleaseState.PLANNED
+                | ReleaseState.CHARGED
+                | ReleaseState.UPLOADING
+                | ReleaseState.PERTURBING
+                | ReleaseState.READY
+            ):
+                return False
+            case _:
+                assert_never(self)

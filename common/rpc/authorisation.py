@@ -144,7 +144,7 @@ class Admission:
 
     def check_deadline(self, party: Party, seconds: float | None) -> None:
         """Raise InvalidInputError unless the call has a deadline that is not too far away."""
-        longest = self.longest_call_of_nodes if party.role is Role.NODE else self.longest_call
+        longest = self.longest_call_of_nodes if party.role.is_many else self.longest_call
         if seconds is None or seconds > longest:
             raise InvalidInputError(f"a call needs a deadline of at most {longest:.0f} s")
 
@@ -235,7 +235,7 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
     @contextmanager
     def _counted(self, party: Party) -> Iterator[None]:
         """Count a call of a party while it runs, and refuse one too many."""
-        most = self._admission.calls_nodes if party.role is Role.NODE else self._admission.calls_each
+        most = self._admission.calls_nodes if party.role.is_many else self._admission.calls_each
         if self._calls[party] >= most:
             raise UnavailableError(f"the caller has {most} calls under way here already", remedy="Ask again later.")
         self._calls[party] += 1

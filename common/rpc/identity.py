@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -37,6 +37,17 @@ class Role(Enum):
     SERVER = "server"
     RESEARCHER = "researcher"
     NODE = "node"
+
+    @property
+    def is_many(self) -> bool:
+        """Whether many devices share one name."""
+        match self:
+            case Role.CURATOR | Role.SERVER | Role.RESEARCHER:
+                return False
+            case Role.NODE:
+                return True
+            case _:
+                assert_never(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

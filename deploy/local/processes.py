@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Self, assert_never
 
 from veiltab.common.errors import UnavailableError
 from veiltab.common.rpc.health import wait_until_serving
@@ -92,10 +92,15 @@ class LocalStudy:
             *("--state", str(self.state_folder(role, name))),
             *("--listen", self.endpoint(role, name)),
         ]
-        if role is Role.CURATOR:
-            command += ["--table", str(self.tables[name])]
-            if name in self.policies:
-                command += ["--policy", str(self.policies[name])]
+        match role:
+            case Role.CURATOR:
+                command += ["--table", str(self.tables[name])]
+                if name in self.policies:
+                    command += ["--policy", str(self.policies[name])]
+            case Role.SERVER | Role.RESEARCHER | Role.NODE:
+                pass
+            case _:
+                assert_never(role)
         with self.log(role, name).open("ab") as log:
             process = subprocess.Popen(  # noqa: S603 - the product's own command
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

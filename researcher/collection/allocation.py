@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from math import ceil, floor
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,10 +94,13 @@ def allocate(  # noqa: PLR0913 - one argument a quantity
     _check(first, design, budget, least_rate, weight)
     costs, nodes = node_costs(shares, design), np.array(design.populations, np.float64)
     held = nodes @ shares
-    if objective is Objective.SUM:
-        found = neyman_rates(costs @ weight, nodes, float(budget), float(least_rate))
-    else:
-        found = minimax_rates(costs * weight, held * weight, nodes, float(budget), float(least_rate))
+    match objective:
+        case Objective.SUM:
+            found = neyman_rates(costs @ weight, nodes, float(budget), float(least_rate))
+        case Objective.LARGEST:
+            found = minimax_rates(costs * weight, held * weight, nodes, float(budget), float(least_rate))
+        case _:
+            assert_never(objective)
     rates = _rounded(found, design.populations, budget, least_rate)
     return Allocation(
         rates=rates,

@@ -19,6 +19,7 @@ same estimate of the number of nodes: n horvitz_thompson / sum_s(S_s/pi_s), whic
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,17 @@ class Estimator(StrEnum):
     T = "T"
     HAJEK = "hajek"
     HORVITZ_THOMPSON = "horvitz_thompson"
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the estimate is linear in supports and reports."""
+        match self:
+            case Estimator.C | Estimator.G | Estimator.C_HAT | Estimator.T | Estimator.HORVITZ_THOMPSON:
+                return True
+            case Estimator.HAJEK:
+                return False
+            case _:
+                assert_never(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,17 +81,23 @@ def linear_form(estimator: Estimator, design: RoundDesign) -> LinearForm:
     """
     scale = 1 / (design.p - design.q)
     strata = len(design.rates)
-    if estimator is Estimator.C:
-        support = (scale,) * strata
-    elif estimator in {Estimator.HAJEK, Estimator.HORVITZ_THOMPSON}:
-        support = tuple(scale / rate for rate in design.rates)
-    else:
-        support = (scale / design.mean_rate,) * strata
-    if estimator in {Estimator.C, Estimator.G, Estimator.T}:
-        return LinearForm(
-            support=support, report=(Fraction(0),) * strata, constant=-design.population * design.q * scale
-        )
-    return LinearForm(support=support, report=tuple(design.q * a for a in support), constant=Fraction(0))
+    match estimator:
+        case Estimator.C:
+            support = (scale,) * strata
+        case Estimator.G | Estimator.C_HAT | Estimator.T:
+            support = (scale / design.mean_rate,) * strata
+        case Estimator.HAJEK | Estimator.HORVITZ_THOMPSON:
+            support = tuple(scale / rate for rate in design.rates)
+        case _:
+            assert_never(estimator)
+    match estimator:
+        case Estimator.C | Estimator.G | Estimator.T:
+            report, constant = (Fraction(0),) * strata, -design.population * design.q * scale
+        case Estimator.C_HAT | Estimator.HAJEK | Estimator.HORVITZ_THOMPSON:
+            report, constant = tuple(design.q * a for a in support), Fraction(0)
+        case _:
+            assert_never(estimator)
+    return LinearForm(support=support, report=report, constant=constant)
 
 
 def point_estimates(
@@ -100,7 +118,7 @@ def point_estimates(
     supported = np.einsum("s,...sd->...d", as_floats(form.support), counts)
     offset = reports @ as_floats(form.report) - float(form.constant)
     raw: NDArray[np.float64] = supported - offset[..., None]
-    if estimator is not Estimator.HAJEK:
+    if estimator.is_linear:
         return raw
     nodes = reports @ as_floats([1 / rate for rate in design.rates])
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -12,6 +12,7 @@ the population is spread, because those who were not seen may be anywhere.
 
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,19 +89,23 @@ def _variances(tally: Tally, estimator: Estimator, scale: float) -> tuple[_Quadr
     if estimator is Estimator.HAJEK and design.one_rate:
         return _ratio(tally), _ratio(tally)
     nodes = np.array(design.populations, dtype=np.float64)[:, None]
-    if estimator in {Estimator.HAJEK, Estimator.HORVITZ_THOMPSON}:
-        found = _found(tally)
-        excess = found - nodes * (found.sum(axis=0) / design.population)
-        nowhere = np.zeros(found.shape)
-        return (
-            _weighted(tally, estimator, nowhere, design.population * _spread(tally)),
-            _weighted(tally, estimator, excess, np.broadcast_to(nodes, found.shape)),
-        )
-    holding, other = map(as_floats, node_variances(linear_form(estimator, design), design))
-    flat = _Quadratic(
-        constant=float(other @ nodes[:, 0]) / scale**2, linear=float((holding - other) @ nodes[:, 0]) / scale**2
-    )
-    return flat, flat
+    match estimator:
+        case Estimator.HAJEK | Estimator.HORVITZ_THOMPSON:
+            found = _found(tally)
+            excess = found - nodes * (found.sum(axis=0) / design.population)
+            nowhere = np.zeros(found.shape)
+            return (
+                _weighted(tally, estimator, nowhere, design.population * _spread(tally)),
+                _weighted(tally, estimator, excess, np.broadcast_to(nodes, found.shape)),
+            )
+        case Estimator.C | Estimator.G | Estimator.C_HAT | Estimator.T:
+            holding, other = map(as_floats, node_variances(linear_form(estimator, design), design))
+            flat = _Quadratic(
+                constant=float(other @ nodes[:, 0]) / scale**2, linear=float((holding - other) @ nodes[:, 0]) / scale**2
+            )
+            return flat, flat
+        case _:
+            assert_never(estimator)
 
 
 def _ratio(tally: Tally) -> _Quadratic:

@@ -78,7 +78,7 @@ def moments(estimator: Estimator, truth: NDArray[np.int64], design: RoundDesign)
     with no printed formula (Theorem 3.5 leaves out the covariance of N and S).
     """
     _check_truth(truth, design)
-    if estimator is not Estimator.HAJEK:
+    if estimator.is_linear:
         form = linear_form(estimator, design)
         return Moments(bias=_bias(form, truth, design), variance=_linear_variance(form, truth, design))
     total = truth.sum(axis=0)
@@ -110,7 +110,7 @@ def variance_estimate(tally: Tally, estimator: Estimator) -> NDArray[np.float64]
     design = tally.design
     form = linear_form(estimator, design)
     a, b = as_floats(form.support)[:, None], as_floats(form.report)[:, None]
-    if estimator is not Estimator.HAJEK:
+    if estimator.is_linear:
         return _counted_variance(tally, a, b)
     if design.one_rate:
         return _counted_ratio_variance(tally)
