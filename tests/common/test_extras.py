@@ -1,10 +1,12 @@
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from tests.rooms import rooms
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import EXTRAS, importing
 
@@ -36,3 +38,24 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
 def test_what_no_extra_brings_is_not_hidden() -> None:
     with pytest.raises(ModuleNotFoundError, match="no_such_package"), importing("researcher", "a picture"):
         __import__("no_such_package")
+
+
+def test_every_module_but_those_of_an_extra_is_imported_without_extras() -> None:
+    code = f"""
+import importlib, pkgutil, sys
+sys.modules |= dict.fromkeys({sorted(frozenset().union(*EXTRAS.values()))})
+import veiltab
+for room in {rooms()}:
+    package = importlib.import_module(f"veiltab.{{room}}")
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError:
+            print(module.name)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == {
+        "veiltab.common.observe.metrics",
+        "veiltab.common.observe.otlp",
+        "veiltab.server.postgres",
+    }
