@@ -196,3 +196,15 @@ def test_what_a_crash_left_is_used_or_made_again(both: tuple[Curator, Curator]) 
     align(alice)
     assert alice.alignment.result() == bob.alignment.result()
     assert own.parent.name == alignment_id({curator.name: curator.alignment.table_version for curator in both})
+
+
+def test_known_answers_of_the_keys(both: tuple[Curator, Curator]) -> None:
+    """Tokens and the digest of the respondents, each under its own key from the coin KEY."""
+    alice, bob = both
+    alice.table, bob.table = table_of(["Ann", "Bea"], "a"), table_of(["Bea", "Cid"], "b")
+    align(alice, bob)
+    assert alice.alignment.result() == (1, "df367f9375723f49a5d830c0d6c4a3e8")
+    assert (
+        alice.alignment.table("df367f9375723f49a5d830c0d6c4a3e8").tokens().tobytes().hex()
+        == "8c1227d910f8fdc555d0bb94854f3a95"
+    )

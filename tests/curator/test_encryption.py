@@ -119,6 +119,22 @@ def test_the_pad_file_is_the_one_time_pad_s_key(store: CuratorStore, encryption:
     assert encryption.pad_file("sex").stat().st_size == ROWS
 
 
+def test_known_answers_of_the_pad_s_layout(
+    store: CuratorStore, encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both kinds of pad from the same bytes: the file of the one is what the other would draw."""
+    key = bytes(range(32))
+    monkeypatch.setattr("veiltab.curator.encryption.SystemSource", lambda: CipherStream(key))
+    monkeypatch.setattr("veiltab.curator.encryption.os", SimpleNamespace(urandom=lambda _: key))
+    column: Symbols = np.zeros(CHUNK + 3, "<u2")
+    encryption.encrypt("sex", column, 300, Pad.OTP)
+    encryption.encrypt("age", column, 300, Pad.CHACHA20)
+    drawn = encryption.pad_file("sex").read_bytes()
+    assert drawn == encryption.ciphertext("sex").read_bytes() == encryption.ciphertext("age").read_bytes()
+    assert (drawn[:8].hex(), drawn[-6:].hex()) == ("29019200e8007c00", "c00003009600")
+    assert key_of(store, "age") == key
+
+
 def test_a_stream_cipher_leaves_no_pad_file(store: CuratorStore, encryption: ColumnEncryption) -> None:
     encryption.encrypt("sex", SYMBOLS, 5, Pad.CHACHA20)
     assert not encryption.pad_file("sex").exists()

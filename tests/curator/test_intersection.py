@@ -133,6 +133,13 @@ def test_the_name_of_an_alignment_tells_versions_apart() -> None:
     assert all(len(name) == 32 and name.isalnum() for name in names)
 
 
+def test_known_answers() -> None:
+    """Curators compare these: a change would part curators of different versions."""
+    assert alignment_id({"alice": "1" * 32, "bob": "2" * 32}) == "9e4f3ed560187a22171e07b6ce4966e2"
+    tokens = array([bytes([number]) * 16 for number in range(3)])
+    assert population_digest(tokens, bytes(range(32))) == "27976bf4919cbb7c7ca9875edf1bd356"
+
+
 def test_an_aligned_table_is_read_back(tmp_path: Path) -> None:
     table = AlignedTable(tmp_path / "aligned")
     tokens, column = array(ASCENDING), np.arange(20, dtype="<u2")

@@ -108,6 +108,15 @@ def test_steps_repeat_without_harm(store: CuratorStore, make_spec: Make) -> None
     assert not ledger.is_reserved(spec.release_id)
 
 
+def test_what_was_charged_is_never_kept_again(store: CuratorStore, make_spec: Make) -> None:
+    ledger, spec = Ledger(store.connection, BUDGET), make_spec(epsilon=Decimal("0.4"))
+    ledger.reserve(spec)
+    ledger.charge(spec.release_id)
+    ledger.reserve(spec)
+    assert not ledger.is_reserved(spec.release_id)
+    assert (ledger.spent, ledger.remaining) == (Decimal("0.4"), Decimal("0.6"))
+
+
 def test_the_last_plan_is_what_is_charged(store: CuratorStore, make_spec: Make) -> None:
     ledger = Ledger(store.connection, BUDGET)
     ledger.reserve(make_spec(epsilon=Decimal("0.6")))
@@ -176,7 +185,35 @@ def test_a_hair_too_much_is_too_much(store: CuratorStore, make_spec: Make) -> No
         ledger.reserve(make_spec(epsilon=Decimal("0.5")))
 
 
+def test_digits_that_do_not_fit_are_rounded_against_us(store: CuratorStore) -> None:
+    epsilon = "0.3" + "0" * 110 + "1"
+    for number in (1, 2):
+        store.connection.execute("INSERT INTO reservation VALUES (?, '{}', ?)", [name(number), epsilon])
+    ledger = Ledger(store.connection, BUDGET)
+    assert Fraction(ledger.remaining) <= 1 - 2 * Fraction(epsilon)
+    for number in (1, 2):
+        ledger.charge(name(number))
+    assert Fraction(ledger.spent) >= 2 * Fraction(epsilon)
+
+
 # The chain
+
+
+def test_known_answers_of_the_chain(store: CuratorStore) -> None:
+    """Peers remember heads: a ledger of another year must still come to the same ones."""
+    ledger = Ledger(store.connection, BUDGET)
+    heads = [ledger.head[1].hex()]
+    for number in (1, 2):
+        entry = f'{{"sample": {number}}}'
+        store.connection.execute("INSERT INTO reservation VALUES (?, ?, '0.10')", [name(number), entry])
+        ledger.charge(name(number))
+        heads.append(ledger.head[1].hex())
+    assert heads == [
+        "c5212639d26fd99deb55fd019cd56cd4cd355a0e20d867125c22e8ea30572402",
+        "95cfabff4a9fc7046c8dca7c2b625b17f7a68fd7a067d7d01c3a6afa5783ab93",
+        "ac55d0395cec346728f7c7953d2ce05f6af66cefa596306450611b9ee9702872",
+    ]
+
 
 TAMPERINGS = {
     "epsilon": "UPDATE ledger SET epsilon = '0.09' WHERE number = {n}",

@@ -15,6 +15,7 @@ from veiltab.common.study.file import Study
 from veiltab.curator.release import (
     agreed_columns,
     check_request,
+    foreseen_plan,
     planned_spec,
     union,
 )
@@ -78,6 +79,13 @@ def test_every_curator_plans_the_same(study: Study, make_request: Make, make_spe
     chosen = planned_spec(make_request(), (SEX, SALARY), study, population=1000, alignment="ab" * 16)
     assert 1 <= chosen.sample <= 1000
     assert guaranteed_epsilon(chosen) <= Decimal("0.1")
+
+
+def test_known_answers_of_the_size_of_a_poisson_sample(make_request: Make) -> None:
+    """Every curator draws it from the release id alone."""
+    for release_id, size in (("0" * 31 + "1", 395), ("ab" * 16, 402)):
+        request = make_request(release_id=release_id, scheme="poisson", sample=400)
+        assert foreseen_plan(request, population=1000, cells=4).sample == size
 
 
 def test_too_few_respondents_or_too_large_a_sample(study: Study, make_request: Make) -> None:

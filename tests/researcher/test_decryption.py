@@ -12,7 +12,7 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.spec import Column
-from veiltab.researcher.decryption import count_rows, decrypt_column
+from veiltab.researcher.decryption import Places, count_rows, decrypt_column
 
 KEY = bytes(range(32))
 
@@ -127,3 +127,30 @@ def test_columns_of_another_length_are_not_counted(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(bytes(9))
     with pytest.raises(IntegrityError, match="another length"):
         count_rows([tmp_path / "a"], [column_of(2)], 10)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [[], [-1, 3], [3, 3], [4, 3], [3, 10], [0, 2, 1], [2**62]],
+    ids=["none", "negative", "repeated", "falling", "too large", "falling later", "far too large"],
+)
+def test_places_that_are_none_of_the_uploaded_rows_are_refused(where: list[int]) -> None:
+    with pytest.raises(IntegrityError, match="places: the sampled places are not ascending places"):
+        Places(np.array(where, np.int64), 10)
+
+
+@pytest.mark.parametrize("one_time", [False, True])
+def test_rows_that_the_server_sampled_are_decrypted_where_their_pads_are(tmp_path: Path, *, one_time: bool) -> None:
+    rows, size = CHUNK + 50, 7
+    plain, where = symbols(size, rows), np.array([0, 1, 9, CHUNK - 1, CHUNK, rows - 1])
+    pad, noisy, out = tmp_path / "pad", tmp_path / "noisy", tmp_path / "rows"
+    padded = np.empty_like(plain)
+    if one_time:
+        drawn = symbols(size, rows)[::-1]
+        pad.write_bytes(drawn.tobytes())
+        padded[:] = (plain.astype(np.int64) + drawn) % size
+    else:
+        encrypt(plain, size, CipherStream(KEY), padded)
+    noisy.write_bytes(padded[where].tobytes())
+    decrypt_column(noisy, column_of(size), len(where), pad if one_time else KEY, out, Places(where, rows))
+    assert out.read_bytes() == plain[where].tobytes()

@@ -102,6 +102,11 @@ def test_extreme_designs_work(n: int, m: int) -> None:
     assert estimate.root_mse > 0
 
 
+def test_one_sampled_row_gives_the_largest_error() -> None:
+    estimate = make_estimate(n=1000, m=1)
+    assert estimate.root_mse == sqrt(total_variance(1 / 24, estimate.design))
+
+
 def test_counts_are_copied_and_cannot_be_changed() -> None:
     counts = np.full(24, 10)
     design = ReleaseDesign(population=240, sample=240, mechanism=GammaDiagonal(cells=24, replacement=2**62))

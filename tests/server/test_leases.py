@@ -148,6 +148,35 @@ def test_a_lease_that_is_held_is_renewed_and_given_back(two: Two, monkeypatch: p
     asyncio.run(work())
 
 
+def test_a_lease_that_was_given_back_is_not_renewed(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = two
+    monkeypatch.setattr(first.leases, "seconds", 0.3)
+
+    async def work() -> None:
+        async with first.leases.held("a"):
+            pass
+        # Long enough for a renewal, and not for what it would have renewed to run out.
+        await asyncio.sleep(0.2)
+        assert second.leases.take("a").fence == 2
+
+    asyncio.run(work())
+
+
+def test_a_process_that_takes_a_lease_again_holds_the_new_one_alone(two: Two) -> None:
+    first, second = two
+    old = first.leases.take("a")
+    new = taken_over(first, "a")
+    assert (old.holder, old.fence, new.fence) == (new.holder, 1, 2)
+    assert isinstance(first.leases, SharedLeases)
+    with pytest.raises(LostLeaseError):
+        first.leases.renew(old)
+    first.leases.give_back(old)
+    with pytest.raises(BusyError):
+        second.leases.take("a")
+    first.leases.give_back(new)
+    assert second.leases.take("a").fence == 3
+
+
 def test_of_many_that_want_a_lease_at_once_one_gets_it(two: Two) -> None:
     won: list[Lease] = []
     gate = threading.Barrier(8)

@@ -1,3 +1,4 @@
+import hashlib
 import os
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -17,7 +18,7 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.server.perturbation import check_column, perturb_release
+from veiltab.server.perturbation import PLACES, check_column, perturb_release
 from veiltab.server.store import ServerStore
 
 Make = Callable[..., Any]
@@ -134,6 +135,42 @@ def test_a_row_is_replaced_as_a_whole_and_otherwise_kept(store: ServerStore, mak
     assert stats.binomtest(int(kept.sum()), 50_000, expected).pvalue > 1e-6
     replaced = int((~kept).sum())
     assert stats.binomtest(int(noisy_sex[~kept].sum()), replaced, 0.5).pvalue > 1e-6
+
+
+def sampled_by_the_server(make_spec: Make, release_id: str = ID) -> tuple[ReleaseSpec, list[Symbols]]:
+    spec: ReleaseSpec = make_spec(
+        release_id=release_id, columns=COLUMNS, population=1000, sample=400, sampling=Sampling.SERVER
+    )
+    return spec, [(np.arange(1000) % 2).astype(np.uint8), (np.arange(1000) % 300).astype("<u2")]
+
+
+def test_every_release_has_a_sample_of_its_own(store: ServerStore, make_spec: Make) -> None:
+    drawn = []
+    for number in (1, 2):
+        spec, columns = sampled_by_the_server(make_spec, f"{number:032x}")
+        complete(store, spec, *columns)
+        perturb(store, spec)
+        places = np.fromfile(store.published_folder(spec.release_id) / PLACES, "<i8")
+        assert (len(places), len(set(places.tolist())), int(places.min()) >= 0) == (400, 400, True)
+        assert int(places.max()) < 1000
+        assert np.all(np.diff(places) > 0)
+        drawn.append(places.tolist())
+    assert drawn[0] != drawn[1]
+
+
+def test_known_answers_of_noise_and_places(
+    store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One noise secret gives the same publication in another year, as a copy of the state must."""
+    monkeypatch.setattr("veiltab.server.store.noise_secret", lambda *_: bytes(range(32)))
+    spec, columns = sampled_by_the_server(make_spec)
+    complete(store, spec, *columns)
+    perturb(store, spec)
+    folder = store.published_folder(ID)
+    assert np.fromfile(folder / PLACES, "<i8")[:8].tolist() == [1, 2, 4, 5, 6, 8, 9, 11]
+    assert read(folder / "age", 300)[:8].tolist() == [185, 116, 207, 134, 27, 100, 284, 271]
+    digests = [hashlib.sha256((folder / name).read_bytes()).hexdigest()[:16] for name in (PLACES, "sex", "age")]
+    assert digests == ["f3b2e44f9e7536e4", "e08e61f4e5bd1c6a", "32cfe039d88b508f"]
 
 
 def test_every_run_draws_fresh_noise(store: ServerStore, make_spec: Make) -> None:

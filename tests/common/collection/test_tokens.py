@@ -31,6 +31,7 @@ def test_another_text_is_no_token_and_is_not_repeated(text: str) -> None:
 
 def test_the_server_knows_a_token_by_a_digest_of_one_round() -> None:
     assert token_digest(ID, TOKEN) == hashlib.sha256(bytes(15) + b"\x01" + TOKEN).digest()
+    assert token_digest(ID, TOKEN).hex() == "3b0c3b293cce274a7a6c0d56ec925676cd0d6207eb3383cdd23d6c7e1bf3d2bd"
     assert len(token_digest(ID, TOKEN)) == DIGEST_BYTES
     assert token_digest(ID, TOKEN) != token_digest(OTHER_ID, TOKEN)
 

@@ -38,6 +38,7 @@ def test_vectors() -> None:
     assert derive(SHARES["alice"], "sampling") == expanded(SHARES["alice"], b"veiltab sampling")
     # The same numbers in another year: a change would part curators of different versions.
     assert committed["alice"].hex() == "f30fd31324d9a17a2f9e89b2bb13c6f2f01ac3a074e251469c88f7463a7a4d5f"
+    assert transcript(committed).hex() == "5d80d2fec3de8fa205a2cc73881da9726bc723234ac3ac51af2f20bf8d0b4122"
     assert toss(COIN, SHARES).hex() == "ed0b34cafd6c3705dba225f3f8cbf2f9c3e5945815a650457bdbc097f6cd16c6"
     assert derive(bytes(32), "sampling").hex() == "2275d6424349154a91c0744a8d6835ab17fcbee05057eaa2ca77ac95cbb6f991"
 

@@ -1,3 +1,4 @@
+import hashlib
 from collections.abc import Sequence
 from fractions import Fraction
 from math import prod
@@ -45,6 +46,22 @@ class Spy:
     def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
         source(9).fill(out, label=label, chunk=chunk)
         self.places.append((label, chunk))
+
+
+def test_known_answers() -> None:
+    """What is replaced, and by what, from one key: columns of 3 and 300 categories, into the second chunk."""
+    mechanism = GammaDiagonal.from_gamma(900, Fraction(900))
+    columns: list[Symbols] = [np.zeros(CHUNK + 3, symbol_dtype(size)) for size in (3, 300)]
+    perturb(columns, (3, 300), mechanism, CipherStream(bytes(range(32))), columns)
+    assert [column[:10].tolist() for column in columns] == [
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        [112, 0, 228, 298, 0, 0, 152, 193, 0, 0],
+    ]
+    assert [column[-3:].tolist() for column in columns] == [[1, 0, 0], [126, 0, 0]]
+    assert [hashlib.sha256(column.tobytes()).hexdigest() for column in columns] == [
+        "f52f94baf2ce41d8261177e2bfdf499e9f04b4b8eae7cae34453737af2d2b022",
+        "11692a2724b3ea93e07e7090c2d11e0036de9a0966afb64c073645bc19f6b81e",
+    ]
 
 
 @settings(deadline=None)

@@ -3,10 +3,10 @@ from fractions import Fraction
 
 import mpmath
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from veiltab.common.core.rounding import exp_below, ln_above, parse_epsilon, sqrt_of
+from veiltab.common.core.rounding import exp_below, ln_above, ln_below, parse_delta, parse_epsilon, sqrt_of, upward
 from veiltab.common.errors import InvalidInputError
 
 
@@ -33,6 +33,16 @@ def test_ln_above_lies_above_and_close(x: Fraction) -> None:
         assert true <= found <= true + mpmath.mpf("1.000001e-12")
 
 
+@given(st.fractions(min_value=1, max_value=10**40).filter(lambda x: x > 1))
+@example(1 + Fraction(1, 3 * 10**50))
+@example(Fraction(10**40 + 1, 3))
+def test_ln_below_lies_below_and_close(x: Fraction) -> None:
+    with mpmath.workdps(140):
+        true = mpmath.log(exact(x))
+        found = exact(ln_below(x))
+        assert true - mpmath.mpf("1e-57") <= found < true
+
+
 def test_ln_above_of_one_is_zero_and_below_one_is_refused() -> None:
     assert ln_above(Fraction(1)) == 0
     with pytest.raises(InvalidInputError):
@@ -54,3 +64,21 @@ def test_epsilons_that_mean_nothing_are_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["1e-9", "0.1", "1", "100"])
 def test_epsilons_are_kept_exactly(text: str) -> None:
     assert parse_epsilon(text) == Decimal(text)
+
+
+@pytest.mark.parametrize("text", ["0", "1", "-0.1", "1.1", "nan", "sNaN", "inf", "", "one"])
+def test_deltas_that_mean_nothing_are_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="delta must lie between 0 and 1"):
+        parse_delta(text)
+
+
+@pytest.mark.parametrize("text", ["1e-400", "0.5", "0.9999999999"])
+def test_deltas_are_kept_exactly(text: str) -> None:
+    assert parse_delta(text) == Decimal(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [("0.1", "0.100000"), ("0.1000001", "0.100001"), ("1e-30", "0.000001"), ("12", "12.000000")]
+)
+def test_upper_bounds_are_written_rounded_up(value: str, text: str) -> None:
+    assert upward(Decimal(value)) == text

@@ -96,6 +96,17 @@ def test_equal_tokens_beyond_the_threshold_still_give_m_rows(copies: int, data: 
     assert sample_by_priority(matrix(tokens), 400, key).tolist() == reference(tokens, 400, key)
 
 
+def test_a_row_that_begins_with_all_ones_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "leading", lambda blocks: np.full(len(blocks), 2**32 - 1, np.uint32))
+    assert sample_indices(100, 100, KEY).tolist() == reference(counted(100), 100, KEY)
+
+
+def test_known_answers() -> None:
+    assert sample_indices(1000, 8, KEY).tolist() == [599, 186, 200, 219, 708, 732, 29, 104]
+    tokens = matrix([row.to_bytes(8, "big") + bytes(8) for row in range(1000)])
+    assert sample_by_priority(tokens, 8, KEY).tolist() == [783, 581, 56, 997, 550, 117, 130, 354]
+
+
 def test_indices_are_their_own_tokens_and_files_serve_as_well(tmp_path: Path) -> None:
     n, m = 70_000, 500
     tokens = matrix(counted(n))

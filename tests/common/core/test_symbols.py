@@ -1,3 +1,5 @@
+import hashlib
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -88,6 +90,40 @@ def test_wide_words_map_at_the_edges_of_equal_shares(size: int) -> None:
     words = np.concatenate([lowest, lowest + (share - 1)]).astype(dtype)
     found = uniform(2 * size, size, Scripted(words.view(np.uint8)))
     assert np.array_equal(found, np.tile(np.arange(size), 2))
+
+
+# The head of 20,000 symbols from (label 5, chunk 7) under KEY, and the SHA-256 of all; most sizes reject some words.
+FILLS = [
+    (2, [1, 1, 0, 1, 1, 1], "4ece295ae84bd7159ede08cbeaf4b5bff51efa157ab1ff80770d1276eb5f37ad"),
+    (3, [2, 2, 0, 2, 2, 2], "8f343c0cb74c28e1e17b490b1fd77856587244343ab25a2e177ba66401c4e637"),
+    (200, [198, 176, 189, 2, 26, 15], "73f4d63d9d7e25427a50ed4b1eb488085b2859a8e3cf6aeec5ec1163caa43170"),
+    (256, [237, 252, 53, 225, 190, 241], "4220a5fa9955aaf455806afe40a0cbcc2c7fffe03ade45d45400a51600b1dbe9"),
+    (257, [253, 226, 242, 3, 33, 20], "062c96b011cd57b6d9b26ebfcacba5c5db778f6cb877197b4ff5b772ff672348"),
+    (1000, [996, 886, 952, 13, 132, 80], "dbfcc1dabb29950348450ca76d5569baf1f2a410beee909c0fb4f456d4dbae4d"),
+    (65535, [64749, 57653, 61886, 880, 8581, 5230], "860823665013d97db4acf050672dd333c6f6ded2179727e183b7b0c1d4e765ca"),
+]
+
+
+@pytest.mark.parametrize(("size", "head", "digest"), FILLS)
+def test_known_answers_of_uniform_symbols(size: int, head: list[int], digest: str) -> None:
+    found = uniform(20_000, size, CipherStream(KEY), label=5, chunk=7)
+    assert found[:6].tolist() == head
+    assert hashlib.sha256(found.tobytes()).hexdigest() == digest
+
+
+@pytest.mark.parametrize(
+    ("size", "first", "last"),
+    [
+        (2, [0, 1, 0, 0, 1, 1, 0, 0], [0, 1, 1]),
+        (3, [0, 2, 0, 1, 2, 2, 0, 1], [0, 1, 2]),
+        (300, [297, 146, 232, 124, 222, 139, 259, 86], [192, 3, 150]),
+    ],
+)
+def test_known_answers_of_pads(size: int, first: list[int], last: list[int]) -> None:
+    """Encrypted zeros are the pad: chunk 0 of the column, and the three rows that chunk 1 has."""
+    zeros = as_symbols([0] * (CHUNK + 3), size)
+    encrypt(zeros, size, CipherStream(KEY), zeros)
+    assert (zeros[:8].tolist(), zeros[-3:].tolist()) == (first, last)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -63,6 +63,11 @@ def test_all_parties_find_the_same_trace_and_the_same_root(record: Callable[[], 
     assert root.span != root_of(OTHER)
 
 
+def test_known_answers() -> None:
+    """Parties name the same spans without asking one another."""
+    assert root_of(ID) == "d4f282d828f84cf7"
+
+
 def test_a_span_lasts_as_long_as_its_step_and_ends_when_it_was_told(record: Callable[[], logging.LogRecord]) -> None:
     left("charged", release_id=ID, seconds=0.25)
     span = span_of(record(), "curator alice")

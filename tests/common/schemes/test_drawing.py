@@ -70,6 +70,30 @@ def test_the_same_key_draws_the_same_rows_and_another_key_others(name: str, b: i
     assert (len(set(one.tolist())) == 300) == (name == "wor")
 
 
+# Eight of 1000 rows under one key; the stages' keys are derived from it.
+KNOWN = [
+    ("wor", None, [965, 368, 711, 32, 156, 591, 793, 866]),
+    ("poisson", None, [965, 368, 711, 32, 156, 591, 793, 866]),
+    ("wr", None, [528, 791, 572, 388, 669, 841, 314, 948]),
+    ("must.ow", 10, [690, 783, 442, 783, 111, 783, 44, 111]),
+    ("must.wo", 10, [426, 176, 871, 34, 278, 255, 291, 684]),
+    ("must.ww", 10, [500, 684, 871, 684, 34, 684, 278, 34]),
+]
+
+
+@pytest.mark.parametrize(("name", "b", "rows"), KNOWN)
+def test_known_answers(name: str, b: int | None, rows: list[int]) -> None:
+    scheme = scheme_of(name, population=1000, sample=8, stage=b)
+    assert scheme.draw(tokens_of(1000), bytes(range(32))).tolist() == rows
+
+
+def test_known_answers_of_indices_and_sizes() -> None:
+    key = bytes(range(32))
+    assert uniform_indices(3, 10, key).tolist() == [1, 0, 2, 1, 2, 1, 0, 0, 2, 0]
+    assert uniform_indices(2**40 + 1, 3, key).tolist() == [455698957206, 314788610497, 877966362842]
+    assert poisson_size(10**6, 400, key) == 380
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 1000, 2**40 + 1])
 def test_uniform_indices_are_uniform(n: int) -> None:
     found = uniform_indices(n, 60_000, key_of(n))

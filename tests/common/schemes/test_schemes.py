@@ -93,6 +93,21 @@ def test_multiplicities_and_variance_are_those_of_every_draw(name: str, n: int, 
     assert scheme.variance_factor * (1 / n) * (1 - 1 / n) == pytest.approx(float(variance), rel=1e-12, abs=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("name", "m", "b", "factor"),
+    [
+        ("wor", 1, None, Fraction(0)),
+        ("poisson", 1, None, Fraction(0)),
+        ("wr", 3, None, Fraction(1, 3)),
+        ("must.ow", 3, 1, Fraction(1, 3)),
+        ("must.wo", 3, 5, Fraction(1, 3)),
+        ("must.ww", 3, 5, Fraction(1, 5) + Fraction(4, 15)),
+    ],
+)
+def test_a_population_of_one_has_a_variance_factor(name: str, m: int, b: int | None, factor: Fraction) -> None:
+    assert scheme_of(name, population=1, sample=m, stage=b).variance_factor == factor
+
+
 def release_law(table: Sample, scheme: Scheme, cells: int, gamma: Fraction) -> dict[Sample, Fraction]:
     """The law of the histogram that a researcher sees."""
     q = gamma + cells - 1

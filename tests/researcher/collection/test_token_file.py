@@ -20,6 +20,16 @@ def test_tokens_are_kept_and_the_same_file_gives_the_same_ones(tmp_path: Path) -
     assert kept_tokens(tmp_path / "others.csv", ID, NUMBERS) != made
 
 
+def test_a_line_holds_round_stratum_and_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.researcher.collection.token_file.new_token", lambda: bytes(range(16)))
+    kept_tokens(tmp_path / "tokens.csv", ID, {"north, by the sea": 1, "south": 1})
+    assert (tmp_path / "tokens.csv").read_text("utf-8") == (
+        "round,stratum,token\n"
+        f'{ID},"north, by the sea",000102030405060708090a0b0c0d0e0f\n'
+        f"{ID},south,000102030405060708090a0b0c0d0e0f\n"
+    )
+
+
 @pytest.mark.parametrize("change", ["", "stratum,token\n", "stratum,token\nwest,00\n", "\x00", "north\n1\n"])
 def test_another_file_is_left_alone(tmp_path: Path, change: str) -> None:
     path = tmp_path / "tokens.csv"

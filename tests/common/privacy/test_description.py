@@ -1,0 +1,73 @@
+"""The pure epsilon of every scheme against its formula in 60 digits, where floats would overflow or round too."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import pytest
+
+from veiltab.common.core.rounding import exp_below
+from veiltab.common.privacy.description import ReleaseDescription, description_of
+
+TWO_STAGE = pytest.mark.parametrize("scheme", ["must.ow", "must.ww"])
+
+
+def described(scheme: str, *, population: int, sample: int, stage: int, gamma: Fraction) -> ReleaseDescription:
+    facts = {"scheme": scheme, "population": population, "sample": sample, "stage": stage, "gamma": gamma, "cells": 6}
+    return description_of(facts)
+
+
+def exact(release: ReleaseDescription) -> mpmath.mpf:
+    """ln(1 + (b/n)((1 + (gamma-1)/b)^m - 1)) of must.ow, b ln(1 + ((1 + (gamma-1)/b)^m - 1)/n) of must.ww."""
+    facts = release.as_dict()
+    n, m, b = facts["population"], facts["sample"], facts["stage"]
+    a = mpmath.mpf(release.gamma.numerator) / release.gamma.denominator - 1
+    grown = mpmath.power(1 + a / b, m) - 1
+    if facts["scheme"] == "must.ow":
+        return mpmath.log(1 + mpmath.mpf(b) / n * grown)
+    return b * mpmath.log(1 + grown / n)
+
+
+def value(bound: Decimal) -> mpmath.mpf:
+    return mpmath.mpf(str(bound))
+
+
+@TWO_STAGE
+@pytest.mark.parametrize("second", [2, 100, 599, 650, 720, 10_000])
+def test_a_second_stage_of_any_size_has_a_bound(scheme: str, second: int) -> None:
+    # One row after stage one: the second stage alone costs m ln gamma.
+    release = described(scheme, population=1000, sample=second, stage=1, gamma=Fraction(271_828, 100_000))
+    with mpmath.workdps(60):
+        true, found = exact(release), value(release.pure_epsilon)
+        # Where e^x fits no float, the population is not counted on: ln 1000 too much at most.
+        allowed = mpmath.mpf("1e-8") if second < 600 else mpmath.log(1000) + mpmath.mpf("1e-8")
+        assert true <= found <= true + allowed
+
+
+@TWO_STAGE
+@pytest.mark.parametrize("population", [10**6, 10**9, 10**12])
+def test_the_bound_is_never_below_the_exact_value(scheme: str, population: int) -> None:
+    with mpmath.workdps(60):
+        for sample in range(1, 60):
+            release = described(scheme, population=population, sample=sample, stage=30, gamma=Fraction(7 + sample, 3))
+            true, found = exact(release), value(release.pure_epsilon)
+            assert true <= found <= true + mpmath.mpf("1e-8")
+
+
+def test_a_float_that_rounds_down_takes_nothing_off_the_bound() -> None:
+    # Stage two costs just less than 100.000000000004, whose nearest float is 7e-15 smaller, and the population puts the
+    # exact bound just above a multiple of 1e-12: no rounding on the way hides the float.
+    gamma = exp_below(Decimal("100.000000000004") - Decimal("1e-25"))
+    release = described("must.ow", population=1557, sample=1, stage=1, gamma=gamma)
+    with mpmath.workdps(60):
+        assert exact(release) <= value(release.pure_epsilon)
+
+
+@pytest.mark.parametrize("scheme", ["wor", "poisson", "wr", "must.ow", "must.wo", "must.ww"])
+def test_the_pure_epsilon_needs_no_delta(scheme: str) -> None:
+    stage = {"stage": 60} if scheme.startswith("must") else {}
+    release = description_of(
+        {"scheme": scheme, "population": 100, "sample": 50, "cells": 4, "gamma": 5, **stage},
+    )
+    assert release.delta(float(release.pure_epsilon)) == 0
+    assert release.delta(float(release.pure_epsilon) / 2) > 0
