@@ -1,0 +1,21 @@
+"""What docs/architecture.md draws and names is there."""
+
+import re
+from pathlib import Path
+
+from tests.rooms import SOURCE
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_picture_shows_every_folder() -> None:
+    drawn = set(re.findall(r'font-weight="700"[^>]*>([a-z0-9]+)[<:]', (ROOT / "docs/pictures/rooms.svg").read_text()))
+    rooms = {path.name for path in (ROOT / "common").iterdir() if (path / "__init__.py").exists()}
+    assert drawn == {path.name for path in SOURCE.iterdir() if path.is_symlink()} | rooms
+
+
+def test_every_file_that_is_named_exists() -> None:
+    text = "".join((ROOT / name).read_text() for name in ("docs/architecture.md", "CONTRIBUTING.md"))
+    named = set(re.findall(r"`((?:common|curator|server|researcher|node|deploy|tests|src|docs)/[\w/.]*)`", text))
+    assert len(named) > 25
+    assert [name for name in sorted(named) if not (ROOT / name).exists() and "NAME" not in name] == []
