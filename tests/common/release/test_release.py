@@ -24,6 +24,13 @@ from veiltab.common.release.state import ReleaseState
 Make = Callable[..., Any]
 
 
+@pytest.mark.parametrize("kind", [ReleaseRequest, ReleaseSpec])
+def test_every_field_is_described(kind: type[ReleaseRequest | ReleaseSpec]) -> None:
+    assert kind.__doc__ is not None
+    described = [line.split(":")[0].strip() for line in kind.__doc__.partition("Args:")[2].splitlines() if ": " in line]
+    assert described == [field.name for field in fields(kind)]
+
+
 def test_the_states_that_are_over() -> None:
     assert {s.value for s in ReleaseState if s.finished} == {"ready", "expired", "denied", "failed"}
     assert {s.value for s in ReleaseState if s.unsuccessful} == {"expired", "denied", "failed"}
