@@ -144,7 +144,7 @@ class Client:
             sample: rows to sample; the planner's choice if not given.
             delta: to keep with epsilon, as text; far more accurate than a pure epsilon, see the README.
             max_local_epsilon: most that ln gamma may be, as text.
-            scheme: how rows are sampled: wor, poisson, wr, must.ow, must.wo, must.ww.
+            scheme: how rows are sampled: a name in SCHEMES.
             stage: rows after stage one of a MUST scheme.
             lifetime_seconds: until an unfinished release is abandoned.
 

@@ -81,7 +81,7 @@ class Rounds:
             epsilon: most that one report costs its node, nats, as text.
             rates: probability of reporting by stratum, as text; {"everyone": ...} in a study without strata.
             populations: nodes by stratum.
-            oracle: krr, oue, olh or ss.
+            oracle: one of ORACLE_NAMES.
             lifetime_seconds: until the round closes by itself.
 
         Raises:

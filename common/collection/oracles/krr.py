@@ -2,30 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from operator import attrgetter
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from veiltab.common.collection.oracles.draws import draw_events, draw_symbol
 from veiltab.common.collection.oracles.oracle import (
     Counts,
+    Oracle,
     Values,
-    check_counts,
-    check_size,
     check_units,
     check_value,
     check_values,
-    granted_ratio,
     is_symbol,
 )
 from veiltab.common.collection.oracles.reports import Category, Report
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
 from veiltab.common.core.randomness import ByteSource
-from veiltab.common.core.rounding import ln_above
+from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import InvalidInputError
 
 # Label of the source; the noise has the next one.
@@ -33,7 +30,7 @@ _REPLACE = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KaryRandomisedResponse:
+class KaryRandomisedResponse(Oracle):
     """Keep the value with probability 1 - r, else replace it by a uniform one (possibly the same); support = {report}.
 
     p = 1 - r + r/d,    q = r/d,    epsilon = ln(1 + d (1 - r)/r),    r = replacement / 2^64
@@ -49,19 +46,14 @@ class KaryRandomisedResponse:
     """
 
     name: ClassVar[str] = "krr"
-    size: int
     replacement: int
 
-    def __post_init__(self) -> None:
-        check_size(self.size)
+    def _check_parameters(self) -> None:
         check_units(self.replacement, what="replacement")
 
     @classmethod
-    def from_epsilon(cls, size: int, epsilon: Decimal) -> "KaryRandomisedResponse":
-        """Return the most accurate one that keeps epsilon (nats)."""
-        check_size(size)
-        mechanism = GammaDiagonal.from_gamma(size, granted_ratio(epsilon))
-        return cls(size=size, replacement=mechanism.replacement)
+    def _from_ratio(cls, size: int, gamma: Fraction) -> Self:
+        return cls(size=size, replacement=GammaDiagonal.from_gamma(size, gamma).replacement)
 
     @property
     def mechanism(self) -> GammaDiagonal:
@@ -69,19 +61,9 @@ class KaryRandomisedResponse:
         return GammaDiagonal(cells=self.size, replacement=self.replacement)
 
     @property
-    def parameters(self) -> dict[str, int]:
-        """What, with name and size, makes the same oracle again."""
-        return {"replacement": self.replacement}
-
-    @property
     def gamma(self) -> Fraction:
         """Largest likelihood ratio of a report; exact."""
         return self.mechanism.gamma
-
-    @property
-    def epsilon(self) -> Decimal:
-        """Upper bound of ln gamma, nats."""
-        return ln_above(self.gamma)
 
     @property
     def p(self) -> Fraction:
@@ -121,16 +103,13 @@ class KaryRandomisedResponse:
         """Return the value reported; see Oracle."""
         return np.array([self.check(report).symbol])
 
-    def add_support(self, report: Report, counts: Counts) -> None:
-        """Count one report; see Oracle."""
-        check_counts(counts, self.size)
-        counts[self.check(report).symbol] += 1
+    @property
+    def _rows_at_once(self) -> int:
+        return CHUNK
 
-    def aggregate(self, reports: Sequence[Report], counts: Counts) -> None:
-        """Count many checked reports; see Oracle."""
-        check_counts(counts, self.size)
+    def _supports(self, reports: Sequence[Report]) -> Counts:
         symbols = np.fromiter(map(attrgetter("symbol"), reports), np.int64, len(reports))
-        counts += np.bincount(symbols, minlength=self.size)
+        return np.bincount(symbols, minlength=self.size)
 
 
 def respond(symbol: int, mechanism: GammaDiagonal, source: ByteSource, *, label: int, chunk: int) -> int:

@@ -3,30 +3,27 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from math import isqrt
-from typing import ClassVar, cast
+from typing import ClassVar, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veiltab.common.collection.oracles.krr import respond
 from veiltab.common.collection.oracles.oracle import (
-    Counts,
+    BYTE_ROWS,
+    Oracle,
     Values,
-    check_counts,
-    check_size,
     check_units,
     check_value,
     check_values,
-    granted_ratio,
     is_symbol,
 )
 from veiltab.common.collection.oracles.reports import Hashed, Report
 from veiltab.common.core.domain import MAX_CATEGORIES, Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, perturb_chunk
 from veiltab.common.core.randomness import ByteSource, CipherStream
-from veiltab.common.core.rounding import ln_above
 from veiltab.common.core.symbols import fill_uniform
 from veiltab.common.errors import InvalidInputError
 
@@ -41,7 +38,7 @@ _BLOCK = 2**16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptimisedLocalHashing:
+class OptimisedLocalHashing(Oracle):
     """Hash the value to g symbols, then k-ary randomised response of the symbol; support = values with that hash.
 
     p = 1 - r + r/g,    q = 1/g,    epsilon = ln(1 + g (1 - r)/r),    r = replacement / 2^64
@@ -61,21 +58,16 @@ class OptimisedLocalHashing:
     """
 
     name: ClassVar[str] = "olh"
-    size: int
     g: int
     replacement: int
 
-    def __post_init__(self) -> None:
-        check_size(self.size)
+    def _check_parameters(self) -> None:
         if not 2 <= self.g <= MAX_CATEGORIES:
             raise InvalidInputError(f"a hash has 2 to {MAX_CATEGORIES} symbols, not {self.g}", where="g")
         check_units(self.replacement, what="replacement")
 
     @classmethod
-    def from_epsilon(cls, size: int, epsilon: Decimal) -> "OptimisedLocalHashing":
-        """Return the most accurate one that keeps epsilon (nats)."""
-        check_size(size)
-        gamma = granted_ratio(epsilon)
+    def _from_ratio(cls, size: int, gamma: Fraction) -> Self:
         g = best_g(size, gamma)
         return cls(size=size, g=g, replacement=GammaDiagonal.from_gamma(g, gamma).replacement)
 
@@ -85,19 +77,9 @@ class OptimisedLocalHashing:
         return GammaDiagonal(cells=self.g, replacement=self.replacement)
 
     @property
-    def parameters(self) -> dict[str, int]:
-        """What, with name and size, makes the same oracle again."""
-        return {"g": self.g, "replacement": self.replacement}
-
-    @property
     def gamma(self) -> Fraction:
         """Largest likelihood ratio of a report; exact."""
         return self.mechanism.gamma
-
-    @property
-    def epsilon(self) -> Decimal:
-        """Upper bound of ln gamma, nats."""
-        return ln_above(self.gamma)
 
     @property
     def p(self) -> Fraction:
@@ -155,21 +137,15 @@ class OptimisedLocalHashing:
         checked = self.check(report)
         return np.flatnonzero(hashes(checked.seed, self.size, self.g) == checked.symbol)
 
-    def add_support(self, report: Report, counts: Counts) -> None:
-        """Count one report; see Oracle."""
-        check_counts(counts, self.size)
-        checked = self.check(report)
-        counts += hashes(checked.seed, self.size, self.g) == checked.symbol
+    @property
+    def _rows_at_once(self) -> int:
+        return BYTE_ROWS
 
-    def aggregate(self, reports: Sequence[Report], counts: Counts) -> None:
-        """Count many checked reports; see Oracle."""
-        check_counts(counts, self.size)
-        for start in range(0, len(reports), 255):
-            # 255 supports never overflow a byte, and bytes add up many times faster than longer integers.
-            some = np.zeros(self.size, np.uint8)
-            for report in cast("Sequence[Hashed]", reports[start : start + 255]):
-                some += hashes(report.seed, self.size, self.g) == report.symbol
-            counts += some
+    def _supports(self, reports: Sequence[Report]) -> NDArray[np.uint8]:
+        counts = np.zeros(self.size, np.uint8)
+        for report in cast("Sequence[Hashed]", reports):
+            counts += hashes(report.seed, self.size, self.g) == report.symbol
+        return counts
 
 
 def hashes(seed: bytes, size: int, g: int) -> Symbols:

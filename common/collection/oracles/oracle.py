@@ -9,10 +9,12 @@ Whatever the value, randomising takes the same steps, and no draw stops at what 
 took tells nothing of the value, as far as Python and NumPy allow.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +23,7 @@ from veiltab.common.collection.oracles.reports import Report
 from veiltab.common.core.domain import MAX_CATEGORIES
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.randomness import ByteSource
-from veiltab.common.core.rounding import exp_below, parse_epsilon
+from veiltab.common.core.rounding import exp_below, ln_above, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 
 Counts = NDArray[np.int64]
@@ -30,42 +32,80 @@ Counts = NDArray[np.int64]
 Values = NDArray[np.int64]
 """Values 0..d-1, one a node or one an element of a support."""
 
+BYTE_ROWS = 255
+"""Supports that never overflow a byte: bytes add up many times faster than longer integers."""
+
 _STEP = Decimal("1e-12")
 
 
-class Oracle(Protocol):
-    """A frequency oracle; every parameter is public and a whole number, so that all parties run the same one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oracle(ABC):
+    """A frequency oracle; every parameter is public and a whole number, so that all parties run the same one.
+
+    An oracle is one class and its registration; one that leaves a method open cannot be instantiated.
+
+    Args:
+        size: number of values d, 2 to 65536.
+    """
 
     name: ClassVar[str]
 
-    @property
-    def size(self) -> int:
-        """Number of values d, 2 to 65536."""
+    size: int
+
+    def __post_init__(self) -> None:
+        check_size(self.size)
+        self._check_parameters()
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise InvalidInputError if a parameter is out of range."""
+
+    @classmethod
+    def from_epsilon(cls, size: int, epsilon: Decimal) -> Self:
+        """Return the most accurate one that keeps epsilon (nats).
+
+        Raises:
+            InvalidInputError: a value out of range.
+        """
+        check_size(size)
+        return cls._from_ratio(size, _granted_ratio(epsilon))
+
+    @classmethod
+    @abstractmethod
+    def _from_ratio(cls, size: int, gamma: Fraction) -> Self:
+        """Return the most accurate one whose likelihood ratio is at most gamma."""
 
     @property
     def parameters(self) -> dict[str, int]:
         """What, with name and size, makes the same oracle again; each below 2^64."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "size"}
 
     @property
+    @abstractmethod
     def gamma(self) -> Fraction:
         """Largest likelihood ratio of a report under two values; exact."""
 
     @property
     def epsilon(self) -> Decimal:
         """Upper bound of ln gamma, nats, a multiple of 1e-12; never above the epsilon it was made from."""
+        return ln_above(self.gamma)
 
     @property
+    @abstractmethod
     def p(self) -> Fraction:
         """Probability that the support holds the node's own value; exact."""
 
     @property
+    @abstractmethod
     def q(self) -> Fraction:
         """Probability that the support holds any one other value; exact."""
 
     @property
+    @abstractmethod
     def report_bytes(self) -> int:
         """Payload of one report, in bytes."""
 
+    @abstractmethod
     def randomise(self, value: int, source: ByteSource) -> Report:
         """Return the report of a node.
 
@@ -77,9 +117,11 @@ class Oracle(Protocol):
             InvalidInputError: the value is out of range.
         """
 
+    @abstractmethod
     def randomise_many(self, values: Values, source: ByteSource) -> Sequence[Report]:
         """Return the reports of many nodes, for simulation and measurement; a cipher stream serves one call, ever."""
 
+    @abstractmethod
     def check(self, report: Report) -> Report:
         """Return the report if a node that follows the oracle could have sent it.
 
@@ -87,17 +129,33 @@ class Oracle(Protocol):
             InvalidInputError: it is malformed, or of another oracle; the message tells nothing of its content.
         """
 
+    @abstractmethod
     def support(self, report: Report) -> Values:
         """Return the values that the report supports, in increasing order; raises as `check` does."""
 
     def add_support(self, report: Report, counts: Counts) -> None:
         """Add one to the count of every value that the report supports; raises as `check` does."""
+        check_counts(counts, self.size)
+        counts[self.support(report)] += 1
 
     def aggregate(self, reports: Sequence[Report], counts: Counts) -> None:
         """Add the supports of many reports, all of which passed `check`, to the counts."""
+        check_counts(counts, self.size)
+        rows = self._rows_at_once
+        for start in range(0, len(reports), rows):
+            counts += self._supports(reports[start : start + rows])
+
+    @property
+    @abstractmethod
+    def _rows_at_once(self) -> int:
+        """Most reports that `_supports` takes; at most BYTE_ROWS where it counts in bytes."""
+
+    @abstractmethod
+    def _supports(self, reports: Sequence[Report]) -> Counts | NDArray[np.uint8]:
+        """Return how many of some checked reports support each value, shape (d,)."""
 
 
-def granted_ratio(epsilon: Decimal) -> Fraction:
+def _granted_ratio(epsilon: Decimal) -> Fraction:
     """Return a likelihood ratio that keeps epsilon, cut to a multiple of 1e-12 nats: at most e^epsilon.
 
     The cut lets what runs be reported as a multiple of 1e-12, rounded up, without exceeding what was asked for.

@@ -2,30 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from math import ceil
 from operator import attrgetter
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.collection.oracles.draws import draw_events
 from veiltab.common.collection.oracles.oracle import (
-    Counts,
+    BYTE_ROWS,
+    Oracle,
     Values,
-    check_counts,
-    check_size,
     check_units,
     check_value,
     check_values,
-    granted_ratio,
 )
 from veiltab.common.collection.oracles.reports import Bits, Report
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.randomness import ByteSource
-from veiltab.common.core.rounding import ln_above
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import InvalidInputError
 
@@ -34,7 +30,7 @@ _OTHERS, _OWN = 0, 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptimisedUnaryEncoding:
+class OptimisedUnaryEncoding(Oracle):
     """Set the bit of the own value with probability 1/2 and every other one with probability q; support = set bits.
 
     p = 1/2,    q = q64 / 2^64,    epsilon = ln((1 - q)/q)
@@ -52,32 +48,19 @@ class OptimisedUnaryEncoding:
     """
 
     name: ClassVar[str] = "oue"
-    size: int
     q64: int
 
-    def __post_init__(self) -> None:
-        check_size(self.size)
+    def _check_parameters(self) -> None:
         check_units(self.q64, what="q64", below=UNIT // 2)
 
     @classmethod
-    def from_epsilon(cls, size: int, epsilon: Decimal) -> "OptimisedUnaryEncoding":
-        """Return the most accurate one that keeps epsilon (nats)."""
-        return cls(size=size, q64=ceil(UNIT / (granted_ratio(epsilon) + 1)))
-
-    @property
-    def parameters(self) -> dict[str, int]:
-        """What, with name and size, makes the same oracle again."""
-        return {"q64": self.q64}
+    def _from_ratio(cls, size: int, gamma: Fraction) -> Self:
+        return cls(size=size, q64=ceil(UNIT / (gamma + 1)))
 
     @property
     def gamma(self) -> Fraction:
         """Largest likelihood ratio of a report; exact. The bits of two values differ: p(1-q)/((1-p)q)."""
         return (1 - self.q) / self.q
-
-    @property
-    def epsilon(self) -> Decimal:
-        """Upper bound of ln gamma, nats."""
-        return ln_above(self.gamma)
 
     @property
     def p(self) -> Fraction:
@@ -128,21 +111,16 @@ class OptimisedUnaryEncoding:
         """Return the values whose bits are set; see Oracle."""
         return np.flatnonzero(self._unpacked(self.check(report).bits))
 
-    def add_support(self, report: Report, counts: Counts) -> None:
-        """Count one report; see Oracle."""
-        check_counts(counts, self.size)
-        counts += self._unpacked(self.check(report).bits)
-
     def _unpacked(self, bits: bytes) -> NDArray[np.uint8]:
         return np.unpackbits(np.frombuffer(bits, np.uint8), count=self.size, bitorder="little")
 
-    def aggregate(self, reports: Sequence[Report], counts: Counts) -> None:
-        """Count many checked reports; see Oracle."""
-        check_counts(counts, self.size)
-        # 255 rows never overflow a byte, and bytes add up many times faster than longer integers.
-        rows = min(255, 2 * CHUNK // self.size)
-        for start in range(0, len(reports), rows):
-            block = b"".join(map(attrgetter("bits"), reports[start : start + rows]))
-            packed = np.frombuffer(block, np.uint8).reshape(-1, self.report_bytes)
-            bits = np.unpackbits(packed, axis=1, count=self.size, bitorder="little")
-            counts += np.add.reduce(bits, axis=0, dtype=np.uint8)
+    @property
+    def _rows_at_once(self) -> int:
+        return min(BYTE_ROWS, 2 * CHUNK // self.size)
+
+    def _supports(self, reports: Sequence[Report]) -> NDArray[np.uint8]:
+        block = b"".join(map(attrgetter("bits"), reports))
+        packed = np.frombuffer(block, np.uint8).reshape(-1, self.report_bytes)
+        bits = np.unpackbits(packed, axis=1, count=self.size, bitorder="little")
+        counts: NDArray[np.uint8] = np.add.reduce(bits, axis=0, dtype=np.uint8)
+        return counts

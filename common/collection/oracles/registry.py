@@ -11,14 +11,15 @@ from veiltab.common.collection.oracles.oue import OptimisedUnaryEncoding
 from veiltab.common.collection.oracles.ss import SubsetSelection
 from veiltab.common.errors import InvalidInputError
 
-_Class = (
-    type[KaryRandomisedResponse] | type[OptimisedUnaryEncoding] | type[OptimisedLocalHashing] | type[SubsetSelection]
+_CLASSES: tuple[type[Oracle], ...] = (
+    KaryRandomisedResponse,
+    OptimisedUnaryEncoding,
+    OptimisedLocalHashing,
+    SubsetSelection,
 )
-_CLASSES: Mapping[str, _Class] = {
-    one.name: one for one in (KaryRandomisedResponse, OptimisedUnaryEncoding, OptimisedLocalHashing, SubsetSelection)
-}
+_BY_NAME: Mapping[str, type[Oracle]] = {oracle.name: oracle for oracle in _CLASSES}
 
-ORACLE_NAMES = tuple(_CLASSES)
+ORACLE_NAMES = tuple(_BY_NAME)
 """krr, oue, olh, ss."""
 
 
@@ -39,7 +40,7 @@ def oracle_of(name: str, size: int, parameters: Mapping[str, int]) -> Oracle:
         raise InvalidInputError(f"oracle {name} has the parameters {', '.join(sorted(expected))}", where="oracle")
     if not all(type(value) is int for value in (size, *parameters.values())):
         raise InvalidInputError("the parameters of an oracle are whole numbers", where="oracle")
-    return made(size=size, **parameters)
+    return made(**{"size": size, **parameters})
 
 
 def oracle_for(name: str, size: int, epsilon: Decimal) -> Oracle:
@@ -56,9 +57,9 @@ def oracle_for(name: str, size: int, epsilon: Decimal) -> Oracle:
     return _class_of(name).from_epsilon(size, epsilon)
 
 
-def _class_of(name: str) -> _Class:
-    if name not in _CLASSES:
+def _class_of(name: str) -> type[Oracle]:
+    if name not in _BY_NAME:
         raise InvalidInputError(
             f"there is no oracle {name[:20]!r}", where="oracle", remedy=f"Take one of {', '.join(ORACLE_NAMES)}."
         )
-    return _CLASSES[name]
+    return _BY_NAME[name]

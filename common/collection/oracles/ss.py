@@ -2,29 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from operator import attrgetter
-from typing import ClassVar, cast
+from typing import ClassVar, Self, cast
 
 import numpy as np
 
 from veiltab.common.collection.oracles.draws import distinct_rows, draw_distinct, draw_events
 from veiltab.common.collection.oracles.oracle import (
     Counts,
+    Oracle,
     Values,
-    check_counts,
-    check_size,
     check_units,
     check_value,
     check_values,
-    granted_ratio,
 )
 from veiltab.common.collection.oracles.reports import Report, Subset
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.randomness import ByteSource
-from veiltab.common.core.rounding import ln_above
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import InvalidInputError
 
@@ -33,7 +29,7 @@ _OWN, _OTHERS = 0, 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubsetSelection:
+class SubsetSelection(Oracle):
     """Report w of d values: with probability p the own one and w - 1 others, else w others; support = the subset.
 
     p = p64 / 2^64,    q = (w - p)/(d - 1),    epsilon = ln( p (d - w) / ((1 - p) w) )
@@ -55,12 +51,10 @@ class SubsetSelection:
     """
 
     name: ClassVar[str] = "ss"
-    size: int
     w: int
     p64: int
 
-    def __post_init__(self) -> None:
-        check_size(self.size)
+    def _check_parameters(self) -> None:
         if not 1 <= self.w <= self.size // 2:
             raise InvalidInputError(f"a subset has 1 to {self.size // 2} values, not {self.w}", where="w")
         check_units(self.p64, what="p64")
@@ -68,27 +62,14 @@ class SubsetSelection:
             raise InvalidInputError("the own value must be likelier than another", where="p64")
 
     @classmethod
-    def from_epsilon(cls, size: int, epsilon: Decimal) -> "SubsetSelection":
-        """Return the most accurate one that keeps epsilon (nats)."""
-        check_size(size)
-        gamma = granted_ratio(epsilon)
+    def _from_ratio(cls, size: int, gamma: Fraction) -> Self:
         w = best_w(size, gamma)
         return cls(size=size, w=w, p64=int(UNIT * _own(size, w, gamma)))
-
-    @property
-    def parameters(self) -> dict[str, int]:
-        """What, with name and size, makes the same oracle again."""
-        return {"w": self.w, "p64": self.p64}
 
     @property
     def gamma(self) -> Fraction:
         """Largest likelihood ratio of a report; exact: subsets that hold one value and not the other."""
         return Fraction(self.p64 * (self.size - self.w), (UNIT - self.p64) * self.w)
-
-    @property
-    def epsilon(self) -> Decimal:
-        """Upper bound of ln gamma, nats."""
-        return ln_above(self.gamma)
 
     @property
     def p(self) -> Fraction:
@@ -145,18 +126,12 @@ class SubsetSelection:
         """Return the subset; see Oracle."""
         return self._values(self.check(report).values).astype(np.int64)
 
-    def add_support(self, report: Report, counts: Counts) -> None:
-        """Count one report; see Oracle."""
-        check_counts(counts, self.size)
-        counts[self._values(self.check(report).values)] += 1
+    @property
+    def _rows_at_once(self) -> int:
+        return max(1, CHUNK // self.w)
 
-    def aggregate(self, reports: Sequence[Report], counts: Counts) -> None:
-        """Count many checked reports; see Oracle."""
-        check_counts(counts, self.size)
-        rows = max(1, CHUNK // self.w)
-        for start in range(0, len(reports), rows):
-            block = b"".join(map(attrgetter("values"), reports[start : start + rows]))
-            counts += np.bincount(self._values(block), minlength=self.size)
+    def _supports(self, reports: Sequence[Report]) -> Counts:
+        return np.bincount(self._values(b"".join(map(attrgetter("values"), reports))), minlength=self.size)
 
     def _values(self, values: bytes) -> Symbols:
         return cast("Symbols", np.frombuffer(values, symbol_dtype(self.size)))

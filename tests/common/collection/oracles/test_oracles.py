@@ -56,6 +56,14 @@ class Spy:
             self.places.append((label, chunk))
 
 
+@pytest.mark.parametrize("method", sorted(Oracle.__abstractmethods__))
+def test_an_oracle_that_leaves_a_method_open_cannot_be_instantiated(method: str) -> None:
+    kept = {part: vars(KaryRandomisedResponse)[part] for part in Oracle.__abstractmethods__ if part != method}
+    partial = type("Partial", (Oracle,), kept)
+    with pytest.raises(TypeError, match=f"abstract method '?{method}"):
+        partial(size=3)
+
+
 @given(names, st.integers(2, 65536), epsilons)
 def test_parameters_make_the_same_oracle_again(name: str, size: int, epsilon: Decimal) -> None:
     oracle = oracle_for(name, size, epsilon)
