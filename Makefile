@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 PROTOS := $(wildcard protos/veiltab/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format proto proto-check proto-accept bench bench-peers compose-test lock clean
+.PHONY: help demo test test-all mutants lint format proto proto-check proto-accept bench bench-peers compose-test lock clean
 
 help: ## this list; durations are those of two cores
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 15
@@ -32,6 +32,9 @@ test: .venv/dev ## everything that is quick: 5 min
 
 test-all: .venv/dev ## the long tests too: 20 min
 	VEILTAB_EXAMPLES=searching $(BIN)/python -m pytest -m "not compose" -n 2 --dist loadfile
+
+mutants: .venv/dev ## what the tests notice of 150 small changes to the core: 40 min
+	$(BIN)/python -m tests.mutation
 
 lint: .venv/dev ## style, types, import rules, the protocol and the published one: 1 min
 	$(BIN)/ruff check .

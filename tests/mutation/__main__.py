@@ -1,0 +1,217 @@
+"""What the quick tests notice of small changes to the core: python -m tests.mutation --most 100.
+
+Each mutant of a sample runs in a copy of the tree against the tests of its module: its mirror and the tests that import
+it, and, if these notice nothing, all tests of the mirror's folder. A survivor is a missing test, unless it changes
+nothing that anybody can see: who reads the list decides.
+"""
+
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from itertools import chain, zip_longest
+from pathlib import Path
+
+import click
+
+from tests.mutation.mutants import Mutant, mutants_of
+
+ROOT = Path(__file__).parents[2]
+CORE = (
+    "common/core/*.py",
+    "common/schemes/*.py",
+    "common/privacy/*.py",
+    "common/release/*.py",
+    "common/collection/oracles/*.py",
+    "common/collection/tokens.py",
+    "common/rpc/authorisation.py",
+    "curator/alignment.py",
+    "curator/coins.py",
+    "curator/encryption.py",
+    "curator/intersection.py",
+    "curator/ledger.py",
+    "curator/policy.py",
+    "curator/progress.py",
+    "curator/release.py",
+    "curator/shared_sample.py",
+    "curator/tokens.py",
+    "researcher/decryption.py",
+    "researcher/estimation.py",
+    "researcher/projection.py",
+    "researcher/uncertainty.py",
+    "server/leases.py",
+    "server/noise.py",
+    "server/perturbation.py",
+    "server/session.py",
+)
+"""Modules on which privacy and right answers rest."""
+
+_MEMORY = 8 * 2**30
+"""Bytes of address space that a mutant may take before it counts as noticed."""
+
+_ENDING_SECONDS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survivor:
+    """A mutant that no test noticed."""
+
+    place: str
+    before: str
+    after: str
+
+
+class Copy:
+    """A copy of the tree whose modules may be changed.
+
+    Args:
+        root: where it is.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._durations: dict[tuple[str, ...], float] = {}
+        hidden = shutil.ignore_patterns(".*", "__pycache__", "build", "dist")
+        shutil.copytree(ROOT, root, symlinks=True, ignore=hidden, dirs_exist_ok=True)
+
+    def notices(self, module: str, mutant: Mutant, tests: tuple[str, ...]) -> bool:
+        """Whether some tests fail, or take much longer, with a mutant in the place of its module."""
+        limit = 10 + 3 * self._seconds(tests)
+        path = self.root / module
+        original = path.read_bytes()
+        try:
+            path.write_text(mutant.source)
+            return not self._passes(tests, limit)
+        finally:
+            path.write_bytes(original)
+
+    def _seconds(self, tests: tuple[str, ...]) -> float:
+        """Return how long some tests take without any change."""
+        if tests not in self._durations:
+            began = time.monotonic()
+            if not self._passes(tests, None):
+                raise click.ClickException(f"these tests fail without any change: {' '.join(tests)}")
+            self._durations[tests] = time.monotonic() - began
+        return self._durations[tests]
+
+    def _passes(self, tests: tuple[str, ...], limit: float | None) -> bool:
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not long", "-p", "no:cacheprovider", *tests]
+        # Byte code is known by its second and its size, which a mutant may share with the module.
+        environment = {**os.environ, "PYTHONPATH": str(self.root / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        with subprocess.Popen(
+            command,
+            cwd=self.root,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as running:
+            try:
+                return running.wait(limit) == 0
+            except subprocess.TimeoutExpired:
+                return False
+            finally:
+                _end(running)
+
+
+def _end(running: "subprocess.Popen[bytes]") -> None:
+    """End tests that are still running: pytest first, which ends the databases that they started."""
+    for number in (signal.SIGINT, signal.SIGKILL):
+        if running.poll() is None:
+            os.killpg(running.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(_ENDING_SECONDS)
+
+
+def modules(root: Path, patterns: Sequence[str]) -> list[str]:
+    """Return the modules of some patterns, as paths below the root of a tree.
+
+    Raises:
+        click.UsageError: a pattern that no module fits.
+    """
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        paths = sorted(path for path in root.glob(pattern) if path.name != "__init__.py")
+        if not paths:
+            raise click.UsageError(f"no module fits {pattern}")
+        found |= dict.fromkeys(str(path.relative_to(root)) for path in paths)
+    return list(found)
+
+
+def nearest_tests(root: Path, module: str) -> list[tuple[str, ...]]:
+    """Return the test files of a module in steps: its mirror and those that import it, then others of their folder."""
+    path = Path(module)
+    mirror = root / "tests" / path.parent / f"test_{path.name}"
+    name = re.compile(rf"\bveiltab\.{re.escape('.'.join(path.with_suffix('').parts))}\b")
+    part = sorted(root.glob(f"tests/{path.parts[0]}/**/test_*.py"), key=lambda file: file != mirror)
+    first = [file for file in part if file == mirror or name.search(file.read_text())]
+    second = [file for file in sorted(mirror.parent.glob("test_*.py")) if file not in first]
+    return [tuple(str(file.relative_to(root)) for file in step) for step in (first, second) if step]
+
+
+def sampled(root: Path, names: Sequence[str], most: int, seed: int) -> list[tuple[str, Mutant]]:
+    """Draw mutants of some modules, at most one a line, the same number of each module as long as it has some."""
+    source = random.Random(seed)  # noqa: S311 - a sample of mutants is no secret
+    drawn: list[list[tuple[str, Mutant]]] = []
+    for name in names:
+        shuffled = mutants_of((root / name).read_text())
+        source.shuffle(shuffled)
+        drawn.append([(name, mutant) for mutant in {mutant.line: mutant for mutant in shuffled}.values()])
+    turns = chain.from_iterable(zip_longest(*drawn))
+    return [one for one in turns if one is not None][:most]
+
+
+def survivors_of(copy: Copy, sample: Sequence[tuple[str, Mutant]]) -> list[Survivor]:
+    """Return the mutants of a sample that no test of their modules notices.
+
+    Raises:
+        click.ClickException: the tests of an unchanged module fail.
+    """
+    survivors: list[Survivor] = []
+    for number, (module, mutant) in enumerate(sorted(sample, key=lambda one: (one[0], one[1].line)), 1):
+        steps = nearest_tests(copy.root, module)
+        noticed = any(copy.notices(module, mutant, tests) for tests in steps)
+        place = f"{module}:{mutant.line}"
+        outcome = "noticed" if noticed else "SURVIVED"
+        click.echo(f"{number}/{len(sample)} {place}  {mutant.before}  ->  {mutant.after}  {outcome}", err=True)
+        if not noticed:
+            survivors.append(Survivor(place=place, before=mutant.before, after=mutant.after))
+    return survivors
+
+
+@click.command()
+@click.option(
+    "--modules", "patterns", multiple=True, help="Modules to change; patterns below the root. [default: CORE]"
+)
+@click.option("--most", type=click.IntRange(min=1), default=150, show_default=True, help="Mutants to try.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Which of all mutants are tried.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def main(patterns: tuple[str, ...], most: int, seed: int, *, as_json: bool) -> None:
+    """Try mutants of the core and print those that no test notices."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    with tempfile.TemporaryDirectory(prefix="veiltab-mutants-") as folder:
+        copy = Copy(Path(folder))
+        sample = sampled(copy.root, modules(copy.root, patterns or CORE), most, seed)
+        survivors = survivors_of(copy, sample)
+    tried, noticed = len(sample), len(sample) - len(survivors)
+    if as_json:
+        facts = {"seed": seed, "tried": tried, "noticed": noticed, "survivors": [asdict(one) for one in survivors]}
+        click.echo(json.dumps(facts, indent=2))
+        return
+    for one in survivors:
+        click.echo(f"{one.place}  {one.before}  ->  {one.after}")
+    click.echo(f"{noticed} of {tried} mutants noticed ({noticed / tried:.1%})")
+
+
+if __name__ == "__main__":
+    main()
