@@ -8,7 +8,7 @@ import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 import grpc
 
@@ -144,13 +144,18 @@ class Node:
     def _report(self, link: BlockingChannel, journal: Journal, wanted: _Wanted, known: ReportDecision | None) -> State:
         stub = collection_pb2_grpc.CollectionServiceStub(link.channel)
         decision = self._decide(link, stub, journal, wanted) if known is None else known
-        if decision.state is State.SILENT:
-            return State.SILENT
         request = collection_pb2.ReportRequest.FromString(decision.request)
-        if decision.state is State.REFUSED:
-            # It was not counted: the same report may have another token.
-            request.token = wanted.token
-            journal.give_token(wanted.round_id, _SELF, request.SerializeToString())
+        match decision.state:
+            case State.SILENT | State.COUNTED:
+                return decision.state
+            case State.REFUSED:
+                # It was not counted: the same report may have another token.
+                request.token = wanted.token
+                journal.give_token(wanted.round_id, _SELF, request.SerializeToString())
+            case State.WAITING:
+                pass
+            case _:
+                assert_never(decision.state)
         tried = known is not None and known.state is State.WAITING
         outcome = link.wait(hand_in(stub, self._study, request, tried=tried, within=wanted.left))
         if outcome.state is not State.WAITING:

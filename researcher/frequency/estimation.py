@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,14 +123,18 @@ def bias_of(estimator: Estimator, design: RoundDesign) -> str:
         )
     if design.one_rate:
         return ""
-    if estimator in _MEAN_RATE:
-        return (
-            f"{estimator} is biased unless the strata's rates are unrelated to their values: it uses the mean rate,"
-            f" {float(design.mean_rate):.6g}, for every node."
-        )
-    if estimator is Estimator.HAJEK:
-        return "hajek is a ratio of two estimates: its bias is far below its standard error unless reports are few."
-    return ""
+    match estimator:
+        case Estimator.C | Estimator.G | Estimator.C_HAT | Estimator.T:
+            return (
+                f"{estimator} is biased unless the strata's rates are unrelated to their values: it uses the mean rate,"
+                f" {float(design.mean_rate):.6g}, for every node."
+            )
+        case Estimator.HAJEK:
+            return "hajek is a ratio of two estimates: its bias is far below its standard error unless reports are few."
+        case Estimator.HORVITZ_THOMPSON:
+            return ""
+        case _:
+            assert_never(estimator)
 
 
 def _named(estimator: Estimator | str) -> Estimator:
