@@ -127,7 +127,7 @@ class Alignment:
             if not (own.exists() and order_file.exists()):
                 with step("compute tokens", size=TOKEN_LENGTH * table.rows):
                     await asyncio.to_thread(_write_tokens, table, derive(key, "tokens"), own, order_file)
-            received = [await self._fetch(name, peer, peers) for peer in peers.parties]
+            received = [await self._fetch(name, peer, peers) for peer in peers.curators]
             with step("intersect"):
                 population, digest = await asyncio.to_thread(
                     _intersect, table, own, received, derive(key, "population"), AlignedTable(self._folder / name)

@@ -56,11 +56,11 @@ class Coins:
             return value
         own = self.share(coin_id)
         mine = self._commit(coin_id, own)
-        for name in peers.parties:
+        for name in peers.curators:
             self._store.commit(coin_id, name, await peers.commitment(name, coin_id, mine))
         commitments = self._store.commitments(coin_id)
         shares = {self._name: own}
-        for name in peers.parties:
+        for name in peers.curators:
             shares[name] = await peers.opening(name, coin_id, transcript(commitments))
             verify_share(coin_id, name, shares[name], commitments[name])
         value = toss(coin_id, shares)

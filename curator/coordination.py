@@ -8,16 +8,13 @@ from collections.abc import AsyncIterator
 
 from veiltab.common.errors import InvalidInputError, NotFoundError, NotReadyError
 from veiltab.common.release.wire import state_from_proto
-from veiltab.common.rpc.channel import call, connect
-from veiltab.common.rpc.chunks import received
+from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.peer import Peer
 from veiltab.common.study.file import Study
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.progress import Progress
 from veiltab.v1 import curator_peer_pb2, curator_peer_pb2_grpc
-
-_WITHIN = 5.0
-"""Seconds for one question to a peer; the release's own driver asks again after that."""
 
 
 class Peers:
@@ -30,18 +27,17 @@ class Peers:
 
     def __init__(self, identity: Identity, study: Study) -> None:
         self._study = study
-        self.parties = {
-            c.name: Party(study=study.id, role=Role.CURATOR, name=c.name)
-            for c in study.curators
-            if c.name != identity.party.name
-        }
-        self._channels = {n: connect(identity, p, study.curator(n).endpoint) for n, p in self.parties.items()}
-        self._stubs = {n: curator_peer_pb2_grpc.CuratorPeerServiceStub(c) for n, c in self._channels.items()}
+        self.curators = {}
+        for curator in study.curators:
+            if curator.name != identity.party.name:
+                party = Party(study=study.id, role=Role.CURATOR, name=curator.name)
+                channel = connect(identity, party, curator.endpoint)
+                self.curators[curator.name] = Peer(party, channel, curator_peer_pb2_grpc.CuratorPeerServiceStub)
 
     async def close(self) -> None:
         """Close the channels."""
-        for channel in self._channels.values():
-            await channel.close()
+        for peer in self.curators.values():
+            await peer.close()
 
     async def table_versions(self, ledger: Ledger) -> dict[str, str]:
         """Return the peers' table versions, after comparing study files and showing them the ledger.
@@ -52,12 +48,12 @@ class Peers:
             NotReadyError: a peer has no table loaded yet.
         """
         versions = {}
-        for name, stub in self._stubs.items():
+        for name, peer in self.curators.items():
             length, head = ledger.head
             request = curator_peer_pb2.HelloRequest(
                 study_digest=self._study.digest, ledger_length=length, ledger_head=head
             )
-            hello = await call(stub.Hello, request, peer=self.parties[name], within=_WITHIN)
+            hello = await peer.ask(peer.stub.Hello, request)
             check_study_digest(self._study, hello.study_digest, f"curator {name}")
             ledger.verify_against((hello.witnessed_length, hello.witnessed_head), name)
             if not hello.table_version:
@@ -68,42 +64,38 @@ class Peers:
     async def commitment(self, curator: str, coin_id: str, mine: bytes) -> bytes:
         """Show a peer one's commitment to a share of a coin; return the peer's."""
         request = curator_peer_pb2.CommitRequest(coin_id=coin_id, commitment=mine)
-        answer = await call(self._stubs[curator].Commit, request, peer=self.parties[curator], within=_WITHIN)
+        peer = self.curators[curator]
+        answer = await peer.ask(peer.stub.Commit, request)
         return answer.commitment
 
     async def opening(self, curator: str, coin_id: str, seen: bytes) -> bytes:
         """Return a peer's share of a coin; it opens it to who has seen the same commitments."""
         request = curator_peer_pb2.RevealRequest(coin_id=coin_id, transcript=seen)
-        answer = await call(self._stubs[curator].Reveal, request, peer=self.parties[curator], within=_WITHIN)
+        peer = self.curators[curator]
+        answer = await peer.ask(peer.stub.Reveal, request)
         return answer.share
 
     async def progress(self, release_id: str) -> tuple[Progress, ...]:
         """Return how far every other curator is with a release."""
         request = curator_peer_pb2.GetProgressRequest(release_id=release_id)
         answers = []
-        for name, stub in self._stubs.items():
+        for name, peer in self.curators.items():
             try:
-                answer = await call(stub.GetProgress, request, peer=self.parties[name], within=_WITHIN, once=True)
+                answer = await peer.ask(peer.stub.GetProgress, request, once=True)
             except NotFoundError:
                 raise NotReadyError("has not received the request yet", where=f"curator {name}") from None
             answers.append(_progress_from_proto(name, answer))
         return tuple(answers)
 
-    async def tokens(self, curator: str, alignment_id: str) -> AsyncIterator[bytes]:
+    def tokens(self, curator: str, alignment_id: str) -> AsyncIterator[bytes]:
         """Stream a peer's sorted tokens."""
-        request = curator_peer_pb2.FetchTokensRequest(alignment_id=alignment_id)
-        responses = self._stubs[curator].FetchTokens(request, timeout=_STREAM_SECONDS)
-        async for data in received(responses, offset=0, peer=f"curator {curator}"):
-            yield data
+        peer = self.curators[curator]
+        return peer.stream(peer.stub.FetchTokens, curator_peer_pb2.FetchTokensRequest(alignment_id=alignment_id))
 
     async def indices(self, curator: str, release_id: str) -> bytes:
         """Fetch the row indices of a release that shares them explicitly."""
-        request = curator_peer_pb2.FetchIndicesRequest(release_id=release_id)
-        responses = self._stubs[curator].FetchIndices(request, timeout=_STREAM_SECONDS)
-        return b"".join([data async for data in received(responses, offset=0, peer=f"curator {curator}")])
-
-
-_STREAM_SECONDS = 1800.0
+        peer = self.curators[curator]
+        return await peer.fetch(peer.stub.FetchIndices, curator_peer_pb2.FetchIndicesRequest(release_id=release_id))
 
 
 def check_study_digest(study: Study, digest: str, who: str) -> None:

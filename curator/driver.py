@@ -27,6 +27,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity
+from veiltab.common.rpc.peer import PAUSES, pause_after
 from veiltab.common.study.file import Study
 from veiltab.curator.alignment import Alignment
 from veiltab.curator.coins import Coins, release_coin
@@ -64,7 +65,6 @@ from veiltab.curator.upload import ServerLink
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
-_PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _FINISHED = {state for state in ReleaseState if state.finished}
 
 
@@ -232,7 +232,7 @@ class CuratorDriver:
                 self.store.add_seconds(release_id, state.value, seconds)
                 attempt, entered = 0, time.monotonic()
             else:
-                await asyncio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
+                await pause_after(attempt)
                 attempt += 1
         await self._tidy(release_id, peers)
         self._driven.discard(release_id)
@@ -398,7 +398,7 @@ class CuratorDriver:
                 progress = await peers.progress(release_id)
                 if all(p.state in {ReleaseState.UPLOADING, *_FINISHED} for p in progress):
                     break
-            await asyncio.sleep(_PAUSES[-1])
+            await pause_after(len(PAUSES))
         self.store.forget_coin(release_coin(release_id))
         self.sampler.indices_file(release_id).unlink(missing_ok=True)
 

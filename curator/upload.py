@@ -10,14 +10,13 @@ from veiltab.common.errors import FailedReleaseError, IntegrityError
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_to_proto, state_from_proto
-from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.chunks import file_chunks
 from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.peer import STREAM_SECONDS, Peer
 from veiltab.common.rpc.status import error_from_rpc
 from veiltab.common.study.file import Study
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc
-
-_STREAM_SECONDS = 1800.0
 
 
 class ServerLink:
@@ -30,13 +29,12 @@ class ServerLink:
 
     def __init__(self, identity: Identity, study: Study) -> None:
         self._name = identity.party.name
-        self._party = Party(study=study.id, role=Role.SERVER, name=study.server.name)
-        self._channel = connect(identity, self._party, study.server.endpoint)
-        self._stub = ingest_pb2_grpc.IngestServiceStub(self._channel)
+        party = Party(study=study.id, role=Role.SERVER, name=study.server.name)
+        self._server = Peer(party, connect(identity, party, study.server.endpoint), ingest_pb2_grpc.IngestServiceStub)
 
     async def close(self) -> None:
         """Close the channel."""
-        await self._channel.close()
+        await self._server.close()
 
     async def announce(self, spec: ReleaseSpec) -> ingest_pb2.OpenReleaseResponse:
         """Announce a release, or find it again; nothing of the data is in it.
@@ -46,11 +44,11 @@ class ServerLink:
             VeiltabError: as the server refused; UnavailableError may be tried again.
         """
         request = ingest_pb2.OpenReleaseRequest(spec=spec_to_proto(spec))
-        answer = await call(self._stub.OpenRelease, request, peer=self._party, once=True)
+        answer = await self._server.ask(self._server.stub.OpenRelease, request, once=True)
         state = state_from_proto(answer.state)
         if state.unsuccessful:
             raise FailedReleaseError(
-                answer.failure or f"the release is {state.value}", where=f"server {self._party.name}"
+                answer.failure or f"the release is {state.value}", where=f"server {self._server.party.name}"
             )
         return answer
 
@@ -79,9 +77,9 @@ class ServerLink:
             release_id=spec.release_id, attribute=attribute, spec_digest=spec.digest(), column_digest=digest
         )
         try:
-            answer = await self._stub.UploadColumn(_messages(header, path, offset), timeout=_STREAM_SECONDS)
+            answer = await self._server.stub.UploadColumn(_messages(header, path, offset), timeout=STREAM_SECONDS)
         except grpc.aio.AioRpcError as error:
-            raise error_from_rpc(error, str(self._party)) from None
+            raise error_from_rpc(error, str(self._server.party)) from None
         except asyncio.CancelledError:
             # gRPC cancels a call whose request cannot be read to its end, and says no more.
             if _is_cancelled():

@@ -9,11 +9,12 @@ release.frame()
 
 import secrets
 import time
-from collections.abc import AsyncIterable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+import grpc
 import numpy as np
 
 from veiltab.common.command.options import load_party
@@ -27,17 +28,15 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import request_to_proto, spec_from_proto, state_from_proto
 from veiltab.common.rpc.blocking import BlockingChannel
-from veiltab.common.rpc.channel import call, connect
-from veiltab.common.rpc.chunks import ChunkMessage, received
+from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.peer import Peer, Request, Response
 from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.uncertainty import ReleaseDesign
 from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_STREAM_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +98,7 @@ class Client:
         self._party = Party(study=self.study.id, role=Role.RESEARCHER, name=name)
         self._timeout = timeout
         self._link = BlockingChannel(lambda: connect(own, self._party, endpoint))
-        self._wait = self._link.wait
-        self._stub = researcher_pb2_grpc.ResearcherServiceStub(self._link.channel)
+        self._service = Peer(self._party, self._link.channel, researcher_pb2_grpc.ResearcherServiceStub)
 
     def close(self) -> None:
         """Close the connection."""
@@ -170,7 +168,7 @@ class Client:
             stage=stage,
         )
         message = researcher_pb2.StartReleaseRequest(request=request_to_proto(asked), label=label or None)
-        answer = self._wait(call(self._stub.StartRelease, message, peer=self._party, within=self._timeout))
+        answer = self._ask(self._service.stub.StartRelease, message)
         return Release(self, answer.release_id, continued=answer.continued)
 
     def release(self, name: str) -> "Release":
@@ -180,29 +178,26 @@ class Client:
     def releases(self) -> tuple[Status, ...]:
         """Return all releases, oldest first, without their details."""
         message = researcher_pb2.ListReleasesRequest()
-        answer = self._wait(call(self._stub.ListReleases, message, peer=self._party, within=self._timeout))
+        answer = self._ask(self._service.stub.ListReleases, message)
         return tuple(_status_of(researcher_pb2.GetResultResponse(summary=s)) for s in answer.releases)
 
     def status(self, name: str) -> Status:
         """Return how a release stands, by id or label."""
         message = researcher_pb2.GetResultRequest(release=name)
-        return _status_of(self._wait(call(self._stub.GetResult, message, peer=self._party, within=self._timeout)))
+        return _status_of(self._ask(self._service.stub.GetResult, message))
 
     def histogram(self, release_id: str) -> bytes:
         """Return the counts of the noisy rows as they travel."""
         request = researcher_pb2.FetchHistogramRequest(release_id=release_id)
-        return self._collect(lambda: self._stub.FetchHistogram(request, timeout=_STREAM_SECONDS))
+        return self._link.wait(self._service.fetch(self._service.stub.FetchHistogram, request))
 
     def rows(self, release_id: str, attribute: str) -> bytes:
         """Return the noisy symbols of an attribute as they travel."""
         request = researcher_pb2.FetchRowsRequest(release_id=release_id, attribute=attribute)
-        return self._collect(lambda: self._stub.FetchRows(request, timeout=_STREAM_SECONDS))
+        return self._link.wait(self._service.fetch(self._service.stub.FetchRows, request))
 
-    def _collect(self, responses: Callable[[], AsyncIterable[ChunkMessage]]) -> bytes:
-        async def collect() -> bytes:
-            return b"".join([data async for data in received(responses(), offset=0, peer=str(self._party))])
-
-        return self._wait(collect())
+    def _ask(self, method: grpc.aio.UnaryUnaryMultiCallable[Request, Response], message: Request) -> Response:
+        return self._link.wait(self._service.ask(method, message, within=self._timeout))
 
 
 class Release:

@@ -14,6 +14,7 @@ from veiltab.common.errors import (
     DeniedError,
     FailedReleaseError,
     InvalidInputError,
+    NotFoundError,
     NotReadyError,
     UnavailableError,
     VeiltabError,
@@ -24,9 +25,10 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import pad_from_proto, request_to_proto, spec_from_proto, state_from_proto
-from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.chunks import ChunkMessage, received
 from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.peer import STREAM_SECONDS, Peer, pause_after
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 from veiltab.researcher.decryption import Places, count_rows, decrypt_column
@@ -34,9 +36,6 @@ from veiltab.researcher.store import ResearcherRelease, ResearcherStore
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, server_release_pb2, server_release_pb2_grpc
 
 _LOOK_AGAIN_SECONDS = 1.0
-_PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-_WITHIN = 5.0
-_STREAM_SECONDS = 1800.0
 _LONGEST_LIFETIME = 365 * 86_400
 _ORDER = [s for s in ReleaseState if not s.unsuccessful]
 
@@ -103,7 +102,7 @@ class ResearcherDriver:
                     self.store.finish(
                         release_id, ReleaseState.EXPIRED, "the deadline passed; " + self._waiting(release_id)
                     )
-                await asyncio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
+                await pause_after(attempt)
                 attempt += 1
             except DeniedError as error:
                 self.store.finish(release_id, ReleaseState.DENIED, str(error))
@@ -204,11 +203,11 @@ class ResearcherDriver:
         who = f"server {self.study.server.name}"
         try:
             answer = await parties.ask_server(release_id)
+        except NotFoundError:
+            statuses[who] = (ReleaseState.REQUESTED, "")
+            raise NotReadyError("nothing was uploaded yet", where=who) from None
         except VeiltabError as error:
             statuses[who] = (ReleaseState.REQUESTED, str(error))
-            if error.reason == "NOT_FOUND":
-                statuses[who] = (ReleaseState.REQUESTED, "")
-                raise NotReadyError("nothing was uploaded yet", where=who) from None
             raise
         state = state_from_proto(answer.state)
         missing = ", ".join(answer.waiting_for)
@@ -256,55 +255,52 @@ class PartyLinks:
 
     def __init__(self, identity: Identity, study: Study) -> None:
         self._study = study
-        self._server = Party(study=study.id, role=Role.SERVER, name=study.server.name)
-        self._server_channel = connect(identity, self._server, study.server.endpoint)
-        self._release_stub = server_release_pb2_grpc.ReleaseServiceStub(self._server_channel)
-        self.curators = {c.name: Party(study=study.id, role=Role.CURATOR, name=c.name) for c in study.curators}
-        self._channels = {n: connect(identity, p, study.curator(n).endpoint) for n, p in self.curators.items()}
-        self._stubs = {n: curator_pb2_grpc.CuratorServiceStub(c) for n, c in self._channels.items()}
+        server = Party(study=study.id, role=Role.SERVER, name=study.server.name)
+        channel = connect(identity, server, study.server.endpoint)
+        self._server = Peer(server, channel, server_release_pb2_grpc.ReleaseServiceStub)
+        self.curators = {}
+        for curator in study.curators:
+            party = Party(study=study.id, role=Role.CURATOR, name=curator.name)
+            channel = connect(identity, party, curator.endpoint)
+            self.curators[curator.name] = Peer(party, channel, curator_pb2_grpc.CuratorServiceStub)
 
     async def close(self) -> None:
         """Close the channels."""
-        for channel in (self._server_channel, *self._channels.values()):
-            await channel.close()
+        await self._server.close()
+        for curator in self.curators.values():
+            await curator.close()
 
     async def ask_curator(self, name: str, stored: ResearcherRelease) -> curator_pb2.GetProposalResponse:
         """Return how a curator stands with a release, submitting the request if it does not know it."""
-        peer, stub = self.curators[name], self._stubs[name]
+        curator = self.curators[name]
         question = curator_pb2.GetProposalRequest(release_id=stored.request.release_id)
-        try:
-            return await call(stub.GetProposal, question, peer=peer, within=_WITHIN, once=True)
-        except VeiltabError as error:
-            if error.reason != "NOT_FOUND":
-                raise
+        with suppress(NotFoundError):
+            return await curator.ask(curator.stub.GetProposal, question, once=True)
         proposal = curator_pb2.ProposeReleaseRequest(
             study_digest=self._study.digest, request=request_to_proto(stored.request)
         )
-        await call(stub.ProposeRelease, proposal, peer=peer, within=_WITHIN, once=True)
-        return await call(stub.GetProposal, question, peer=peer, within=_WITHIN, once=True)
+        await curator.ask(curator.stub.ProposeRelease, proposal, once=True)
+        return await curator.ask(curator.stub.GetProposal, question, once=True)
 
     async def ask_server(self, release_id: str) -> server_release_pb2.GetReleaseResponse:
         """Return how the server stands with a release."""
         question = server_release_pb2.GetReleaseRequest(release_id=release_id)
-        return await call(self._release_stub.GetRelease, question, peer=self._server, within=_WITHIN, once=True)
+        return await self._server.ask(self._server.stub.GetRelease, question, once=True)
 
     async def fetch_column(self, spec: ReleaseSpec, column: Column, path: Path) -> None:
         """Fetch a perturbed column into a file, which is there whole or not at all."""
-        total = column.byte_length(spec.sample)
         if path.exists():
             return
         request = server_release_pb2.FetchColumnRequest(release_id=spec.release_id, attribute=column.attribute)
-        responses = self._release_stub.FetchColumn(request, timeout=_STREAM_SECONDS)
+        pieces = self._server.stream(self._server.stub.FetchColumn, request, column.byte_length(spec.sample))
         with written_whole(path) as file:
-            async for data in received(responses, offset=0, peer=str(self._server), total=total):
+            async for data in pieces:
                 file.write(data)
 
     async def fetch_places(self, spec: ReleaseSpec) -> Places:
         """Fetch the places that the server sampled."""
         request = server_release_pb2.FetchPlacesRequest(release_id=spec.release_id)
-        responses = self._release_stub.FetchPlaces(request, timeout=_STREAM_SECONDS)
-        pieces = received(responses, offset=0, peer=str(self._server), total=8 * spec.sample)
-        data = b"".join([piece async for piece in pieces])
+        data = await self._server.fetch(self._server.stub.FetchPlaces, request, 8 * spec.sample)
         return Places(np.frombuffer(data, "<i8").astype(np.int64), spec.population)
 
     async def fetch_key(self, spec: ReleaseSpec, column: Column, pad_path: Path) -> bytes | Path:
@@ -314,8 +310,9 @@ class PartyLinks:
             DeniedError: the attribute is not granted, or the grant has expired.
         """
         request = curator_pb2.FetchKeyRequest(release_id=spec.release_id, attribute=column.attribute)
-        responses = self._stubs[column.owner].FetchKey(request, timeout=_STREAM_SECONDS)
-        peer = str(self.curators[column.owner])
+        curator = self.curators[column.owner]
+        responses = curator.stub.FetchKey(request, timeout=STREAM_SECONDS)
+        peer = str(curator.party)
         keys = _of_kind(responses, spec.pad)
         match spec.pad:
             case Pad.CHACHA20:

@@ -14,6 +14,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Self
 
+import grpc
 import numpy as np
 
 from veiltab.common.collection.oracles import oracle_for
@@ -24,13 +25,12 @@ from veiltab.common.command.options import load_party
 from veiltab.common.core.rounding import parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.blocking import BlockingChannel
-from veiltab.common.rpc.channel import call, connect
-from veiltab.common.rpc.chunks import received
+from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.peer import Peer, Request, Response
 from veiltab.researcher.frequency.tally import Tally
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
 
-_STREAM_SECONDS = 600.0
 _DIGESTS_A_CALL = 2_000
 
 
@@ -47,10 +47,10 @@ class Rounds:
     def __init__(self, study: str | Path, *, identity: str | Path, name: str, timeout: float = 30.0) -> None:
         self.study, own = load_party(Path(study), Path(identity), Role.RESEARCHER, name)
         self._name = name
-        self._server = Party(study=self.study.id, role=Role.SERVER, name=self.study.server.name)
+        party = Party(study=self.study.id, role=Role.SERVER, name=self.study.server.name)
         self._timeout = timeout
-        self._link = BlockingChannel(lambda: connect(own, self._server, self.study.server.endpoint))
-        self._stub = collection_pb2_grpc.CollectionServiceStub(self._link.channel)
+        self._link = BlockingChannel(lambda: connect(own, party, self.study.server.endpoint))
+        self._server = Peer(party, self._link.channel, collection_pb2_grpc.CollectionServiceStub)
 
     def close(self) -> None:
         """Close the connection."""
@@ -91,7 +91,7 @@ class Rounds:
         """
         spec = self._described(question, epsilon, rates, populations, oracle, lifetime_seconds)
         request = collection_pb2.OpenRoundRequest(round=round_to_proto(spec))
-        self._link.wait(call(self._stub.OpenRound, request, peer=self._server, within=self._timeout))
+        self._ask(self._server.stub.OpenRound, request)
         return spec
 
     def _described(  # noqa: PLR0913, PLR0917 - those of open
@@ -160,7 +160,7 @@ class Rounds:
                 stratum=stratum,
                 digests=b"".join(sorted(token_digest(round_id, token) for token in batch)),
             )
-            self._link.wait(call(self._stub.EnrolTokens, request, peer=self._server, within=self._timeout))
+            self._ask(self._server.stub.EnrolTokens, request)
 
     def status(self, round_id: str) -> RoundStatus:
         """Return how a round stands.
@@ -169,7 +169,7 @@ class Rounds:
             InvalidInputError: the round is of another study file, so its values may have other names.
         """
         request = collection_pb2.GetRoundStatusRequest(round_id=round_id)
-        answer = self._link.wait(call(self._stub.GetRoundStatus, request, peer=self._server, within=self._timeout))
+        answer = self._ask(self._server.stub.GetRoundStatus, request)
         spec = round_from_proto(answer.round)
         if spec.study_digest != self.study.digest:
             raise InvalidInputError(
@@ -188,13 +188,13 @@ class Rounds:
     def rounds(self) -> Sequence[str]:
         """Return the ids of this researcher's rounds, oldest first."""
         request = collection_pb2.ListRoundsRequest()
-        answer = self._link.wait(call(self._stub.ListRounds, request, peer=self._server, within=self._timeout))
+        answer = self._ask(self._server.stub.ListRounds, request)
         return list(answer.round_ids)
 
     def close_round(self, round_id: str) -> tuple[int, bool]:
         """Close a round for good; return when (Unix seconds), and whether it was closed before."""
         request = collection_pb2.CloseRoundRequest(round_id=round_id)
-        answer = self._link.wait(call(self._stub.CloseRound, request, peer=self._server, within=self._timeout))
+        answer = self._ask(self._server.stub.CloseRound, request)
         return answer.closed, answer.already
 
     def tally(self, round_id: str) -> Tally:
@@ -209,14 +209,12 @@ class Rounds:
             ClosedRoundError: it is no longer kept.
         """
         request = collection_pb2.FetchCountsRequest(round_id=round_id)
-
-        async def collect() -> bytes:
-            responses = self._stub.FetchCounts(request, timeout=_STREAM_SECONDS)
-            return b"".join([data async for data in received(responses, offset=0, peer=str(self._server))])
-
-        data = self._link.wait(collect())
+        data = self._link.wait(self._server.fetch(self._server.stub.FetchCounts, request))
         status = self.status(round_id)
         return status, tally_of(status, np.frombuffer(data, "<i8"), self._labels(status.round))
+
+    def _ask(self, method: grpc.aio.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
+        return self._link.wait(self._server.ask(method, request, within=self._timeout))
 
     def _labels(self, spec: Round) -> tuple[str, ...]:
         return self.study.question(spec.question).attribute.categories

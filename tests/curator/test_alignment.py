@@ -52,7 +52,7 @@ class Curator:
         self.peer: Curator = self
         self.key = KEY
         self.tokens: Callable[[bytes], bytes] = lambda data: data
-        self.parties = {"peer": None}
+        self.curators = {"peer": None}
 
     async def table_versions(self, _: Ledger) -> dict[str, str]:
         if not self.peer.alignment.table_version:
@@ -90,7 +90,7 @@ class Curator:
 
 class _PeersOf:
     def __init__(self, curator: Curator) -> None:
-        self.parties = {curator.peer.name: None}
+        self.curators = {curator.peer.name: None}
         self.table_versions = curator.table_versions
         self.tokens = curator.stream
 

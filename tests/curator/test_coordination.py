@@ -2,6 +2,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,6 +19,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.peer import Peer
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.coordination import Peers, check_study_digest
 from veiltab.curator.driver import CuratorDriver
@@ -59,11 +61,15 @@ class Village:
         peers = object.__new__(Peers)
         peers._study = self.study
         others = [other for other in self.drivers if other != name]
-        peers.parties = {other: Party(study="survey", role=Role.CURATOR, name=other) for other in others}
-        peers._stubs = {other: cast("Any", self.stub(name, other)) for other in others}
+        peers.curators = {
+            other: Peer(
+                Party(study="survey", role=Role.CURATOR, name=other), cast("Any", other), partial(self.stub, name)
+            )
+            for other in others
+        }
         return peers
 
-    def stub(self, caller: str, peer: str) -> SimpleNamespace:
+    def stub(self, caller: str, peer: Any) -> Any:  # noqa: ANN401 - a channel that is the peer's name
         servicer = CuratorPeerServicer(self.drivers[peer])
 
         def method(rpc: str) -> Callable[..., Any]:

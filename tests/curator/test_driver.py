@@ -511,7 +511,7 @@ def test_the_seed_is_kept_while_another_may_still_need_it(
     carried_to(world, ReleaseState.READY, make_request(sample=400))
     share = world.driver.coins.share(f"release/{ID}")
     world.bob = replace(world.bob, state=ReleaseState.CHARGED)
-    monkeypatch.setattr("veiltab.curator.driver._PAUSES", (0.01,))
+    monkeypatch.setattr("veiltab.common.rpc.peer.PAUSES", (0.01,))
 
     async def briefly() -> None:
         with pytest.raises(TimeoutError):

@@ -29,11 +29,14 @@ def asked(study: Study, monkeypatch: pytest.MonkeyPatch, *attributes: str, **key
     client = object.__new__(Client)
     client.study, client._timeout = study, 1.0
     client._party = Party(study="survey", role=Role.RESEARCHER, name="rosa")
-    client._stub = cast("Any", SimpleNamespace(StartRelease=None))
+    client._service = cast("Any", SimpleNamespace(stub=SimpleNamespace(StartRelease=None)))
     sent: list[Any] = []
-    monkeypatch.setattr("veiltab.researcher.client.call", lambda _method, message, **_: sent.append(message))
-    answer = SimpleNamespace(release_id="f" * 32, continued=False)
-    monkeypatch.setattr(client, "_wait", lambda _work: answer, raising=False)
+
+    def ask(_method: object, message: Any) -> SimpleNamespace:  # noqa: ANN401 - messages
+        sent.append(message)
+        return SimpleNamespace(release_id="f" * 32, continued=False)
+
+    monkeypatch.setattr(client, "_ask", ask)
     client.request(attributes, **keywords)
     (message,) = sent
     return request_from_proto(message.request, "rosa")
@@ -62,7 +65,8 @@ def test_every_choice_is_an_option_of_the_command(monkeypatch: pytest.MonkeyPatc
         given.update(keywords, attributes=tuple(attributes))
         return SimpleNamespace(id="f" * 32, continued=False, status=lambda: None)
 
-    monkeypatch.setattr("veiltab.researcher.cli._client", lambda *_: nullcontext(SimpleNamespace(request=request)))
+    service = nullcontext(SimpleNamespace(request=request))
+    monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: service)
     monkeypatch.setattr("veiltab.researcher.cli._status_dict", lambda _: {})
     monkeypatch.setattr("veiltab.researcher.cli._status_text", lambda _: "")
     words = ["request", "study.toml", "--name", "rosa", "--identity", "pki"]

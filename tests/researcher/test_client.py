@@ -186,21 +186,13 @@ def test_a_request_is_made_of_the_choices_and_the_study_s_defaults(
     client._party = Party(study="survey", role=Role.RESEARCHER, name="rosa")
     sent: list[Any] = []
 
-    async def answer(_method: object, message: Any, **_: object) -> Any:  # noqa: ANN401 - a message
+    def ask(_method: object, message: Any) -> Any:  # noqa: ANN401 - messages
         sent.append(message)
         return SimpleNamespace(release_id=ID, continued=True)
 
-    def wait(work: Any) -> Any:  # noqa: ANN401 - a coroutine without a suspension
-        try:
-            work.send(None)
-        except StopIteration as ended:
-            return ended.value
-        raise AssertionError
-
-    monkeypatch.setattr("veiltab.researcher.client.call", answer)
+    monkeypatch.setattr(client, "_ask", ask)
     monkeypatch.setattr("veiltab.researcher.client.time.time", lambda: NOW)
-    client._stub = cast("Any", SimpleNamespace(StartRelease=None))
-    monkeypatch.setattr(client, "_wait", wait, raising=False)
+    client._service = cast("Any", SimpleNamespace(stub=SimpleNamespace(StartRelease=None)))
     made = client.request(["sex"], epsilon="0.10", purpose="p", label="l", partial=True, sample=7)
     assert (made.id, made.continued) == (ID, True)
     (message,) = sent

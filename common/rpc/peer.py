@@ -1,0 +1,72 @@
+"""One peer, as a party reaches it: a channel, a stub, and how long an answer may take."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Generic, TypeVar
+
+import grpc
+
+from veiltab.common.rpc.channel import call
+from veiltab.common.rpc.chunks import ChunkMessage, received
+from veiltab.common.rpc.identity import Party
+
+Stub = TypeVar("Stub")
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+Piece = TypeVar("Piece", bound=ChunkMessage)
+
+ASK_SECONDS = 5.0
+"""Longest time for one question, its repeats included; the driver that asks tries again after that."""
+
+STREAM_SECONDS = 1800.0
+"""Longest time for one stream."""
+
+PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+"""Seconds that a driver waits after each attempt in vain; the last one stays."""
+
+
+async def pause_after(attempt: int) -> None:
+    """Wait after the attempt of this number, counted from 0, before the next."""
+    await asyncio.sleep(PAUSES[min(attempt, len(PAUSES) - 1)])
+
+
+class Peer(Generic[Stub]):
+    """One peer.
+
+    Args:
+        party: the peer.
+        channel: leads to it, and to nobody else; see `connect`.
+        stub: the generated class of the service that is asked.
+    """
+
+    def __init__(self, party: Party, channel: grpc.aio.Channel, stub: Callable[[grpc.aio.Channel], Stub]) -> None:
+        self.party = party
+        self.stub = stub(channel)
+        self._channel = channel
+
+    async def close(self) -> None:
+        """Close the channel."""
+        await self._channel.close()
+
+    async def ask(
+        self,
+        method: grpc.aio.UnaryUnaryMultiCallable[Request, Response],
+        request: Request,
+        *,
+        within: float = ASK_SECONDS,
+        once: bool = False,
+    ) -> Response:
+        """Call an RPC of the stub; see `call`."""
+        return await call(method, request, peer=self.party, within=within, once=once)
+
+    def stream(
+        self, method: grpc.aio.UnaryStreamMultiCallable[Request, Piece], request: Request, total: int | None = None
+    ) -> AsyncIterator[bytes]:
+        """Return the bytes that an RPC of the stub streams; see `received`."""
+        return received(method(request, timeout=STREAM_SECONDS), offset=0, peer=str(self.party), total=total)
+
+    async def fetch(
+        self, method: grpc.aio.UnaryStreamMultiCallable[Request, Piece], request: Request, total: int | None = None
+    ) -> bytes:
+        """Return all bytes that an RPC of the stub streams."""
+        return b"".join([data async for data in self.stream(method, request, total)])
