@@ -77,6 +77,11 @@ def test_the_wheel_holds_the_rooms_and_the_licence_and_nothing_else(wheel: Path)
     assert "License-Expression: Apache-2.0" in metadata
 
 
+def test_an_image_is_built_from_every_room() -> None:
+    context = (ROOT / "deploy" / "compose" / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
+    assert {f"!{room}" for room in rooms()} | {"!src", "!protos/veiltab", "!LICENSE"} <= set(context)
+
+
 def test_an_environment_gets_one_package_of_it(packages: Path, wheel: Path) -> None:
     version = wheel.name.split("-")[1]
     names = {path.name for path in packages.iterdir()} - {"requirements.pth"}
