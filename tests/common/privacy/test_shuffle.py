@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, combinations_with_replacement, product
-from math import comb, exp, factorial, log
+from math import comb, exp, log
 
 import mpmath
 import numpy as np
@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.common.privacy.enumeration import bracketed, enumerated
 from veiltab.common.core.binomial import binomial_pmf
 from veiltab.common.core.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
@@ -38,22 +39,6 @@ def test_vectors(  # noqa: PLR0913, PLR0917 - a vector
     assert certificate(n, m, cells, gamma).delta(epsilon) == pytest.approx(delta, rel=1.5e-6)
 
 
-def enumerated(n: int, m: int, cells: int, gamma: Fraction, e: Fraction) -> Fraction:
-    """The formula of Theorem A, term by term."""
-    w, a, q = Fraction(m, n), gamma - 1, gamma + cells - 1
-    total = Fraction(0)
-    for h0, h1, hr in product(range(m + 1), repeat=3):
-        rest = m - h0 - h1 - hr
-        if rest < 0 or (cells == 2 and hr):
-            continue
-        gain = w * a * (h0 - e * h1) - (e - 1) * (w * (h0 + h1 + hr) + (1 - w) * m)
-        if gain <= 0:
-            continue
-        ways = factorial(m) // (factorial(h0) * factorial(h1) * factorial(hr) * factorial(rest))
-        total += ways * gain * Fraction(cells - 2) ** hr * a**rest / q**m
-    return total / m
-
-
 @pytest.mark.parametrize(
     ("n", "m", "cells", "gamma"),
     [
@@ -70,15 +55,6 @@ def test_the_sum_is_the_formula_and_never_below_it(n: int, m: int, cells: int, g
     found = certificate(n, m, cells, Fraction(gamma)).delta(log(e))
     assert float(exact) <= found * (1 + 1e-15)
     assert found == pytest.approx(float(exact), rel=1e-6, abs=1e-30)
-
-
-def bracketed(bound: OrderCertificate, epsilon: float) -> tuple[Fraction, Fraction]:
-    """The formula at a rational just below e^epsilon and at one just above it."""
-    e = max(Fraction(1), exp_below(Decimal(epsilon)))
-    return (
-        enumerated(bound.population, bound.sample, bound.cells, bound.gamma, e * (1 + Fraction(1, 10**57))),
-        enumerated(bound.population, bound.sample, bound.cells, bound.gamma, e),
-    )
 
 
 @given(

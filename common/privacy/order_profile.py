@@ -1,0 +1,144 @@
+"""The order certificate at many epsilons at once: a looser bound of Theorem A that costs one pass.
+
+In the law of Theorem A, h1 ~ Bin(m, 1/q), h0 given h1 is Bin(m-h1, 1/(q-1)), and hr given s = h0 + h1 is Bin(m-s, r),
+r = (K-2)/(q-2). The integrand is the positive part of an affine function, so each count may be replaced by anything
+larger in convex order: for s >= s0, hr by Y - r (s-s0) with Y ~ Bin(m-s0, r), and for h1 >= l, h0 by X - (h1-l)/(q-1)
+with X ~ Bin(m-l, 1/(q-1)), a binomial plus a centred one. Then h1, X and Y are independent, and
+
+    delta(epsilon) <= (A/n) b0 E Psi(x),    Psi(x) = E (X - x)_+,    b0 = 1 - (e-1)/(q-2),    b1 = e + (e-1)/(q-2)
+    x = (b1 h1 + ((e-1)/A)(Y + r s0 + n - m))/b0 + (h1 - l)/(q-1)
+
+s0 is the low end of a window of s, and h1 is cut into short blocks with an l each. h1 and Y are split onto lattices,
+each mass shared linearly by its two neighbours, which keeps the mean and is larger in convex order. Nothing cancels in
+x. The numbers subtracted are rounded down, and the sum is enlarged by more than its rounding errors.
+
+Relation: substitution of one row, both directions; against the researcher.
+"""
+
+from math import ceil, exp, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.core.binomial import Floats, binomial_pmf, window
+from veiltab.common.core.rounding import ln_above
+from veiltab.common.privacy.shuffle import OrderCertificate
+
+_ROUNDING = 1e-9
+"""Relative enlargement that covers the floating-point errors of the sum of positive terms (below 1e-10)."""
+
+_DOWN = 1 - 2e-15
+"""Lowers what is subtracted by more than the few roundings up to the subtraction can raise it."""
+
+_BLOCK = 8e-4
+"""Rows of h1 that share one law of X, of the m."""
+
+_REST_VARIANCE = 2e-4
+"""What the lattice of Y may add to the variance of the integrand, relatively."""
+
+_REST_POINTS = 100
+_LARGEST_CHUNK = 2_000_000
+
+
+class OrderProfile:
+    """Upper bounds of delta(epsilon) of a release in secret order.
+
+    Args:
+        certificate: the release.
+        negligible: a probability; what is left out is far below it, and added.
+        points: points of the lattice of h1, about.
+    """
+
+    def __init__(self, certificate: OrderCertificate, *, negligible: float, points: int = 256) -> None:
+        m, k = certificate.sample, certificate.cells
+        self._n, self._m = certificate.population, m
+        self._a = float(certificate.gamma - 1)
+        self._q = self._a + k
+        self._mass = log(1 / negligible) + 20
+        self.pure_epsilon = float(ln_above(certificate.pure_ratio)) * (1 + 1e-15)
+        self._rest_probability = (k - 2) / (self._q - 2) * _DOWN
+        self._least = window(m, 2 / self._q, log_mass=self._mass)[0]
+        self._rest_low, high = window(m - self._least, self._rest_probability, log_mass=self._mass)
+        rest = np.arange(self._rest_low, high + 1, dtype=np.int64)
+        self._rest_pmf = binomial_pmf(rest, m - self._least, self._rest_probability)
+        self._spread_first(points)
+        self._tabulate()
+
+    def _spread_first(self, points: int) -> None:
+        """Lay out h1: `_h1` with its weight, the l of its block and its place in the table of laws."""
+        low, high = window(self._m, 1 / self._q, log_mass=self._mass)
+        block = max(1, int(_BLOCK * self._m))
+        step = min(block, ceil(max(1, high - low) / points))
+        cells = block // step
+        counts = np.arange(low, high + 1, dtype=np.int64)
+        which, offset = np.divmod(counts - low, cells * step)
+        cell, inside = np.divmod(offset, step)
+        share = inside / step
+        pmf = binomial_pmf(counts, self._m, 1 / self._q)
+        weights = np.zeros((int(which[-1]) + 1, cells + 1))
+        np.add.at(weights, (which, cell), pmf * (1 - share))
+        np.add.at(weights, (which, cell + 1), pmf * share)
+        self._law, column = np.nonzero(weights)
+        self._weights = weights[self._law, column]
+        self._starts = low + cells * step * np.arange(len(weights))
+        self._past = np.asarray(column * step, np.float64)
+        self._h1 = self._starts[self._law] + self._past
+
+    def _tabulate(self) -> None:
+        """Tabulate Psi of every block's X at whole numbers, from the right end of its window."""
+        p = 1 / (self._q - 1)
+        self._low = window(self._m - int(self._starts[-1]), p, log_mass=self._mass)[0]
+        high = window(self._m - int(self._starts[0]), p, log_mass=self._mass)[1]
+        values = np.arange(self._low, high + 1, dtype=np.int64)
+        pmf = binomial_pmf(values, self._m - self._starts[:, None], p)
+        at_least = np.cumsum(pmf[:, ::-1], axis=1)
+        # Psi(j) is the sum of P(X >= i) over i > j.
+        self._psi = np.zeros_like(pmf)
+        self._psi[:, :-1] = np.cumsum(at_least[:, :-1], axis=1)[:, ::-1]
+
+    def _rest(self, epsilon: float) -> tuple[Floats, Floats]:
+        """Return the lattice of Y with its weights, fine enough at all epsilons to this one."""
+        reach = len(self._rest_pmf)
+        e1 = max(float(np.expm1(epsilon)), 1e-12)
+        wide = self._a * max(1 / e1 - 1 / (self._q - 2), 0.0) * (12 * _REST_VARIANCE * self._m / self._q) ** 0.5
+        step = max(1, min(int(wide), reach), reach // _REST_POINTS)
+        cell, inside = np.divmod(np.arange(reach, dtype=np.int64), step)
+        weights: Floats = np.bincount(cell, self._rest_pmf * (1 - inside / step), reach // step + 2).astype(np.float64)
+        weights += np.bincount(cell + 1, self._rest_pmf * (inside / step), reach // step + 2)
+        used = np.flatnonzero(weights)
+        return np.asarray(self._rest_low + step * used, np.float64), weights[used]
+
+    def deltas(self, epsilons: Floats) -> Floats:
+        """Return upper bounds of delta at epsilons (nats, from 0), shape (k,); 0 from the pure epsilon on."""
+        inner = epsilons < self.pure_epsilon
+        result = np.zeros(len(epsilons))
+        if inner.any():
+            rest, weights = self._rest(float(epsilons[inner].max()))
+            size = max(1, _LARGEST_CHUNK // (len(rest) * len(self._h1)))
+            at = np.flatnonzero(inner)
+            for part in (at[i : i + size] for i in range(0, len(at), size)):
+                result[part] = self._some(epsilons[part], rest, weights)
+        return result
+
+    def _some(self, epsilons: Floats, rest: Floats, weights: Floats) -> Floats:
+        e1 = np.expm1(epsilons) * _DOWN
+        b0 = np.maximum(1 - e1 / (self._q - 2), 0.0) + 1e-15
+        b1 = (1 + e1 + e1 / (self._q - 2)) * _DOWN
+        others = (rest + self._rest_probability * self._least + self._n - self._m) * _DOWN
+        of_first = np.outer(b1 / b0, self._h1) + self._past / (self._q - 1) * _DOWN
+        x = of_first[:, :, None] + np.outer(e1 / self._a / b0, others)[:, None, :]
+        psi = self._shortfall(x * _DOWN, self._law[None, :, None])
+        mean = np.einsum("ehr,h,r->e", psi, self._weights, weights)
+        total: Floats = self._a / self._n * b0 * mean * (1 + _ROUNDING) + 16 * exp(-self._mass)
+        return np.minimum(total, 1.0)
+
+    def _shortfall(self, x: Floats, law: NDArray[np.int64]) -> Floats:
+        """Return Psi(x), linear between whole numbers; slope -1 left of the window, 0 right of it."""
+        last = self._psi.shape[1] - 1
+        place = x - self._low
+        index = np.clip(place, 0, last - 1).astype(np.int64) if last else np.zeros(x.shape, np.int64)
+        left = self._psi[law, index]
+        right = self._psi[law, np.minimum(index + 1, last)]
+        inside = np.maximum(left + (place - index) * (right - left), 0.0)
+        found: Floats = np.where(place < 0, self._psi[law, 0] - place, inside)
+        return found
