@@ -9,7 +9,6 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.server.leases import BusyError, Lease
 from veiltab.server.perturbation import PLACES, perturb_release
-from veiltab.server.receiving import Announced, Receiver
+from veiltab.server.receiving import Announced, Chunks, Receiver
 from veiltab.server.retention import end, sweep
 from veiltab.server.session import Session
 from veiltab.server.store import ServerStore
@@ -107,31 +106,8 @@ class Releases:
         if not spec.columns_of(curator):
             raise DeniedError("no column of this release is the caller's", where=f"curator {curator}")
 
-    async def upload(
-        self,
-        curator: str,
-        release_id: str,
-        attribute: str,
-        digests: tuple[bytes, bytes],
-        chunks: AsyncIterator[tuple[int, bytes]],
-    ) -> tuple[int, bool]:
-        """Take the chunks of one column; return the bytes held and whether it is complete.
-
-        Args:
-            curator: who sends.
-            release_id: of an open release.
-            attribute: one of the caller's columns.
-            digests: of the release spec and of the whole column.
-            chunks: (offset, verified bytes).
-        """
-        spec_digest, column_digest = digests
-        announced = Announced(
-            curator=curator,
-            release_id=release_id,
-            attribute=attribute,
-            spec_digest=spec_digest,
-            column_digest=column_digest,
-        )
+    async def upload(self, announced: Announced, chunks: Chunks) -> tuple[int, bool]:
+        """Take the chunks of one column; return the bytes held and whether it is complete."""
         return await self._receiver.take(announced, chunks)
 
     def _completed(self, session: Session) -> None:

@@ -12,6 +12,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_from_proto, spec_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.chunks import data_of, file_chunks, streamed
+from veiltab.server.receiving import Announced
 from veiltab.server.releases import Releases
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc, server_release_pb2, server_release_pb2_grpc
 
@@ -39,13 +40,14 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         if first is None or not first.HasField("header"):
             raise InvalidInputError("an upload begins with its header", where="UploadColumn")
         header = first.header
-        received, complete = await self._releases.upload(
-            caller(context).name,
-            header.release_id,
-            header.attribute,
-            (header.spec_digest, header.column_digest),
-            _pieces(request_iterator),
+        announced = Announced(
+            curator=caller(context).name,
+            release_id=header.release_id,
+            attribute=header.attribute,
+            spec_digest=header.spec_digest,
+            column_digest=header.column_digest,
         )
+        received, complete = await self._releases.upload(announced, _pieces(request_iterator))
         return ingest_pb2.UploadColumnResponse(received=received, complete=complete)
 
 

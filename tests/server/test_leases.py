@@ -461,10 +461,7 @@ async def uploaded(processes: tuple[Releases, Releases], spec: ReleaseSpec) -> N
     """Send each column to another process."""
     for releases, attribute in zip(processes, DATA, strict=True):
         releases.open_release(spec, OWNERS[attribute])
-        sent = announced(spec, attribute)
-        await releases.upload(
-            sent.curator, ID, attribute, (sent.spec_digest, sent.column_digest), pieces(DATA[attribute])
-        )
+        await releases.upload(announced(spec, attribute), pieces(DATA[attribute]))
 
 
 async def settled(store: ServerStore, seconds: float = 10) -> None:

@@ -3,6 +3,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.server.leases import Lease
 from veiltab.server.perturbation import perturb_release
+from veiltab.server.receiving import Announced
 from veiltab.server.releases import Releases
 from veiltab.server.store import ServerStore
 
@@ -55,12 +57,16 @@ async def send(
     """Announce a release and send one column, or its beginning, as its owner does."""
     whole = DATA[attribute] if data is None else data
     _, received = releases.open_release(spec, OWNERS[attribute])
-    return await releases.upload(
-        OWNERS[attribute],
-        spec.release_id,
-        attribute,
-        (spec.digest(), hashlib.sha256(whole).digest()),
-        pieces(whole[:stop], received[attribute]),
+    return await releases.upload(announced(spec, attribute, whole), pieces(whole[:stop], received[attribute]))
+
+
+def announced(spec: ReleaseSpec, attribute: str, data: bytes) -> Announced:
+    return Announced(
+        curator=OWNERS[attribute],
+        release_id=spec.release_id,
+        attribute=attribute,
+        spec_digest=spec.digest(),
+        column_digest=hashlib.sha256(data).digest(),
     )
 
 
@@ -139,13 +145,13 @@ def test_a_column_of_another_spec_or_curator_is_refused(releases: Releases, make
     async def work() -> None:
         spec = make_spec()
         releases.open_release(spec, "alice")
-        good = (spec.digest(), hashlib.sha256(DATA["sex"]).digest())
+        good = announced(spec, "sex", DATA["sex"])
         with pytest.raises(InvalidInputError, match="another spec"):
-            await releases.upload("alice", ID, "sex", (bytes(32), good[1]), pieces(DATA["sex"]))
+            await releases.upload(replace(good, spec_digest=bytes(32)), pieces(DATA["sex"]))
         with pytest.raises(DeniedError, match="another curator's"):
-            await releases.upload("bob", ID, "sex", good, pieces(DATA["sex"]))
+            await releases.upload(replace(good, curator="bob"), pieces(DATA["sex"]))
         with pytest.raises(InvalidInputError, match="not in this release"):
-            await releases.upload("alice", ID, "age", good, pieces(DATA["sex"]))
+            await releases.upload(replace(good, attribute="age"), pieces(DATA["sex"]))
 
     run(work())
 
@@ -172,9 +178,9 @@ def test_a_damaged_column_may_be_sent_again(releases: Releases, store: ServerSto
     async def work() -> None:
         spec = make_spec()
         releases.open_release(spec, "alice")
-        digests = (spec.digest(), hashlib.sha256(DATA["sex"]).digest())
+        header = announced(spec, "sex", DATA["sex"])
         with pytest.raises(IntegrityError, match="does not have its digest"):
-            await releases.upload("alice", ID, "sex", digests, pieces(bytes([1] * 400)))
+            await releases.upload(header, pieces(bytes([1] * 400)))
         assert store.session(ID).state is ReleaseState.UPLOADING
         assert await send(releases, spec, "sex") == (400, True)
 
