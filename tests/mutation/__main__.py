@@ -198,6 +198,8 @@ def survivors_of(copy: Copy, sample: Sequence[tuple[str, Mutant]]) -> list[Survi
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def main(patterns: tuple[str, ...], most: int, seed: int, *, as_json: bool) -> None:
     """Try mutants of the core and print those that no test notices."""
+    # A shell that runs this in the background has both ignore the interrupt with which tests are ended.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     with tempfile.TemporaryDirectory(prefix="veiltab-mutants-") as folder:
         copy = Copy(Path(folder))

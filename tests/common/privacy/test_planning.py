@@ -58,6 +58,16 @@ def test_the_optimum_is_the_best_of_all_sample_sizes(
     assert error(best) <= min(error(m) for m in range(1, n + 1, max(1, n // 500))) * (1 + 1e-4)
 
 
+def test_the_optimum_under_a_cap_is_the_best_of_all_sample_sizes() -> None:
+    cap = Decimal("1.5")
+    best = plan_release(population=1000, cells=6, epsilon=Decimal(1), max_local_epsilon=cap)
+    assert best.sample > optimal_sample(population=1000, cells=6, epsilon=Decimal(1))
+    assert best.local_epsilon <= cap
+    for sample in range(1, 1001):
+        plan = plan_release(population=1000, cells=6, epsilon=Decimal(1), max_local_epsilon=cap, sample=sample)
+        assert plan.root_mse() >= best.root_mse() * (1 - 1e-4)
+
+
 def test_the_error_without_noise_is_that_of_sampling() -> None:
     # With gamma to infinity only the hypergeometric variance remains.
     found = mean_squared_error(population=100, sample=10, cells=4, gamma=1e12, sum_of_squares=0.3)
