@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import click
+
 from veiltab.common.command.config import ENVIRONMENT, KEYS, Value, read_party_file
 from veiltab.common.command.options import listen_address
 from veiltab.common.errors import InvalidInputError, VeiltabError
@@ -21,12 +23,16 @@ from veiltab.common.observe.sinks import is_loopback, metrics_address
 from veiltab.common.rpc.identity import Clock, Party, Role, load_identity, utc_now
 from veiltab.common.storage.files import check_owner
 from veiltab.common.study.file import Study, load_study
-from veiltab.curator.policy import load_policy
+from veiltab.curator import cli as curator_cli
+from veiltab.curator.policy import policy_of
 from veiltab.curator.table import read_table
 from veiltab.deploy.asking import endpoint_of
+from veiltab.researcher import cli as researcher_cli
+from veiltab.server import cli as server_cli
 
 _SOON_DAYS = 30
-_FOR = {"table": Role.CURATOR, "policy": Role.CURATOR, "retention_days": Role.SERVER, "database": Role.SERVER}
+_SERVE = {Role.CURATOR: curator_cli.serve, Role.SERVER: server_cli.serve, Role.RESEARCHER: researcher_cli.serve}
+_OF_EVERY_PARTY = ("study", "name", "identity", "state")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +101,9 @@ def check_party(path: Path, *, environment: Mapping[str, str] | None = None, clo
         findings.add(key, refusal.problem, refusal.remedy, refusal.where)
     _override(values, os.environ if environment is None else environment, findings)
     said = {*values, *(key for key, _ in wrong)}
-    for key in ("study", "name", "identity", "state"):
+    for key in _OF_EVERY_PARTY:
         if key not in said:
-            findings.add(key, f"{key} is not there", f"Add {key}, or give it to `serve` as an option.")
+            _miss(key, findings)
     study = _study(values, findings)
     if study is not None and "name" in values:
         _check_for(study, values, said, findings, clock)
@@ -127,15 +133,33 @@ def _check_for(study: Study, values: Mapping[str, Value], said: set[str], findin
         findings.add("name", f"no party {name[:60]!r} of the study serves", f"Known: {', '.join(known)}.")
         return
     findings.notes.append(f"study: {study.id}, with {party}")
-    for key in said & set(KEYS):
-        if key in _FOR and _FOR[key] is not party.role:
-            findings.add(key, f"{key} is not for a {party.role.value}", "Leave it out.")
+    _check_options(values, said, party, findings)
     _check_identity(values, study, party, findings, clock)
     runs = _check_state(values, party, findings)
     if party.role is Role.CURATOR:
         _check_curator(values, said, study, party, findings)
     _check_addresses(values, endpoint_of(study, party), findings, runs=runs)
     _check_trace_file(values, findings)
+
+
+def _check_options(values: Mapping[str, Value], said: set[str], party: Party, findings: Findings) -> None:
+    """Check the keys against the options of the party's `serve`."""
+    options = {parameter.name: parameter for parameter in _SERVE[party.role].params}
+    for key in KEYS:
+        option = options.get(KEYS[key].parameter)
+        if option is None and key in said:
+            findings.add(key, f"{key} is not for a {party.role.value}", "Leave it out.")
+        elif option is not None and option.required and key not in {*said, *_OF_EVERY_PARTY}:
+            _miss(key, findings)
+        elif option is not None and key in values:
+            try:
+                option.type.convert(values[key], option, None)
+            except click.BadParameter as error:
+                findings.add(key, error.message.rstrip("."), "Correct it there.")
+
+
+def _miss(key: str, findings: Findings) -> None:
+    findings.add(key, f"{key} is not there", f"Add {key}, or give it to `serve` as an option.")
 
 
 def _party(study: Study, name: str) -> Party | None:
@@ -195,13 +219,9 @@ def _check_curator(values: Mapping[str, Value], said: set[str], study: Study, pa
                 findings.add("table", error.problem, error.remedy, error.where)
             if not reading.errors:
                 findings.notes.append(f"table: {len(reading.ids)} respondents in {reading.rows_read} rows")
-    elif "table" not in said:
-        findings.add("table", "table is not there", "Add table: the path of a .csv or .parquet file.")
     if "policy" in values:
         with findings.about("policy"):
-            own = [rule.name for rule in study.attributes_of(party.name)]
-            names = [researcher.name for researcher in study.researchers]
-            policy = load_policy(Path(str(values["policy"])), researchers=names, attributes=own)
+            policy = policy_of(study, party.name, Path(str(values["policy"])))
             findings.notes.append(f"policy: {len(policy.rules)} rules")
     elif "policy" not in said:
         findings.notes.append("policy: none, so a person decides about every request")

@@ -89,6 +89,11 @@ def test_a_server_that_could_start(check: Check) -> None:
     assert str(findings.party) == "server cloud"
 
 
+def test_what_serve_would_refuse_of_its_options_is_a_problem(check: Check) -> None:
+    assert "1<=x<=36500" in problems(check(SERVER + "retention_days = 0\n"))["retention_days"]
+    assert set(problems(check(CURATOR.replace("table =", "# table =")))) == {"table"}
+
+
 def test_all_problems_are_listed_together(check: Check, folder: Path) -> None:
     (folder / "policy.toml").write_text('[[rule]]\ndecision = "perhaps"\n')
     (folder / "bad.csv").write_text("id,sex\nann,f\n")
