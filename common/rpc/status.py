@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import ErrorInfo  # type: ignore[import-untyped] # ships no types
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped] # as above
 
+from veiltab.common.core.message_fields import words_from_proto
 from veiltab.common.errors import (
     BudgetExceededError,
     ClosedRoundError,
@@ -29,6 +30,7 @@ from veiltab.common.errors import (
     VeiltabError,
     error_class,
 )
+from veiltab.common.storage.disk import disk_refusal, files_of
 
 DOMAIN = "veiltab"
 DETAILS_KEY = "grpc-status-details-bin"
@@ -87,10 +89,14 @@ def to_status(error: VeiltabError) -> Status:
     """
     texts = {"problem": error.problem, "where": error.where, "remedy": error.remedy}
     info = ErrorInfo(
-        reason=error.reason, domain=DOMAIN, metadata={key: _cut(text, _LENGTHS[key]) for key, text in texts.items()}
+        reason=error.reason,
+        domain=DOMAIN,
+        metadata={key: words_from_proto(text, _LENGTHS[key]) for key, text in texts.items()},
     )
     code = next(CODES[cls] for cls in type(error).__mro__ if cls in CODES)
-    status = Status(code=code.value[0], message=_cut(error.problem.encode("ascii", "replace").decode(), _SUMMARY))
+    status = Status(
+        code=code.value[0], message=words_from_proto(error.problem.encode("ascii", "replace").decode(), _SUMMARY)
+    )
     status.details.add().Pack(info)
     return status
 
@@ -100,6 +106,20 @@ async def abort(context: grpc.aio.ServicerContext[Any, Any], error: VeiltabError
     status = to_status(error)
     code = next(code for code in grpc.StatusCode if code.value[0] == status.code)
     await context.abort(code, status.message, ((DETAILS_KEY, status.SerializeToString()),))
+
+
+def refusal_of(error: Exception) -> tuple[VeiltabError, str]:
+    """Return what a caller is told of any exception, and what the local log keeps of it beside that.
+
+    A veiltab error is told as it is. A disk that takes no more is told as UnavailableError, and the log names its
+    files. Anything else is an incident.
+    """
+    if isinstance(error, VeiltabError):
+        return error, str(error)
+    refusal = disk_refusal(error)
+    if refusal is not None:
+        return refusal, f"{refusal.problem}: {files_of(error) or type(error).__name__}"
+    return incident(error)
 
 
 def incident(error: BaseException) -> tuple[VeiltabError, str]:
@@ -130,7 +150,7 @@ def error_from_rpc(error: grpc.aio.AioRpcError, peer: str) -> VeiltabError:
     info = _detail(error)
     if info is None:
         return _plain(error, peer)
-    text = {key: _cut(info.metadata.get(key, ""), length) for key, length in _LENGTHS.items()}
+    text = {key: words_from_proto(info.metadata.get(key, ""), length) for key, length in _LENGTHS.items()}
     where = f"{peer}, {text['where']}" if text["where"] else peer
     return error_class(info.reason)(text["problem"] or "a refusal without words", where=where, remedy=text["remedy"])
 
@@ -161,9 +181,3 @@ def _plain(error: grpc.aio.AioRpcError, peer: str) -> VeiltabError:
     unforeseen = (VeiltabError, f"the call failed with {code.name}", "")
     cls, problem, remedy = _MEANINGS.get(code, unforeseen)
     return cls(problem, where=peer, remedy=remedy)
-
-
-def _cut(text: str, length: int) -> str:
-    """Return at most `length` bytes of a text, on one line and without control characters."""
-    clean = "".join(character if character.isprintable() else " " for character in text[:length])
-    return clean.encode(errors="replace")[:length].decode(errors="ignore")

@@ -7,11 +7,13 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from veiltab.common.errors import IntegrityError
+from veiltab.common.storage.disk import disk_refusal, named_in_errors
 
 
 class Rows(Protocol):
@@ -94,18 +96,19 @@ class Database(sqlite3.Connection):
 
     shared: ClassVar[bool] = False
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of sqlite3
-        super().__init__(*args, **kwargs)
+    def __init__(self, path: Path, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of sqlite3
+        super().__init__(path, *args, **kwargs)
         self.turn = threading.RLock()
+        self._path = path
 
     def execute(self, *args: Any) -> Found:  # type: ignore[override]  # noqa: ANN401 - as above
         """Run a statement once no other thread is in a transaction."""
-        with self.turn:
+        with self.turn, named_in_errors(self._path):
             return Found(super().execute(*args))
 
     def executemany(self, *args: Any) -> Found:  # type: ignore[override]  # noqa: ANN401 - as above
         """Run a statement many times once no other thread is in a transaction."""
-        with self.turn:
+        with self.turn, named_in_errors(self._path):
             return Found(super().executemany(*args))
 
     @contextmanager
@@ -151,7 +154,19 @@ def open_database(path: Path, migrations: Sequence[str]) -> Database:
 
     Raises:
         IntegrityError: the file is not a database, is damaged, or was written by a newer version.
+        UnavailableError: its disk is full or fails.
     """
+    try:
+        return _opened(path, migrations)
+    except (OSError, sqlite3.OperationalError) as error:
+        refusal = disk_refusal(error)
+        if refusal is None:
+            raise
+        refusal.where = str(path)
+        raise refusal from None
+
+
+def _opened(path: Path, migrations: Sequence[str]) -> Database:
     path.parent.mkdir(parents=True, exist_ok=True)
     # The log beside the database gets the mode that the database has when it is opened.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -165,9 +180,11 @@ def open_database(path: Path, migrations: Sequence[str]) -> Database:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = ON")
         _migrate(connection, path, migrations)
-        _check_sound(connection)
+        _check_sound(connection, tuple(migrations))
     except sqlite3.DatabaseError as error:
         connection.close()
+        if disk_refusal(error) is not None:
+            raise
         raise IntegrityError(
             "this is not a sound veiltab database",
             where=str(path),
@@ -190,10 +207,25 @@ def _migrate(connection: Database, path: Path, migrations: Sequence[str]) -> Non
         connection.execute(f"PRAGMA user_version = {len(migrations)}")
 
 
-def _check_sound(connection: Database) -> None:
+def _check_sound(connection: Database, migrations: tuple[str, ...]) -> None:
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok":
+    if found != "ok" or not _schema_after(migrations) <= _columns(connection):
         raise sqlite3.DatabaseError
+
+
+@cache
+def _schema_after(migrations: tuple[str, ...]) -> frozenset[tuple[str, str]]:
+    """Return every (table, column) of a database that has seen these migrations and nothing else."""
+    with closing(sqlite3.connect(":memory:")) as fresh:
+        fresh.executescript(";".join(migrations))
+        return _columns(fresh)
+
+
+def _columns(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
+    rows = connection.execute(
+        "SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c WHERE m.type = 'table'"
+    )
+    return frozenset((table, column) for table, column in rows.fetchall())
 
 
 def transaction(connection: AnyConnection) -> AbstractContextManager[AnyConnection]:

@@ -9,24 +9,26 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from veiltab.common.errors import ConflictError, InvalidInputError
+from veiltab.common.storage.disk import named_in_errors
 
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file beside `path`; when the block ends, sync it and rename it into place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    temporary.replace(path)
-    sync_folder(path.parent)
+    with named_in_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        temporary.replace(path)
+        sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,0 +1,47 @@
+"""Single fields of messages that come from others: read with limits, whatever the sender made of them."""
+
+from veiltab.common.errors import InvalidInputError
+
+LONGEST_TEXT = 256
+"""Most characters of a text that is a name, a number or a digest."""
+
+LONGEST_WORDS = 1024
+"""Most bytes of words that are shown to people."""
+
+_LARGEST = 2**63 - 1
+"""Largest whole number that a database keeps."""
+
+
+def text_from_proto(text: str, where: str) -> str:
+    """Return a text that names or encodes something.
+
+    Args:
+        text: the field as it came.
+        where: the field, for the refusal.
+
+    Raises:
+        InvalidInputError: it is too long, or has characters that move a terminal's cursor.
+    """
+    if len(text) > LONGEST_TEXT or not text.isprintable():
+        raise InvalidInputError(f"a text here has at most {LONGEST_TEXT} printable characters", where=where)
+    return text
+
+
+def words_from_proto(words: str, longest: int = LONGEST_WORDS) -> str:
+    """Return words that are shown to people: on one line, without control characters, cut to a number of bytes.
+
+    Nothing is refused: what a peer says of its state must not hide the state.
+    """
+    clean = "".join(character if character.isprintable() else " " for character in words[:longest])
+    return clean.encode(errors="replace")[:longest].decode(errors="ignore")
+
+
+def whole_from_proto(number: int, where: str) -> int:
+    """Return a whole number from 0 that every party can keep.
+
+    Raises:
+        InvalidInputError: it is negative, or too large for a database.
+    """
+    if not 0 <= number <= _LARGEST:
+        raise InvalidInputError(f"a number here lies between 0 and {_LARGEST}", where=where)
+    return number
