@@ -6,12 +6,14 @@ crash at either end, and the same answers come.
 
 from collections.abc import AsyncIterator
 
+from veiltab.common.core.message_fields import text_from_proto, whole_from_proto, words_from_proto
 from veiltab.common.errors import InvalidInputError, NotFoundError, NotReadyError
 from veiltab.common.release.wire import state_from_proto
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import Peer
 from veiltab.common.study.file import Study
+from veiltab.curator.intersection import MAX_RESPONDENTS, TOKEN_LENGTH
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.progress import Progress
 from veiltab.v1 import curator_peer_pb2, curator_peer_pb2_grpc
@@ -55,10 +57,11 @@ class Peers:
             )
             hello = await peer.ask(peer.stub.Hello, request)
             check_study_digest(self._study, hello.study_digest, f"curator {name}")
-            ledger.verify_against((hello.witnessed_length, hello.witnessed_head), name)
+            witnessed = whole_from_proto(hello.witnessed_length, f"curator {name}")
+            ledger.verify_against((witnessed, hello.witnessed_head), name)
             if not hello.table_version:
                 raise NotReadyError("has no table loaded yet", where=f"curator {name}")
-            versions[name] = hello.table_version
+            versions[name] = text_from_proto(hello.table_version, f"curator {name}")
         return versions
 
     async def commitment(self, curator: str, coin_id: str, mine: bytes) -> bytes:
@@ -88,14 +91,16 @@ class Peers:
         return tuple(answers)
 
     def tokens(self, curator: str, alignment_id: str) -> AsyncIterator[bytes]:
-        """Stream a peer's sorted tokens."""
+        """Stream a peer's sorted tokens, of as many respondents as a table may have."""
         peer = self.curators[curator]
-        return peer.stream(peer.stub.FetchTokens, curator_peer_pb2.FetchTokensRequest(alignment_id=alignment_id))
+        request = curator_peer_pb2.FetchTokensRequest(alignment_id=alignment_id)
+        return peer.stream(peer.stub.FetchTokens, request, most=TOKEN_LENGTH * MAX_RESPONDENTS)
 
-    async def indices(self, curator: str, release_id: str) -> bytes:
-        """Fetch the row indices of a release that shares them explicitly."""
+    async def indices(self, curator: str, release_id: str, sample: int) -> bytes:
+        """Fetch the row indices of a release that shares them explicitly: 8 bytes for each row of its sample."""
         peer = self.curators[curator]
-        return await peer.fetch(peer.stub.FetchIndices, curator_peer_pb2.FetchIndicesRequest(release_id=release_id))
+        request = curator_peer_pb2.FetchIndicesRequest(release_id=release_id)
+        return await peer.fetch(peer.stub.FetchIndices, request, 8 * sample)
 
 
 def check_study_digest(study: Study, digest: str, who: str) -> None:
@@ -113,11 +118,11 @@ def _progress_from_proto(curator: str, answer: curator_peer_pb2.GetProgressRespo
         curator=curator,
         state=state_from_proto(answer.state),
         decided=answer.decided,
-        granted=frozenset(answer.granted),
-        denied=frozenset(answer.denied),
+        granted=frozenset(text_from_proto(name, f"curator {curator}") for name in answer.granted),
+        denied=frozenset(text_from_proto(name, f"curator {curator}") for name in answer.denied),
         spec_digest=answer.spec_digest,
         reserved=answer.reserved,
         charged=answer.charged,
         sample_check=answer.sample_check,
-        failure=answer.failure,
+        failure=words_from_proto(answer.failure),
     )

@@ -20,6 +20,10 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.storage.files import written_whole
 
 TOKEN_LENGTH = 16
+
+MAX_RESPONDENTS = 2**27
+"""Most respondents of a peer's table: its tokens take 2 GiB here while the tables are aligned."""
+
 PIECE = 2**16
 """Tokens that are worked on at once: what fits the cache."""
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+from veiltab.common.core.message_fields import whole_from_proto
 from veiltab.common.observe.steps import step
 from veiltab.common.release.wire import pad_to_proto, request_from_proto, spec_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
@@ -19,7 +20,7 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         self._driver = driver
 
     async def Hello(self, request: curator_peer_pb2.HelloRequest, context: Context) -> curator_peer_pb2.HelloResponse:
-        shown = (request.ledger_length, request.ledger_head)
+        shown = (whole_from_proto(request.ledger_length, "ledger_length"), request.ledger_head)
         length, head = self._driver.greet(caller(context).name, request.study_digest, shown)
         return curator_peer_pb2.HelloResponse(
             study_digest=self._driver.study.digest,

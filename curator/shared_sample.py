@@ -83,7 +83,7 @@ class Sampler:
                 drawn = await asyncio.to_thread(sample_indices, spec.population, spec.sample, secrets.token_bytes(32))
                 data = drawn.astype("<i8").tobytes()
             else:
-                data = await peers.indices(drawer, spec.release_id)
+                data = await peers.indices(drawer, spec.release_id, spec.sample)
             with written_whole(path) as file:
                 file.write(data)
         return checked_indices(path.read_bytes(), spec)

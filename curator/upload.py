@@ -6,6 +6,7 @@ from pathlib import Path
 
 import grpc
 
+from veiltab.common.core.message_fields import words_from_proto
 from veiltab.common.errors import FailedReleaseError, IntegrityError
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
@@ -48,7 +49,8 @@ class ServerLink:
         state = state_from_proto(answer.state)
         if state.unsuccessful:
             raise FailedReleaseError(
-                answer.failure or f"the release is {state.value}", where=f"server {self._server.party.name}"
+                words_from_proto(answer.failure) or f"the release is {state.value}",
+                where=f"server {self._server.party.name}",
             )
         return answer
 

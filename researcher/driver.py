@@ -10,6 +10,7 @@ from typing import assert_never
 
 import numpy as np
 
+from veiltab.common.core.message_fields import words_from_proto
 from veiltab.common.errors import (
     DeniedError,
     FailedReleaseError,
@@ -175,14 +176,14 @@ class ResearcherDriver:
                 unreachable = error
                 continue
             state = state_from_proto(answer.state)
-            statuses[f"curator {name}"] = (state, answer.waiting_for)
+            statuses[f"curator {name}"] = (state, words_from_proto(answer.waiting_for))
             self._record(stored, name, answer)
             if answer.HasField("spec"):
                 planned[name] = spec_from_proto(answer.spec)
             if state is ReleaseState.DENIED:
-                raise DeniedError(answer.failure)
+                raise DeniedError(words_from_proto(answer.failure))
             if state.unsuccessful and stored.spec is None:
-                raise FailedReleaseError(answer.failure)
+                raise FailedReleaseError(words_from_proto(answer.failure))
             states.append(state)
         if unreachable:
             raise unreachable
@@ -210,10 +211,10 @@ class ResearcherDriver:
             statuses[who] = (ReleaseState.REQUESTED, str(error))
             raise
         state = state_from_proto(answer.state)
-        missing = ", ".join(answer.waiting_for)
+        missing = words_from_proto(", ".join(answer.waiting_for))
         statuses[who] = (state, f"waits for the columns {missing}" if missing else "")
         if state.unsuccessful:
-            raise FailedReleaseError(answer.failure, where=who)
+            raise FailedReleaseError(words_from_proto(answer.failure), where=who)
         if state is not ReleaseState.READY:
             raise NotReadyError("the release is not published yet", where=who)
         self.store.set_measure(release_id, {f"{who}: perturbing": answer.perturbation_seconds}, {})

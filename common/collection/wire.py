@@ -6,6 +6,7 @@ from typing import assert_never
 from veiltab.common.collection.oracles import ORACLE_NAMES, Bits, Category, Hashed, Report, Subset
 from veiltab.common.collection.round import Round, RoundState, Stratum
 from veiltab.common.collection.tokens import TOKEN_BYTES
+from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.members import MAX_STRATA
 from veiltab.v1 import collection_pb2
@@ -72,11 +73,18 @@ def round_from_proto(message: collection_pb2.Round) -> Round:
         size=message.size,
         epsilon=_decimal(message.epsilon, "epsilon"),
         oracle=oracle_from_proto(message.oracle),
-        parameters=tuple(sorted((name, _whole(value)) for name, value in message.parameters.items())),
-        strata=tuple(
-            Stratum(name=s.name, population=s.population, rate=_decimal(s.rate, "rate")) for s in message.strata
+        parameters=tuple(
+            sorted((text_from_proto(name, "parameters"), _whole(value)) for name, value in message.parameters.items())
         ),
-        deadline=message.deadline,
+        strata=tuple(
+            Stratum(
+                name=text_from_proto(s.name, "strata"),
+                population=s.population,
+                rate=_decimal(s.rate, "rate"),
+            )
+            for s in message.strata
+        ),
+        deadline=whole_from_proto(message.deadline, "deadline"),
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
+from veiltab.common.core.message_fields import text_from_proto, words_from_proto
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.status import Budget, Observation, Work
 from veiltab.common.rpc.identity import Party
@@ -74,18 +75,27 @@ def status_from_proto(answer: status_pb2.GetStatusResponse) -> PartyStatus:
         InvalidInputError: it is none.
     """
     work = tuple(
-        Work(kind=w.kind, id=w.id, about=w.about, state=w.state, waiting_for=w.waiting_for, since=w.since)
+        Work(
+            kind=words_from_proto(w.kind),
+            id=words_from_proto(w.id),
+            about=words_from_proto(w.about),
+            state=words_from_proto(w.state),
+            waiting_for=words_from_proto(w.waiting_for),
+            since=w.since,
+        )
         for w in answer.work
     )
     return PartyStatus(
         party=Party.from_uri(answer.party),
-        version=answer.version,
+        version=words_from_proto(answer.version),
         started=answer.started,
         certificate_ends=answer.certificate_ends,
         observation=Observation(
             work=work,
-            counts={(count.kind, count.state): count.number for count in answer.counts},
-            queues=dict(answer.queues),
+            counts={
+                (words_from_proto(count.kind), words_from_proto(count.state)): count.number for count in answer.counts
+            },
+            queues={words_from_proto(name): number for name, number in answer.queues.items()},
             budgets=tuple(_budget(budget) for budget in answer.budgets),
         ),
     )
@@ -94,10 +104,10 @@ def status_from_proto(answer: status_pb2.GetStatusResponse) -> PartyStatus:
 def _budget(budget: status_pb2.BudgetLeft) -> Budget:
     try:
         return Budget(
-            protects=budget.protects,
-            epsilon=Decimal(budget.epsilon),
-            left=Decimal(budget.left),
-            delta=Decimal(budget.delta) if budget.HasField("delta") else None,
+            protects=words_from_proto(budget.protects),
+            epsilon=Decimal(text_from_proto(budget.epsilon, "epsilon")),
+            left=Decimal(text_from_proto(budget.left, "left")),
+            delta=Decimal(text_from_proto(budget.delta, "delta")) if budget.HasField("delta") else None,
         )
     except InvalidOperation:
         raise InvalidInputError("a budget is no number", where="status") from None

@@ -5,6 +5,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import TypeVar
 
+from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.guarantees import check_keeps_what_was_asked
@@ -25,6 +26,9 @@ _PADS: dict[Pad, release_pb2.PadKind] = {pad: getattr(release_pb2, f"PAD_KIND_{p
 _SCHEMES: dict[str, release_pb2.Scheme] = {
     name: getattr(release_pb2, f"SCHEME_{name.upper().replace('.', '_')}") for name in SCHEMES
 }
+
+MAX_COLUMNS = 64
+"""Most columns of a release; with two categories each, fewer already have more cells than any release may have."""
 
 Member = TypeVar("Member", bound=Enum | str)
 
@@ -101,25 +105,35 @@ def spec_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
     """Decode and validate a release spec, whose mechanism keeps what was asked for."""
     if len(message.replacement) != 9:
         raise InvalidInputError("a replacement probability has 9 bytes", where="release spec")
+    if len(message.columns) > MAX_COLUMNS:
+        raise InvalidInputError(f"a release has at most {MAX_COLUMNS} columns", where="columns")
     spec = ReleaseSpec(
-        release_id=message.release_id,
-        study_digest=message.study_digest,
-        researcher=message.researcher,
-        columns=tuple(Column(attribute=c.attribute, owner=c.owner, size=c.size) for c in message.columns),
-        population=message.population,
-        sample=message.sample,
+        release_id=text_from_proto(message.release_id, "release id"),
+        study_digest=text_from_proto(message.study_digest, "study digest"),
+        researcher=text_from_proto(message.researcher, "researcher"),
+        columns=tuple(map(_column_from_proto, message.columns)),
+        population=whole_from_proto(message.population, "population"),
+        sample=whole_from_proto(message.sample, "sample"),
         replacement=int.from_bytes(message.replacement, "big"),
-        epsilon=parse_epsilon(message.epsilon),
+        epsilon=parse_epsilon(text_from_proto(message.epsilon, "epsilon")),
         scheme=scheme_from_proto(message.scheme),
         sampling=sampling_from_proto(message.sampling),
         pad=pad_from_proto(message.pad),
-        alignment=message.alignment,
-        deadline=message.deadline,
-        delta=parse_delta(message.delta) if message.HasField("delta") else None,
-        stage=message.stage if message.HasField("stage") else None,
+        alignment=text_from_proto(message.alignment, "alignment"),
+        deadline=whole_from_proto(message.deadline, "deadline"),
+        delta=parse_delta(text_from_proto(message.delta, "delta")) if message.HasField("delta") else None,
+        stage=whole_from_proto(message.stage, "stage") if message.HasField("stage") else None,
     )
     check_keeps_what_was_asked(spec)
     return spec
+
+
+def _column_from_proto(message: release_pb2.Column) -> Column:
+    return Column(
+        attribute=text_from_proto(message.attribute, "attribute"),
+        owner=text_from_proto(message.owner, "owner"),
+        size=message.size,
+    )
 
 
 def request_to_proto(request: ReleaseRequest) -> release_pb2.ReleaseRequest:
@@ -143,23 +157,27 @@ def request_to_proto(request: ReleaseRequest) -> release_pb2.ReleaseRequest:
 
 def request_from_proto(message: release_pb2.ReleaseRequest, researcher: str) -> ReleaseRequest:
     """Decode and validate a request of the researcher that the certificate names."""
+    if len(message.attributes) > MAX_COLUMNS:
+        raise InvalidInputError(f"a release has at most {MAX_COLUMNS} columns", where="attributes")
     return ReleaseRequest(
-        release_id=message.release_id,
+        release_id=text_from_proto(message.release_id, "release id"),
         researcher=researcher,
-        attributes=tuple(message.attributes),
-        epsilon=parse_epsilon(message.epsilon),
+        attributes=tuple(text_from_proto(name, "attributes") for name in message.attributes),
+        epsilon=parse_epsilon(text_from_proto(message.epsilon, "epsilon")),
         purpose=message.purpose,
-        deadline=message.deadline,
+        deadline=whole_from_proto(message.deadline, "deadline"),
         partial=message.partial,
         sampling=sampling_from_proto(message.sampling),
         pad=pad_from_proto(message.pad),
-        sample=message.sample if message.HasField("sample") else None,
-        delta=parse_delta(message.delta) if message.HasField("delta") else None,
-        max_local_epsilon=parse_epsilon(message.max_local_epsilon, what="max_local_epsilon")
+        sample=whole_from_proto(message.sample, "sample") if message.HasField("sample") else None,
+        delta=parse_delta(text_from_proto(message.delta, "delta")) if message.HasField("delta") else None,
+        max_local_epsilon=parse_epsilon(
+            text_from_proto(message.max_local_epsilon, "max_local_epsilon"), what="max_local_epsilon"
+        )
         if message.HasField("max_local_epsilon")
         else None,
         scheme=scheme_from_proto(message.scheme),
-        stage=message.stage if message.HasField("stage") else None,
+        stage=whole_from_proto(message.stage, "stage") if message.HasField("stage") else None,
     )
 
 

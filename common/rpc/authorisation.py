@@ -5,7 +5,8 @@ TLS has verified that the study's authority issued the caller's certificate. Eac
   2. the certificate names exactly one party, of this study, that the study file names, in one of those roles;
   3. the certificate is within its lifetime now: a connection outlives its certificate;
   4. it has a deadline, and its caller has not too many calls under way.
-All this happens before a byte of the request is read. A refusal or a veiltab error of a handler becomes a status with
+All this happens before a byte of the request is read; only a node's call takes its place when its message is here, for
+its place is everybody's. A refusal or a veiltab error of a handler becomes a status with
 a detail; anything else that a handler raises becomes an incident number, and its text stays here.
 """
 
@@ -30,10 +31,11 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
+from veiltab.common.rpc.first_message import FirstMessages, only_message
 from veiltab.common.rpc.identity import Clock, Party, PartyCertificate, Role, party_of_certificate, utc_now
 from veiltab.common.rpc.request import begin_request
 from veiltab.common.rpc.revocation import RevocationList
-from veiltab.common.rpc.status import abort, incident
+from veiltab.common.rpc.status import abort, refusal_of
 from veiltab.v1 import access_pb2
 
 HEALTH = "grpc.health.v1.Health"
@@ -159,6 +161,7 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
         self._calls: Counter[Party] = Counter()
+        self._first_messages = FirstMessages()
 
     async def intercept_service(
         self,
@@ -174,13 +177,12 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
         behaviour = _behaviour(handler)
 
         async def respond(requests: AsyncIterator[Any], context: Context) -> object:
-            async with self._admitted(method, context):
-                request = requests if handler.request_streaming else await _only_request(context)
-                return _serialised(handler, await behaviour(request, context))
+            async with self._admitted(method, context, handler) as message:
+                return _serialised(handler, await behaviour(requests if message is None else message, context))
 
         async def stream(requests: AsyncIterator[Any], context: Context) -> None:
-            async with self._admitted(method, context):
-                request = requests if handler.request_streaming else await _only_request(context)
+            async with self._admitted(method, context, handler) as message:
+                request = requests if message is None else message
                 if not inspect.isasyncgenfunction(behaviour):
                     await behaviour(request, context)
                     return
@@ -190,13 +192,13 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
 
         if handler.response_streaming:
             return grpc.stream_stream_rpc_method_handler(
-                stream, handler.request_deserializer, handler.response_serializer
+                _forgetful(stream), handler.request_deserializer, handler.response_serializer
             )
-        return grpc.stream_unary_rpc_method_handler(respond, handler.request_deserializer, None)
+        return grpc.stream_unary_rpc_method_handler(_forgetful(respond), handler.request_deserializer, None)
 
     @asynccontextmanager
-    async def _admitted(self, method: str, context: Context) -> AsyncIterator[None]:
-        """Refuse the call, or let it run and translate what it raises."""
+    async def _admitted(self, method: str, context: Context, handler: Handler) -> AsyncIterator[object | None]:
+        """Refuse the call, or let it run with its one message, if it has one, and translate what it raises."""
         begin_request()
         party: Party | None = None
         try:
@@ -204,8 +206,16 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
             party = certificate.party
             self._admission.check_caller(certificate, method)
             self._admission.check_deadline(party, context.time_remaining())
-            with self._counted(party):
-                yield
+            if handler.request_streaming:
+                with self._counted(party):
+                    yield None
+            elif party.role is Role.NODE:
+                message = await self._first_messages.read(context)
+                with self._counted(party):
+                    yield message
+            else:
+                with self._counted(party):
+                    yield await only_message(context)
         except grpc.aio.BaseError:
             raise  # gRPC's own: aborted by the handler, or the connection is gone
         except DecodeError:
@@ -213,7 +223,7 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
         except VeiltabError as error:
             await self._refuse(method, party, context, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, its text must not reach the caller
-            told, logged = incident(error)
+            told, logged = refusal_of(error)
             # No traceback: it would show values.
             _log.error("%s: %s", method, logged, extra={"rpc": method, "reason": told.reason})
             await abort(context, told)
@@ -245,18 +255,27 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
             self._calls[party] -= 1
 
 
+def _forgetful(behaviour: Callable[[Any, Any], Awaitable[object]]) -> Callable[[Any, Any], Awaitable[object]]:
+    """Let nothing that a call sent outlive its refusal.
+
+    gRPC keeps the error that ended a call beside the call, in a circle; its traceback would keep every message that
+    the handlers had read until Python looks for circles, which many small requests with long texts do not make it do.
+    """
+
+    async def respond(requests: AsyncIterator[Any], context: Context) -> object:
+        try:
+            return await behaviour(requests, context)
+        except grpc.aio.AbortError as error:
+            error.__context__ = None
+            raise error.with_traceback(None) from None
+
+    return respond
+
+
 def _behaviour(handler: Handler) -> Callable[[Any, Any], Any]:
     """Return the function of a handler, whichever of the four kinds it is."""
     kinds = (handler.unary_unary, handler.unary_stream, handler.stream_unary, handler.stream_stream)
     return next(kind for kind in kinds if kind is not None)
-
-
-async def _only_request(context: Context) -> object:
-    """Return the one request of a call that does not stream them."""
-    request = await context.read()
-    if request is grpc.aio.EOF:
-        raise InvalidInputError("the call carries no request")
-    return request
 
 
 def _serialised(handler: Handler, response: object) -> object:

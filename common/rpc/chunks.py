@@ -22,6 +22,10 @@ CHUNK = MAX_CHUNK - 4096
 """Bytes of data that a chunk is sent with: the message around it stays below 1 MiB too."""
 
 
+MOST = 1 << 34
+"""Most bytes of a stream for which nothing says less."""
+
+
 class ChunkMessage(Protocol):
     """A response that carries a chunk of a stream and the stream's length."""
 
@@ -75,7 +79,7 @@ def verify(chunk: Chunk, expected_offset: int) -> bytes:
 
 
 async def received(
-    responses: AsyncIterable[ChunkMessage], *, offset: int, peer: str, total: int | None = None
+    responses: AsyncIterable[ChunkMessage], *, offset: int, peer: str, total: int | None = None, most: int = MOST
 ) -> AsyncIterator[bytes]:
     """Yield the bytes of a stream in order, each chunk verified, to its very end.
 
@@ -84,19 +88,25 @@ async def received(
         offset: bytes that are here already.
         peer: who sends, for messages.
         total: length of the stream in bytes if it is known beforehand; else what the peer says first counts.
+        most: bytes that the stream may have at all.
 
     Raises:
-        IntegrityError: a chunk is damaged, missing, repeated or out of order, the total changes or differs, or the
-            stream ends before it or runs past it. What was yielded before is sound.
+        IntegrityError: the stream is longer than it may be, a chunk is damaged, missing, repeated or out of order, the
+            total changes or differs, or the stream ends before it or runs past it. What was yielded before is sound.
         VeiltabError: as the peer refused; UnavailableError if the connection broke: resume at the byte reached.
     """
-    position = offset
+    position, ended = offset, False
     try:
         async for response in responses:
             total = response.total if total is None else total
+            if total > most:
+                raise IntegrityError(f"a stream is longer than the {most} bytes that it may have", where=peer)
             if response.total != total:
                 raise IntegrityError("a stream's length is not what it was", where=peer)
+            if ended:
+                raise IntegrityError("a stream goes on after its end", where=peer)
             if not response.HasField("chunk"):
+                ended = True
                 continue
             data = verify(response.chunk, position)
             position += len(data)

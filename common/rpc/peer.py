@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 import grpc
 
 from veiltab.common.rpc.channel import call
-from veiltab.common.rpc.chunks import ChunkMessage, received
+from veiltab.common.rpc.chunks import MOST, ChunkMessage, received
 from veiltab.common.rpc.identity import Party
 
 Stub = TypeVar("Stub")
@@ -60,10 +60,16 @@ class Peer(Generic[Stub]):
         return await call(method, request, peer=self.party, within=within, once=once)
 
     def stream(
-        self, method: grpc.aio.UnaryStreamMultiCallable[Request, Piece], request: Request, total: int | None = None
+        self,
+        method: grpc.aio.UnaryStreamMultiCallable[Request, Piece],
+        request: Request,
+        total: int | None = None,
+        *,
+        most: int = MOST,
     ) -> AsyncIterator[bytes]:
         """Return the bytes that an RPC of the stub streams; see `received`."""
-        return received(method(request, timeout=STREAM_SECONDS), offset=0, peer=str(self.party), total=total)
+        responses = method(request, timeout=STREAM_SECONDS)
+        return received(responses, offset=0, peer=str(self.party), total=total, most=most)
 
     async def fetch(
         self, method: grpc.aio.UnaryStreamMultiCallable[Request, Piece], request: Request, total: int | None = None

@@ -26,7 +26,7 @@ class Limits:
     """What one server spends on its callers.
 
     Args:
-        calls: most calls at a time, of all parties.
+        calls: most calls at a time, of all parties; one counts from its first byte until its answer has gone.
         calls_each: most calls at a time, of one party.
         calls_nodes: most calls at a time, of all nodes.
         streams: most calls at a time, on one connection.
@@ -36,7 +36,7 @@ class Limits:
         grace: seconds that calls under way have when the server stops.
     """
 
-    calls: int = 1024
+    calls: int = 4096
     calls_each: int = 64
     calls_nodes: int = 768
     streams: int = 100
