@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from veiltab.common.errors import VeiltabError
+from veiltab.common.process.protection import forbid_memory_dumps
 from veiltab.common.process.restart import RestartRequest, begin_again
 
 EXIT_CODES = """
@@ -56,6 +57,8 @@ def _plain(value: object) -> object:
 
 def run(command: click.Command) -> int:
     """Run a command line and return its exit code, with refusals on stderr."""
+    # Whatever the command, it may read keys, tokens or values.
+    forbid_memory_dumps()
     try:
         result = command.main(standalone_mode=False)
     except click.exceptions.Abort:

@@ -7,6 +7,8 @@ from functools import partial
 
 from veiltab.common.command.cli import note
 from veiltab.common.errors import VeiltabError
+from veiltab.common.process.memory import give_back_freed_memory
+from veiltab.common.process.protection import allow_open_files
 from veiltab.common.process.restart import RestartRequest
 from veiltab.common.process.signals import PartySignals
 from veiltab.common.rpc.identity import Identity, Party, load_identity
@@ -38,6 +40,7 @@ async def run_party(identity: Identity, server: PartyServer, work: Coroutine[obj
     Raises:
         RestartRequest: after SIGHUP.
     """
+    allow_open_files()
     stopped = asyncio.Event()
     with PartySignals(stop=stopped.set, may_restart=partial(_can_load_anew, identity)) as signals:
         tasks = [asyncio.create_task(work), asyncio.create_task(_serve(identity.party, server, stopped))]
@@ -56,9 +59,13 @@ async def run_party(identity: Identity, server: PartyServer, work: Coroutine[obj
 
 async def _serve(party: Party, server: PartyServer, stopped: asyncio.Event) -> None:
     """Serve until `stopped`, then stop in order."""
-    async with server:
-        note(f"{party} serves on port {server.port}")
-        await stopped.wait()
+    trimming = asyncio.create_task(give_back_freed_memory())
+    try:
+        async with server:
+            note(f"{party} serves on port {server.port}")
+            await stopped.wait()
+    finally:
+        trimming.cancel()
 
 
 def _can_load_anew(identity: Identity) -> bool:

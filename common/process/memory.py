@@ -1,10 +1,14 @@
-"""How a process keeps memory that it will need again for the next piece of a column."""
+"""How a process keeps memory that it will need again for the next piece of a column, and gives back the rest."""
 
+import asyncio
 import ctypes
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _PIECE = 2**25
 """Longest array in bytes that is made again and again: glibc takes no larger threshold."""
+
+_PAUSE = 10.0
+"""Seconds between two times that freed memory is given back."""
 
 
 def keep_freed_memory() -> None:
@@ -17,3 +21,14 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, _PIECE)
         mallopt(_TRIM_THRESHOLD, 2 * _PIECE)
+
+
+async def give_back_freed_memory() -> None:
+    """Give memory that is free back to the system from time to time, until cancelled; does nothing without glibc.
+
+    By itself malloc keeps what lies below memory in use: after a flood of connections, all that they took.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    while trim is not None:
+        await asyncio.sleep(_PAUSE)
+        await asyncio.to_thread(trim, 0)

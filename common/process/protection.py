@@ -1,0 +1,28 @@
+"""What a process that holds keys asks of the operating system: no copy of its memory on disk, and room for callers."""
+
+import ctypes
+import resource
+from contextlib import suppress
+
+_PR_SET_DUMPABLE = 4
+_OPEN_FILES = 65_536
+
+
+def forbid_memory_dumps() -> None:
+    """Let no crash write this process's memory to disk, and no other process of its user read it.
+
+    Where the system does not know the second, as outside Linux, the first alone holds.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def allow_open_files() -> None:
+    """Allow this process as many open files as it may have: every connection is one, also one that says nothing."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _OPEN_FILES)
+    # Some systems name a limit here that they do not grant.
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
