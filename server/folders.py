@@ -18,12 +18,12 @@ class ReleaseFolder:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     @property
     def ciphertext(self) -> Path:
         """Where unperturbed columns lie until they are perturbed; no RPC reads it."""
-        return self._path / "ciphertext"
+        return self.path / "ciphertext"
 
     def column(self, attribute: str, fence: int) -> Path:
         """Return the file of an unperturbed column."""
@@ -54,11 +54,11 @@ class ReleaseFolder:
 
     def published(self, fence: int) -> Path:
         """Return where perturbed columns lie that are published once the database says so."""
-        return self._path / _named("published", fence)
+        return self.path / _named("published", fence)
 
     def working(self, fence: int) -> Path:
         """Return where perturbed columns lie while they are written."""
-        return self._path / _named("perturbing", fence)
+        return self.path / _named("perturbing", fence)
 
     def delete_ciphertext(self) -> None:
         """Delete the unperturbed columns."""
@@ -77,7 +77,7 @@ class ReleaseFolder:
                 shutil.rmtree(path, ignore_errors=True)
 
     def _outputs(self) -> list[tuple[int, Path]]:
-        return [*_versions(self._path, "published"), *_versions(self._path, "perturbing")]
+        return [*_versions(self.path, "published"), *_versions(self.path, "perturbing")]
 
 
 def _named(name: str, fence: int) -> str:

@@ -1,15 +1,16 @@
 """Taking the columns of a release: one process a column at a time, each under a lease and into a file of its own."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.storage.disk import named_in_errors
 from veiltab.server.leases import Lease, LostLeaseError
 from veiltab.server.perturbation import check_column
 from veiltab.server.retention import end
@@ -50,12 +51,15 @@ class Receiver:
     def __init__(self, store: ServerStore, completed: Callable[[Session], None]) -> None:
         self._store = store
         self._completed = completed
-        self._columns: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        # A lock is kept while an upload holds it or waits for it.
+        self._columns = WeakValueDictionary[tuple[str, str], asyncio.Lock]()
 
     async def take(self, announced: Announced, chunks: Chunks) -> tuple[int, bool]:
         """Take the chunks of one column; return the bytes held and whether it is complete."""
         release_id, attribute = announced.release_id, announced.attribute
-        async with self._columns[release_id, attribute]:
+        # Before anything is kept for it: whoever makes up releases and columns is refused here.
+        await self._session(announced)
+        async with self._columns.setdefault((release_id, attribute), asyncio.Lock()):
             session, column = await self._session(announced)
             if attribute in session.complete:
                 return await self._check_again(session, column, announced)
@@ -110,7 +114,10 @@ class Receiver:
         upload = ColumnUpload(path, column.byte_length(spec.uploaded_rows))
         held = upload.received
         try:
-            with step("take column", release_id=spec.release_id, attribute=column.attribute) as measured:
+            with (
+                named_in_errors(path),
+                step("take column", release_id=spec.release_id, attribute=column.attribute) as measured,
+            ):
                 async for offset, data in chunks:
                     self._check_held(offset, upload.received)
                     upload.write(offset, data)

@@ -7,9 +7,7 @@ does not finish another takes up.
 import asyncio
 import logging
 import os
-import sqlite3
 import time
-from contextlib import suppress
 from pathlib import Path
 
 from veiltab.common.errors import (
@@ -21,9 +19,12 @@ from veiltab.common.errors import (
 )
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.rpc.status import refusal_of
+from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.study.file import Study
 from veiltab.server.leases import BusyError, Lease
 from veiltab.server.perturbation import PLACES, perturb_release
+from veiltab.server.quota import Quota
 from veiltab.server.receiving import Announced, Chunks, Receiver
 from veiltab.server.retention import end, sweep
 from veiltab.server.session import Session
@@ -33,6 +34,9 @@ _log = logging.getLogger(__name__)
 _SWEEP_SECONDS = 30
 _LOOK_SECONDS = 5
 _SECONDS_A_DAY = 86_400
+_MOST_ROWS = 2**32
+_LONGEST_DAYS = 370
+"""Curators take at most 366; their clocks may differ from this one."""
 
 
 class Releases:
@@ -42,12 +46,16 @@ class Releases:
         study: the study file; names who may upload what.
         store: durable state.
         retention_days: how long a published release can be fetched after its deadline.
+        quota: what one curator may have open here.
     """
 
-    def __init__(self, study: Study, store: ServerStore, *, retention_days: int = 30) -> None:
+    def __init__(
+        self, study: Study, store: ServerStore, *, retention_days: int = 30, quota: Quota | None = None
+    ) -> None:
         self._study = study
         self._store = store
         self._retention = retention_days * _SECONDS_A_DAY
+        self._quota = quota or Quota()
         self._receiver = Receiver(store, self._completed)
         self._perturbing: dict[str, asyncio.Task[None]] = {}
         # More at a time would be no faster, and would keep releases from another process.
@@ -60,21 +68,23 @@ class Releases:
             tasks.create_task(self._sweep_again_and_again())
 
     async def _take_up(self) -> None:
-        """Begin what is to be perturbed; look again and again if other processes may leave something."""
+        """Begin what is to be perturbed, again and again: a full disk, or another process, may leave something."""
         while True:
-            with suppress(UnavailableError):
+            try:
                 for session in await asyncio.to_thread(self._store.perturbing):
                     self._begin_perturbation(session.spec)
-            if not self._store.connection.shared:
-                return
+            except Exception as error:  # noqa: BLE001 - it may heal, and the server goes on meanwhile
+                _log.error("releases cannot be taken up: %s", refusal_of(error)[1])
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _sweep_again_and_again(self) -> None:
         while True:
             try:
                 await asyncio.to_thread(self._sweep, int(time.time()))
-            except (VeiltabError, OSError, sqlite3.Error) as error:
-                _log.error("releases could not be swept", extra={"error": type(error).__name__})
+            except Exception as error:  # noqa: BLE001 - it may heal, and the server goes on meanwhile
+                _log.error(
+                    "releases could not be swept: %s", refusal_of(error)[1], extra={"error": type(error).__name__}
+                )
             await asyncio.sleep(_SWEEP_SECONDS)
 
     def _sweep(self, now: int) -> None:
@@ -83,7 +93,7 @@ class Releases:
     def open_release(self, spec: ReleaseSpec, curator: str) -> tuple[Session, dict[str, int]]:
         """Record or find a release; return it with the bytes held of the caller's columns."""
         self._check_spec(spec, curator)
-        session = self._store.open_session(spec)
+        session = self._store.open_session(spec, curator, self._quota)
         folder = self._store.folder(spec.release_id)
         columns = spec.columns_of(curator)
         if session.state is ReleaseState.UPLOADING:
@@ -105,6 +115,19 @@ class Releases:
             raise InvalidInputError(f"the study allows {self._study.maximum_cells} cells", where="cells")
         if not spec.columns_of(curator):
             raise DeniedError("no column of this release is the caller's", where=f"curator {curator}")
+        if spec.researcher not in {researcher.name for researcher in self._study.researchers}:
+            raise InvalidInputError("the study has no such researcher", where="researcher")
+        if spec.population < self._study.minimum_population or spec.uploaded_rows > _MOST_ROWS:
+            raise InvalidInputError(
+                f"a release here has from {self._study.minimum_population} respondents to {_MOST_ROWS} rows",
+                where="population",
+            )
+        if spec.deadline > time.time() + _LONGEST_DAYS * _SECONDS_A_DAY:
+            raise InvalidInputError(
+                f"the deadline lies more than {_LONGEST_DAYS} days ahead",
+                where="deadline",
+                remedy="Compare the parties' clocks, or ask for an earlier deadline.",
+            )
 
     async def upload(self, announced: Announced, chunks: Chunks) -> tuple[int, bool]:
         """Take the chunks of one column; return the bytes held and whether it is complete."""
@@ -124,9 +147,13 @@ class Releases:
                 await self._perturb_under(lease, spec.release_id)
         except BusyError:
             pass  # another process works on it
-        except UnavailableError as error:
-            # Another process took over, or the database is away: whoever looks next takes it up.
-            _log.warning("perturbation given up", extra={"release": spec.release_id, "error": type(error).__name__})
+        except Exception as error:  # noqa: BLE001 - the disk is full, the database away, another process took over
+            # The ciphertext is kept: whoever looks next takes it up.
+            _log.warning(
+                "perturbation given up: %s",
+                refusal_of(error)[1],
+                extra={"release": spec.release_id, "error": type(error).__name__},
+            )
         finally:
             del self._perturbing[spec.release_id]
 
@@ -135,16 +162,13 @@ class Releases:
         if session.state is not ReleaseState.PERTURBING:
             return  # another process was faster
         try:
-            await asyncio.to_thread(perturb_release, self._store, session.spec, lease)
+            with named_in_errors(self._store.folder(release_id).path):
+                await asyncio.to_thread(perturb_release, self._store, session.spec, lease)
         except UnavailableError:
             raise
-        except (VeiltabError, OSError) as error:
-            # A full disk heals when the operator makes room and starts the server again; the ciphertext is kept.
+        except VeiltabError as error:
             _log.error("perturbation failed", extra={"release": release_id, "error": type(error).__name__})
-            if isinstance(error, VeiltabError):
-                await asyncio.to_thread(end, self._store, session, ReleaseState.FAILED, error.problem, lease)
-            else:
-                await asyncio.sleep(self._store.leases.seconds)
+            await asyncio.to_thread(end, self._store, session, ReleaseState.FAILED, error.problem, lease)
 
     @property
     def perturbing(self) -> int:

@@ -18,6 +18,7 @@ from veiltab.server.databases import open_state
 from veiltab.server.folders import ReleaseFolder
 from veiltab.server.leases import Lease, leases_of
 from veiltab.server.noise import SECRET_LENGTH, noise_secret
+from veiltab.server.quota import Quota
 from veiltab.server.session import Session
 
 _MIGRATIONS = (
@@ -38,6 +39,10 @@ _MIGRATIONS = (
     ALTER TABLE complete_column ADD COLUMN fence INTEGER NOT NULL DEFAULT 0
     """,
     "ALTER TABLE session ADD COLUMN noise BLOB",
+    """
+    ALTER TABLE session ADD COLUMN announced_by TEXT NOT NULL DEFAULT '';
+    ALTER TABLE session ADD COLUMN size INTEGER NOT NULL DEFAULT 0
+    """,
 )
 
 
@@ -105,21 +110,43 @@ class ServerStore:
         """Return how many sessions are in each state."""
         return state_counts(self.connection, "session")
 
-    def open_session(self, spec: ReleaseSpec) -> Session:
-        """Record a release, or find it; another spec under the same id is refused."""
+    def open_session(self, spec: ReleaseSpec, announced_by: str = "", quota: Quota | None = None) -> Session:
+        """Record a release, or find it; another spec under the same id is refused.
+
+        Args:
+            spec: of the release.
+            announced_by: the curator that announces it; a release counts as the first one's that did.
+            quota: what that curator may have open.
+
+        Raises:
+            ConflictError: it is another spec.
+            UnavailableError: with this release the curator would have too much open.
+        """
         now = int(time.time())
         with transaction(self.connection) as db:
-            db.execute(
-                "INSERT INTO session (id, spec, state, failure, created, since, noise) VALUES (?, ?, ?, '', ?, ?, ?)"
-                " ON CONFLICT DO NOTHING",
+            added = db.execute(
+                "INSERT INTO session (id, spec, state, failure, created, since, noise, announced_by, size)"
+                " VALUES (?, ?, ?, '', ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 [
                     *(spec.release_id, spec.to_json(), ReleaseState.UPLOADING.value, now, now),
                     secrets.token_bytes(SECRET_LENGTH),
+                    announced_by,
+                    sum(column.byte_length(spec.uploaded_rows) for column in spec.columns),
                 ],
-            )
+            ).rowcount
+            if added and quota is not None:
+                quota.check(*self._open_of(announced_by))
             session = self.session(spec.release_id)
             session.check_same(spec)
         return session
+
+    def _open_of(self, curator: str) -> tuple[int, int]:
+        """Return how many releases that a curator announced are open, and the length of their columns in bytes."""
+        row = self.connection.execute(
+            "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM session WHERE announced_by = ? AND state IN (?, ?)",
+            [curator, ReleaseState.UPLOADING.value, ReleaseState.PERTURBING.value],
+        ).fetchone()
+        return int(row[0]), int(row[1])
 
     def complete_column(self, release_id: str, attribute: str, digest: bytes, lease: Lease) -> Session:
         """Record that a column with this digest is whole; the session is perturbing once all are.

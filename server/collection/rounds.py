@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-import sqlite3
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,9 +16,9 @@ from veiltab.common.errors import (
     InvalidInputError,
     NotReadyError,
     UnavailableError,
-    VeiltabError,
 )
 from veiltab.common.observe.steps import step
+from veiltab.common.rpc.status import refusal_of
 from veiltab.common.study.file import Study
 from veiltab.server.collection.store import Arrival, CollectionStore, split_digests
 
@@ -29,6 +29,9 @@ MOST_AT_ONCE = 1024
 
 MOST_WAITING = 4 * MOST_AT_ONCE
 """Most reports that wait to be counted; one more is asked to come again."""
+
+MOST_WAITING_EACH = 16
+"""Most reports with one token that wait to be counted; an honest node sends one, and again if it hears nothing."""
 
 _SWEEP_SECONDS = 30
 _SECONDS_A_DAY = 86_400
@@ -57,6 +60,8 @@ class RoundKeeper:
         self._retention = retention_days * _SECONDS_A_DAY
         self._rounds: dict[str, Round] = {}
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue()
+        # By the digest of their token: one node shall not fill the queue.
+        self._under_way: Counter[bytes] = Counter()
 
     async def run(self) -> None:
         """Count reports as they come, and forget what is over, until cancelled."""
@@ -96,8 +101,8 @@ class RoundKeeper:
             # A database that is away for the moment, or has no room, is asked again.
             try:
                 await asyncio.to_thread(self._sweep_once)
-            except (VeiltabError, OSError, sqlite3.Error) as error:
-                _log.error("rounds could not be swept", extra={"error": type(error).__name__})
+            except Exception as error:  # noqa: BLE001 - it may heal, and the server goes on meanwhile
+                _log.error("rounds could not be swept: %s", refusal_of(error)[1], extra={"error": type(error).__name__})
             await asyncio.sleep(_SWEEP_SECONDS)
 
     def _sweep_once(self) -> None:
@@ -180,6 +185,7 @@ class RoundKeeper:
             DeniedError: a token that is not of this round and stratum.
             SpentTokenError: a token that was spent before.
             ClosedRoundError: the round is closed.
+            UnavailableError: too many reports wait, or too many with this token.
         """
         spec = self._rounds.get(round_id)
         if spec is None:
@@ -189,9 +195,17 @@ class RoundKeeper:
         arrival = Arrival(round_id=round_id, digest=token_digest(round_id, token), stratum=place, report=report)
         if self._queue.qsize() >= MOST_WAITING:
             raise UnavailableError("too many reports wait to be counted", remedy="Hand it in again later.")
+        if self._under_way[arrival.digest] >= MOST_WAITING_EACH:
+            raise UnavailableError("reports with this token wait to be counted", remedy="Hand it in again later.")
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue.put_nowait(_Waiting(arrival, answer))
-        await answer
+        self._under_way[arrival.digest] += 1
+        try:
+            self._queue.put_nowait(_Waiting(arrival, answer))
+            await answer
+        finally:
+            self._under_way[arrival.digest] -= 1
+            if not self._under_way[arrival.digest]:
+                del self._under_way[arrival.digest]
 
     @property
     def waiting(self) -> int:

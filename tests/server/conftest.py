@@ -1,10 +1,14 @@
-"""The two databases of the server's state: tests of stores run on both."""
+"""The two databases of the server's state, on both of which its tests run, and releases that it takes."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
+from tests.conftest import spec_with
 from tests.server.cluster import Cluster
+from veiltab.common.release.spec import ReleaseSpec
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +25,9 @@ def database(request: pytest.FixtureRequest) -> str:
         return ""
     running: Cluster = request.getfixturevalue("cluster")
     return running.new_url()
+
+
+@pytest.fixture(scope="session")
+def make_spec() -> Callable[..., ReleaseSpec]:
+    """Make specs whose deadline the server accepts: it lies ahead, and not too far."""
+    return partial(spec_with, deadline=int(time.time()) + 30 * 86_400)

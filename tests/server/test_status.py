@@ -79,7 +79,7 @@ def test_an_idle_server(parts: Parts) -> None:
 
 def test_a_release_says_which_columns_it_waits_for(parts: Parts, make_spec: Make, clock: Callable[[int], None]) -> None:
     clock(1000)
-    parts.releases.open_release(make_spec(), "alice")
+    parts.releases.open_release(make_spec(deadline=10_000), "alice")
     (work,) = parts.seen().work
     assert (work.kind, work.id, work.state, work.since) == ("release", IDS[0], "uploading", 1000)
     assert (work.about, work.waiting_for) == ("sex, salary at epsilon 0.1 for rosa", "the columns sex, salary")

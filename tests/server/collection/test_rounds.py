@@ -41,7 +41,7 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.study.file import Study
-from veiltab.server.collection.rounds import MOST_AT_ONCE, RoundKeeper
+from veiltab.server.collection.rounds import MOST_AT_ONCE, MOST_WAITING_EACH, RoundKeeper
 from veiltab.server.collection.store import Arrival, CollectionStore
 
 TOKENS = [bytes([number] * 16) for number in range(1, 21)]
@@ -397,3 +397,21 @@ def test_rounds_end_and_are_forgotten_by_themselves(
 
     asyncio.run(scenario())
     assert store.status(OTHER_ID).closed == FUTURE + 1
+
+
+def test_one_token_takes_few_places_of_the_queue(rounds: RoundKeeper, store: CollectionStore) -> None:
+    opened(rounds)
+
+    async def scenario() -> list[str]:
+        many = [rounds.report(ID, TOKENS[0], "north", Category(symbol=7)) for _ in range(MOST_WAITING_EACH + 5)]
+        answers = asyncio.gather(*(reason(report) for report in many))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert rounds.waiting == MOST_WAITING_EACH
+        async with running(rounds):
+            said = await answers
+            assert await reason(rounds.report(ID, TOKENS[0], "north", Category(symbol=7))) == "TOKEN_SPENT"
+        return said
+
+    assert Counter(asyncio.run(scenario())) == {"": 1, "TOKEN_SPENT": MOST_WAITING_EACH - 1, "UNAVAILABLE": 5}
+    assert store.status(ID).reports == (1, 0)

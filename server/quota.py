@@ -1,0 +1,27 @@
+"""What one curator may have open at the server, so that none takes the others' disk."""
+
+from dataclasses import dataclass
+
+from veiltab.common.errors import UnavailableError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """The most that one curator may have announced and not finished.
+
+    Args:
+        releases: how many releases.
+        bytes: length of all their unperturbed columns together.
+    """
+
+    releases: int = 256
+    bytes: int = 64 << 30
+
+    def check(self, releases: int, size: int) -> None:
+        """Raise UnavailableError if so many open releases of so many bytes are too much."""
+        if releases > self.releases or size > self.bytes:
+            raise UnavailableError(
+                f"a curator may have {self.releases} releases of {self.bytes >> 30} GiB together open here",
+                where="quota",
+                remedy="Finish those that are open, or wait for their deadlines; the server's operator sets the quota.",
+            )
