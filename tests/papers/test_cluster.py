@@ -51,7 +51,7 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InvalidInputError, match="distributed") as caught:
         on_dask("localhost:8786")
-    assert "'.[dask]'" in caught.value.remedy
+    assert "'veiltab[dask]'" in caught.value.remedy
 
 
 @contextmanager
