@@ -1,7 +1,11 @@
+from math import exp
+
+import mpmath
+import numpy as np
 import pytest
 from scipy.stats import binom
 
-from veiltab.common.core.binomial import binomial_tail
+from veiltab.common.core.binomial import binomial_pmf, binomial_tail, window
 
 
 @pytest.mark.parametrize("n", [1, 10, 1000, 10**6])
@@ -18,3 +22,35 @@ def test_the_tail_at_the_ends() -> None:
     assert binomial_tail(8, 7, 0.3) == 0
     assert binomial_tail(-1, 7, 0.3) == pytest.approx(1)
     assert (binomial_tail(7, 7, 1.0), binomial_tail(1, 7, 0.0)) == (1, 0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 40, 1000, 10**7])
+@pytest.mark.parametrize("p", [1e-6, 0.3, 0.5, 0.999])
+def test_a_probability_has_ten_digits(n: int, p: float) -> None:
+    spread = (n * p * (1 - p)) ** 0.5
+    x = np.unique([0, 1, 2, n - 2, n - 1, n, *(round(n * p + k * spread) for k in range(-5, 6))])
+    with mpmath.workdps(40):
+        exact = [
+            float(mpmath.binomial(n, k) * mpmath.power(p, k) * mpmath.power(1 - mpmath.mpf(p), n - k))
+            if 0 <= k <= n
+            else 0.0
+            for k in x.tolist()
+        ]
+    assert binomial_pmf(x, n, p).tolist() == pytest.approx(exact, rel=1e-9, abs=1e-300)
+
+
+def test_a_probability_without_chance() -> None:
+    x = np.arange(-1, 5)
+    assert binomial_pmf(x, 3, 0.0).tolist() == [0, 1, 0, 0, 0, 0]
+    assert binomial_pmf(x, 3, 1.0).tolist() == [0, 0, 0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("log_mass", [3.0, 20.0, 75.0])
+@pytest.mark.parametrize("n", [1, 100, 10**4, 10**8])
+@pytest.mark.parametrize("p", [1e-5, 0.2, 0.5, 0.9])
+def test_next_to_nothing_lies_outside_a_window(n: int, p: float, log_mass: float) -> None:
+    low, high = window(n, p, log_mass=log_mass)
+    assert 0 <= low <= n * p <= high <= n
+    assert binom.cdf(low - 1, n, p) + binom.sf(high, n, p) < 2 * exp(-log_mass)
+    # It is not wider than the inequality asks for.
+    assert high - low <= 2 * (log_mass + (2 * log_mass * n * p * (1 - p)) ** 0.5) + 2
