@@ -97,6 +97,7 @@ def _as_dict(question: Question, found: Answer) -> dict[str, object]:
         "replacement_probability": best.mechanism.replacement / 2**64,
         "feasible": found.feasible,
         "advice": found.advice,
+        "warnings": list(best.warnings),
         "paper": {
             "m": paper.sample,
             "root_mse": question.root_mse(paper),
@@ -116,5 +117,5 @@ def _text(question: Question, found: Answer) -> str:
         f" {best.mechanism.replacement / 2**64:.6f} (gamma = {best.gamma:.4f}, K = {best.mechanism.cells} cells).\n"
         f"Expected root-mean-square error of the joint distribution: {found.root_mse:.5f}"
         f" (the paper's m* = {paper.sample}, pure: {question.root_mse(paper):.5f}).\n"
-        f"{found.advice}\n{rows}"
+        + "\n".join((found.advice, *best.warnings, rows))
     )

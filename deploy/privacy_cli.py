@@ -1,6 +1,7 @@
 """`veiltab privacy`: what sampling, secret order and repetition are worth."""
 
 import json
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,7 +74,10 @@ def amplify(  # noqa: PLR0913, PLR0917 - one argument an option
     inverse: bool,  # noqa: FBT001 - an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
-    """Say what a base mechanism guarantees on a sample."""
+    """Say what a base mechanism guarantees on a sample.
+
+    For poisson, --sample is the expected size: n times the probability with which each respondent is drawn.
+    """
     from veiltab.common.privacy.amplification import amplify as amplified  # noqa: PLC0415 - --help stays light
     from veiltab.common.privacy.amplification import base_epsilon  # noqa: PLC0415
     from veiltab.common.privacy.profiles import GammaDiagonalProfile, Gaussian, GroupProfile, Laplace, Pure  # noqa: PLC0415
@@ -209,11 +213,12 @@ def compose(  # noqa: PLR0913, PLR0917 - one argument an option
     epsilon: float | None,
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
-    """Say what several releases guarantee together, or many steps of noise on subsamples.
+    """Say what releases that were all chosen beforehand guarantee together, or many steps of noise on subsamples.
 
     A file lists release descriptions (population, sample, cells, gamma or replacement, scheme, stage), each with a
-    count; every release is on a fresh sample (a "sample_id" that comes twice is refused). Steps clip to norm 1: a
-    substitution moves their sum by 2.
+    count; every release is on a fresh sample (a "sample_id" that comes twice is refused). The sample of a Poisson
+    release is the size that came out, not the one expected: with the expected size the statement would be false. Steps
+    clip to norm 1: a substitution moves their sum by 2; a Poisson step is given by its expected size.
     """
     from veiltab.common.privacy.composition import compose as composed  # noqa: PLC0415 - --help stays light
     from veiltab.common.privacy.composition import subsampled_delta  # noqa: PLC0415
@@ -338,21 +343,27 @@ def _emit_guarantee(
     extra: dict[str, object],
 ) -> None:
     from veiltab.common.core.rounding import ln_above  # noqa: PLC0415 - --help stays light
+    from veiltab.common.privacy.card import delta_warning  # noqa: PLC0415
 
     pure, local = ln_above(certificate.pure_ratio), ln_above(certificate.gamma)
+    warning = delta_warning(Decimal(found[1]), certificate.population)
+    # Where the pure epsilon is no more than this one, it says all.
+    both = f"({found[0]:.6g}, {found[1]:.6g}), and purely epsilon = {pure:.6f}; both hold"
+    guarantee = both if found[0] < pure else f"purely epsilon = {pure:.6f}, which is not above {found[0]:.6g}"
     data = {
         "gamma": float(certificate.gamma),
         "epsilon": found[0],
         "delta": found[1],
         "pure_epsilon": pure,
         "local_epsilon": local,
+        "warning": warning or None,
         **extra,
     }
     emit(
         as_json,
         data,
-        f"gamma = {float(certificate.gamma):.6g}. Against the researcher: ({found[0]:.6g}, {found[1]:.6g}), and purely"
-        f" epsilon = {pure:.6f}; both hold. Who knows the sample faces {local:.6f} a row.",
+        f"gamma = {float(certificate.gamma):.6g}. Against the researcher: {guarantee}. Who knows the sample faces"
+        f" {local:.6f} a row.{warning and ' ' + warning}",
     )
 
 

@@ -168,6 +168,7 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
     """Estimate the joint distribution, or a marginal, with standard errors and intervals."""
+    from veiltab.common.privacy.planning import FEW_ROWS  # noqa: PLC0415 - --help stays light
     from veiltab.researcher.table import to_frame, to_records, write  # noqa: PLC0415 - pandas is slow to load
 
     release = client.release(release_name)
@@ -182,6 +183,7 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
         "confidence": confidence,
         "cells": to_records(found),
         "root_mse": found.root_mse,
+        "few_rows": found.has_few_rows,
         "out": out,
     }
     card = [] if known.spec is None else _card_lines(known.spec)
@@ -189,6 +191,7 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
         frame.to_string(index=False),
         "",
         f"Expected root-mean-square error: {found.root_mse:.5f}. Intervals at {confidence:.0%}.",
+        *([FEW_ROWS] if found.has_few_rows else []),
         *card,
         *([] if out is None else [f"Written: {out}"]),
     ]

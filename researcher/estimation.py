@@ -99,6 +99,11 @@ class Estimate:
         """Root of the expected squared error summed over all cells, sqrt(E||T_hat - T||^2) (probability)."""
         return sqrt(total_variance(self._sum_of_squares, self.design))
 
+    @property
+    def has_few_rows(self) -> bool:
+        """Whether there are fewer rows than cells: an interval of a rare cell then holds less often than it says."""
+        return self.design.sample < self.domain.cells
+
     def covariance(self) -> NDArray[np.float64]:
         """Return the (K, K) covariance of `raw`; refuses more than uncertainty.MATRIX_LIMIT cells."""
         return covariance(self.projected, self.design)

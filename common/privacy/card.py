@@ -16,7 +16,7 @@ class EpsilonCard:
     Args:
         epsilon: pure epsilon against the researcher, nats, an upper bound.
         order: (epsilon, delta) against the researcher from the secret order, upper bounds; None where there is no
-            certificate for the scheme. It holds beside the pure one.
+            certificate for the scheme. It holds beside the pure one, and is shown where its epsilon is less.
         local_epsilon: ln gamma against who knows the sample and its order, nats per row, an upper bound.
         one_time: whether the pads are one-time pads.
     """
@@ -29,7 +29,7 @@ class EpsilonCard:
     def rows(self) -> tuple[tuple[str, str], ...]:
         """Return (adversary, what it faces), one row an adversary."""
         both = ""
-        if self.order is not None:
+        if self.order is not None and Decimal(upward(self.order[0])) < Decimal(upward(self.epsilon)):
             both = f", and (epsilon, delta) = ({upward(self.order[0])}, {self.order[1]:.3g}) (both hold)"
         return (
             ("researcher", f"epsilon = {upward(self.epsilon)} (pure){both}"),
@@ -51,6 +51,16 @@ class EpsilonCard:
 def advised_delta(population: int) -> Decimal:
     """Return min(1e-6, n^-1.1), to two digits downward: small beside the chance of naming one respondent."""
     return min(Decimal("1e-6"), Decimal(f"{population**-1.1 * 0.95:.1e}"))
+
+
+def delta_warning(delta: Decimal, population: int) -> str:
+    """Return a sentence where a delta is not small beside one respondent; else nothing."""
+    if delta * population < 1:
+        return ""
+    return (
+        f"Delta {delta:.3g} is not below 1/n = {1 / population:.3g}: who publishes the row of one respondent keeps it"
+        f" too. Advised: {advised_delta(population):.2g} or less."
+    )
 
 
 @lru_cache(maxsize=256)

@@ -7,14 +7,21 @@ parameters come from exact arithmetic; floats appear only in the expected errors
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from math import sqrt
+from math import ceil, floor, sqrt
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.rounding import exp_below, sqrt_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
+from veiltab.common.privacy.card import delta_warning
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.schemes import Scheme, check_certified, scheme_of
+
+FEW_ROWS = "There are fewer rows than cells: an interval of a rare cell may hold less often than it says."
+"""At 172 rows of 200 cells the worst 95% interval held in 89% of 2,000 releases."""
+
+_WORTH = 0.99
+"""A sample is planned instead of everyone where it takes more than this off the error: no rounding decides."""
 
 
 def mean_squared_error(  # noqa: PLR0913 - one argument a quantity
@@ -144,6 +151,14 @@ class Plan:
         """Return ln gamma, a row's upper bound against who knows the sample, nats."""
         return self.description.local_epsilon
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the plan cannot do well, a sentence each."""
+        found = [] if self.delta is None else [delta_warning(self.delta, self.population)]
+        if self.sample < self.mechanism.cells:
+            found.append(FEW_ROWS)
+        return tuple(filter(None, found))
+
     def root_mse(self, sum_of_squares: float | None = None) -> float:
         """Return the root of `mean_squared_error` for this plan, a probability."""
         return sqrt(
@@ -175,7 +190,7 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
     The replacement probability is rounded up to 64 bits, and everything reported is that of the mechanism that runs:
     gamma' <= gamma, hence epsilon' <= epsilon. By default the sample has the size of least error: for a pure guarantee
     the optimum of `optimal_sample` (larger where the cap on ln gamma binds), with delta the whole population, whose
-    secret order then does what the secret sample did.
+    secret order then does what the secret sample did, or the pure optimum where that has less error.
 
     Args:
         population: common respondents n, in rows.
@@ -201,29 +216,52 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
         raise InvalidInputError("a table of one cell has nothing to estimate", where="cells")
     if population < 1:
         raise InvalidInputError(f"the population must be at least 1, not {population}", where="population")
-    if sample is None:
-        sample = (
-            population
-            if delta is not None
-            else _least_error(population, cells, epsilon, max_local_epsilon, sum_of_squares)
-        )
-    drawn = scheme_of(scheme, population=population, sample=sample, stage=stage)
+
+    def plan_of(size: int) -> Plan:
+        drawn = scheme_of(scheme, population=population, sample=size, stage=stage)
+        mechanism = _mechanism(drawn, cells, epsilon, delta, max_local_epsilon)
+        return Plan(scheme=drawn, mechanism=mechanism, epsilon=epsilon, delta=delta)
+
+    if sample is not None:
+        return plan_of(sample)
+    pure = _least_error(population, cells, epsilon, max_local_epsilon, sum_of_squares)
     if delta is None:
-        gamma = drawn.gamma_for(epsilon)
+        return plan_of(pure)
+    everyone = plan_of(population)
+    squares = None if sum_of_squares is None else float(sum_of_squares)
+    limit = (_WORTH * everyone.root_mse(squares)) ** 2
+    # Without calibrating it: the error of a sample with the least noise that can run.
+    least = mean_squared_error(
+        population=population,
+        sample=pure,
+        cells=cells,
+        gamma=float(GammaDiagonal(cells=cells, replacement=1).gamma),
+        sum_of_squares=squares,
+    )
+    if pure == population or least >= limit:
+        return everyone
+    smaller = plan_of(pure)
+    return smaller if smaller.root_mse(squares) ** 2 < limit else everyone
+
+
+def _mechanism(
+    scheme: Scheme, cells: int, epsilon: Decimal, delta: Decimal | None, max_local_epsilon: Decimal | None
+) -> GammaDiagonal:
+    """Return the mechanism with the least noise for a sample."""
+    if delta is None:
+        gamma = scheme.gamma_for(epsilon)
         if max_local_epsilon is not None:
             gamma = min(gamma, exp_below(max_local_epsilon))
-        mechanism = GammaDiagonal.from_gamma(cells, gamma)
-    else:
-        check_certified(type(drawn))
-        mechanism = calibrate(
-            population=population,
-            sample=sample,
-            cells=cells,
-            epsilon=epsilon,
-            delta=delta,
-            max_local_epsilon=max_local_epsilon,
-        )
-    return Plan(scheme=drawn, mechanism=mechanism, epsilon=epsilon, delta=delta)
+        return GammaDiagonal.from_gamma(cells, gamma)
+    check_certified(type(scheme))
+    return calibrate(
+        population=scheme.population,
+        sample=scheme.sample,
+        cells=cells,
+        epsilon=epsilon,
+        delta=delta,
+        max_local_epsilon=max_local_epsilon,
+    )
 
 
 def _least_error(
@@ -232,6 +270,19 @@ def _least_error(
     best = optimal_sample(population=population, cells=cells, epsilon=epsilon, sum_of_squares=sum_of_squares)
     if cap is None:
         return best
-    # Below this size the cap binds and only more rows help.
+    # Below this size the cap binds and only more rows help; the error has its least at one of the two sizes about it.
     enough = population * (exp_below(epsilon) - 1) / (exp_below(cap) - 1)
-    return max(best, _within(population, enough))
+    if best >= enough:
+        return best
+
+    def error(size: int) -> float:
+        gamma = 1 + min((exp_below(epsilon) - 1) * population / size, exp_below(cap) - 1)
+        return mean_squared_error(
+            population=population,
+            sample=size,
+            cells=cells,
+            gamma=float(gamma),
+            sum_of_squares=None if sum_of_squares is None else float(sum_of_squares),
+        )
+
+    return min((_within(population, Fraction(size)) for size in (floor(enough), ceil(enough))), key=error)

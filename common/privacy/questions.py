@@ -92,7 +92,7 @@ def answer(question: Question) -> Answer:
     plan = question.plan()
     error = question.root_mse(plan)
     if question.error is None or error <= question.error:
-        return Answer(plan=plan, root_mse=error, feasible=True, advice=_praise(plan))
+        return Answer(plan=plan, root_mse=error, feasible=True, advice=_praise(question, plan))
     return Answer(plan=plan, root_mse=error, feasible=False, advice=_remedies(question, question.epsilon))
 
 
@@ -112,7 +112,7 @@ def _how_much(question: Question) -> Answer:
             enough = False
         low, high = (low, middle) if enough else (middle, high)
     plan = question.plan(epsilon=max(Decimal(f"{high:.3g}"), high))
-    return Answer(plan=plan, root_mse=question.root_mse(plan), feasible=True, advice=_praise(plan))
+    return Answer(plan=plan, root_mse=question.root_mse(plan), feasible=True, advice=_praise(question, plan))
 
 
 def _how_many(question: Question) -> Answer:
@@ -145,12 +145,16 @@ def _least_whole(enough: Callable[[int], bool], most: int) -> int | None:
     return high
 
 
-def _praise(plan: Plan) -> str:
-    if plan.delta is not None:
-        return "With delta above 0 the secret order protects, and sampling everyone is best."
-    if plan.sample == plan.population:
+def _praise(question: Question, plan: Plan) -> str:
+    if question.sample is not None:
+        return "The sample size is the one that was asked for."
+    if plan.sample < plan.population:
+        if plan.delta is None:
+            return "This sample size has the least expected error at this pure epsilon."
+        return "Here the secret sample protects more than the secret order of everyone."
+    if plan.delta is None:
         return "Sampling everyone is best here."
-    return "This sample size has the least expected error at this pure epsilon."
+    return "With delta above 0 the secret order protects, and sampling everyone is best."
 
 
 def _remedies(question: Question, epsilon: Decimal) -> str:

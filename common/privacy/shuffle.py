@@ -82,6 +82,7 @@ class OrderCertificate:
             raise InvalidInputError(
                 f"the certificate is computed for samples to {MAX_SAMPLE} rows and 2 to {MAX_CELLS} cells",
                 where="order certificate",
+                remedy=f"Sample at most {MAX_SAMPLE} rows, or ask for a pure epsilon, without a delta.",
             )
         if self.gamma <= 1:
             raise InvalidInputError("gamma must be above 1", where="gamma")

@@ -55,12 +55,16 @@ class MustWW(TwoStage):
         return first[uniform_indices(self.stage, self.sample, derive(key, "stage two"))]
 
     def pure_epsilon(self, gamma: Fraction) -> Decimal:
-        """B ln(1 + ((1 + (gamma - 1)/b)^m - 1)/n); a bound, that of b independent draws for stage two."""
+        """Return the lesser of two bounds: b independent draws for stage two, and m rows whatever the draw.
+
+        b ln(1 + ((1 + (gamma - 1)/b)^m - 1)/n),    m ln(gamma)
+        """
         second, grown = self._second_stage(gamma)
-        return self.stage * (second if grown is None else ln_above(1 + grown / self.population))
+        draws = self.stage * (second if grown is None else ln_above(1 + grown / self.population))
+        return min(draws, self.sample * ln_above(gamma))
 
     def gamma_for(self, epsilon: Decimal) -> Fraction:
-        """1 + b ((1 + n (e^(epsilon/b) - 1))^(1/m) - 1)."""
+        """1 + b ((1 + n (e^(epsilon/b) - 1))^(1/m) - 1), or e^(epsilon/m) if that is more."""
         n, m, b = self.population, self.sample, self.stage
         excess = b * (exp_below(ln_below(1 + n * (exp_below(epsilon / b) - 1)) / m) - 1)
-        return self._stepped_down(excess, epsilon)
+        return self._stepped_down(max(excess, exp_below(epsilon / m) - 1), epsilon)

@@ -18,6 +18,12 @@ def run(*words: str) -> dict[str, Any]:
     return found
 
 
+def text(*words: str) -> str:
+    result = CliRunner().invoke(veiltab, list(words), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
 def refused(*words: str) -> str:
     result = CliRunner().invoke(veiltab, list(words))
     assert isinstance(result.exception, VeiltabError) or result.exit_code == 2, result.output
@@ -65,6 +71,30 @@ def test_certify_both_ways_and_calibrate() -> None:
     assert found["gamma"] >= 356.78
     capped = run("privacy", "calibrate", *ADULT, "--epsilon", "0.5", "--delta", "1e-6", "--max-local-epsilon", "3")
     assert capped["local_epsilon"] <= 3
+
+
+def test_certify_says_both_only_where_both_say_something() -> None:
+    adult = ("privacy", "certify", *ADULT, "--gamma")
+    assert run(*adult, "4", "--delta", "0.9")["epsilon"] == 0
+    assert "(0, 0.9)" in text(*adult, "4", "--delta", "0.9")
+    assert "not below 1/n" in text(*adult, "4", "--delta", "0.9")
+    assert "both hold" in text(*adult, "4", "--delta", "1e-6")
+    assert "not below 1/n" not in text(*adult, "4", "--delta", "1e-6")
+    assert "both hold" not in text(*adult, "4", "--epsilon", "2")
+
+
+def test_compose_says_which_size_a_poisson_release_has() -> None:
+    assert "the size that came out" in " ".join(text("privacy", "compose", "--help").split())
+
+
+def test_a_plan_beyond_the_certificate_says_what_can_be_done() -> None:
+    words = ("plan", "--population", "1000000000", "--cells", "2", "--epsilon", "1")
+    result = CliRunner().invoke(veiltab, [*words, "--delta", "1e-6"])
+    assert isinstance(result.exception, VeiltabError)
+    assert "Sample at most 100000000 rows" in str(result.exception.remedy)
+    assert run(*words)["warnings"] == []
+    few = run("plan", "--population", "45222", "--cells", "200", "--epsilon", "1", "--sample", "172")
+    assert "fewer rows than cells" in few["warnings"][0]
 
 
 def test_compose(tmp_path: Path) -> None:

@@ -57,6 +57,12 @@ def test_variance_of_a_marginal_follows_from_the_joint(seed: int) -> None:
     np.testing.assert_allclose(variances(summing @ truth, joint.design.marginal(2)), through_joint, rtol=1e-9)
 
 
+def test_fewer_rows_than_cells_are_few() -> None:
+    assert make_estimate(m=23).has_few_rows
+    assert not make_estimate(m=24).has_few_rows
+    assert not make_estimate(m=23).marginal(["a"]).has_few_rows
+
+
 def test_fractions_sum_to_one_and_rows_to_the_population() -> None:
     estimate = make_estimate()
     assert estimate.raw.sum() == pytest.approx(1)

@@ -6,7 +6,8 @@ from math import log
 
 import pytest
 
-from veiltab.common.privacy.card import EpsilonCard, advised_delta, card_of
+from veiltab.common.core.rounding import upward
+from veiltab.common.privacy.card import EpsilonCard, advised_delta, card_of, delta_warning
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.privacy.shuffle import OrderCertificate
 
@@ -62,6 +63,21 @@ def test_the_rows_name_each_adversary_and_what_it_faces() -> None:
     assert rows["researcher"] == "epsilon = 0.100000 (pure), and (epsilon, delta) = (0.012346, 0.000001) (both hold)"
     assert rows["researcher with a curator"].startswith("epsilon = 2.197225 per row")
     assert rows["server with the researcher"].startswith("no protection")
+
+
+def test_an_order_that_adds_nothing_is_not_shown() -> None:
+    certified = card_of(description_of({"population": 45222, "sample": 45222, "cells": 24, "gamma": "2.3e17"}))
+    assert certified.order is not None
+    assert float(certified.order[0]) == pytest.approx(float(certified.epsilon), abs=1e-5)
+    rows = dict(certified.rows())
+    assert rows["researcher"] == f"epsilon = {upward(certified.epsilon)} (pure)"
+
+
+@pytest.mark.parametrize(("delta", "warned"), [("0.9", True), ("1e-3", True), ("9.9e-4", False), ("1e-6", False)])
+def test_a_delta_that_covers_one_respondent_is_warned_about(delta: str, *, warned: bool) -> None:
+    found = delta_warning(Decimal(delta), 1000)
+    assert ("not below 1/n = 0.001" in found) == warned
+    assert bool(found) == warned
 
 
 @pytest.mark.parametrize("one_time", [False, True])

@@ -1,10 +1,11 @@
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 import pytest
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.planning import plan_release
+from veiltab.common.privacy.planning import FEW_ROWS, Plan, plan_release
 from veiltab.common.privacy.questions import Question, answer
 from veiltab.common.schemes import SCHEMES
 
@@ -54,6 +55,58 @@ def test_a_cap_on_the_local_epsilon_holds_and_is_used_well() -> None:
     for m in (capped.sample // 2, capped.sample * 2):
         other = plan_release(population=ADULT, cells=24, epsilon=Decimal(1), max_local_epsilon=Decimal("2.5"), sample=m)
         assert capped.root_mse() < other.root_mse()
+
+
+@pytest.mark.parametrize(("epsilon", "sample"), [("0.012", 1), ("0.0164", 2), ("0.4", 44)])
+def test_of_the_two_sizes_about_the_cap_the_better_is_planned(epsilon: str, sample: int) -> None:
+    def planned(size: int | None) -> Plan:
+        return plan_release(
+            population=1000, cells=24, epsilon=Decimal(epsilon), max_local_epsilon=Decimal("2.5"), sample=size
+        )
+
+    assert planned(None).sample == sample
+    assert planned(sample).root_mse() <= min(planned(size).root_mse() for size in range(1, sample + 5))
+
+
+@pytest.mark.parametrize(
+    ("n", "cells", "epsilon", "delta", "cap", "sample", "root_mse"),
+    [
+        (95, 2, "0.02744", "3.2e-9", "6.81", 1, 1.242),
+        (45222, 2, "1e-4", "1e-15", None, 2, 0.942),
+        (45222, 24, "1e-4", "1e-15", None, 1, 6.17),
+    ],
+)
+def test_where_the_secret_sample_is_better_it_is_planned(  # noqa: PLR0913, PLR0917 - a plan
+    n: int, cells: int, epsilon: str, delta: str, cap: str | None, sample: int, root_mse: float
+) -> None:
+    found = answer(
+        Question(
+            cells=cells,
+            population=n,
+            epsilon=Decimal(epsilon),
+            delta=Decimal(delta),
+            max_local_epsilon=None if cap is None else Decimal(cap),
+        )
+    )
+    assert found.plan.sample == sample
+    assert found.root_mse == pytest.approx(root_mse, rel=2e-3)
+    assert found.advice == "Here the secret sample protects more than the secret order of everyone."
+    assert found.plan.description.delta(float(epsilon)) <= float(delta)
+
+
+def test_advice_is_true_of_the_plan() -> None:
+    question = Question(cells=24, population=ADULT, epsilon=Decimal(1))
+    assert "least expected error" in answer(question).advice
+    assert "everyone is best" in answer(replace(question, delta=Decimal("1e-6"))).advice
+    assert "asked for" in answer(replace(question, sample=100)).advice
+    assert "everyone is best here" in answer(replace(question, epsilon=Decimal(40))).advice
+
+
+def test_plans_warn_of_few_rows_and_of_a_large_delta() -> None:
+    question = Question(cells=200, population=ADULT, epsilon=Decimal(1), sample=172)
+    assert answer(question).plan.warnings == (FEW_ROWS,)
+    assert answer(replace(question, sample=200)).plan.warnings == ()
+    assert "not below 1/n" in answer(replace(question, sample=200, delta=Decimal("1e-4"))).plan.warnings[0]
 
 
 def test_which_epsilon_for_an_error() -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, product
 from math import comb, exp, log
@@ -148,6 +149,19 @@ def test_no_neighbouring_pair_does_worse_than_claimed(  # noqa: PLR0913, PLR0917
     assert log(worst) <= float(release.pure_epsilon) + 1e-15
     if name in TIGHT:
         assert float(release.pure_epsilon) <= log(worst) + 1e-6
+
+
+def test_two_draws_never_lose_more_than_every_row_by_itself() -> None:
+    scheme, gamma = scheme_of("must.ww", population=4, sample=5, stage=6), Fraction(100)
+    assert float(scheme.pure_epsilon(gamma)) == pytest.approx(5 * log(100))
+    # What every row loses by itself is what some epsilons are planned with.
+    planned = scheme.gamma_for(Decimal(20))
+    assert float(planned) == pytest.approx(exp(4))
+    assert scheme.pure_epsilon(planned) <= 20
+    small = scheme_of("must.ww", population=3, sample=2, stage=2)
+    laws = [release_law((x, 1, 1), small, 2, gamma) for x in range(2)]
+    worst = max(one[h] / other[h] for one, other in product(laws, laws) for h in one)
+    assert log(worst) <= float(small.pure_epsilon(gamma)) == pytest.approx(2 * log(100))
 
 
 TABLE_3 = {
