@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import assert_never
 
 from veiltab.common.errors import DeniedError, InvalidInputError
@@ -12,12 +13,18 @@ from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
 from veiltab.common.schemes import SizeLaw, poisson_size, scheme_class
 from veiltab.common.study.file import Study
 
+_MOST_DRAWS = 2**32
+_MOST_DRAWS_EACH = 64
+"""Most rows of a sample or a first stage, for each respondent of the population."""
+
+_LONGEST_SECONDS = 366 * 86_400
+
 
 def check_request(request: ReleaseRequest, study: Study, now: int) -> None:
     """Refuse a request that no curator of this study could fulfil.
 
     Raises:
-        InvalidInputError: unknown attributes, too many cells, a deadline that is over or too far away.
+        InvalidInputError: unknown attributes, too many cells or rows, a deadline that is over or too far away.
     """
     domain = study.domain(request.attributes)
     if domain.cells > study.maximum_cells:
@@ -26,8 +33,28 @@ def check_request(request: ReleaseRequest, study: Study, now: int) -> None:
             where="attributes",
             remedy="Ask for fewer attributes.",
         )
-    if not now < request.deadline <= now + 366 * 86_400:
-        raise InvalidInputError("the deadline must lie ahead, at most a year", where="deadline")
+    _check_draws(request, _MOST_DRAWS)
+    if not now < request.deadline <= now + _LONGEST_SECONDS:
+        raise InvalidInputError(
+            f"the deadline must lie ahead, at most a year: this curator's clock says {_moment(now)}, the deadline is"
+            f" {_moment(request.deadline)}",
+            where="deadline",
+            remedy="Compare the clocks of this curator and of the researcher.",
+        )
+
+
+def _check_draws(request: ReleaseRequest, most: int) -> None:
+    for name, rows in (("sample", request.sample), ("stage", request.stage)):
+        if rows is not None and rows > most:
+            raise InvalidInputError(f"at most {most} rows can be drawn, not {rows}", where=name)
+
+
+def _moment(seconds: int) -> str:
+    """Write a moment for people, also one that no calendar has."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds} s after 1970"
 
 
 def agreed_columns(
@@ -80,7 +107,11 @@ def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Pl
 
     A Poisson sample's size is drawn here, from the release id: it is public, and given it the sample is one without
     replacement.
+
+    Raises:
+        InvalidInputError: sizes out of range, or an epsilon too small for them.
     """
+    _check_draws(request, min(_MOST_DRAWS, _MOST_DRAWS_EACH * population))
     match scheme_class(request.scheme).size_law:
         case SizeLaw.FIXED:
             size = request.sample

@@ -12,24 +12,28 @@ from veiltab.common.errors import InvalidInputError
 MAX_EPSILON = Decimal(100)
 """Largest epsilon (nats) that is accepted; beyond it the word privacy means nothing."""
 
+MIN_PARAMETER = Decimal("1e-12")
+"""Smallest epsilon (nats) and delta that are accepted: bounds are rounded up to multiples of it."""
+
+MAX_DIGITS = 100
+"""Most characters of an epsilon or a delta; more cost time in every plan and composition, and say nothing."""
+
 _PRECISION = 60
 _UP = Context(prec=_PRECISION, rounding=ROUND_CEILING)
 _DOWN = Context(prec=_PRECISION, rounding=ROUND_FLOOR)
-_REPORTED = Decimal("1e-12")
 
 
 def parse_epsilon(value: str | Decimal, *, what: str = "epsilon") -> Decimal:
     """Return epsilon (nats) as an exact decimal.
 
     Raises:
-        InvalidInputError: it is not a number in (0, 100].
+        InvalidInputError: it is not a number from 1e-12 to 100, or has more than 100 characters.
     """
-    try:
-        epsilon = Decimal(value)
-    except InvalidOperation:
-        epsilon = Decimal("NaN")
-    if not (epsilon.is_finite() and 0 < epsilon <= MAX_EPSILON):
-        raise InvalidInputError(f"{what} must be a number above 0 and at most {MAX_EPSILON}", where=what)
+    epsilon = _parameter(value, what)
+    if not MIN_PARAMETER <= epsilon <= MAX_EPSILON:
+        raise InvalidInputError(
+            f"{what} must be a number above 0 and at most {MAX_EPSILON}, and no less than {MIN_PARAMETER}", where=what
+        )
     return epsilon
 
 
@@ -37,15 +41,26 @@ def parse_delta(value: str | Decimal) -> Decimal:
     """Return delta as an exact decimal.
 
     Raises:
-        InvalidInputError: it is not a number strictly between 0 and 1.
+        InvalidInputError: it is not a number from 1e-12 and below 1, or has more than 100 characters.
     """
-    try:
-        delta = Decimal(value)
-    except InvalidOperation:
-        delta = Decimal("NaN")
-    if not (delta.is_finite() and 0 < delta < 1):
-        raise InvalidInputError("delta must lie between 0 and 1, both excluded", where="delta")
+    delta = _parameter(value, "delta")
+    if not MIN_PARAMETER <= delta < 1:
+        raise InvalidInputError(
+            f"delta must lie between 0 and 1, both excluded, and be no less than {MIN_PARAMETER}", where="delta"
+        )
     return delta
+
+
+def _parameter(value: str | Decimal, what: str) -> Decimal:
+    """Return a number, or -1 for what is none; compared with it, NaN would raise."""
+    text = str(value)
+    if len(text) > MAX_DIGITS:
+        raise InvalidInputError(f"{what} has at most {MAX_DIGITS} characters", where=what)
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return Decimal(-1)
+    return number if number.is_finite() else Decimal(-1)
 
 
 def upward(value: Decimal) -> str:
@@ -63,7 +78,7 @@ def ln_above(x: Fraction) -> Decimal:
     if x < 1:
         raise InvalidInputError("a worst-case ratio is at least 1")
     ratio = _UP.divide(Decimal(x.numerator), Decimal(x.denominator))
-    return _UP.next_plus(_UP.ln(ratio)).quantize(_REPORTED, rounding=ROUND_CEILING) if x > 1 else Decimal(0)
+    return _UP.next_plus(_UP.ln(ratio)).quantize(MIN_PARAMETER, rounding=ROUND_CEILING) if x > 1 else Decimal(0)
 
 
 def ln_below(x: Fraction) -> Decimal:

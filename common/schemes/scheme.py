@@ -21,6 +21,8 @@ from veiltab.common.errors import InvalidInputError
 Rows = NDArray[np.int64]
 
 _STEP_DOWN = 1 - Fraction(1, 10**6)
+_MOST_STEPS = 1000
+_DIGITS = 10**40
 
 
 class Relation(Enum):
@@ -128,14 +130,29 @@ class Scheme(ABC):
 
     @abstractmethod
     def gamma_for(self, epsilon: Decimal) -> Fraction:
-        """Return the largest gamma that keeps a release inside a pure epsilon (nats), rounded down."""
+        """Return the largest gamma that keeps a release inside a pure epsilon (nats), rounded down.
+
+        Raises:
+            InvalidInputError: the epsilon is too small for so many draws.
+        """
 
     def is_within(self, epsilon: Decimal, gamma: Fraction) -> bool:
         """Return whether a release of this gamma keeps a pure epsilon (nats)."""
         return self.pure_epsilon(gamma) <= epsilon
 
     def _stepped_down(self, excess: Fraction, epsilon: Decimal) -> Fraction:
-        """Return 1 + excess, smaller by steps until its bound, which is rounded up to 1e-12 a step, is within."""
-        while self.pure_epsilon(1 + excess) > epsilon:
-            excess *= _STEP_DOWN
-        return 1 + excess
+        """Return 1 + excess, smaller by steps until its bound, which is rounded up by 1e-12 a draw, is within.
+
+        Raises:
+            InvalidInputError: the rounding takes more than a thousandth of epsilon.
+        """
+        for _ in range(_MOST_STEPS):
+            if self.pure_epsilon(1 + excess) <= epsilon:
+                return 1 + excess
+            # Forty digits, rounded down: an exact product would grow with every step.
+            excess = Fraction(int(excess * _STEP_DOWN * _DIGITS), _DIGITS)
+        raise InvalidInputError(
+            "the epsilon is too small for so many draws",
+            where=f"scheme {self.name}",
+            remedy="Ask for a larger epsilon, a smaller sample, or a sample without replacement.",
+        )

@@ -34,6 +34,9 @@ SALARY = Column(attribute="salary", owner="bob", size=2)
         ({"deadline": NOW - 1}, "must lie ahead"),
         ({"deadline": NOW + 366 * 86_400 + 1}, "at most a year"),
         ({"deadline": 2**63 - 1}, "at most a year"),
+        ({"sample": 2**32 + 1}, "at most 4294967296 rows can be drawn, not 4294967297"),
+        ({"scheme": "wr", "sample": 2**63}, "sample: at most"),
+        ({"scheme": "must.ww", "sample": 100, "stage": 2**64 - 1}, "stage: at most"),
     ],
 )
 def test_what_nobody_could_fulfil_is_refused(
@@ -49,6 +52,34 @@ def test_what_fits_is_taken(study: Study, make_request: Make) -> None:
     check_request(make_request(deadline=NOW + 1), replace(study, maximum_cells=4), NOW)
     with pytest.raises(InvalidInputError, match="the table has 4 cells; the study allows 3"):
         check_request(make_request(deadline=NOW + 1), replace(study, maximum_cells=3), NOW)
+
+
+def test_a_clock_that_is_off_is_named(study: Study, make_request: Make) -> None:
+    with pytest.raises(InvalidInputError) as late:
+        check_request(make_request(deadline=NOW - 2 * 86_400), study, NOW)
+    assert str(late.value) == (
+        "deadline: the deadline must lie ahead, at most a year: this curator's clock says 2030-03-17T17:46:40+00:00,"
+        " the deadline is 2030-03-15T17:46:40+00:00. Compare the clocks of this curator and of the researcher."
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"scheme": "wr", "sample": 64_001}, "at most 64000 rows can be drawn"),
+        ({"scheme": "must.ww", "sample": 10, "stage": 64_001}, "at most 64000 rows can be drawn"),
+        ({"scheme": "wr", "sample": 1000, "epsilon": Decimal("1e-10")}, "too small for so many draws"),
+        ({"scheme": "must.wo", "sample": 1000, "stage": 1000, "epsilon": Decimal("1e-10")}, "too small for so many"),
+        ({"scheme": "must.ow", "sample": 1000, "stage": 1000, "epsilon": Decimal("1e-10")}, "too small for so many"),
+        ({"scheme": "must.ww", "sample": 1000, "stage": 1000, "epsilon": Decimal("1e-10")}, "too small for so many"),
+        ({"scheme": "poisson", "sample": 2**32}, "at most 64000 rows"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_at_once(
+    make_request: Make, changes: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        foreseen_plan(make_request(**changes), population=1000, cells=4)
 
 
 def agreed(study: Study, request: Any, granted: set[str], denied: set[str]) -> tuple[Column, ...]:  # noqa: ANN401

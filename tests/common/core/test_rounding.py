@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
@@ -72,7 +73,7 @@ def test_deltas_that_mean_nothing_are_refused(text: str) -> None:
         parse_delta(text)
 
 
-@pytest.mark.parametrize("text", ["1e-400", "0.5", "0.9999999999"])
+@pytest.mark.parametrize("text", ["1e-12", "0.5", "0.9999999999"])
 def test_deltas_are_kept_exactly(text: str) -> None:
     assert parse_delta(text) == Decimal(text)
 
@@ -82,3 +83,17 @@ def test_deltas_are_kept_exactly(text: str) -> None:
 )
 def test_upper_bounds_are_written_rounded_up(value: str, text: str) -> None:
     assert upward(Decimal(value)) == text
+
+
+@pytest.mark.parametrize("parse", [parse_epsilon, parse_delta])
+def test_numbers_that_nobody_can_compute_with_are_refused(parse: Callable[[str | Decimal], Decimal]) -> None:
+    assert parse("0." + "1" * 98) == Decimal("0." + "1" * 98)
+    assert parse("1e-12") == Decimal("1e-12")
+    for long in ("0." + "1" * 99, "0." + "1" * 900_000, "1" + "0" * 100 + "e-101"):
+        with pytest.raises(InvalidInputError, match="at most 100 characters"):
+            parse(long)
+        with pytest.raises(InvalidInputError, match=r"at most 100 characters|no less than"):
+            parse(Decimal(long))
+    for small in ("0.99e-12", "1e-999999999", Decimal("1e-400")):
+        with pytest.raises(InvalidInputError, match="no less than 1E-12"):
+            parse(small)

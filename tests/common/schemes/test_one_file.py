@@ -3,6 +3,7 @@
 import importlib
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -89,6 +90,12 @@ def test_its_gamma_is_the_largest_that_keeps_a_pure_epsilon(scheme: Scheme) -> N
     gamma = scheme.gamma_for(epsilon)
     assert scheme.is_within(epsilon, gamma)
     assert not scheme.is_within(epsilon, 1 + (gamma - 1) * Fraction(1001, 1000))
+
+
+def test_it_ends_also_where_rounding_leaves_nothing_of_epsilon(scheme: Scheme) -> None:
+    for epsilon in (Decimal("1e-12"), Decimal("1e-11")):
+        with suppress(InvalidInputError):
+            assert scheme.is_within(epsilon, scheme.gamma_for(epsilon))
 
 
 def test_its_release_is_described_accounted_for_and_read_back(scheme: Scheme) -> None:
