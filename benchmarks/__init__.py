@@ -1,1 +1,1 @@
-"""Measurements: what a step costs a row, against the plain way to do it."""
+"""Benchmarks: the cost of each step a row, beside a plain implementation."""

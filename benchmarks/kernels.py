@@ -1,7 +1,7 @@
 """Cost a row of each kernel against plain numpy, measured side by side: python -m benchmarks.kernels --rows 1000000.
 
 Plain numpy means PCG64 for randomness, % for residues, np.where for replacement and hashlib for tokens, over whole
-columns and in the narrowest types. It gives no secrecy; it is there as a yardstick.
+columns and in the narrowest types. It keeps nothing secret; it is the yardstick only.
 """
 
 import hashlib

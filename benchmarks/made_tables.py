@@ -1,4 +1,4 @@
-"""Made-up tables of two curators: common respondents in different orders, and some whom one curator holds alone."""
+"""Synthetic tables of two curators: common respondents in different orders, and some that one curator holds alone."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ OWNERS = {"alice": ("education", "sex"), "bob": ("marital", "salary")}
 KINDS = ("csv", "parquet")
 
 _OWN_SHARE = 50
-"""Of so many common respondents, one more is in one table alone."""
+"""For this many common respondents, each table has one more of its own."""
 
 
 def write_tables(folder: Path, rows: int, kind: str) -> dict[str, Path]:

@@ -1,4 +1,4 @@
-"""A study's processes while they are measured: what each spends, stage by stage."""
+"""Measures a study's processes: wall and CPU time, stage by stage."""
 
 import json
 import sqlite3
@@ -26,8 +26,8 @@ _IDLE_SECONDS = 10.0
 
 
 @dataclass(kw_only=True)
-class Spent:
-    """What a stage took: wall seconds, and CPU seconds by process."""
+class Usage:
+    """The time of a stage: wall seconds, and CPU seconds by process."""
 
     wall: float = 0.0
     cpu: dict[str, float] = field(default_factory=dict)
@@ -66,24 +66,24 @@ class Parties:
         """Stop every process."""
         self._local.stop()
 
-    def load(self) -> Spent:
-        """Start every process, and wait until it has loaded what it needs and serves."""
-        with self._measured() as spent:
+    def load(self) -> Usage:
+        """Start every process, and wait until it has loaded its data and serves."""
+        with self._measure() as spent:
             for role, name in self._local.parties:
                 self._processes[name] = psutil.Process(self._local.start(role, name))
             self._wait(lambda: all("serves on port" in self._log(*party) for party in self._local.parties))
         return spent
 
-    def align(self) -> Spent:
+    def align(self) -> Usage:
         """Wait until the curators have aligned their tables."""
-        with self._measured() as spent:
-            self._wait(lambda: all(self._aligned(owner) for owner in OWNERS))
+        with self._measure() as spent:
+            self._wait(lambda: all(self._is_aligned(owner) for owner in OWNERS))
         return spent
 
-    def release(self, sample: int | None) -> tuple[ReleaseSpec, Spent]:
+    def release(self, sample: int | None) -> tuple[ReleaseSpec, Usage]:
         """Run a release of all attributes, from the request to the estimate."""
         identity = self._local.identity_folder(Role.RESEARCHER, _RESEARCHER)
-        with Client(self._local.study_path, identity=identity, name=_RESEARCHER) as client, self._measured() as spent:
+        with Client(self._local.study_path, identity=identity, name=_RESEARCHER) as client, self._measure() as spent:
             before = time.process_time()
             release = client.request(tuple(CATEGORIES), epsilon="1", purpose="benchmark", sample=sample)
             spec = release.wait(_PATIENCE).spec
@@ -95,7 +95,7 @@ class Parties:
         return spec, spent
 
     def idle(self) -> dict[str, float]:
-        """Return each process's CPU share over some seconds without work."""
+        """Return each process's CPU share over some idle seconds."""
         time.sleep(_IDLE_SECONDS / 2)
         before = self._cpu()
         time.sleep(_IDLE_SECONDS)
@@ -103,18 +103,18 @@ class Parties:
         return {name: (now[name] - before[name]) / _IDLE_SECONDS for name in self._processes}
 
     def peaks(self) -> dict[str, int]:
-        """Return the most resident memory that each process ever had, in bytes."""
+        """Return each process's peak resident memory, in bytes."""
         return {name: _peak(process.pid) for name, process in self._processes.items()}
 
     @contextmanager
-    def _measured(self) -> Iterator[Spent]:
-        spent, began, before = Spent(), time.monotonic(), self._cpu()
+    def _measure(self) -> Iterator[Usage]:
+        spent, began, before = Usage(), time.monotonic(), self._cpu()
         yield spent
         spent.wall = time.monotonic() - began
         spent.cpu = {name: now - before.get(name, 0.0) for name, now in self._cpu().items()}
 
     def _cpu(self) -> dict[str, float]:
-        """Return each process's CPU seconds until now."""
+        """Return each process's CPU seconds so far."""
         times = {name: process.cpu_times() for name, process in self._processes.items()}
         return {name: spent.user + spent.system for name, spent in times.items()}
 
@@ -129,7 +129,7 @@ class Parties:
     def _log(self, role: Role, name: str) -> str:
         return self._local.log(role, name).read_text("utf-8", errors="replace")
 
-    def _aligned(self, curator: str) -> bool:
+    def _is_aligned(self, curator: str) -> bool:
         path = self._local.state_folder(Role.CURATOR, curator) / "curator.sqlite"
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         try:
@@ -141,9 +141,9 @@ class Parties:
 def _study(endpoints: dict[str, str]) -> str:
     """Write the study file."""
     text = '[study]\nid = "bench"\ntitle = "Benchmark"\n\n[budget]\nepsilon = 4\n\n[server]\n'
-    text += _named(_SERVER, endpoints) + "\n[[researcher]]\n" + _named(_RESEARCHER, endpoints)
+    text += _entry(_SERVER, endpoints) + "\n[[researcher]]\n" + _entry(_RESEARCHER, endpoints)
     for owner, attributes in OWNERS.items():
-        text += "\n[[curator]]\n" + _named(owner, endpoints) + f'id_columns = ["{ID}"]\n'
+        text += "\n[[curator]]\n" + _entry(owner, endpoints) + f'id_columns = ["{ID}"]\n'
         text += 'normalise = ["strip", "casefold", "nfc"]\n'
         for name in attributes:
             values = json.dumps(CATEGORIES[name])
@@ -151,7 +151,7 @@ def _study(endpoints: dict[str, str]) -> str:
     return text
 
 
-def _named(name: str, endpoints: dict[str, str]) -> str:
+def _entry(name: str, endpoints: dict[str, str]) -> str:
     return f'name = "{name}"\nendpoint = "{endpoints[name]}"\n'
 
 

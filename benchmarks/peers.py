@@ -2,8 +2,8 @@
 
 Both sides take turns in one process. Ours draws exactly, in a time that does not depend on the value, from the system's
 generator ("one") or, many nodes at once, from ChaCha20 ("many"). Theirs draw from statistical generators and compare in
-floating point, which protects nobody from who looks closely: they are a yardstick. The packages are no requirements of
-this project; they have an environment of their own.
+floating point, which protects nobody from a careful adversary: they are a yardstick. The packages are not dependencies
+of this project; they are installed in an environment of their own.
 """
 
 import json
@@ -29,7 +29,7 @@ KEY = bytes(range(32))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """One oracle of a package: its name for it, how it makes a report, and how it counts many."""
+    """One oracle of a package: its name there, how it makes a report, and how it counts many."""
 
     package: str
     oracle: str
@@ -62,7 +62,7 @@ class Cost:
 
 
 def pure_ldp(size: int, epsilon: float) -> Iterator[Peer]:
-    """Yield the oracles of pure-ldp, which counts one report after another."""
+    """Yield the oracles of pure-ldp, which counts reports one by one."""
     package = import_module("pure_ldp.frequency_oracles")
     common: dict[str, Any] = {"epsilon": epsilon, "d": size, "index_mapper": lambda value: value}
     for oracle, name, extra in (
@@ -126,7 +126,7 @@ def measure_peer(peer: Peer, size: int, epsilon: Decimal, reports: int, repeats:
 
 
 def measure_all(sizes: Sequence[int], epsilon: Decimal, reports: int, repeats: int) -> list[Cost]:
-    """Measure everything that both sides have, by number of values and oracle."""
+    """Measure every oracle that both sides have, for each number of values."""
     costs = []
     for size in sizes:
         peers = [*pure_ldp(size, float(epsilon)), *multi_freq_ldpy(size, float(epsilon))]

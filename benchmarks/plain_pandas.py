@@ -2,7 +2,7 @@
 
 Run by that benchmark: python -m benchmarks.plain_pandas FIRST SECOND --release M G. It reads both tables, joins them on
 the id and, for each release, samples m rows, perturbs their cells (k-ary randomised response) and counts them. It
-protects nobody: whoever runs it holds both tables, and the generator is NumPy's.
+protects nobody: the process holds both tables, and the generator is NumPy's.
 """
 
 import json
@@ -23,14 +23,14 @@ SHAPE = tuple(len(values) for values in CATEGORIES.values())
 
 @dataclass(kw_only=True)
 class Stages:
-    """CPU and wall seconds of each stage; the CPU of the first begins with the interpreter's start."""
+    """CPU and wall seconds of each stage; the first includes the interpreter's start."""
 
     cpu: dict[str, float] = field(default_factory=dict)
     wall: dict[str, float] = field(default_factory=dict)
     _at: tuple[float, float] = field(default_factory=lambda: (0.0, time.monotonic()))
 
     def end(self, stage: str) -> None:
-        """Note that a stage ends here."""
+        """End a stage."""
         now = (time.process_time(), time.monotonic())
         self.cpu[stage], self.wall[stage] = now[0] - self._at[0], now[1] - self._at[1]
         self._at = now
@@ -44,7 +44,7 @@ def read(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, dtype={ID: "str"} | {name: "category" for name in names if name != ID})
 
 
-def perturbed(cells: NDArray[np.int64], gamma: float, rng: np.random.Generator) -> NDArray[np.int64]:
+def perturb(cells: NDArray[np.int64], gamma: float, rng: np.random.Generator) -> NDArray[np.int64]:
     """Keep each cell with probability (gamma - 1)/(gamma + K - 1), else replace it by a uniform one."""
     count = int(np.prod(SHAPE))
     kept = rng.random(len(cells)) < (gamma - 1) / (gamma + count - 1)
@@ -58,7 +58,7 @@ def perturbed(cells: NDArray[np.int64], gamma: float, rng: np.random.Generator) 
     "--release", "releases", type=(int, float), multiple=True, help="Sampled rows, and worst-case ratio gamma."
 )
 def main(first: Path, second: Path, releases: tuple[tuple[int, float], ...]) -> None:
-    """Do it, and print what it cost as one JSON object."""
+    """Run all stages, and print their cost as one JSON object."""
     stages = Stages()
     tables = read(first), read(second)
     stages.end("load")
@@ -70,7 +70,7 @@ def main(first: Path, second: Path, releases: tuple[tuple[int, float], ...]) -> 
         sampled = joined.iloc[rng.choice(len(joined), m, replace=False)]
         codes = [pd.Categorical(sampled[name], categories=values).codes for name, values in CATEGORIES.items()]
         cells = np.ravel_multi_index([code.astype(np.int64) for code in codes], SHAPE)
-        counts.append(np.bincount(perturbed(cells, gamma, rng), minlength=int(np.prod(SHAPE))).tolist())
+        counts.append(np.bincount(perturb(cells, gamma, rng), minlength=int(np.prod(SHAPE))).tolist())
         stages.end(f"release {number}")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     result = {"rows": len(joined), "counts": counts, "cpu": stages.cpu, "wall": stages.wall, "peak": peak}

@@ -4,9 +4,9 @@ Two curators hold two attributes each (3 x 2 x 2 x 2 cells) of the same people, 
 characters that the study strips, casefolds and normalises; each table has 2% more people of its own. Every party is a
 process of its own, under mutual TLS. The yardstick is benchmarks.plain_pandas, one process that sees everything.
 
-Two releases follow one alignment: one of the planner's sample size, one that samples everybody. CPU is user and system
-time of all processes of a side, the researcher's client included in releases; loading includes the start of the
-interpreters. Memory is the most that one process had resident, mapped files included.
+Two releases follow one alignment: one with the planner's sample size, one that samples everybody. CPU is user and
+system time of all processes of a side, the researcher's client included in releases; loading includes the start of the
+interpreters. Memory is one process's peak resident size, mapped files included.
 """
 
 import json
@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.made_tables import KINDS, write_tables
-from benchmarks.parties import Parties, Spent
+from benchmarks.parties import Parties, Usage
 from veiltab.common.command.cli import note
 from veiltab.common.release.spec import ReleaseSpec
 
@@ -35,7 +35,7 @@ RATIOS = (
     ("alignment + release / script without loading", "at most 1.0"),
     ("loading + alignment + release / whole script", ""),
 )
-"""What is compared, ours over plain, and the aim."""
+"""The ratios, ours over plain, and their targets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +49,14 @@ class Comparison:
         ours: load, align, release 0, release 1.
         plain: load, join, release 0, release 1 (sample, perturb, count); medians over some runs.
         peaks: most resident memory of each party, bytes; "plain" is the script's.
-        idle: CPU share of each party that has nothing to do.
+        idle: CPU share of each idle party.
     """
 
     kind: str
     rows: int
     samples: tuple[int, ...]
-    ours: dict[str, Spent]
-    plain: dict[str, Spent]
+    ours: dict[str, Usage]
+    plain: dict[str, Usage]
     peaks: dict[str, int]
     idle: dict[str, float]
 
@@ -97,7 +97,7 @@ def measure(folder: Path, rows: int, kind: str, repeats: int) -> Comparison:
     return Comparison(kind=kind, rows=rows, samples=samples, ours=ours, plain=plain, peaks=peaks, idle=idle)
 
 
-def _plain(tables: Sequence[Path], specs: Sequence[ReleaseSpec], repeats: int) -> tuple[dict[str, Spent], int]:
+def _plain(tables: Sequence[Path], specs: Sequence[ReleaseSpec], repeats: int) -> tuple[dict[str, Usage], int]:
     """Run the plain script; return the medians of its stages, and its peak."""
     command = [sys.executable, "-m", "benchmarks.plain_pandas", *map(str, tables)]
     for spec in specs:
@@ -113,7 +113,7 @@ def _plain(tables: Sequence[Path], specs: Sequence[ReleaseSpec], repeats: int) -
     stages = {}
     for stage in runs[0]["cpu"]:
         wall, cpu = (statistics.median(run[clock][stage] for run in runs) for clock in ("wall", "cpu"))
-        stages[stage] = Spent(wall=wall, cpu={"plain": cpu})
+        stages[stage] = Usage(wall=wall, cpu={"plain": cpu})
     return stages, max(run["peak"] for run in runs)
 
 

@@ -1,4 +1,4 @@
-"""Single reports of nodes over mutual TLS: reports a second, and how long one takes.
+"""Single reports of nodes over mutual TLS: reports a second, and the latency of one.
 
 python -m benchmarks.reports [--nodes 4000]
 """
@@ -29,7 +29,7 @@ _CONCURRENCY = (1, 64)
 
 
 async def hand_in_all(local: LocalStudy, requests: list[collection_pb2.ReportRequest], concurrency: int) -> list[float]:
-    """Hand in reports, as many at a time as told; return the seconds that each took."""
+    """Submit reports, `concurrency` at a time; return the seconds that each took."""
     study = local.study
     identity = load_identity(local.identity_folder(Role.NODE, "fleet"), Role.NODE, "fleet")
     peer, taken, rest = server_of(study), [], iter(requests)

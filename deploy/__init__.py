@@ -1,1 +1,1 @@
-"""All parties put together: the command line, certificates, the demo and ready studies."""
+"""What brings the parties together: the command line, certificates, the demo and ready studies."""

@@ -1,4 +1,4 @@
-"""The authority of a study and what its certificates say: EC P-256 keys, X.509, TLS at both ends."""
+"""The certificate authority of a study and its certificates: EC P-256 keys, X.509, TLS at both ends."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -26,16 +26,16 @@ class Authority:
         """Return a fresh key and its certificate for TLS at both ends.
 
         Args:
-            subject: common name, for people; at most 64 characters.
-            names: alternative names, which alone say whose the certificate is.
-            since: begin of the lifetime.
+            subject: common name, for people to read; at most 64 characters.
+            names: alternative names, which alone identify the owner.
+            since: start of the lifetime.
             until: end of the lifetime; cut to the authority's own.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH])
         issuer = self.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
         certificate = (
-            _begun(subject, key, since, min(until, self.certificate.not_valid_after_utc))
+            _builder(subject, key, since, min(until, self.certificate.not_valid_after_utc))
             .issuer_name(self.certificate.subject)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(authority=False), critical=True)
@@ -49,7 +49,7 @@ class Authority:
     def revocation_list(
         self, before: Sequence[x509.RevokedCertificate], fresh: Sequence[int], now: datetime
     ) -> x509.CertificateRevocationList:
-        """Return a list of what was revoked before and what is revoked now, by serial number."""
+        """Return a revocation list: the serial numbers revoked before and those revoked now."""
         builder = (
             x509.CertificateRevocationListBuilder()
             .issuer_name(self.certificate.subject)
@@ -59,8 +59,8 @@ class Authority:
         for entry in before:
             builder = builder.add_revoked_certificate(entry)
         for number in fresh:
-            one = x509.RevokedCertificateBuilder().serial_number(number).revocation_date(now).build()
-            builder = builder.add_revoked_certificate(one)
+            entry = x509.RevokedCertificateBuilder().serial_number(number).revocation_date(now).build()
+            builder = builder.add_revoked_certificate(entry)
         return builder.sign(self.key, hashes.SHA256())
 
 
@@ -87,7 +87,7 @@ def new_authority(study: str, *, since: datetime, until: datetime) -> Authority:
     key = ec.generate_private_key(ec.SECP256R1())
     name = authority_name(study)
     certificate = (
-        _begun(name, key, since, until)
+        _builder(name, key, since, until)
         .issuer_name(common_name(name))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_key_usage(authority=True), critical=True)
@@ -104,7 +104,8 @@ def names_of(party: Party, endpoint: str) -> list[x509.GeneralName]:
         endpoint: "host:port".
 
     Raises:
-        InvalidInputError: the host is a name that veiltab gives to parties: it would make this certificate another's.
+        InvalidInputError: the host is a name that veiltab reserves for parties: the certificate would be valid for
+            another party.
     """
     host = endpoint.rpartition(":")[0].strip("[]").lower()
     names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(party.uri)]
@@ -122,8 +123,10 @@ def names_of(party: Party, endpoint: str) -> list[x509.GeneralName]:
     return names if host == "localhost" else [*names, x509.DNSName(host)]
 
 
-def _begun(subject: str, key: ec.EllipticCurvePrivateKey, since: datetime, until: datetime) -> x509.CertificateBuilder:
-    """Return what all certificates have in common."""
+def _builder(
+    subject: str, key: ec.EllipticCurvePrivateKey, since: datetime, until: datetime
+) -> x509.CertificateBuilder:
+    """Return a builder with the fields that all certificates share."""
     return (
         x509.CertificateBuilder()
         .subject_name(common_name(subject))

@@ -15,22 +15,22 @@ _COMMANDS = {
         "demo",
         "Run a whole release on this machine: every party a process, real TLS.",
     ),
-    "plan": ("veiltab.deploy.plan_cli", "plan", "What error an epsilon buys, and what sample size is best."),
+    "plan": ("veiltab.deploy.plan_cli", "plan", "Which error an epsilon gives, and which sample size is best."),
     "privacy": ("veiltab.deploy.privacy_cli", "privacy", "What sampling, secret order and repetition are worth."),
     "pki": ("veiltab.deploy.pki_cli", "pki", "Make a study's certificates."),
-    "curator": ("veiltab.curator.cli", "curator", "Check a table, serve it, decide about requests, see the ledger."),
+    "curator": ("veiltab.curator.cli", "curator", "Check a table, serve it, decide about requests, show the ledger."),
     "server": ("veiltab.server.cli", "server", "Run the cloud server."),
     "researcher": ("veiltab.researcher.cli", "researcher", "Ask for a release, estimate, report."),
-    "status": ("veiltab.deploy.status_cli", "status", "What a party is doing and what it waits for."),
-    "health": ("veiltab.deploy.health_cli", "health", "Whether a party serves."),
-    "config": ("veiltab.deploy.config_cli", "config", "Check a party's own file before it is started."),
-    "trace": ("veiltab.deploy.trace_cli", "trace", "One release over all parties, as a timeline."),
+    "status": ("veiltab.deploy.status_cli", "status", "Show what a party is doing and what it waits for."),
+    "health": ("veiltab.deploy.health_cli", "health", "Ask whether a party serves."),
+    "config": ("veiltab.deploy.config_cli", "config", "Check a party's configuration file before starting it."),
+    "trace": ("veiltab.deploy.trace_cli", "trace", "Show one release over all parties as a timeline."),
     "collect": (
         "veiltab.researcher.collection.cli",
         "collect",
         "Ask thousands of nodes for one randomised value each.",
     ),
-    "node": ("veiltab.node.cli", "node", "Answer such a round, as one node or as thousands."),
+    "node": ("veiltab.node.cli", "node", "Answer a round, as one node or as thousands."),
     "reproduce": (
         "veiltab.papers.cli",
         "reproduce",
@@ -39,14 +39,14 @@ _COMMANDS = {
 }
 
 _REPLAYS = "veiltab.papers"
-"""The package that comes with the source alone."""
+"""The package that is in the source only, not in the wheel."""
 
 
 class LazyGroup(click.Group):
     """A group that imports a command's module when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names, in the order in which people meet them."""
+        """Return the names, in the order in which people need them."""
         del ctx
         return list(_COMMANDS)
 
@@ -80,7 +80,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, epilog=EXIT_CODES)
 @click.version_option(package_name="veiltab")
 def veiltab() -> None:
-    """Joint statistics of a table that nobody may hold whole.
+    """Release joint statistics of a table that nobody may hold whole.
 
     Curators encrypt a secret sample of their columns, a server perturbs what it cannot read, and a researcher
     estimates joint and marginal distributions with intervals.

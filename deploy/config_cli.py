@@ -1,4 +1,4 @@
-"""`veiltab config`: check a party's file before the party is started."""
+"""`veiltab config`: check a party's configuration file before starting the party."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @click.group(epilog=EXIT_CODES)
 def config() -> None:
-    """Look after a party's own file, which `serve --config` reads.
+    """Work with a party's configuration file, which `serve --config` reads.
 
     Example: veiltab config check party.toml
     """
@@ -24,9 +24,9 @@ def config() -> None:
 @click.argument("path", metavar="PARTY.toml", type=click.Path(path_type=Path))
 @json_option
 def check(path: Path, as_json: bool) -> int:  # noqa: FBT001 - an option
-    """Check the file and everything that it names; nothing is started, changed or sent.
+    """Check the file and everything that it names. The check starts, changes and sends nothing.
 
-    VEILTAB_IDENTITY and VEILTAB_STATE win over the file, as they do when the party is started.
+    VEILTAB_IDENTITY and VEILTAB_STATE override the file, as they do for `serve`.
     """
     from veiltab.deploy.party_check import check_party  # noqa: PLC0415 - --help stays light
 
@@ -41,8 +41,14 @@ def _as_dict(findings: "Findings") -> dict[str, object]:
         "file": findings.path,
         "party": None if findings.party is None else findings.party.uri,
         "problems": [
-            {"file": findings.path, "key": found.key, "where": found.where, "problem": found.problem, "fix": found.fix}
-            for found in findings.problems
+            {
+                "file": findings.path,
+                "key": problem.key,
+                "where": problem.where,
+                "problem": problem.problem,
+                "fix": problem.fix,
+            }
+            for problem in findings.problems
         ],
         "notes": findings.notes,
     }
@@ -53,11 +59,15 @@ def _as_text(findings: "Findings") -> str:
     count = len(findings.problems)
     verdict = "ready" if not count else f"{count} problem{'s' if count > 1 else ''}"
     lines = [f"{findings.path}: {verdict}{who}"]
-    lines += [f"  problem: {_problem(findings.path, found)}" for found in findings.problems]
+    lines += [f"  problem: {_problem(findings.path, problem)}" for problem in findings.problems]
     lines += [f"  {note}" for note in findings.notes]
     return "\n".join(lines)
 
 
-def _problem(path: Path, found: "Problem") -> str:
-    places = [str(path), *([found.key] if found.key else []), *([found.where] if found.where != str(path) else [])]
-    return f"{': '.join(places)}: {found.problem}. {found.fix}"
+def _problem(path: Path, problem: "Problem") -> str:
+    places = [
+        str(path),
+        *([problem.key] if problem.key else []),
+        *([problem.where] if problem.where != str(path) else []),
+    ]
+    return f"{': '.join(places)}: {problem.problem}. {problem.fix}"

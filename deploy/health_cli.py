@@ -1,4 +1,4 @@
-"""`veiltab health`: whether a party serves, asked over the same TLS as everything else."""
+"""`veiltab health`: ask over mutual TLS whether a party serves."""
 
 import asyncio
 from pathlib import Path
@@ -10,7 +10,7 @@ from veiltab.common.command.options import study_argument
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import load_study
-from veiltab.deploy.asking import endpoint_of, identity_in
+from veiltab.deploy.calling import endpoint_of, identity_in
 
 
 @click.command(
@@ -23,13 +23,13 @@ from veiltab.deploy.asking import endpoint_of, identity_in
     "identity_folder",
     required=True,
     type=click.Path(path_type=Path),
-    help="Folder of who asks: the party itself, or one that it serves.",
+    help="Identity folder of the caller: the party itself, or one that it serves.",
 )
 @click.option("--name", required=True, help="Name of the party to ask.")
 @click.option(
     "--role", required=True, type=click.Choice(["curator", "server", "researcher"]), help="Role of the party to ask."
 )
-@click.option("--endpoint", metavar="HOST:PORT", help="Where it listens, if not where the study file says.")
+@click.option("--endpoint", metavar="HOST:PORT", help="HOST:PORT of the party, if not the study file's.")
 @click.option(
     "--within",
     default=5.0,
@@ -47,7 +47,7 @@ def health(  # noqa: PLR0913, PLR0917 - one argument an option
     within: float,
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
-    """Say whether a party serves: exit code 0 if it does, 4 if it does not answer, 3 if it refuses who asks."""
+    """Say whether a party serves: exit code 0 if it does, 4 if it does not answer, 3 if it refuses the caller."""
     study = load_study(study_path)
     party = Party(study=study.id, role=Role(role), name=name)
     address = endpoint or endpoint_of(study, party)

@@ -1,7 +1,6 @@
-"""Everything that a party's `serve` would find wrong with its file, found without starting it.
+"""Checks a party's configuration file for everything that `serve` would refuse, without starting the party.
 
-Nothing is changed and nothing is sent. Each problem names the file, the key and the fix; all are gathered, not the
-first one.
+The check changes and sends nothing. It gathers all problems; each names the file, the key and the fix.
 """
 
 import fcntl
@@ -26,7 +25,7 @@ from veiltab.common.study.file import Study, load_study
 from veiltab.curator import cli as curator_cli
 from veiltab.curator.policy import policy_of
 from veiltab.curator.table import read_table
-from veiltab.deploy.asking import endpoint_of
+from veiltab.deploy.calling import endpoint_of
 from veiltab.researcher import cli as researcher_cli
 from veiltab.server import cli as server_cli
 
@@ -37,12 +36,12 @@ _OF_EVERY_PARTY = ("study", "name", "identity", "state")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing that is wrong.
+    """One problem of the file.
 
     Args:
         key: of the party's file.
         problem: what is wrong.
-        where: the file, table or variable where it is wrong.
+        where: the file, table or variable that is wrong.
         fix: what to do.
     """
 
@@ -54,13 +53,13 @@ class Problem:
 
 @dataclass(slots=True, kw_only=True)
 class Findings:
-    """What a check found.
+    """The result of a check.
 
     Args:
         path: the party's file.
-        party: who it is for; None if the file does not say so.
+        party: whose file it is; None if the file does not say so.
         problems: what keeps the party from serving.
-        notes: what is right, and what deserves a look.
+        notes: what is right, and what deserves attention.
     """
 
     path: Path
@@ -74,13 +73,13 @@ class Findings:
 
     @contextmanager
     def about(self, key: str) -> Iterator[None]:
-        """Record what is refused within as a problem of a key."""
+        """Record a refusal inside the block as a problem of a key."""
         try:
             yield
         except VeiltabError as error:
             self.add(key, error.problem, error.remedy or "Correct it there.", error.where)
         except OSError as error:
-            self.add(key, f"it cannot be used ({error.strerror})", "Check the path and its rights.")
+            self.add(key, f"it cannot be used ({error.strerror})", "Check the path and its permissions.")
 
 
 def check_party(path: Path, *, environment: Mapping[str, str] | None = None, clock: Clock = utc_now) -> Findings:
@@ -88,7 +87,7 @@ def check_party(path: Path, *, environment: Mapping[str, str] | None = None, clo
 
     Args:
         path: the file.
-        environment: where VEILTAB_IDENTITY and VEILTAB_STATE stand; by default the process's.
+        environment: environment with VEILTAB_IDENTITY and VEILTAB_STATE; the process's by default.
         clock: source of the present.
     """
     findings = Findings(path=path)
@@ -103,7 +102,7 @@ def check_party(path: Path, *, environment: Mapping[str, str] | None = None, clo
     said = {*values, *(key for key, _ in wrong)}
     for key in _OF_EVERY_PARTY:
         if key not in said:
-            _miss(key, findings)
+            _add_missing(key, findings)
     study = _study(values, findings)
     if study is not None and "name" in values:
         _check_for(study, values, said, findings, clock)
@@ -125,7 +124,7 @@ def _study(values: Mapping[str, Value], findings: Findings) -> Study | None:
 
 
 def _check_for(study: Study, values: Mapping[str, Value], said: set[str], findings: Findings, clock: Clock) -> None:
-    """Check what depends on who the party is."""
+    """Check the settings that depend on the party."""
     name = str(values["name"])
     party = findings.party = _party(study, name)
     if party is None:
@@ -150,7 +149,7 @@ def _check_options(values: Mapping[str, Value], said: set[str], party: Party, fi
         if option is None and key in said:
             findings.add(key, f"{key} is not for a {party.role.value}", "Leave it out.")
         elif option is not None and option.required and key not in {*said, *_OF_EVERY_PARTY}:
-            _miss(key, findings)
+            _add_missing(key, findings)
         elif option is not None and key in values:
             try:
                 option.type.convert(values[key], option, None)
@@ -158,8 +157,8 @@ def _check_options(values: Mapping[str, Value], said: set[str], party: Party, fi
                 findings.add(key, error.message.rstrip("."), "Correct it there.")
 
 
-def _miss(key: str, findings: Findings) -> None:
-    findings.add(key, f"{key} is not there", f"Add {key}, or give it to `serve` as an option.")
+def _add_missing(key: str, findings: Findings) -> None:
+    findings.add(key, f"{key} is missing", f"Add {key}, or give it to `serve` as an option.")
 
 
 def _party(study: Study, name: str) -> Party | None:
@@ -180,7 +179,7 @@ def _check_identity(values: Mapping[str, Value], study: Study, party: Party, fin
 
 
 def _check_state(values: Mapping[str, Value], party: Party, findings: Findings) -> bool:
-    """Check the state folder; say whether a process runs on it."""
+    """Check the state folder; return whether a process runs on it."""
     if "state" not in values:
         return False
     folder = Path(str(values["state"]))
@@ -190,17 +189,17 @@ def _check_state(values: Mapping[str, Value], party: Party, findings: Findings) 
             raise InvalidInputError(
                 "this is no folder that can be written",
                 where=str(present),
-                remedy="Name another, or change its rights.",
+                remedy="Give another folder, or change its permissions.",
             )
         check_owner(folder, party.uri)
-        if _locked(folder / "lock"):
+        if _is_locked(folder / "lock"):
             findings.notes.append("state: a process runs on this folder now, so addresses are not tried")
             return True
         findings.notes.append("state: this party's" if folder.exists() else "state: the folder is made at the start")
     return False
 
 
-def _locked(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     if not path.exists():
         return False
     with path.open("rb") as lock:
@@ -244,31 +243,31 @@ def _check_addresses(values: Mapping[str, Value], endpoint: str, findings: Findi
 
 
 def _check_bindable(address: str, *, tried: bool) -> None:
-    """Refuse an address that is none, or that cannot be bound now."""
+    """Refuse an address that is malformed or cannot be bound now."""
     host, colon, port = address.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise InvalidInputError(f"{address[:100]!r} is not HOST:PORT", remedy="Such as 0.0.0.0:7400.")
     try:
-        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        places = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError:
         raise InvalidInputError(
-            f"the host of {address[:100]!r} is not known here", remedy="Name an address of this machine."
+            f"the host of {address[:100]!r} is not known here", remedy="Give an address of this machine."
         ) from None
     # A machine without IPv6 listens on IPv4 instead.
     if host == "[::]":
-        found += socket.getaddrinfo("0.0.0.0", int(port), type=socket.SOCK_STREAM)  # noqa: S104 - as gRPC does
-    if tried and not any(_binds(family, place) for family, _, _, _, place in found):
+        places += socket.getaddrinfo("0.0.0.0", int(port), type=socket.SOCK_STREAM)  # noqa: S104 - as gRPC does
+    if tried and not any(_binds(family, place) for family, _, _, _, place in places):
         raise InvalidInputError(
             f"{address} cannot be bound; another process may have the port",
-            remedy="Stop the other process, or name another address.",
+            remedy="Stop the other process, or give another address.",
         )
 
 
 def _binds(family: int, place: object) -> bool:
-    with socket.socket(family, socket.SOCK_STREAM) as one:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            one.bind(place)  # type: ignore[arg-type] # as getaddrinfo gives it
+            probe.bind(place)  # type: ignore[arg-type] # as getaddrinfo gives it
         except OSError:
             return False
     return True
@@ -280,4 +279,4 @@ def _check_trace_file(values: Mapping[str, Value], findings: Findings) -> None:
     path = Path(str(values["trace_file"]))
     writable = os.access(path, os.W_OK) and path.is_file() if path.exists() else os.access(path.parent, os.W_OK)
     if not writable:
-        findings.add("trace_file", "the file cannot be written", "Name a file in a folder that is there.", str(path))
+        findings.add("trace_file", "the file cannot be written", "Give a file in an existing folder.", str(path))

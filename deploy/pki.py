@@ -1,7 +1,7 @@
 """The certificates of a study: one authority, and one certificate a party of the study file.
 
 DIR/ca.pem  DIR/ca.key              the authority; whoever holds ca.key can pose as any party
-DIR/issued  DIR/crl.pem             serial numbers given out; those revoked
+DIR/issued  DIR/crl.pem             issued serial numbers; revoked ones
 DIR/<role>-<name>/ca.pem            these three make a party's directory, to be copied to its machine as it is
 DIR/<role>-<name>/<name>.pem
 DIR/<role>-<name>/<name>.key
@@ -26,17 +26,17 @@ LIFETIME = timedelta(days=825)
 """Default lifetime of a party's certificate."""
 
 ISSUED = "issued"
-"""File beside the authority: the serial numbers that it gave out, and to whom."""
+"""File beside the authority: the serial numbers that it issued, and to whom."""
 
 AUTHORITY_LIFETIME = timedelta(days=3650)
 """Shortest lifetime of an authority: it outlives the certificates that it renews."""
 
 BACKDATING = timedelta(minutes=5)
-"""A certificate is valid from this long before it is made: the parties' clocks differ a little."""
+"""How long before its making a certificate becomes valid: the parties' clocks differ a little."""
 
 
 class Member(Protocol):
-    """A party as a study file names it."""
+    """A party in a study file."""
 
     @property
     def name(self) -> str:
@@ -59,7 +59,7 @@ class Group(Protocol):
 
 
 class Members(Protocol):
-    """What the certificates need to know of a study."""
+    """What the certificates need from a study."""
 
     @property
     def id(self) -> str:
@@ -108,8 +108,8 @@ def init_pki(study: Members, out: Path, *, lifetime: timedelta = LIFETIME, clock
     """Make a study's authority and one certificate for each of its parties.
 
     Args:
-        study: names the parties.
-        out: directory for all of it; made if it is not there.
+        study: lists the parties.
+        out: directory for all files; made if it does not exist.
         lifetime: how long the parties' certificates are valid from now.
         clock: source of the present.
 
@@ -118,13 +118,13 @@ def init_pki(study: Members, out: Path, *, lifetime: timedelta = LIFETIME, clock
 
     Raises:
         ConflictError: `out` holds an authority already.
-        InvalidInputError: an endpoint cannot stand in a certificate.
+        InvalidInputError: an endpoint is not valid in a certificate.
     """
     if any((out / name).exists() for name in ("ca.pem", "ca.key")):
         raise ConflictError(
-            "there is an authority here already, and a new one would invalidate all its certificates",
+            "there is already an authority here, and a new one would invalidate all its certificates",
             where=str(out),
-            remedy="Renew or add a party with `veiltab pki issue`, or name another directory.",
+            remedy="Renew or add a party with `veiltab pki issue`, or give another directory.",
         )
     parties = parties_of(study)
     for party, endpoint in parties.items():
@@ -140,7 +140,7 @@ def init_pki(study: Members, out: Path, *, lifetime: timedelta = LIFETIME, clock
 def issue_party(
     study: Members, pki: Path, party: Party, *, lifetime: timedelta = LIFETIME, clock: Clock = utc_now
 ) -> Path:
-    """Make or renew one party's certificate, with a fresh key, by the authority that is there.
+    """Make or renew one party's certificate, with a fresh key, by the existing authority.
 
     Args:
         study: names the party and its endpoint.
@@ -180,9 +180,9 @@ def issue_party(
 def revoke_certificates(
     study: Members, pki: Path, *, party: Party | None = None, serial: int | None = None, clock: Clock = utc_now
 ) -> list[int]:
-    """Revoke all certificates that a party was given, or one, and write the authority's list to DIR/crl.pem.
+    """Revoke all certificates of a party, or one certificate, and write the authority's list to DIR/crl.pem.
 
-    What was revoked before stays revoked. The list goes into every party's folder in `pki` as well.
+    Earlier revocations stay in the list. A copy goes into every party's folder in `pki`.
 
     Args:
         study: whose authority it is.
@@ -195,13 +195,13 @@ def revoke_certificates(
         The serial numbers that this call revoked.
 
     Raises:
-        NotFoundError: there is no authority, or it gave out no such certificate.
+        NotFoundError: there is no authority, or it issued no such certificate.
     """
     authority, now = _load_authority(pki, study.id), clock()
-    issued = _issued(pki)
+    issued = _read_issued(pki)
     wanted = [number for number, uri in issued if (party is not None and uri == party.uri) or number == serial]
     if not wanted:
-        raise NotFoundError("this authority gave out no such certificate", where=str(pki / ISSUED))
+        raise NotFoundError("this authority issued no such certificate", where=str(pki / ISSUED))
     path = pki / FILE
     before = list(x509.load_pem_x509_crl(path.read_bytes())) if path.exists() else []
     known = {entry.serial_number for entry in before}
@@ -212,8 +212,8 @@ def revoke_certificates(
     return fresh
 
 
-def _issued(pki: Path) -> list[tuple[int, str]]:
-    """Return the serial numbers that the authority gave out, and to whom."""
+def _read_issued(pki: Path) -> list[tuple[int, str]]:
+    """Return the serial numbers that the authority issued, and to whom."""
     path = pki / ISSUED
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     return [(int(number, 16), uri) for number, uri in (line.split() for line in lines)]
@@ -238,6 +238,6 @@ def _load_authority(pki: Path, study: str) -> Authority:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file whole, open to its owner alone."""
+    """Write a file atomically, readable by its owner only."""
     with written_whole(path) as file:
         file.write(data)

@@ -20,7 +20,7 @@ _days = click.option(
 
 @click.group()
 def pki() -> None:
-    """Make and renew the certificates by which the parties of a study know one another.
+    """Make and renew the certificates by which the parties of a study authenticate one another.
 
     Example: veiltab pki init study.toml --out pki
     """
@@ -34,7 +34,7 @@ def pki() -> None:
 def init(study: Path, out: Path, days: int, as_json: bool) -> None:  # noqa: FBT001 - mirrors the option
     """Make the authority of a study and a certificate for each party.
 
-    Each party's directory goes to its machine as it is. Keep ca.key apart from all of them: who holds it can pose as
+    Each party's directory goes to its machine as it is. Keep ca.key away from all of them: whoever holds it can pose as
     any party.
 
     Example: veiltab pki init study.toml --out pki --days 365
@@ -94,8 +94,8 @@ def show(certificate: Path, as_json: bool) -> None:  # noqa: FBT001 - as above
 @pki.command()
 @_study
 @click.option("--pki", "directory", type=click.Path(path_type=Path), required=True, help="Directory of the authority.")
-@click.option("--party", "who", metavar="ROLE/NAME", help="Revoke every certificate that this party was given.")
-@click.option("--serial", help="Revoke one certificate by its serial number, as `pki show` says it.")
+@click.option("--party", "who", metavar="ROLE/NAME", help="Revoke every certificate of this party.")
+@click.option("--serial", help="Revoke one certificate by its serial number, which `pki show` prints.")
 @json_option
 def revoke(
     study: Path,
@@ -104,10 +104,9 @@ def revoke(
     serial: str | None,
     as_json: bool,  # noqa: FBT001 - as above
 ) -> None:
-    """Revoke certificates whose keys may be in other hands, and write the list that every party must get.
+    """Revoke certificates whose keys may have leaked, and write the list that every party must get.
 
-    Copy crl.pem from its own folder of the directory into every party's folder: running parties take it over by
-    themselves. Then issue a new certificate.
+    Copy crl.pem into every party's folder: running parties read it at the next call. Then issue a new certificate.
 
     Example: veiltab pki revoke study.toml --pki pki --party curator/alice
     """

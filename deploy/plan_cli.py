@@ -1,4 +1,4 @@
-"""`veiltab plan`: what error an epsilon buys, which epsilon an error needs, how many people."""
+"""`veiltab plan`: which error an epsilon gives, which epsilon an error needs, and how many people."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -23,10 +23,12 @@ from veiltab.common.privacy.questions import Answer, Question, answer
 @click.option("--delta", help="Plan for (epsilon, delta) by the secret order.")
 @click.option("--error", type=float, help="Root-mean-square error of the joint distribution to aim at.")
 @click.option("--sample", type=click.IntRange(min=1), help="Rows to sample; by default the best.")
-@click.option("--max-local-epsilon", help="Most that a row may face from who knows the sample, ln gamma, nats.")
+@click.option(
+    "--max-local-epsilon", help="Largest epsilon of a row against an adversary who knows the sample, ln gamma, nats."
+)
 @click.option(
     "--sum-of-squares",
-    help="Sum of the squared cell probabilities, if public sources tell; by default 1/K, which is the worst.",
+    help="Sum of the squared cell probabilities, if known from public sources; by default 1/K, the worst case.",
 )
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the error against m and epsilon (.svg or .png).")
 @json_option
@@ -56,12 +58,12 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument an option
         max_local_epsilon=None if max_local_epsilon is None else parse_epsilon(max_local_epsilon),
         sum_of_squares=_sum_of_squares(sum_of_squares, cells),
     )
-    found = answer(question)
+    reply = answer(question)
     if plot is not None:
         from veiltab.deploy.plan_picture import draw  # noqa: PLC0415 - matplotlib is slow to load
 
-        draw(question, found.plan, plot)
-    emit(as_json, _as_dict(question, found), _text(question, found))
+        draw(question, reply.plan, plot)
+    emit(as_json, _as_dict(question, reply), _text(question, reply))
 
 
 def _sum_of_squares(text: str | None, cells: int) -> Fraction | None:
@@ -76,14 +78,14 @@ def _sum_of_squares(text: str | None, cells: int) -> Fraction | None:
     return value
 
 
-def _paper(found: Plan, cells: int) -> Plan:
+def _paper(plan: Plan, cells: int) -> Plan:
     """Return the plan at the paper's sample size, which is for a pure epsilon."""
-    star = paper_sample(population=found.population, cells=cells, epsilon=found.epsilon)
-    return plan_release(population=found.population, cells=cells, epsilon=found.epsilon, sample=star)
+    star = paper_sample(population=plan.population, cells=cells, epsilon=plan.epsilon)
+    return plan_release(population=plan.population, cells=cells, epsilon=plan.epsilon, sample=star)
 
 
-def _as_dict(question: Question, found: Answer) -> dict[str, object]:
-    best, paper = found.plan, _paper(found.plan, question.cells)
+def _as_dict(question: Question, reply: Answer) -> dict[str, object]:
+    best, paper = reply.plan, _paper(reply.plan, question.cells)
     return {
         "population": best.population,
         "m": best.sample,
@@ -93,10 +95,10 @@ def _as_dict(question: Question, found: Answer) -> dict[str, object]:
         "mode": "pure" if best.delta is None else "order",
         "pure_epsilon": best.pure_epsilon,
         "local_epsilon": best.local_epsilon,
-        "root_mse": found.root_mse,
+        "root_mse": reply.root_mse,
         "replacement_probability": best.mechanism.replacement / 2**64,
-        "feasible": found.feasible,
-        "advice": found.advice,
+        "feasible": reply.feasible,
+        "advice": reply.advice,
         "warnings": list(best.warnings),
         "paper": {
             "m": paper.sample,
@@ -106,8 +108,8 @@ def _as_dict(question: Question, found: Answer) -> dict[str, object]:
     }
 
 
-def _text(question: Question, found: Answer) -> str:
-    best, paper = found.plan, _paper(found.plan, question.cells)
+def _text(question: Question, reply: Answer) -> str:
+    best, paper = reply.plan, _paper(reply.plan, question.cells)
     rows = "\n".join(f"  {who}: {faces}" for who, faces in card_of(best.description, delta=best.delta).rows())
     wanted = f"epsilon {best.epsilon.normalize():f}" + (
         f", delta {best.delta}" if best.delta is not None else " (pure)"
@@ -115,7 +117,7 @@ def _text(question: Question, found: Answer) -> str:
     return (
         f"For {wanted}: sample m = {best.sample} of n = {best.population} rows; replace a row with probability"
         f" {best.mechanism.replacement / 2**64:.6f} (gamma = {best.gamma:.4f}, K = {best.mechanism.cells} cells).\n"
-        f"Expected root-mean-square error of the joint distribution: {found.root_mse:.5f}"
+        f"Expected root-mean-square error of the joint distribution: {reply.root_mse:.5f}"
         f" (the paper's m* = {paper.sample}, pure: {question.root_mse(paper):.5f}).\n"
-        + "\n".join((found.advice, *best.warnings, rows))
+        + "\n".join((reply.advice, *best.warnings, rows))
     )

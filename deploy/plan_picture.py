@@ -36,7 +36,7 @@ def draw(question: Question, plan: Plan, path: Path) -> None:
     mpl.rcParams["svg.hashsalt"] = "veiltab"
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
-    # Each point of the secret order is a calibration of its own.
+    # With the secret order each point needs a calibration of its own.
     count = 60 if plan.delta is None else 24
     sizes = sorted({int(m) for m in np.geomspace(max(1, plan.population // 10_000), plan.population, count)})
     _line(left, sizes, [_error(question, plan, plan.epsilon, m, plan.delta) for m in sizes], plan, "-")
@@ -69,7 +69,7 @@ def _line(axes: "Axes", x: "list[int] | list[float]", y: list[float], plan: Plan
 
 
 def _error(question: Question, plan: Plan, epsilon: Decimal, sample: int | None, delta: Decimal | None) -> float:
-    """Return the expected error at another point, or nothing where there is no plan."""
+    """Return the expected error at another point, or NaN where there is no plan."""
     try:
         other = plan_release(
             population=plan.population,

@@ -23,7 +23,7 @@ population_option = click.option("--population", required=True, type=click.IntRa
 sample_option = click.option("--sample", required=True, type=click.IntRange(min=1), help="Sampled rows, m.")
 cells_option = click.option("--cells", required=True, type=click.IntRange(min=2), help="Cells of the table, K.")
 scheme_option = click.option("--scheme", type=click.Choice(list(SCHEMES)), default="wor", show_default=True)
-stage_option = click.option("--stage", type=click.IntRange(min=1), help="Rows after stage one, b, of a MUST scheme.")
+stage_option = click.option("--stage", type=click.IntRange(min=1), help="Rows b that stage one of a MUST scheme draws.")
 
 
 @click.group(epilog=EXIT_CODES)
@@ -58,7 +58,7 @@ def privacy() -> None:
 @click.option("--gamma", type=float, help="Worst-case ratio, for gamma-diagonal.")
 @click.option("--cells", type=click.IntRange(min=2), help="Cells, for gamma-diagonal.")
 @click.option(
-    "--inverse", is_flag=True, help="Take --epsilon as the target after sampling, and say which base reaches it."
+    "--inverse", is_flag=True, help="Take --epsilon as the target after sampling, and compute the base epsilon."
 )
 @json_option
 def amplify(  # noqa: PLR0913, PLR0917 - one argument an option
@@ -90,28 +90,28 @@ def amplify(  # noqa: PLR0913, PLR0917 - one argument an option
         case "pure":
             profile = Pure(epsilon0=epsilon)
         case "laplace":
-            profile = Laplace(ratio=_given(ratio, "--ratio"))
+            profile = Laplace(ratio=_require(ratio, "--ratio"))
         case "gaussian":
-            profile = Gaussian(ratio=_given(ratio, "--ratio"))
+            profile = Gaussian(ratio=_require(ratio, "--ratio"))
         case "gamma-diagonal":
-            profile = GammaDiagonalProfile(gamma=_given(gamma, "--gamma"), cells=int(_given(cells, "--cells")))
+            profile = GammaDiagonalProfile(gamma=_require(gamma, "--gamma"), cells=int(_require(cells, "--cells")))
         case _:
             raise InvalidInputError(f"mechanism {mechanism!r} is not known", where="--mechanism")
-    found = amplified(drawn, profile, epsilon)
+    result = amplified(drawn, profile, epsilon)
     data = {
-        "eta": found.eta,
-        "epsilon": found.epsilon,
-        "delta": found.delta,
-        "base": {"epsilon": found.base_epsilon, "delta": found.base_delta},
-        "class": found.effect.value,
-        "relation": found.relation.value,
+        "eta": result.eta,
+        "epsilon": result.epsilon,
+        "delta": result.delta,
+        "base": {"epsilon": result.base_epsilon, "delta": result.base_delta},
+        "class": result.effect.value,
+        "relation": result.relation.value,
     }
     emit(
         as_json,
         data,
-        f"({found.base_epsilon:g}, {found.base_delta:.6g}) becomes ({found.epsilon:.6g}, {found.delta:.6g}):"
-        f" {found.effect.value} amplification; a respondent is drawn with probability {found.eta:.6g}"
-        f" ({found.relation.value}).",
+        f"({result.base_epsilon:g}, {result.base_delta:.6g}) becomes ({result.epsilon:.6g}, {result.delta:.6g}):"
+        f" {result.effect.value} amplification; a respondent is drawn with probability {result.eta:.6g}"
+        f" ({result.relation.value}).",
     )
 
 
@@ -141,10 +141,10 @@ def certify(  # noqa: PLR0913, PLR0917 - one argument an option
         raise InvalidInputError("give either --epsilon or --delta", where="certify")
     certificate = OrderCertificate(population=population, sample=sample, cells=cells, gamma=_fraction(gamma))
     if epsilon is not None:
-        found = (epsilon, certificate.delta(epsilon))
+        guarantee = (epsilon, certificate.delta(epsilon))
     else:
-        found = (certificate.epsilon(float(delta or 0)), float(delta or 0))
-    _emit_guarantee(as_json, certificate, found, {})
+        guarantee = (certificate.epsilon(float(delta or 0)), float(delta or 0))
+    _emit_guarantee(as_json, certificate, guarantee, {})
 
 
 @privacy.command(
@@ -155,7 +155,9 @@ def certify(  # noqa: PLR0913, PLR0917 - one argument an option
 @cells_option
 @click.option("--epsilon", required=True, help="Epsilon to keep, nats.")
 @click.option("--delta", required=True, help="Delta to keep.")
-@click.option("--max-local-epsilon", help="Most that a row may face from who knows the sample, ln gamma, nats.")
+@click.option(
+    "--max-local-epsilon", help="Largest epsilon of a row against an adversary who knows the sample, ln gamma, nats."
+)
 @json_option
 def calibrate(  # noqa: PLR0913, PLR0917 - one argument an option
     population: int,
@@ -181,8 +183,8 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one argument an option
         max_local_epsilon=None if max_local_epsilon is None else parse_epsilon(max_local_epsilon),
     )
     certificate = OrderCertificate(population=population, sample=sample, cells=cells, gamma=mechanism.gamma)
-    found = (float(wanted), certificate.delta(float(wanted)))
-    _emit_guarantee(as_json, certificate, found, {"replacement_probability": mechanism.replacement / 2**64})
+    guarantee = (float(wanted), certificate.delta(float(wanted)))
+    _emit_guarantee(as_json, certificate, guarantee, {"replacement_probability": mechanism.replacement / 2**64})
 
 
 @privacy.command(
@@ -213,10 +215,10 @@ def compose(  # noqa: PLR0913, PLR0917 - one argument an option
     epsilon: float | None,
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
-    """Say what releases that were all chosen beforehand guarantee together, or many steps of noise on subsamples.
+    """Say what releases that were all chosen beforehand guarantee together, or many noisy steps on subsamples.
 
     A file lists release descriptions (population, sample, cells, gamma or replacement, scheme, stage), each with a
-    count; every release is on a fresh sample (a "sample_id" that comes twice is refused). The sample of a Poisson
+    count; every release is on a fresh sample (a repeated "sample_id" is refused). The sample of a Poisson
     release is the size that came out, not the one expected: with the expected size the statement would be false. Steps
     clip to norm 1: a substitution moves their sum by 2; a Poisson step is given by its expected size.
     """
@@ -226,25 +228,25 @@ def compose(  # noqa: PLR0913, PLR0917 - one argument an option
     if mechanism is not None:
         drawn = scheme_of(
             scheme,
-            population=int(_given(population, "--population")),
-            sample=int(_given(sample, "--sample")),
+            population=int(_require(population, "--population")),
+            sample=int(_require(sample, "--sample")),
             stage=stage,
         )
         upper = subsampled_delta(
             drawn,
             mechanism=mechanism,
-            noise_multiplier=_given(noise_multiplier, "--noise-multiplier"),
-            steps=int(_given(steps, "--steps")),
-            epsilon=_given(epsilon, "--epsilon"),
+            noise_multiplier=_require(noise_multiplier, "--noise-multiplier"),
+            steps=int(_require(steps, "--steps")),
+            epsilon=_require(epsilon, "--epsilon"),
         )
         steps_data = {"delta_upper": upper, "epsilon": epsilon, "relation": drawn.relation.value}
         emit(as_json, steps_data, f"({epsilon:g}, {upper:.6g}) after {steps} steps ({drawn.relation.value}).")
         return
     if path is None:
         raise InvalidInputError("name a file of releases, or --mechanism", where="compose")
-    found = composed(_releases(path), _given(delta, "--delta"))
-    data = {"epsilon": found.epsilon, "delta": found.delta, "pure_epsilon": found.pure_epsilon}
-    emit(as_json, data, f"({found.epsilon:.6g}, {found.delta:g}) together; pure epsilon {found.pure_epsilon:.6f}.")
+    total = composed(_releases(path), _require(delta, "--delta"))
+    data = {"epsilon": total.epsilon, "delta": total.delta, "pure_epsilon": total.pure_epsilon}
+    emit(as_json, data, f"({total.epsilon:.6g}, {total.delta:g}) together; pure epsilon {total.pure_epsilon:.6f}.")
 
 
 @privacy.command(
@@ -285,14 +287,14 @@ def gain(  # noqa: PLR0913, PLR0917 - one argument an option
     extra: dict[str, object] = {}
     match statistic:
         case "mean":
-            size = int(_given(population, "--population"))
+            size = int(_require(population, "--population"))
             sample = max(1, round(rate * size))
-            found = mean_gain(
+            comparison = mean_gain(
                 population=size,
                 sample=sample,
                 epsilon=epsilon,
-                value_range=_given(value_range, "--range"),
-                variance=_given(variance, "--variance"),
+                value_range=_require(value_range, "--range"),
+                variance=_require(variance, "--variance"),
             )
             extra = {"noise_ratio": mean_noise_ratio(epsilon, population=size, sample=sample)}
         case "median":
@@ -301,59 +303,61 @@ def gain(  # noqa: PLR0913, PLR0917 - one argument an option
             data = odd_values(_read_values(values))
             sample = max(1, round(rate * len(data)))
             sample += 1 - sample % 2
-            found = median_gain(
+            comparison = median_gain(
                 data,
                 sample=min(sample, len(data)),
                 epsilon=epsilon,
                 delta=1 / (2 * len(data)) if delta is None else delta,
-                low=_given(low, "--low"),
-                high=_given(high, "--high"),
+                low=_require(low, "--low"),
+                high=_require(high, "--high"),
                 trials=trials,
                 seed=seed,
             )
         case _:
             raise InvalidInputError(f"statistic {statistic!r} is not known", where="--statistic")
     data_out = {
-        "gains": found.gains,
-        "population": {"noise": found.population.noise, "total": found.population.total},
+        "gains": comparison.gains,
+        "population": {"noise": comparison.population.noise, "total": comparison.population.total},
         "sample": {
             "rows": sample,
-            "epsilon": found.sample_epsilon,
-            "delta": found.sample_delta,
-            "sampling": found.sample.sampling,
-            "noise": found.sample.noise,
-            "total": found.sample.total,
+            "epsilon": comparison.sample_epsilon,
+            "delta": comparison.sample_delta,
+            "sampling": comparison.sample.sampling,
+            "noise": comparison.sample.noise,
+            "total": comparison.sample.total,
         },
         **extra,
     }
-    verdict = "the sample is more accurate" if found.gains else "the population is more accurate"
+    verdict = "the sample is more accurate" if comparison.gains else "the population is more accurate"
     emit(
         as_json,
         data_out,
-        f"Privatised population: variance {found.population.total:.6g}, all noise.\n"
-        f"Privatised sample of {sample}, at epsilon {found.sample_epsilon:.4f}: variance {found.sample.total:.6g}"
-        f" = {found.sample.sampling:.6g} sampling + {found.sample.noise:.6g} noise.\nSo {verdict}.",
+        f"Privatised population: variance {comparison.population.total:.6g}, all noise.\n"
+        f"Privatised sample of {sample}, at epsilon {comparison.sample_epsilon:.4f}:"
+        f" variance {comparison.sample.total:.6g}"
+        f" = {comparison.sample.sampling:.6g} sampling + {comparison.sample.noise:.6g} noise.\nSo {verdict}.",
     )
 
 
 def _emit_guarantee(
     as_json: bool,  # noqa: FBT001 - an option
     certificate: "OrderCertificate",
-    found: tuple[float, float],
+    epsilon_delta: tuple[float, float],
     extra: dict[str, object],
 ) -> None:
     from veiltab.common.core.rounding import ln_above  # noqa: PLC0415 - --help stays light
     from veiltab.common.privacy.card import delta_warning  # noqa: PLC0415
 
+    epsilon, delta = epsilon_delta
     pure, local = ln_above(certificate.pure_ratio), ln_above(certificate.gamma)
-    warning = delta_warning(Decimal(found[1]), certificate.population)
-    # Where the pure epsilon is no more than this one, it says all.
-    both = f"({found[0]:.6g}, {found[1]:.6g}), and purely epsilon = {pure:.6f}; both hold"
-    guarantee = both if found[0] < pure else f"purely epsilon = {pure:.6f}, which is not above {found[0]:.6g}"
+    warning = delta_warning(Decimal(delta), certificate.population)
+    # A pure epsilon that is no larger makes the other guarantee redundant.
+    both = f"({epsilon:.6g}, {delta:.6g}), and purely epsilon = {pure:.6f}; both hold"
+    guarantee = both if epsilon < pure else f"purely epsilon = {pure:.6f}, which is not above {epsilon:.6g}"
     data = {
         "gamma": float(certificate.gamma),
-        "epsilon": found[0],
-        "delta": found[1],
+        "epsilon": epsilon,
+        "delta": delta,
         "pure_epsilon": pure,
         "local_epsilon": local,
         "warning": warning or None,
@@ -362,8 +366,8 @@ def _emit_guarantee(
     emit(
         as_json,
         data,
-        f"gamma = {float(certificate.gamma):.6g}. Against the researcher: {guarantee}. Who knows the sample faces"
-        f" {local:.6f} a row.{warning and ' ' + warning}",
+        f"gamma = {float(certificate.gamma):.6g}. Against the researcher: {guarantee}. Against an adversary who"
+        f" knows the sample: {local:.6f} a row.{warning and ' ' + warning}",
     )
 
 
@@ -407,7 +411,7 @@ def _read_values(path: Path | None) -> "NDArray[np.float64]":
     return values
 
 
-def _given(value: float | None, option: str) -> float:
+def _require(value: float | None, option: str) -> float:
     if value is None:
         raise InvalidInputError("this option is needed here", where=option)
     return value

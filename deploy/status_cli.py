@@ -1,4 +1,4 @@
-"""`veiltab status`: what a party does and what it waits for, as it says itself."""
+"""`veiltab status`: what a party is doing and what it waits for."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ from veiltab.common.errors import DeniedError, VeiltabError
 from veiltab.common.observe.status import Observation, Work
 from veiltab.common.rpc.identity import Identity
 from veiltab.common.study.file import load_study
-from veiltab.deploy.asking import endpoint_of, identity_in
+from veiltab.deploy.calling import endpoint_of, identity_in
 
 if TYPE_CHECKING:
     from veiltab.common.observe.wire import PartyStatus
@@ -27,8 +27,8 @@ _EVERY_SECONDS = 1.0
 @click.command(epilog="Example: veiltab status study.toml --identity pki/curator-alice --watch\n\n" + EXIT_CODES)
 @study_argument
 @identity_option
-@click.option("--endpoint", metavar="HOST:PORT", help="Where it listens, if not where the study file says.")
-@click.option("--watch", is_flag=True, help="Keep it on the screen until Ctrl-C.")
+@click.option("--endpoint", metavar="HOST:PORT", help="HOST:PORT of the party, if not the study file's.")
+@click.option("--watch", is_flag=True, help="Refresh it on the screen until Ctrl-C.")
 @json_option
 def status(
     study_path: Path,
@@ -37,7 +37,7 @@ def status(
     watch: bool,  # noqa: FBT001 - an option
     as_json: bool,  # noqa: FBT001 - as above
 ) -> None:
-    """Ask a running party, with its own certificate, what it is doing and what it waits for."""
+    """Show what a running party is doing and what it waits for; ask with its own certificate."""
     if watch and as_json:
         raise click.UsageError("--watch is for a screen; give it without --json.")
     study = load_study(study_path)
@@ -47,8 +47,8 @@ def status(
         with suppress(KeyboardInterrupt):
             asyncio.run(_watch(identity, address))
     else:
-        found = asyncio.run(_ask(identity, address))
-        emit(as_json, _as_dict(found), "\n".join(lines(found, time.time())))
+        status = asyncio.run(_ask(identity, address))
+        emit(as_json, _as_dict(status), "\n".join(lines(status, time.time())))
 
 
 async def _ask(identity: Identity, address: str) -> "PartyStatus":
@@ -61,7 +61,7 @@ async def _ask(identity: Identity, address: str) -> "PartyStatus":
 
 
 async def _answers(identity: Identity, address: str, *, every: float) -> "AsyncGenerator[PartyStatus | VeiltabError]":
-    """Ask again and again; yield what the party says, or why it does not."""
+    """Ask every second; yield the party's status, or why there is none."""
     from veiltab.common.observe.wire import status_from_proto  # noqa: PLC0415
     from veiltab.common.rpc.channel import call, connect  # noqa: PLC0415 - --help stays light
     from veiltab.v1.status_pb2 import GetStatusRequest  # noqa: PLC0415
@@ -124,8 +124,8 @@ def _numbers(seen: Observation) -> list[str]:
     counts = {
         kind: ", ".join(f"{n} {state}" for (of, state), n in seen.counts.items() if of == kind and n) for kind in kinds
     }
-    found = [f"  {kind}s: {text}" for kind, text in counts.items() if text]
-    return [*([f"  to be done: {queues}"] if queues else []), *found]
+    counted = [f"  {kind}s: {text}" for kind, text in counts.items() if text]
+    return [*([f"  to be done: {queues}"] if queues else []), *counted]
 
 
 def _work_lines(work: Work, now: float) -> list[str]:
@@ -138,7 +138,7 @@ def _work_lines(work: Work, now: float) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """Return a time span as a person says it: its two largest units."""
+    """Return a time span in its two largest units."""
     whole = max(0, int(seconds))
     units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
     parts: list[str] = []

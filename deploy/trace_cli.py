@@ -1,4 +1,4 @@
-"""`veiltab trace`: one release over all parties, from the files that they wrote with --trace-file."""
+"""`veiltab trace`: one release over all parties, from the files of --trace-file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,9 @@ from veiltab.common.observe.trace_file import read_spans
     epilog="Example: veiltab trace alice.jsonl bob.jsonl cloud.jsonl rosa.jsonl --out trace.svg\n\n" + EXIT_CODES
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
-@click.option("--release", "wanted", default="", help="Id of the release or round, or its beginning; else the last.")
+@click.option(
+    "--release", "wanted", default="", help="Id of the release or round, or a prefix of it; by default the last one."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Draw a timeline here (.svg or .png).")
 @click.option("--text", "as_text", is_flag=True, help="Print the timeline too when it is drawn.")
 @json_option
@@ -26,7 +28,7 @@ def trace(
     as_text: bool,  # noqa: FBT001 - an option
     as_json: bool,  # noqa: FBT001 - as above
 ) -> None:
-    """Show who did what when in one release. Times are of each party's own clock."""
+    """Show who did what and when in one release. Times are by each party's own clock."""
     spans = _of_one(read_spans(files), wanted)
     if out is not None:
         from veiltab.deploy.trace_picture import draw  # noqa: PLC0415 - matplotlib is slow to load
@@ -38,17 +40,19 @@ def trace(
 
 
 def _of_one(spans: Sequence[Span], wanted: str) -> tuple[Span, ...]:
-    """Return the spans of the trace that is wanted, or of the one that began last."""
+    """Return the spans of the trace with an id, or of the one that began last."""
     traces = [name for name in dict.fromkeys(span.trace for span in spans) if name.startswith(wanted)]
     if not traces:
         raise NotFoundError("no such release or round in these files", where="--release")
     if wanted and len(traces) > 1:
-        raise InvalidInputError(f"{len(traces)} releases or rounds begin so", where="--release", remedy="Write more.")
+        raise InvalidInputError(
+            f"{len(traces)} releases or rounds have this prefix", where="--release", remedy="Give more of the id."
+        )
     return tuple(span for span in spans if span.trace == traces[-1])
 
 
 def timeline(spans: Sequence[Span]) -> list[str]:
-    """Return the spans of one trace as lines, by their beginning."""
+    """Return the spans of one trace as lines, ordered by their start."""
     began, ended = spans[0].start, max(span.end for span in spans)
     parties = {span.party for span in spans}
     width = max(map(len, parties))

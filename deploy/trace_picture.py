@@ -16,9 +16,10 @@ _ROLES = ("researcher", "curator", "server")
 _COLOURS = {"researcher": "#c2571a", "curator": "#16324f", "server": "#3d7a4b"}
 _PALE, _HEIGHT = "#d7dde4", 0.72
 _SHORTEST = 0.004
-"""Share of the width that a bar has at least, so that the shortest step is seen."""
+"""Least width of a bar, as a share of the picture, so that the shortest step is visible."""
 _EDGED = 0.012
-"""Share of the width above which a bar has an edge: those of many narrow bars would hide one another."""
+"""Width above which a bar has an edge, as a share of the picture: the edges of many narrow bars would hide one
+another."""
 
 
 def draw(spans: Sequence[Span], path: Path) -> None:
@@ -32,7 +33,7 @@ def draw(spans: Sequence[Span], path: Path) -> None:
         InvalidInputError: another suffix, or the file cannot be written.
     """
     if path.suffix not in {".svg", ".png"}:
-        raise InvalidInputError("a picture is .svg or .png", where=str(path), remedy="Name it so.")
+        raise InvalidInputError("a picture is .svg or .png", where=str(path), remedy="Give it one of these suffixes.")
     with importing("researcher", "a picture", where="--out"):
         import matplotlib as mpl  # noqa: PLC0415 - an optional package
         from matplotlib.figure import Figure  # noqa: PLC0415
@@ -48,7 +49,7 @@ def draw(spans: Sequence[Span], path: Path) -> None:
 
 
 def _parties(spans: Sequence[Span]) -> list[str]:
-    """Return who takes part: researcher, curators, server."""
+    """Return the parties of a trace: researcher, curators, server."""
     known = {span.party for span in spans}
     return sorted(known, key=lambda party: (_place(party), party))
 
@@ -68,7 +69,7 @@ class _Row:
 
 
 def _rows(party: str, spans: Sequence[Span]) -> list[_Row]:
-    """Return the rows of a party: what encloses its steps, then each step, by its first beginning."""
+    """Return the rows of a party: its states first, then its steps, ordered by their first start."""
     own = [span for span in spans if span.party == party]
     names = dict.fromkeys(span.name for span in own if not _encloses(span))
     head = _Row(party, tuple(span for span in own if _encloses(span)), head=True)
@@ -76,7 +77,7 @@ def _rows(party: str, spans: Sequence[Span]) -> list[_Row]:
 
 
 def _encloses(span: Span) -> bool:
-    """Whether a span is a time in which steps and waiting alternate."""
+    """Return whether a span is a state, in which steps and waiting alternate."""
     return span.name.startswith("state ") or span.name == "release"
 
 

@@ -1,1 +1,1 @@
-"""A node: one value, reported through local randomisation with a sampling probability."""
+"""A node: it holds one value, randomises it and reports it with a sampling probability."""

@@ -34,7 +34,7 @@ timeout_option = click.option(
     show_default=True,
     type=click.FloatRange(min=0, min_open=True, max=86_400),
     callback=finite,
-    help="Seconds to keep trying; another run goes on.",
+    help="Seconds to keep trying; another run continues.",
 )
 
 
@@ -55,13 +55,21 @@ def node() -> None:
 @state_option
 @round_option
 @click.option("--value", envvar="VEILTAB_VALUE", help="The node's raw value, as the study's question codes it.")
-@click.option("--value-file", type=click.Path(path_type=Path), help="File with the value: others cannot see it there.")
+@click.option(
+    "--value-file",
+    type=click.Path(path_type=Path),
+    help="File with the value; unlike an option, it stays out of the list of processes.",
+)
 @click.option(
     "--token",
     envvar="VEILTAB_TOKEN",
     help="The node's one-time token, or its whole line of tokens.csv; or VEILTAB_TOKEN, or --token-file.",
 )
-@click.option("--token-file", type=click.Path(path_type=Path), help="File with the token: others cannot see it there.")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="File with the token; unlike an option, it stays out of the list of processes.",
+)
 @click.option("--stratum", help="The node's public group, if the study has strata and the token's line names none.")
 @timeout_option
 @json_option
@@ -80,26 +88,26 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
 ) -> None:
     """Answer a round as one node: toss the coin, randomise the value, report or stay silent.
 
-    The node remembers its answer in the state folder: the same command again repeats it and never draws anew.
+    The node remembers its answer in the state folder: the same command repeats it and never draws again.
     """
     from veiltab.node.device import Node  # noqa: PLC0415 - --help stays light
     from veiltab.node.token_line import token_line  # noqa: PLC0415
 
-    raw, line = _told("value", value, value_file), token_line(_told("token", token, token_file), round_id)
+    raw, line = _read_option("value", value, value_file), token_line(_read_option("token", token, token_file), round_id)
     node_here = Node(study_path, identity=identity_folder, state=state_folder)
-    found = node_here.answer(round_id, value=raw, token=line.token, stratum=stratum or line.stratum, within=timeout)
-    state = found.state.value
+    answer = node_here.answer(round_id, value=raw, token=line.token, stratum=stratum or line.stratum, within=timeout)
+    state = answer.state.value
     text = {"counted": "The report was counted.", "silent": "The coin said not to report; nothing was sent."}[state]
-    if found.before:
+    if answer.before:
         text = (
             f"This folder answered this round before; that answer ({state}) stands, and this value and token were not"
             " used. Another node needs a folder of its own."
         )
-    emit(as_json, {"round": round_id, "state": state, "before": found.before}, text)
+    emit(as_json, {"round": round_id, "state": state, "before": answer.before}, text)
 
 
-def _told(what: str, given: str | None, file: Path | None) -> str:
-    """Return what an option, its environment variable, or a file says; the file comes before the environment."""
+def _read_option(what: str, given: str | None, file: Path | None) -> str:
+    """Return a value from its option, its file or its environment variable; the file precedes the environment."""
     typed = click.get_current_context().get_parameter_source(what) is click.core.ParameterSource.COMMANDLINE
     if file is not None and typed:
         raise InvalidInputError(f"give --{what} or --{what}-file, not both", where=f"--{what}")
@@ -138,7 +146,11 @@ def _told(what: str, given: str | None, file: Path | None) -> str:
     " categories in their order.",
 )
 @click.option(
-    "--concurrency", default=64, show_default=True, type=click.IntRange(1, 4096), help="Most reports under way."
+    "--concurrency",
+    default=64,
+    show_default=True,
+    type=click.IntRange(1, 4096),
+    help="Most reports in flight at a time.",
 )
 @timeout_option
 @json_option
@@ -156,7 +168,7 @@ def fleet(  # noqa: PLR0913, PLR0917 - one argument an option
 ) -> int:
     """Answer a round as thousands of nodes, each with a coin, a randomisation and an RPC of its own.
 
-    Interrupted, the same command goes on: nodes that have decided keep their decision.
+    After an interruption the same command continues: nodes that have decided keep their decision.
     """
     if (values is None) == (distribution is None):
         raise InvalidInputError("give either values or a distribution", where="--values, --distribution")
@@ -164,7 +176,7 @@ def fleet(  # noqa: PLR0913, PLR0917 - one argument an option
     study, identity = load_party(study_path, identity_folder, Role.NODE, None)
     source = (values, distribution)
     result, bad = asyncio.run(_run(study, identity, state_folder, round_id, tokens, source, (concurrency, timeout)))
-    _note_bad(bad)
+    _print_bad_rows(bad)
     emit(as_json, _as_dict(round_id, result, bad, time.monotonic() - began), _as_text(result, bad))
     return _exit_code(result, bad)
 
@@ -177,8 +189,8 @@ def _exit_code(result: "FleetResult", bad: "tuple[BadRow, ...]") -> int:
     return UnavailableError.exit_code if result.unanswered else 0
 
 
-def _note_bad(bad: "tuple[BadRow, ...]") -> None:
-    """Say each problem once, with the first lines that have it."""
+def _print_bad_rows(bad: "tuple[BadRow, ...]") -> None:
+    """Print each problem once, with the first lines that have it."""
     lines = defaultdict(list)
     for row in bad:
         lines[row.problem].append(row.line)
@@ -218,7 +230,7 @@ async def _run(  # noqa: PLR0913, PLR0917 - what a fleet's run consists of
         else:
             nodes = fleet_from_distribution(spec, distribution or "", tokens)
         if not nodes.nodes:
-            _note_bad(nodes.bad_rows)
+            _print_bad_rows(nodes.bad_rows)
         run = FleetRun(stub, study, spec, journal, state=state, concurrency=concurrency, within=within)
         return await run.run(nodes, lambda done, total: note(f"{done} of {total} reports settled")), nodes.bad_rows
     finally:

@@ -1,4 +1,4 @@
-"""What a node decides, once: whether it reports, and the randomised value that it would report."""
+"""A node's one decision: whether it reports, and which randomised value."""
 
 from collections.abc import Sequence
 
@@ -18,14 +18,14 @@ COIN = 2**23
 def decide(spec: Round, stratum: Stratum, symbol: int, source: ByteSource | None = None) -> Report | None:
     """Toss the node's coin and randomise its value.
 
-    A 64-bit word below stratum.coin reports: probability stratum.probability exactly. The value is randomised either
-    way, so that neither the work nor its time says how the coin fell.
+    The node reports if a 64-bit word is below stratum.coin, so with probability stratum.probability exactly. It
+    randomises the value either way, so that neither the work nor its duration reveals the coin.
 
     Args:
         spec: the round.
         stratum: the node's.
         symbol: its value's category, 0..d-1.
-        source: what decides; the operating system unless a test says otherwise.
+        source: source of the coin and the randomisation; the operating system except in tests.
 
     Returns:
         The report, or None if this node stays silent.
@@ -44,7 +44,7 @@ def decide(spec: Round, stratum: Stratum, symbol: int, source: ByteSource | None
 
 
 def check_round(spec: Round, study: Study, stratum: str) -> Stratum:
-    """Return a node's stratum in a round, or refuse a round that is not as the node's own study file says.
+    """Return a node's stratum in a round; refuse a round that contradicts the node's study file.
 
     Raises:
         InvalidInputError: another study file, another domain, an epsilon above the nodes' budget, no such stratum.

@@ -1,4 +1,4 @@
-"""One node from Python, for embedding in a device's own program; it may be called where a loop runs, as in a notebook.
+"""One node as a Python class, for a device's own program; it also works inside a running event loop, as in a notebook.
 
 node = Node("study.toml", identity="pki/node-fleet", state="state")
 node.report(round_id, value="42", token="0f3c...")
@@ -34,12 +34,12 @@ _SELF = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """How a node's answer stands.
+class Answer:
+    """A node's answer to a round.
 
     Args:
         state: State.COUNTED, or State.SILENT if the coin said not to report.
-        before: whether it stood so before the call, whose value and token were not used then.
+        before: whether an earlier call gave the answer; the value and token of this one were not used then.
     """
 
     state: State
@@ -47,8 +47,8 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
-    """What a caller wants to answer: to which round, which value, with which token, of which stratum, until when."""
+class _Attempt:
+    """One call of `report`: its round, value, token and stratum, and when it gives up."""
 
     round_id: str
     value: str
@@ -57,8 +57,8 @@ class _Wanted:
     end: float
 
     @property
-    def left(self) -> float:
-        """Seconds that are left."""
+    def seconds_left(self) -> float:
+        """Seconds until the call gives up."""
         return self.end - time.monotonic()
 
 
@@ -81,10 +81,10 @@ class Node:
     def report(
         self, round_id: str, *, value: str | int, token: str, stratum: str | None = None, within: float = 60.0
     ) -> State:
-        """Answer a round, or repeat the answer that was given before.
+        """Answer a round, or repeat the earlier answer.
 
-        The first call tosses the node's coin and randomises the value; every later call repeats what came out, whatever
-        the value then is.
+        The first call tosses the node's coin and randomises the value. Every later call repeats that outcome, whatever
+        value it is given.
 
         Args:
             round_id: the round.
@@ -97,19 +97,19 @@ class Node:
             State.COUNTED, or State.SILENT if the coin said not to report.
 
         Raises:
-            InvalidInputError: a value outside the domain or of another type, a token or stratum that cannot be.
+            InvalidInputError: a value outside the domain or of another type, a malformed token, or an unknown stratum.
             ClosedRoundError: the round is closed.
-            BudgetExceededError: with the other rounds of this node it would cost more than the study allows.
-            DeniedError: a token that is not of this round.
-            SpentTokenError: a token that another report has spent.
-            UnavailableError: no answer in time; call again, and the same report is handed in.
+            BudgetExceededError: with this node's other rounds the round would exceed the study's budget.
+            DeniedError: the token does not belong to this round.
+            SpentTokenError: another report has spent the token.
+            UnavailableError: no answer in time; the next call submits the same report.
         """
         return self.answer(round_id, value=value, token=token, stratum=stratum, within=within).state
 
     def answer(
         self, round_id: str, *, value: str | int, token: str, stratum: str | None = None, within: float = 60.0
-    ) -> Answered:
-        """Answer a round as `report` does, and say too whether this folder had answered it before.
+    ) -> Answer:
+        """Answer a round as `report` does, and also return whether this folder had answered it before.
 
         Args:
             round_id: the round.
@@ -121,7 +121,7 @@ class Node:
         Raises:
             VeiltabError: as in `report`.
         """
-        wanted = _Wanted(
+        attempt = _Attempt(
             round_id=round_id,
             value=_raw(value),
             token=token_of(_text(token)),
@@ -134,58 +134,60 @@ class Node:
             journal = stack.enter_context(closing(Journal(folder.path)))
             known = journal.decisions(round_id).get(_SELF)
             if known is not None and known.state in {State.SILENT, State.COUNTED}:
-                return Answered(state=known.state, before=True)
+                return Answer(state=known.state, before=True)
             link = stack.enter_context(closing(BlockingChannel(self._connect)))
-            return Answered(state=self._report(link, journal, wanted, known), before=False)
+            return Answer(state=self._report(link, journal, attempt, known), before=False)
 
     def _connect(self) -> grpc.aio.Channel:
         return connect(self._identity, server_of(self._study), self._study.server.endpoint)
 
-    def _report(self, link: BlockingChannel, journal: Journal, wanted: _Wanted, known: ReportDecision | None) -> State:
+    def _report(
+        self, link: BlockingChannel, journal: Journal, attempt: _Attempt, known: ReportDecision | None
+    ) -> State:
         stub = collection_pb2_grpc.CollectionServiceStub(link.channel)
-        decision = self._decide(link, stub, journal, wanted) if known is None else known
+        decision = self._decide(link, stub, journal, attempt) if known is None else known
         request = collection_pb2.ReportRequest.FromString(decision.request)
         match decision.state:
             case State.SILENT | State.COUNTED:
                 return decision.state
             case State.REFUSED:
-                # It was not counted: the same report may have another token.
-                request.token = wanted.token
-                journal.give_token(wanted.round_id, _SELF, request.SerializeToString())
+                # The report was not counted, so it may be submitted with another token.
+                request.token = attempt.token
+                journal.give_token(attempt.round_id, _SELF, request.SerializeToString())
             case State.WAITING:
                 pass
             case _:
                 assert_never(decision.state)
         tried = known is not None and known.state is State.WAITING
-        outcome = link.wait(hand_in(stub, self._study, request, tried=tried, within=wanted.left))
+        outcome = link.wait(hand_in(stub, self._study, request, tried=tried, within=attempt.seconds_left))
         if outcome.state is not State.WAITING:
-            journal.finish(wanted.round_id, [_SELF], outcome.state)
+            journal.finish(attempt.round_id, [_SELF], outcome.state)
         if outcome.error is not None:
             raise outcome.error
         return outcome.state
 
-    def _decide(self, link: BlockingChannel, stub: "Stub", journal: Journal, wanted: _Wanted) -> ReportDecision:
-        """Decide, and remember it before anybody else can know."""
-        spec, state = link.wait(fetch_round(stub, self._study, wanted.round_id, wanted.left))
-        group = check_round(spec, self._study, wanted.stratum)
-        symbol = symbol_of(self._study, spec.question, wanted.value)
+    def _decide(self, link: BlockingChannel, stub: "Stub", journal: Journal, attempt: _Attempt) -> ReportDecision:
+        """Decide, and record the decision before anybody else can know it."""
+        spec, state = link.wait(fetch_round(stub, self._study, attempt.round_id, attempt.seconds_left))
+        group = check_round(spec, self._study, attempt.stratum)
+        symbol = symbol_of(self._study, spec.question, attempt.value)
         if state is not RoundState.OPEN:
             raise ClosedRoundError(
-                "the round is closed", where=f"round {wanted.round_id}", remedy="Nothing more is taken."
+                "the round is closed", where=f"round {attempt.round_id}", remedy="It takes no more reports."
             )
         journal.begin(spec, b"", check_nodes(self._study).budget_epsilon)
         report = decide(spec, group, symbol)
         if report is None:
             decision = ReportDecision(node=_SELF, state=State.SILENT, request=b"", size=0)
         else:
-            request = report_to_proto(spec.round_id, wanted.token, group.name, report).SerializeToString()
+            request = report_to_proto(spec.round_id, attempt.token, group.name, report).SerializeToString()
             decision = ReportDecision(node=_SELF, state=State.WAITING, request=request, size=len(request))
         journal.decide(spec.round_id, [decision])
         return decision
 
 
 def _raw(value: object) -> str:
-    """Return a value as a file would have it."""
+    """Return a value as text."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Thousands of nodes from one process: each decides for itself, and reports by an RPC of its own."""
+"""Thousands of nodes in one process: each decides for itself and reports with an RPC of its own."""
 
 import asyncio
 import time
@@ -30,19 +30,19 @@ _BATCH = 1000
 _SAVE_SECONDS = 0.5
 
 Progress = Callable[[int, int], None]
-"""Told how many of how many reports are settled."""
+"""Called with the number of settled reports and the number of all reports."""
 
 
 @dataclass(slots=True, kw_only=True)
 class FleetResult:
-    """What came of a fleet's round.
+    """The outcome of a fleet's round.
 
     Args:
         nodes: nodes with a value and a token.
-        silent: those whose coin said not to report.
-        counted: reports that were counted, in this run or before.
-        refused: reports that were not, by reason.
-        unanswered: reports that the server did not answer, or failed at; another run hands them in.
+        silent: nodes whose coin said not to report.
+        counted: reports that the server counted, in this run or before.
+        refused: reports that the server refused, by reason.
+        unanswered: reports that got no answer or an internal error; another run submits them again.
         bytes: length of all reports of nodes that were not silent.
         bytes_full_participation: length if every node had reported.
     """
@@ -57,16 +57,16 @@ class FleetResult:
 
 
 class FleetRun:
-    """One run of a fleet through a round; what an earlier run settled is not done again.
+    """One run of a fleet through a round; it skips what an earlier run settled.
 
     Args:
         stub: of the server.
         study: the study file.
         spec: the round.
-        state: whether it takes reports; in one that does not, nodes that have not decided yet decide nothing any more.
-        journal: what the nodes decided, now and before.
-        concurrency: most reports under way.
-        within: seconds without any answer after which the rest is left to another run.
+        state: of the round; nodes decide only while it takes reports.
+        journal: the nodes' decisions, from this run and earlier ones.
+        concurrency: most reports in flight at a time.
+        within: seconds without any answer after which the run stops; another run can continue.
     """
 
     def __init__(  # noqa: PLR0913 - what a run consists of
@@ -87,23 +87,23 @@ class FleetRun:
         self._sizes = {stratum.name: self._size(stratum.name) for stratum in spec.strata}
 
     def _size(self, stratum: str) -> int:
-        """Return the length of a report of a stratum; it does not depend on what the report says."""
+        """Return the length of a report of a stratum; it does not depend on the value."""
         report = self._spec.randomiser.randomise(0, SystemSource())
         return report_to_proto(self._spec.round_id, bytes(TOKEN_BYTES), stratum, report).ByteSize()
 
     async def run(self, fleet: Fleet, progress: Progress) -> FleetResult:
-        """Let every node decide, then hand in what is to be handed in.
+        """Let every node decide, then submit the reports that are not settled.
 
         Raises:
             ConflictError: the journal belongs to other values or tokens.
             InvalidInputError: there is no node, or the round is not of this study.
-            BudgetExceededError: with the journal's other rounds it would cost a node too much.
+            BudgetExceededError: with the journal's other rounds it would exceed a node's budget.
         """
         if not fleet.nodes:
             raise InvalidInputError(
                 "there is no node with a value and a token",
                 where="fleet",
-                remedy="Nothing was decided; give other files.",
+                remedy="No node has decided; give other files.",
             )
         groups = {name: check_round(self._spec, self._study, name) for name in {node.stratum for node in fleet.nodes}}
         before = self._journal.decisions(self._spec.round_id)
@@ -113,8 +113,8 @@ class FleetRun:
         if self._state is RoundState.OPEN:
             await self._decide_all([node for node in fleet.nodes if node.node not in before], groups)
         decisions = self._journal.decisions(self._spec.round_id)
-        result = _before_sending(fleet, decisions)
-        # Of a report that was refused it is certain that it was not counted.
+        result = _initial_result(fleet, decisions)
+        # A refused report was certainly not counted; a waiting one may have been.
         tried = {number for number, decision in before.items() if decision.state is State.WAITING}
         unsettled = [decision for decision in decisions.values() if decision.state in {State.WAITING, State.REFUSED}]
         await self._hand_in_all(unsettled, tried, result, progress)
@@ -124,7 +124,7 @@ class FleetRun:
         """Record the decisions of nodes that have not decided yet, durably, in batches."""
         rest = iter(nodes)
         while batch := list(islice(rest, _BATCH)):
-            # An interruption is heard here.
+            # Yield, so that an interruption can end the loop here.
             await asyncio.sleep(0)
             self._journal.decide(
                 self._spec.round_id,
@@ -141,14 +141,14 @@ class FleetRun:
     async def _hand_in_all(
         self, decisions: Sequence[ReportDecision], tried: AbstractSet[int], result: FleetResult, progress: Progress
     ) -> None:
-        """Hand in reports, as many at a time as allowed, and record now and then what came of them."""
+        """Submit reports, at most `concurrency` at a time, and record their outcomes every few seconds."""
         rest, total = iter(decisions), len(decisions)
         already = result.counted + result.refused.total()
         self._heard = time.monotonic()
 
         async def work(turns: Iterator[ReportDecision]) -> None:
             for decision in turns:
-                await self._one(decision, result, tried=decision.node in tried)
+                await self._hand_in_one(decision, result, tried=decision.node in tried)
 
         workers = [asyncio.create_task(work(rest)) for _ in range(self._concurrency)]
         try:
@@ -164,7 +164,7 @@ class FleetRun:
                 worker.cancel()
             self._save()
 
-    async def _one(self, decision: ReportDecision, result: FleetResult, *, tried: bool) -> None:
+    async def _hand_in_one(self, decision: ReportDecision, result: FleetResult, *, tried: bool) -> None:
         patience = self._heard + self._within - time.monotonic()
         if patience <= 0:
             result.unanswered += 1
@@ -188,8 +188,8 @@ class FleetRun:
             nodes.clear()
 
 
-def _before_sending(fleet: Fleet, decisions: Mapping[int, ReportDecision]) -> FleetResult:
-    """Return what is known of a run before it hands anything in; who has not decided by now came too late."""
+def _initial_result(fleet: Fleet, decisions: Mapping[int, ReportDecision]) -> FleetResult:
+    """Return a run's result before it submits anything; a node that has not decided by now is too late."""
     known = decisions.values()
     late = sum(node.node not in decisions for node in fleet.nodes)
     return FleetResult(

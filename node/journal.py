@@ -1,4 +1,4 @@
-"""What nodes have decided, kept until it is counted: a node that asks again repeats its answer, it never draws anew.
+"""The decisions of nodes, on disk: a node that is asked again repeats its answer and never draws a second time.
 
 Two independent randomisations of one value would cost the node epsilon twice.
 """
@@ -28,7 +28,7 @@ _MIGRATIONS = (
 
 
 class State(Enum):
-    """Where a node stands in a round."""
+    """The state of a node's answer to a round."""
 
     SILENT = "silent"
     WAITING = "waiting"
@@ -42,9 +42,9 @@ class ReportDecision:
 
     Args:
         node: number of the node within this journal.
-        state: where it stands.
+        state: of its answer.
         request: the encoded report until it is counted; empty otherwise.
-        size: bytes of the report, sent or not.
+        size: bytes of the report, whether sent or not.
     """
 
     node: int
@@ -64,24 +64,24 @@ class Journal:
         self._connection = open_database(folder / "node.sqlite", _MIGRATIONS)
 
     def close(self) -> None:
-        """Erase what was counted from the log too, and close."""
+        """Erase counted reports from the database's log too, and close."""
         erase_traces(self._connection)
         self._connection.close()
 
     def begin(self, spec: Round, origin: bytes, budget: Decimal) -> None:
-        """Remember a round before anything is decided in it: its description, the origin of its values, its cost.
+        """Record a round before any node decides: its description, the origin of its values, its epsilon.
 
-        The nodes do not take the server's word for what their rounds cost together.
+        The nodes add up their epsilons themselves instead of trusting the server to.
 
         Args:
             spec: the round.
-            origin: digest of where the values come from; empty if the same call may come with another value.
+            origin: digest of where the values come from; empty if a later call may bring another value.
             budget: most that all rounds may cost one node, nats.
 
         Raises:
-            ConflictError: the round was described otherwise before, or answered from other values, which would be
+            ConflictError: the round had another description before, or was answered from other values, which would be
                 matched to the wrong nodes.
-            BudgetExceededError: with the rounds of this folder it would cost a node more than the budget.
+            BudgetExceededError: with the other rounds of this folder it would exceed a node's budget.
         """
         digest = hashlib.sha256(origin + spec.to_json().encode()).digest()
         with transaction(self._connection) as db:
@@ -99,7 +99,7 @@ class Journal:
 
     def _check_budget(self, budget: Decimal) -> None:
         rows = self._connection.execute("SELECT epsilon FROM origin").fetchall()
-        # Exactly: sums of decimals are rounded.
+        # Fractions add up exactly; sums of decimals are rounded.
         if sum((Fraction(row["epsilon"]) for row in rows), Fraction(0)) > Fraction(budget):
             raise BudgetExceededError(
                 f"the study allows a node epsilon {budget} over all rounds, and those of this folder would cost more",
@@ -127,7 +127,7 @@ class Journal:
                 )
 
     def finish(self, round_id: str, nodes: Iterable[int], state: State) -> None:
-        """Record that reports were counted, and forget what they said; or how else they stand, and keep them."""
+        """Record the state of reports; forget the content of counted ones and keep the others."""
         match state:
             case State.COUNTED:
                 kept = "NULL"
@@ -143,7 +143,7 @@ class Journal:
                 )
 
     def give_token(self, round_id: str, node: int, request: bytes) -> None:
-        """Record durably, before it is sent, that a report that was refused is handed in with another token."""
+        """Record durably, before sending, that a refused report gets another token."""
         with transaction(self._connection) as db:
             db.execute(
                 "UPDATE decision SET state = ?, request = ? WHERE round_id = ? AND node = ?",

@@ -1,4 +1,4 @@
-"""From a node to the server: ask what a round is, and hand in a report until it is known to be counted."""
+"""From a node to the server: fetch a round's description, and submit a report until it is counted or refused."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -29,11 +29,11 @@ _SILENCE = (UnavailableError, NotReadyError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of handing in a report.
+    """The outcome of submitting a report.
 
     Args:
-        state: COUNTED; REFUSED if it certainly was not counted; WAITING if it may have been, or may be yet.
-        error: what the server said, or that it said nothing; None for a report that was counted.
+        state: COUNTED; REFUSED if it certainly was not counted; WAITING if it may have been or may still be.
+        error: the server's refusal, or why there was no answer; None for a counted report.
     """
 
     state: State
@@ -49,8 +49,9 @@ async def fetch_round(stub: "Stub", study: Study, round_id: str, within: float =
     """Return a round's description and state.
 
     Raises:
-        IntegrityError: the server described another round; answers are remembered by round, so that it could ask twice.
-        VeiltabError: as the server refused, or UnavailableError when the time is over.
+        IntegrityError: the server described another round; answers are remembered by round, so it could otherwise ask
+            the same twice.
+        VeiltabError: the server's refusal, or UnavailableError when the time is over.
     """
     request = collection_pb2.GetRoundRequest(round_id=round_id)
     response = await call(stub.GetRound, request, peer=server_of(study), within=within)
@@ -63,16 +64,17 @@ async def fetch_round(stub: "Stub", study: Study, round_id: str, within: float =
 async def hand_in(
     stub: "Stub", study: Study, request: collection_pb2.ReportRequest, *, tried: bool, within: float
 ) -> Outcome:
-    """Hand in a report, again if no answer comes, until it is counted or refused.
+    """Submit a report, again if no answer comes, until it is counted or refused.
 
-    A spent token after an attempt without an answer means that this attempt was counted; at the first attempt it means
-    that somebody else spent it. No other refusal after such an attempt is certain either.
+    If an earlier attempt got no answer, a spent token means that this attempt was counted; at the first attempt it
+    means that somebody else spent the token. After an attempt without an answer, no other refusal proves that the
+    report was not counted.
 
     Args:
         stub: of the server.
         study: the study file.
         request: the report; the same bytes at every attempt.
-        tried: whether it may have been handed in before.
+        tried: whether it may have been submitted before.
         within: seconds for all attempts.
     """
     peer, now = server_of(study), asyncio.get_running_loop().time
@@ -88,7 +90,7 @@ async def hand_in(
 
 
 def is_answer(error: VeiltabError) -> bool:
-    """Say whether the server has refused for a reason: silence and a failure of its own are no answers."""
+    """Return whether an error is the server's refusal, as opposed to silence or an internal failure."""
     return not isinstance(error, _SILENCE) and type(error) is not VeiltabError
 
 

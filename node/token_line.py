@@ -1,4 +1,4 @@
-"""A node's token as somebody hands it on: alone, or as the whole line of the file of tokens."""
+"""A node's token as text: alone, or as a whole line of the token file."""
 
 import csv
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ _MOST = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenLine:
-    """What a line says.
+    """The fields of a line.
 
     Args:
-        token: its last field; whether it is a token is not known yet.
+        token: its last field; not yet checked to be a token.
         stratum: the node's group; None if the line names none, or everyone.
     """
 
@@ -30,7 +30,7 @@ def token_line(text: str, round_id: str) -> TokenLine:
         round_id: the round that the token is for.
 
     Raises:
-        InvalidInputError: something else, or a line of another round; it does not repeat what the line says.
+        InvalidInputError: any other text, or a line of another round; the message does not repeat the line.
     """
     try:
         rows = list(csv.reader(text.strip().splitlines()))

@@ -1,4 +1,4 @@
-"""The values of a fleet's nodes and their tokens: read from files, or spread as a distribution says."""
+"""The values and tokens of a fleet's nodes, read from files or spread by a distribution."""
 
 import csv
 import hashlib
@@ -23,7 +23,7 @@ class NodeValue:
     """One node of a fleet.
 
     Args:
-        node: its number: the line of its file, or its place in the distribution.
+        node: its number: the line of its file, or its position in the distribution.
         stratum: its group.
         symbol: its category.
         token: its one-time token.
@@ -37,7 +37,7 @@ class NodeValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRow:
-    """A row that names no node's value, and why; never the value itself."""
+    """A row without a usable value, and why; never the value itself."""
 
     line: int
     problem: str
@@ -61,10 +61,10 @@ class Fleet:
 def read_tokens(path: Path) -> dict[str, list[bytes]]:
     """Return the tokens of each stratum, in the order of the file that `veiltab collect enrol` wrote.
 
-    Blank lines are passed over.
+    Blank lines are skipped.
 
     Raises:
-        InvalidInputError: a line without a token, or with that of another line: two nodes cannot share one.
+        InvalidInputError: a line without a token, or with the token of another line: two nodes cannot share one.
     """
     tokens: defaultdict[str, list[bytes]] = defaultdict(list)
     seen: set[bytes] = set()
@@ -107,7 +107,7 @@ def fleet_from_file(spec: Round, study: Study, values: Path, tokens: Path) -> Fl
 def fleet_from_distribution(spec: Round, distribution: str, tokens: Path) -> Fleet:
     """Spread a distribution over the nodes that have tokens, the same in every stratum, rounded to whole nodes.
 
-    Its values 1..d are the question's categories in their order, whatever these are called.
+    Its values 1..d are the question's categories in order, whatever their names.
     """
     population = parse_population(distribution)
     nodes: list[NodeValue] = []
@@ -135,7 +135,7 @@ def _digest(*paths: Path) -> bytes:
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the lines of a CSV file that must have some columns, blank ones too: csv.DictReader would drop them."""
+    """Yield the lines of a CSV file that must have some columns; blank lines too, which csv.DictReader would drop."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file)

@@ -1,1 +1,1 @@
-"""Every party in a container of its own: the image, the networks, and what they mount."""
+"""Every party in a container of its own: the image, the networks and the mounts."""

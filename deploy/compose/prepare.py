@@ -20,10 +20,10 @@ from veiltab.deploy.pki import init_pki
 from veiltab.deploy.studies.adult_tables import adult_study, write_tables
 
 IMAGE_USER = 10001
-"""User and group of the image, who gets the files when root prepares them: a party never runs as root."""
+"""User and group of the image; they own the files when root prepares them, since no party runs as root."""
 
 PORT = 7410
-"""Port on this machine's loopback interface behind which the researcher's service listens."""
+"""Port of the researcher's service on this machine's loopback interface."""
 
 _FOLDER = Path(__file__).resolve().parent
 _ENDPOINTS = {"cloud": "cloud:7400", "alice": "alice:7401", "bob": "bob:7402"}
@@ -49,18 +49,18 @@ def prepare(folder: Path, *, port: int = PORT, source: Path = _FOLDER.parents[1]
     """Write the Adult study for containers.
 
     Args:
-        folder: where to; it must not exist or be empty.
-        port: the researcher's port on this machine.
+        folder: destination; new or empty.
+        port: the researcher's port on this machine's loopback interface.
         source: root of the clone that the image is built from.
 
     Returns:
-        User and group id as whom the containers run, who own what they read.
+        User and group id of the containers, who own the files that they read.
 
     Raises:
-        InvalidInputError: the folder holds something.
+        InvalidInputError: the folder is not empty.
     """
     if folder.exists() and any(folder.iterdir()):
-        raise InvalidInputError("this folder is not empty", where=str(folder), remedy="Name another one.")
+        raise InvalidInputError("this folder is not empty", where=str(folder), remedy="Give another folder.")
     folder.mkdir(parents=True, exist_ok=True)
     owner = (os.getuid() or IMAGE_USER, os.getgid() or IMAGE_USER)
     endpoints = _ENDPOINTS | {"rosa": f"localhost:{port}", "rita": f"localhost:{port + 1}"}
@@ -92,7 +92,7 @@ def command(folder: Path, port: int, as_json: bool) -> None:  # noqa: FBT001 - m
     emit(
         as_json,
         {"folder": folder, "user": user, "group": group, "port": port},
-        f"Prepared; the containers will run as user {user}. Keep {folder / 'pki' / 'ca.key'} apart from the parties.\n"
+        f"Prepared; the containers will run as user {user}. Keep {folder / 'pki' / 'ca.key'} away from the parties.\n"
         f"Now: cd {folder} && docker compose up --build --detach --wait",
     )
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DemoCommand(click.Command):
-    """The demonstration of a release, and `demo collect`, that of a round; a group could not take a list of tables."""
+    """The demonstration of a release, or of a round if its first argument is `collect`."""
 
     def make_context(
         self,
@@ -31,7 +31,7 @@ class DemoCommand(click.Command):
         parent: click.Context | None = None,
         **extra: Any,  # noqa: ANN401 - click's own
     ) -> click.Context:
-        """Hand over to the other demonstration if it is the one named."""
+        """Run the other demonstration if it is the one named."""
         if args[:1] == ["collect"]:
             from veiltab.deploy.local.collection_cli import collect  # noqa: PLC0415 - --help stays light
 
@@ -44,7 +44,13 @@ class DemoCommand(click.Command):
     epilog=f"Example: veiltab demo --curators 3 --pad otp --epsilon 0.5\n\nThe other shape of the problem, thousands of"
     f" nodes with one value each: veiltab demo collect\n{EXIT_CODES}",
 )
-@click.option("--curators", type=click.IntRange(2, 3), default=2, show_default=True, help="How many split the table.")
+@click.option(
+    "--curators",
+    type=click.IntRange(2, 3),
+    default=2,
+    show_default=True,
+    help="Number of curators that split the table.",
+)
 @click.option("--epsilon", default="1", show_default=True, help="Epsilon of the release, nats; pure without a --delta.")
 @click.option("--delta", help="Keep (epsilon, delta) by the secret order instead: far more accurate.")
 @click.option("--pad", type=click.Choice([pad.value for pad in Pad]), default="chacha20", show_default=True)
@@ -54,7 +60,7 @@ class DemoCommand(click.Command):
     type=click.Choice(["full", "partial"]),
     default="full",
     show_default=True,
-    help="partial: also a second researcher, whom only the first curator grants anything.",
+    help="partial: also a second researcher, to whom only the first curator grants anything.",
 )
 @click.option(
     "--table",
@@ -65,7 +71,7 @@ class DemoCommand(click.Command):
     help="Your own tables, one a curator, with exactly one column in common: the id.",
 )
 @click.argument("more_tables", nargs=-1, type=click.Path(path_type=Path), metavar="")
-@click.option("--out", type=click.Path(path_type=Path), help="New folder for all that is made; by default named here.")
+@click.option("--out", type=click.Path(path_type=Path), help="New folder for all output; by default veiltab-demo-TIME.")
 @json_option
 def demo(  # noqa: PLR0913, PLR0917 - one argument an option
     curators: int,
@@ -97,7 +103,7 @@ def demo(  # noqa: PLR0913, PLR0917 - one argument an option
         tables=(*tables, *more_tables),
         partial=grant == "partial",
     )
-    # A demonstration that is told to end takes its parties with it.
+    # On SIGTERM the demonstration ends its parties too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     result = run_demo(options, note)
     if as_json:
@@ -151,7 +157,7 @@ def _outcome_dict(outcome: "Outcome") -> dict[str, object]:
 def _print(result: "DemoResult", out: Path) -> None:
     from rich.console import Console  # noqa: PLC0415 - --help stays light
 
-    # Piped output has no width of its own; the rows of a table should stay on their lines.
+    # Piped output has no width; without one, long rows of a table would wrap.
     console = Console(width=None if sys.stdout.isatty() else 110)
     _print_table(console, "What each party saw", ("party", "what it saw"), list(result.seen.items()))
     for outcome in result.outcomes:

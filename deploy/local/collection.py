@@ -1,4 +1,4 @@
-"""A round of collection on this machine: server, researcher and fleet as processes, and the truth to compare with."""
+"""A round of collection on this machine: server, researcher and fleet as processes, compared with the truth."""
 
 import json
 import subprocess
@@ -31,11 +31,11 @@ _RESEARCHER, _SERVER, _NODES = "rosa", "cloud", "fleet"
 
 @dataclass(frozen=True, kw_only=True)
 class CollectionOptions:
-    """What the demonstration shows.
+    """Options of the demonstration.
 
     Args:
-        out: folder for everything it makes; it must not exist or be empty.
-        nodes: how many.
+        out: folder for all output; new or empty.
+        nodes: number of nodes.
         domain: values 1 to d.
         epsilon: of one report, nats.
         rate: probability of reporting.
@@ -59,7 +59,7 @@ class CollectionOptions:
 
 @dataclass(kw_only=True)
 class CollectionResult:
-    """Everything the demonstration shows."""
+    """Everything that the demonstration shows."""
 
     parties: list[dict[str, Any]] = field(default_factory=list)
     status: RoundStatus
@@ -81,10 +81,10 @@ def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> Co
 
     Args:
         options: what to show.
-        say: told what is going on.
+        say: called with a line about each step.
 
     Raises:
-        VeiltabError: as the parties refused.
+        VeiltabError: a party refused.
     """
     began = time.monotonic()
     truth = parse_population(options.values).counts(options.nodes, options.domain)
@@ -130,7 +130,7 @@ def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> Co
 
 
 def prepare(options: CollectionOptions) -> LocalStudy:
-    """Make the study, its certificates and its folder; nothing is started."""
+    """Make the study, its certificates and its folder; start nothing."""
     new_folder(options.out)
     server, researcher = free_ports(2)
     text = f"""[study]

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     show_default=True,
     help="The local randomiser.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="New folder for all that is made; by default named here.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="New folder for all output; by default veiltab-collection-TIME."
+)
 @json_option
 def collect(  # noqa: PLR0913, PLR0917 - one argument an option
     nodes: int,
@@ -56,7 +58,7 @@ def collect(  # noqa: PLR0913, PLR0917 - one argument an option
         distribution=distribution,
         oracle=oracle,
     )
-    # A demonstration that is told to end takes its parties with it.
+    # On SIGTERM the demonstration ends its parties too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     result = run_collection(options, note)
     emit(as_json, _as_dict(result), _as_text(result))

@@ -1,4 +1,4 @@
-"""A whole release on this machine: every party a process of its own, real TLS, and the truth to compare with."""
+"""A whole release on this machine: every party a process of its own, real TLS, compared with the truth."""
 
 import time
 from collections.abc import Callable
@@ -32,17 +32,17 @@ _SERVER = "cloud"
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions:
-    """What the demonstration shows.
+    """Options of the demonstration.
 
     Args:
-        out: folder for everything it makes; it must not exist or be empty.
+        out: folder for all output; new or empty.
         curators: 2 or 3, for the Adult table.
         epsilon: epsilon of the release, nats; pure unless there is a delta.
         delta: delta of the release.
         pad: "chacha20" or "otp".
         sampling: "seed", "indices" or "server".
-        tables: one's own CSV files instead of Adult, one a curator.
-        partial: also run a release for a second researcher whom only the first curator grants anything.
+        tables: the user's own CSV files instead of Adult, one a curator.
+        partial: also run a release for a second researcher, to whom only the first curator grants anything.
     """
 
     out: Path
@@ -57,7 +57,7 @@ class DemoOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrueTable:
-    """The true joint counts, one axis an attribute."""
+    """The true joint counts, with one axis for each attribute."""
 
     names: tuple[str, ...]
     counts: NDArray[np.int64]
@@ -75,7 +75,7 @@ class Outcome:
 
     Args:
         researcher: who asked.
-        status: what was released, how long the steps took, what went over each link.
+        status: the released spec, how long each step took, and the bytes over each link.
         estimate: the estimated joint distribution.
         truth: (K,) true counts of the estimate's cells.
     """
@@ -105,7 +105,7 @@ class Outcome:
 
     @property
     def expected_root_mse(self) -> float:
-        """What that distance's root mean square is expected to be, from the closed form at the true table."""
+        """Expected root mean square of that distance, by the closed form at the true table."""
         return float(
             np.sqrt(
                 mean_squared_error(
@@ -121,7 +121,7 @@ class Outcome:
 
 @dataclass(kw_only=True)
 class DemoResult:
-    """Everything the demonstration shows."""
+    """Everything that the demonstration shows."""
 
     parties: list[dict[str, Any]] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
@@ -135,10 +135,10 @@ def run_demo(options: DemoOptions, say: Callable[[str], None]) -> DemoResult:
 
     Args:
         options: what to show.
-        say: told what is going on.
+        say: called with a line about each step.
 
     Raises:
-        VeiltabError: as the parties refused.
+        VeiltabError: a party refused.
     """
     result = DemoResult()
     began = time.monotonic()
@@ -229,7 +229,7 @@ def _progress(say: Callable[[str], None]) -> Callable[[Status], None]:
 
 
 def _what_each_saw(local: LocalStudy, outcome: Outcome) -> dict[str, str]:
-    """Return what each party has of the release's first rows, as text."""
+    """Return what each party sees of the release's first rows, as text."""
     spec = outcome.spec
     seen = {}
     for curator in local.study.curators:

@@ -6,13 +6,13 @@ from veiltab.common.errors import InvalidInputError
 
 
 def new_folder(path: Path) -> None:
-    """Make a folder, with those above it; one that is there and empty will do.
+    """Make a folder and its parents; accept an empty one that exists.
 
     Raises:
-        InvalidInputError: it holds something, or cannot be made.
+        InvalidInputError: it is not empty, or cannot be made.
     """
     if path.is_dir() and any(path.iterdir()):
-        raise InvalidInputError("this folder is not empty", where=str(path), remedy="Name another one.")
+        raise InvalidInputError("this folder is not empty", where=str(path), remedy="Give another folder.")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

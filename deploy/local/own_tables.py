@@ -1,6 +1,6 @@
-"""A study made from tables as they are, for a demonstration: one curator a CSV file, categories as they occur.
+"""A study made from a user's tables, for a demonstration: one curator a CSV file, categories as they occur.
 
-A real study lists its categories beforehand: taking them from the data tells which values occur.
+A real study lists its categories beforehand: categories taken from the data reveal which values occur.
 """
 
 import json
@@ -22,7 +22,7 @@ _MOST_CATEGORIES = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTables:
-    """Tables of one's own, and what a study says of them.
+    """A user's tables, and their study.
 
     Args:
         id_column: the column that all tables share.
@@ -52,10 +52,11 @@ class OwnTables:
 
 
 def own_tables(files: Sequence[Path]) -> OwnTables:
-    """Look at two or more CSV files with one column in common, the id.
+    """Read two or more CSV files that have one column in common, the id.
 
     Raises:
-        InvalidInputError: they cannot be read, share no column or several, or have too many different values.
+        InvalidInputError: a file cannot be read, they share no column or several, or a column has too many different
+            values.
     """
     if not 2 <= len(files) <= len(NAMES):
         raise InvalidInputError(f"a demonstration takes 2 to {len(NAMES)} tables, not {len(files)}", where="--table")
@@ -106,32 +107,32 @@ def _read(path: Path) -> pa.Table:
 
 
 def study_text(tables: OwnTables, endpoints: dict[str, str], budget: str, delta: str | None = None) -> str:
-    """Return the study file of one's own tables."""
+    """Return the study file of a user's tables."""
     lines = [
         '[study]\nid = "demo"\ntitle = "Your tables"\nminimum_population = 2\nmaximum_cells = 4194304',
         f"[budget]\nepsilon = {budget}" + ("" if delta is None else f"\ndelta = {delta}"),
         f'[server]\nname = "cloud"\nendpoint = "{endpoints["cloud"]}"',
     ]
     lines += [
-        f'[[curator]]\nname = "{name}"\nendpoint = "{endpoints[name]}"\nid_columns = [{_quoted(tables.id_column)}]\n'
+        f'[[curator]]\nname = "{name}"\nendpoint = "{endpoints[name]}"\nid_columns = [{_quote(tables.id_column)}]\n'
         'normalise = ["strip"]'
         for name in tables.paths
     ]
     lines += [f'[[researcher]]\nname = "{name}"\nendpoint = "{endpoints[name]}"' for name in ("rosa", "rita")]
     lines += [
         f'[[attribute]]\nname = "{attribute_name(column)}"\nowner = "{tables.owners[column]}"\n'
-        f"column = {_quoted(column)}\ncategories = [{', '.join(map(_quoted, values))}]\nmissing_values = []"
+        f"column = {_quote(column)}\ncategories = [{', '.join(map(_quote, values))}]\nmissing_values = []"
         for column, values in tables.categories.items()
     ]
     return "\n\n".join(lines) + "\n"
 
 
 def attribute_name(column: str) -> str:
-    """Return a column's name as a study may call it."""
+    """Return a column's name as a valid attribute name."""
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in column.lower()).strip("-")
     return name[:40].strip("-") or "attribute"
 
 
-def _quoted(text: str) -> str:
-    # A JSON string is a TOML string, but that TOML escapes DEL too.
+def _quote(text: str) -> str:
+    # A JSON string is a TOML string, except that TOML also escapes DEL.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -14,13 +14,13 @@ from veiltab.common.errors import UnavailableError
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Party, Role, load_identity
 from veiltab.common.study.file import Study, load_study
-from veiltab.deploy.asking import endpoint_of
+from veiltab.deploy.calling import endpoint_of
 
 _START_SECONDS = 60.0
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of the loopback interface that nobody uses now."""
+    """Return free ports of the loopback interface."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:
@@ -33,13 +33,13 @@ def free_ports(count: int) -> list[int]:
 
 @dataclass(kw_only=True)
 class LocalStudy:
-    """Where everything of a study on this machine lies, and the processes that run it.
+    """The files of a study on this machine, and the processes that run it.
 
     Args:
         folder: holds study.toml, pki/, and a folder a party for its state and log.
         tables: curator -> its table.
         policies: curator -> its policy file, if it has one.
-        launcher: how to start `veiltab`; a test may wrap it.
+        launcher: command that starts `veiltab`; a test may wrap it.
     """
 
     folder: Path

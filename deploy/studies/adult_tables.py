@@ -1,8 +1,8 @@
 """The Adult study for two or three curators: its study file, its tables and the truth behind them.
 
 The tables are made from the published counts of the 24 cells: 45,222 people whom every curator holds, and some more
-whom one curator holds alone. Each curator's rows are in an order of its own, and the last one spells ids carelessly in
-a way that normalisation heals. The same tables come out every time; nothing here is secret.
+whom one curator holds alone. Each curator's rows have an order of their own, and the last curator spells ids
+carelessly, which normalisation corrects. The tables are the same every time; nothing here is secret.
 """
 
 import csv
@@ -51,7 +51,7 @@ def adult_study(  # noqa: PLR0913 - one argument a thing that may differ
 
     Args:
         curators: 2 (alice, bob) or 3 (alice, bob, carol).
-        endpoints: party name -> host:port, where it differs from the ready study file.
+        endpoints: party name -> host:port, where it differs from the study file in the package.
         epsilon: budget of each curator (nats), if it differs.
         delta: delta of that budget, if it is to have one.
         minimum_population: fewest common respondents of a release, if it differs.
@@ -105,7 +105,7 @@ def write_tables(folder: Path, owners: Mapping[str, str] = TWO_CURATORS) -> dict
             writer = csv.writer(file)
             writer.writerow(["id", *columns])
             careless = name == names[-1]
-            writer.writerows([_spelled(p.id, careless=careless), *(p.values[c] for c in columns)] for p in people)
+            writer.writerows([_spelling(p.id, careless=careless), *(p.values[c] for c in columns)] for p in people)
     return paths
 
 
@@ -116,7 +116,7 @@ def _cells() -> list[dict[str, str]]:
 
 
 def _person_id(number: int) -> str:
-    """Return an id that says nothing about the cell: a permutation of 0..9999999."""
+    """Return an id that is unrelated to the cell: a permutation of 0..9999999."""
     return f"P-{(number * 7_368_787 + 1_234_567) % 10_000_000:07d}"
 
 
@@ -130,7 +130,7 @@ def _people() -> Iterator[_Person]:
 
 
 def _extra_people(place: int, curator: str) -> Iterator[_Person]:
-    """Return the people whom one curator holds alone; they visit the cells in turn."""
+    """Return the people whom one curator holds alone; the cells take turns."""
     cells = _cells()
     for number in range(EXTRA_PEOPLE[curator]):
         yield _Person(id=_person_id(1_000_000 * (place + 1) + number), values=cells[number * 7 % len(cells)])
@@ -141,8 +141,8 @@ def _shuffle_key(curator: str, person: _Person) -> bytes:
     return blake2b(person.id.encode(), digest_size=8, key=curator.encode()).digest()
 
 
-def _spelled(person_id: str, *, careless: bool) -> str:
-    """Return an id as it was typed: carelessly for three people in four, if at all."""
+def _spelling(person_id: str, *, careless: bool) -> str:
+    """Return a spelling of an id; a careless curator misspells three in four."""
     spellings = (person_id, person_id.lower(), f" {person_id}", f"{person_id.lower()}  ")
     return spellings[int(person_id[-2:]) % 4 if careless else 0]
 

@@ -85,7 +85,7 @@ def test_a_release_is_found_by_the_beginning_of_its_id(draw: Draw) -> None:
     assert draw("--release", "abab")[1].startswith(f"{FIRST}: 1 parties, 1 spans, 10.000 s")
     code, _, err = draw("--release", "a")
     assert code == 2
-    assert "2 releases or rounds begin so" in err
+    assert "2 releases or rounds have this prefix" in err
     code, _, err = draw("--release", "ff")
     assert code == 2
     assert "no such release or round" in err

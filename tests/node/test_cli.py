@@ -13,7 +13,7 @@ from tests.node.loopback import REQUEST_LOST, Loopback, ended, enrol
 from veiltab.common.command.cli import run
 from veiltab.deploy.pki import init_pki
 from veiltab.node.cli import node
-from veiltab.node.device import Answered, Node
+from veiltab.node.device import Answer, Node
 from veiltab.node.journal import State
 from veiltab.server.collection.rounds import RoundKeeper
 from veiltab.server.collection.store import CollectionStore
@@ -117,9 +117,9 @@ def test_the_stratum_of_a_tokens_line_is_the_nodes_unless_it_says_another(
 ) -> None:
     told: list[Any] = []
 
-    def answer(_self: Node, _round_id: str, **others: object) -> Answered:
+    def answer(_self: Node, _round_id: str, **others: object) -> Answer:
         told.append((others["token"], others["stratum"]))
-        return Answered(state=State.SILENT, before=False)
+        return Answer(state=State.SILENT, before=False)
 
     monkeypatch.setattr(Node, "answer", answer)
     assert terminal.run("report", "--value", "7", "--token", line, *words)[0] == 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study, study_from_bytes
 from veiltab.curator.table import load_table
-from veiltab.deploy.local.own_tables import _quoted, attribute_name, own_tables, study_text
+from veiltab.deploy.local.own_tables import _quote, attribute_name, own_tables, study_text
 
 ENDPOINTS = {
     "cloud": "localhost:1",
@@ -89,7 +89,7 @@ def test_the_study_made_of_them_loads_and_so_do_the_tables(tmp_path: Path) -> No
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_can_be_quoted(text: str) -> None:
-    assert tomllib.loads(f"x = {_quoted(text)}")["x"] == text
+    assert tomllib.loads(f"x = {_quote(text)}")["x"] == text
 
 
 @settings(deadline=None)

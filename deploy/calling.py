@@ -1,4 +1,4 @@
-"""Asking a running party something from the command line: with whose identity, and where it listens."""
+"""What a command needs to call a running party: the party's endpoint and an identity."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from veiltab.common.study.file import Study
 
 
 def endpoint_of(study: Study, party: Party) -> str:
-    """Return where the study file says that a party listens."""
+    """Return a party's endpoint in the study file."""
     listed = {Role.CURATOR: study.curators, Role.SERVER: (study.server,), Role.RESEARCHER: study.researchers}
     known = {member.name: member.endpoint for member in listed.get(party.role, ())}
     if party.name not in known:
@@ -19,13 +19,13 @@ def endpoint_of(study: Study, party: Party) -> str:
 
 
 def identity_in(folder: Path, study: str) -> Identity:
-    """Load the identity in a folder, whosever it is."""
+    """Load the identity of the party whose folder this is."""
     keys = sorted(folder.glob("*.key"))
     if len(keys) != 1:
         raise InvalidInputError(
             f"there are {len(keys)} private keys here, not exactly one",
             where=str(folder),
-            remedy="Name a party's folder as `veiltab pki init` makes it.",
+            remedy="Give a party's folder as `veiltab pki init` makes it.",
         )
     try:
         asker = party_of_certificate(keys[0].with_suffix(".pem").read_bytes()).party
