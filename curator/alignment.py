@@ -18,6 +18,7 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.observe.steps import step
+from veiltab.common.rpc.status import refusal_of
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.coins import Coins, alignment_coin
 from veiltab.curator.coordination import Peers
@@ -102,10 +103,10 @@ class Alignment:
 
     async def run(self, table: Table, peers: Peers) -> None:
         """Align, and look again for changed tables, until cancelled."""
-        self.table_version = self._store.table_version(table.content_digest, secrets.token_hex(16))
         while True:
             pause = _LOOK_AGAIN_SECONDS
             try:
+                self.table_version = self._store.table_version(table.content_digest, secrets.token_hex(16))
                 versions = await peers.table_versions(self._ledger) | {self._name: self.table_version}
                 await self._align(alignment_id(versions), table, peers)
             except (NotReadyError, UnavailableError) as error:
@@ -115,6 +116,9 @@ class Alignment:
                 if error.problem != self._waiting.problem:
                     _log.error("alignment refused", extra={"reason": error.reason})
                 self._waiting = error
+            except Exception as error:  # noqa: BLE001 - a full disk, or what a peer sent, is no end of this party
+                self._waiting, logged = refusal_of(error)
+                _log.error("alignment failed: %s", logged)
             await asyncio.sleep(pause)
 
     async def _align(self, name: str, table: Table, peers: Peers) -> None:

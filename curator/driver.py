@@ -28,6 +28,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity
 from veiltab.common.rpc.peer import PAUSES, pause_after
+from veiltab.common.rpc.status import failures_logged, refusal_of
 from veiltab.common.study.file import Study
 from veiltab.curator.alignment import Alignment
 from veiltab.curator.coins import Coins, release_coin
@@ -211,15 +212,26 @@ class CuratorDriver:
                 tasks.create_task(self.alignment.run(table, peers))
                 while True:
                     self._submitted.clear()
-                    for release_id in self.store.unfinished():
+                    for release_id in self._unfinished():
                         if release_id not in self._driven:
                             self._driven.add(release_id)
-                            tasks.create_task(self._drive(release_id, peers, server))
+                            tasks.create_task(self._drive_or_log(release_id, peers, server))
                     with suppress(TimeoutError):
                         await asyncio.wait_for(self._submitted.wait(), _LOOK_AGAIN_SECONDS)
         finally:
             await peers.close()
             await server.close()
+
+    def _unfinished(self) -> tuple[str, ...]:
+        with failures_logged(_log, "the releases under way cannot be read"):
+            return self.store.unfinished()
+        return ()
+
+    async def _drive_or_log(self, release_id: str, peers: Peers, server: ServerLink) -> None:
+        """Drive a release; what goes wrong on the way, such as a full disk, is tried again at the next look."""
+        with failures_logged(_log, "a release cannot go on", release=release_id):
+            await self._drive(release_id, peers, server)
+        self._driven.discard(release_id)
 
     async def _drive(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         attempt, entered = 0, time.monotonic()
@@ -235,7 +247,6 @@ class CuratorDriver:
                 await pause_after(attempt)
                 attempt += 1
         await self._tidy(release_id, peers)
-        self._driven.discard(release_id)
 
     async def _try_step(self, release_id: str, peers: Peers, server: ServerLink) -> bool:
         """Take the steps that can be taken now; return whether the release has left its state or is over."""
@@ -261,10 +272,14 @@ class CuratorDriver:
             outcome = next_step(stored, await self._review(stored), others, time.time())
             if isinstance(outcome, Step):
                 if isinstance(others, VeiltabError):
-                    raise others
+                    raise others  # noqa: TRY301 - for the types: next_step has answered it with no step
                 await self._take(outcome, stored, others, peers, server)
         except (VeiltabError, OSError) as error:
-            return outcome_of(error)
+            return outcome_of(error, is_charged=self.ledger.is_charged(stored.request.release_id))
+        except Exception as error:  # noqa: BLE001 - also what a peer sent, and nobody foresaw, ends no more than a step
+            refusal, logged = refusal_of(error)
+            _log.error("a step failed: %s", logged, extra={"release": stored.request.release_id})
+            return outcome_of(refusal, is_charged=self.ledger.is_charged(stored.request.release_id))
         return outcome
 
     def _end(self, stored: CuratorRelease, state: ReleaseState, failure: str) -> None:

@@ -172,13 +172,18 @@ def next_step(
     if now > stored.request.deadline:
         return End(ReleaseState.EXPIRED, f"the deadline passed; {stored.waiting_for}")
     if isinstance(peers, VeiltabError):
-        return outcome_of(peers)
+        return outcome_of(peers, is_charged=stored.state in {ReleaseState.CHARGED, ReleaseState.UPLOADING})
     ended = next((peer for peer in peers if peer.state.unsuccessful), None)
     return _step_of(stored, own, peers) if ended is None else _end_with(ended)
 
 
-def outcome_of(error: VeiltabError | OSError) -> Wait | End:
-    """Return what becomes of a release whose step was refused: what may heal is waited for, the rest ends it."""
+def outcome_of(error: VeiltabError | OSError, *, is_charged: bool = False) -> Wait | End:
+    """Return what becomes of a release whose step was refused: what may heal is waited for, the rest ends it.
+
+    Args:
+        error: the refusal.
+        is_charged: whether the release has cost its epsilon; then nothing that no party foresaw ends it.
+    """
     match error:
         case NotReadyError() | UnavailableError():
             return Wait(str(error))
@@ -186,6 +191,8 @@ def outcome_of(error: VeiltabError | OSError) -> Wait | End:
             return Wait(f"this curator's disk: {type(error).__name__} ({error.strerror})")
         case DeniedError() | BudgetExceededError():
             return End(ReleaseState.DENIED, str(error))
+        case VeiltabError() if is_charged and error.reason == VeiltabError.reason:
+            return Wait(str(error))
         case VeiltabError():
             return End(ReleaseState.FAILED, str(error))
         case _:

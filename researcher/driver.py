@@ -1,6 +1,7 @@
 """The researcher's service at work: ask every curator, wait, fetch, decrypt, count. Every step repeats without harm."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterable
 from contextlib import suppress
@@ -30,12 +31,14 @@ from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.chunks import ChunkMessage, received
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import STREAM_SECONDS, Peer, pause_after
+from veiltab.common.rpc.status import failures_logged
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 from veiltab.researcher.decryption import Places, count_rows, decrypt_column
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, server_release_pb2, server_release_pb2_grpc
 
+_log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
 _LONGEST_LIFETIME = 365 * 86_400
 _ORDER = [s for s in ReleaseState if not s.unsuccessful]
@@ -83,36 +86,44 @@ class ResearcherDriver:
             async with asyncio.TaskGroup() as tasks:
                 while True:
                     self._started.clear()
-                    for stored in self.store.releases():
-                        release_id = stored.request.release_id
-                        if not stored.state.finished and release_id not in self._driven:
+                    for release_id in self._unfinished():
+                        if release_id not in self._driven:
                             self._driven.add(release_id)
-                            tasks.create_task(self._drive(release_id, parties))
+                            tasks.create_task(self._drive_or_log(release_id, parties))
                     with suppress(TimeoutError):
                         await asyncio.wait_for(self._started.wait(), _LOOK_AGAIN_SECONDS)
         finally:
             await parties.close()
+
+    def _unfinished(self) -> tuple[str, ...]:
+        with failures_logged(_log, "the releases under way cannot be read"):
+            return tuple(one.request.release_id for one in self.store.releases() if not one.state.finished)
+        return ()
+
+    async def _drive_or_log(self, release_id: str, parties: "PartyLinks") -> None:
+        """Drive a release; what goes wrong on the way, such as a full disk, is tried again at the next look."""
+        with failures_logged(_log, "a release cannot go on", release=release_id):
+            await self._drive(release_id, parties)
+        self._driven.discard(release_id)
 
     async def _drive(self, release_id: str, parties: "PartyLinks") -> None:
         attempt, began = 0, time.monotonic()
         while not (stored := self.store.release(release_id)).state.finished:
             try:
                 await self._advance(stored, parties)
-            except (NotReadyError, UnavailableError):
-                if time.time() > stored.request.deadline:
-                    self.store.finish(
-                        release_id, ReleaseState.EXPIRED, "the deadline passed; " + self._waiting(release_id)
-                    )
-                await pause_after(attempt)
-                attempt += 1
-            except DeniedError as error:
-                self.store.finish(release_id, ReleaseState.DENIED, str(error))
             except VeiltabError as error:
-                self.store.finish(release_id, ReleaseState.FAILED, str(error))
+                if not _may_heal(error):
+                    state = ReleaseState.DENIED if isinstance(error, DeniedError) else ReleaseState.FAILED
+                    self.store.finish(release_id, state, str(error))
+                elif time.time() > stored.request.deadline:
+                    reason = "the deadline passed; " + self._waiting(release_id)
+                    self.store.finish(release_id, ReleaseState.EXPIRED, reason)
+                else:
+                    await pause_after(attempt)
+                    attempt += 1
         seconds = time.monotonic() - began
         concluded(stored.state.value, release_id=release_id, seconds=seconds)
         self.store.set_measure(release_id, {"total": seconds}, {})
-        self._driven.discard(release_id)
 
     def _waiting(self, release_id: str) -> str:
         reasons = [reason for _, reason in self.statuses.get(release_id, {}).values() if reason]
@@ -245,6 +256,11 @@ class ResearcherDriver:
         if not granted:
             raise denied or DeniedError("no curator gave a key", where=f"release {spec.release_id}")
         return granted, key_bytes
+
+
+def _may_heal(error: VeiltabError) -> bool:
+    """Whether a refusal is worth asking again after: so is one that nobody foresaw, for the release is paid for."""
+    return isinstance(error, NotReadyError | UnavailableError) or error.reason == VeiltabError.reason
 
 
 def _position(state: ReleaseState) -> int:

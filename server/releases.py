@@ -19,7 +19,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.status import refusal_of
+from veiltab.common.rpc.status import failures_logged, refusal_of
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.study.file import Study
 from veiltab.server.leases import BusyError, Lease
@@ -70,21 +70,15 @@ class Releases:
     async def _take_up(self) -> None:
         """Begin what is to be perturbed, again and again: a full disk, or another process, may leave something."""
         while True:
-            try:
+            with failures_logged(_log, "releases cannot be taken up"):
                 for session in await asyncio.to_thread(self._store.perturbing):
                     self._begin_perturbation(session.spec)
-            except Exception as error:  # noqa: BLE001 - it may heal, and the server goes on meanwhile
-                _log.error("releases cannot be taken up: %s", refusal_of(error)[1])
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _sweep_again_and_again(self) -> None:
         while True:
-            try:
+            with failures_logged(_log, "releases could not be swept"):
                 await asyncio.to_thread(self._sweep, int(time.time()))
-            except Exception as error:  # noqa: BLE001 - it may heal, and the server goes on meanwhile
-                _log.error(
-                    "releases could not be swept: %s", refusal_of(error)[1], extra={"error": type(error).__name__}
-                )
             await asyncio.sleep(_SWEEP_SECONDS)
 
     def _sweep(self, now: int) -> None:

@@ -1,6 +1,7 @@
 """What every command shares: one JSON object with --json, errors a person can act on, exit codes."""
 
 import json
+import sqlite3
 import sys
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -14,6 +15,7 @@ import click
 from veiltab.common.errors import VeiltabError
 from veiltab.common.process.protection import forbid_memory_dumps
 from veiltab.common.process.restart import RestartRequest, begin_again
+from veiltab.common.storage.disk import disk_refusal, files_of
 
 EXIT_CODES = """
 Exit codes: 0 done, 2 bad input, 3 denied or over budget, 4 a party did not answer or is not ready yet,
@@ -74,6 +76,12 @@ def run(command: click.Command) -> int:
             click.echo(json.dumps({"error": _described(error)}))
         note(f"veiltab: {error}")
         return error.exit_code
+    except (OSError, sqlite3.OperationalError) as error:
+        refusal = disk_refusal(error)
+        if refusal is None:
+            raise
+        note(f"veiltab: {files_of(error) or 'a file'}: {refusal}")
+        return refusal.exit_code
     return result if isinstance(result, int) else 0
 
 

@@ -4,7 +4,10 @@ The detail is a google.rpc.ErrorInfo of domain "veiltab". What a peer sends is s
 length and stripped of control characters at the receiving end too.
 """
 
+import logging
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
@@ -120,6 +123,21 @@ def refusal_of(error: Exception) -> tuple[VeiltabError, str]:
     if refusal is not None:
         return refusal, f"{refusal.problem}: {files_of(error) or type(error).__name__}"
     return incident(error)
+
+
+@contextmanager
+def failures_logged(log: logging.Logger, what: str, **extra: str) -> Iterator[None]:
+    """Log whatever a block raises, and go on after it; for work that is tried again and must not end the process.
+
+    Args:
+        log: of whoever works.
+        what: what failed, for the log.
+        extra: its fields in the log.
+    """
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - a full disk, or what a peer sent and nobody foresaw
+        log.error("%s: %s", what, refusal_of(error)[1], extra={**extra, "error": type(error).__name__})  # noqa: TRY400 - a traceback would show values
 
 
 def incident(error: BaseException) -> tuple[VeiltabError, str]:

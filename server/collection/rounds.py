@@ -18,7 +18,7 @@ from veiltab.common.errors import (
     UnavailableError,
 )
 from veiltab.common.observe.steps import step
-from veiltab.common.rpc.status import refusal_of
+from veiltab.common.rpc.status import failures_logged
 from veiltab.common.study.file import Study
 from veiltab.server.collection.store import Arrival, CollectionStore, split_digests
 
@@ -99,10 +99,8 @@ class RoundKeeper:
     async def _sweep(self) -> None:
         while True:
             # A database that is away for the moment, or has no room, is asked again.
-            try:
+            with failures_logged(_log, "rounds could not be swept"):
                 await asyncio.to_thread(self._sweep_once)
-            except Exception as error:  # noqa: BLE001 - it may heal, and the server goes on meanwhile
-                _log.error("rounds could not be swept: %s", refusal_of(error)[1], extra={"error": type(error).__name__})
             await asyncio.sleep(_SWEEP_SECONDS)
 
     def _sweep_once(self) -> None:

@@ -206,6 +206,16 @@ def test_a_record_that_no_curator_has_is_refused() -> None:
         next_step(release(state=ReleaseState.PLANNED), REVIEWED, (progress(),), 1)
 
 
+def test_what_nobody_foresaw_ends_no_release_that_is_paid_for() -> None:
+    error = VeiltabError("an unexpected error, incident 0")
+    assert outcome_of(error) == End(ReleaseState.FAILED, "an unexpected error, incident 0")
+    assert outcome_of(error, is_charged=True) == Wait("an unexpected error, incident 0")
+    for state in (ReleaseState.CHARGED, ReleaseState.UPLOADING):
+        stored = release(state=state, spec=SPECS[0], sample_check=CHECKS[0])
+        assert next_step(stored, REVIEWED, error, 1) == Wait("an unexpected error, incident 0")
+        assert next_step(stored, REVIEWED, IntegrityError("no"), 1) == End(ReleaseState.FAILED, "no")
+
+
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
