@@ -56,8 +56,8 @@ from veiltab.curator.release import (
     agreed_columns,
     check_request,
     foreseen_plan,
+    joint_decision,
     planned_spec,
-    union,
 )
 from veiltab.curator.shared_sample import Sampler
 from veiltab.curator.store import CuratorStore
@@ -345,12 +345,8 @@ class CuratorDriver:
 
     async def _plan(self, stored: CuratorRelease, others: tuple[Progress, ...]) -> None:
         everyone = (self.progress(stored.request.release_id), *others)
-        columns = agreed_columns(
-            stored.request,
-            self.study,
-            union(curator.granted for curator in everyone),
-            union(curator.denied for curator in everyone),
-        )
+        granted, denied = joint_decision(everyone, self.study)
+        columns = agreed_columns(stored.request, self.study, granted, denied)
         population, digest = self.alignment.result()
         with step("plan", release_id=stored.request.release_id):
             spec = planned_spec(stored.request, columns, self.study, population=population, alignment=digest)

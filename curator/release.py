@@ -12,6 +12,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
 from veiltab.common.schemes import SizeLaw, poisson_size, scheme_class
 from veiltab.common.study.file import Study
+from veiltab.curator.progress import Progress
 
 _MOST_DRAWS = 2**32
 _MOST_DRAWS_EACH = 64
@@ -135,6 +136,15 @@ def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Pl
     )
 
 
-def union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
-    """Return everything that is in any of the sets."""
-    return frozenset().union(*sets)
+def joint_decision(everyone: Iterable[Progress], study: Study) -> tuple[frozenset[str], frozenset[str]]:
+    """Return what is granted and what is denied, from how far every curator is.
+
+    A curator decides about its own attributes only, whatever it says about others'; what it both grants and denies is
+    denied.
+    """
+    granted, denied = set[str](), set[str]()
+    for curator in everyone:
+        own = {rule.name for rule in study.attributes_of(curator.curator)}
+        granted |= own & curator.granted
+        denied |= own & curator.denied
+    return frozenset(granted - denied), frozenset(denied)

@@ -11,13 +11,15 @@ from veiltab.common.errors import (
 )
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.spec import Column
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
+from veiltab.curator.progress import Progress
 from veiltab.curator.release import (
     agreed_columns,
     check_request,
     foreseen_plan,
+    joint_decision,
     planned_spec,
-    union,
 )
 
 Make = Callable[..., Any]
@@ -128,6 +130,46 @@ def test_too_few_respondents_or_too_large_a_sample(study: Study, make_request: M
         planned_spec(make_request(sample=101), (SEX, SALARY), few, population=100, alignment="ab" * 16)
 
 
-def test_union() -> None:
-    assert union([]) == frozenset()
-    assert union([frozenset("ab"), frozenset("bc")]) == frozenset("abc")
+def says(curator: str, granted: set[str], denied: set[str]) -> Progress:
+    """Return how far a curator says that it is."""
+    return Progress(
+        curator=curator,
+        state=ReleaseState.APPROVED,
+        decided=True,
+        granted=frozenset(granted),
+        denied=frozenset(denied),
+        spec_digest=b"",
+        reserved=False,
+        charged=False,
+        sample_check=b"",
+        failure="",
+    )
+
+
+@pytest.mark.parametrize(
+    ("alice", "bob", "granted", "denied"),
+    [
+        (({"sex"}, set()), ({"salary"}, set()), {"sex", "salary"}, set()),
+        (({"sex"}, {"age"}), (set(), {"salary"}), {"sex"}, {"age", "salary"}),
+        # Bob speaks for alice, against her, and in two ways at once.
+        ((set(), {"sex"}), ({"sex", "salary"}, set()), {"salary"}, {"sex"}),
+        ((set(), set()), ({"sex", "salary"}, set()), {"salary"}, set()),
+        (({"sex"}, set()), ({"salary"}, {"sex"}), {"sex", "salary"}, set()),
+        (({"sex"}, set()), ({"salary", "height"}, {"salary"}), {"sex"}, {"salary"}),
+    ],
+)
+def test_a_curator_decides_about_its_own_attributes_only(
+    study: Study,
+    alice: tuple[set[str], set[str]],
+    bob: tuple[set[str], set[str]],
+    granted: set[str],
+    denied: set[str],
+) -> None:
+    everyone = (says("alice", *alice), says("bob", *bob))
+    for order in (everyone, everyone[::-1]):
+        assert [set(names) for names in joint_decision(order, study)] == [granted, denied]
+
+
+def test_a_denied_attribute_is_in_no_plan_whatever_another_curator_says(study: Study, make_request: Make) -> None:
+    everyone = (says("alice", set(), {"sex"}), says("bob", {"sex", "salary"}, set()))
+    assert agreed_columns(make_request(partial=True), study, *joint_decision(everyone, study)) == (SALARY,)
