@@ -6,6 +6,7 @@ from html import escape
 from veiltab.papers.experiment import Comparison, Figure, Findings
 from veiltab.papers.panels import number
 from veiltab.papers.style import element
+from veiltab.researcher.page import CONTENT_POLICY
 
 _CSS = """
 :root { color-scheme: light; }
@@ -51,6 +52,7 @@ def render(found: Mapping[str, tuple[str, Findings]], pictures: Mapping[str, str
     sections = "\n".join(_section(name, title, findings, pictures) for name, (title, findings) in found.items())
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>The papers, replayed</title>\n'
         f"<style>{_CSS}</style>\n</head>\n<body>\n<h1>The papers, replayed</h1>\n"
         '<p class="note">Every figure was computed anew by the modules that the services use. A printed number agrees '

@@ -180,6 +180,8 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
     data = {
         "release": _status_dict(known)["release"],
         "attributes": list(found.domain.names),
+        "study_digest": found.study_digest,
+        "codebook": found.codebook,
         "confidence": confidence,
         "cells": to_records(found),
         "root_mse": found.root_mse,
@@ -193,6 +195,7 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
         f"Expected root-mean-square error: {found.root_mse:.5f}. Intervals at {confidence:.0%}.",
         *([FEW_ROWS] if found.has_few_rows else []),
         *card,
+        f"Study file: {found.study_digest}.",
         *([] if out is None else [f"Written: {out}"]),
     ]
     emit(as_json, data, "\n".join(lines))
@@ -265,6 +268,7 @@ def _status_dict(status: "Status") -> dict[str, object]:
             "state": status.state.value,
             "attributes": list(status.attributes),
             "epsilon": status.epsilon,
+            "study_digest": status.study_digest,
             **(
                 {}
                 if spec is None

@@ -7,6 +7,7 @@ release.estimate().marginal(["salary"])
 release.frame()
 """
 
+import hashlib
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -18,9 +19,17 @@ import grpc
 import numpy as np
 
 from veiltab.common.command.options import load_party
-from veiltab.common.core.domain import symbol_dtype
+from veiltab.common.core.domain import Domain, symbol_dtype
+from veiltab.common.core.message_fields import text_from_proto, words_from_proto
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
-from veiltab.common.errors import DeniedError, FailedReleaseError, UnavailableError
+from veiltab.common.errors import (
+    DeniedError,
+    FailedReleaseError,
+    IntegrityError,
+    InvalidInputError,
+    NotFoundError,
+    UnavailableError,
+)
 from veiltab.common.extras import importing
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
@@ -31,6 +40,8 @@ from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.rpc.peer import Peer, Request, Response
+from veiltab.common.study.differences import study_differences
+from veiltab.common.study.file import study_from_bytes
 from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.uncertainty import ReleaseDesign
 from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
@@ -47,6 +58,7 @@ class Status:
         release_id: the release.
         label: the researcher's own name for it; may be empty.
         state: where it stands for the researcher.
+        study_digest: of the study file under which it was asked for.
         attributes: what was asked for.
         epsilon: what was asked for, as text.
         failure: why it ended without a result; empty otherwise.
@@ -60,6 +72,7 @@ class Status:
     release_id: str
     label: str
     state: ReleaseState
+    study_digest: str
     attributes: tuple[str, ...]
     epsilon: str
     failure: str
@@ -167,8 +180,14 @@ class Client:
             scheme=scheme,
             stage=stage,
         )
-        message = researcher_pb2.StartReleaseRequest(request=request_to_proto(asked), label=label or None)
-        answer = self._ask(self._service.stub.StartRelease, message)
+        message = researcher_pb2.StartReleaseRequest(
+            request=request_to_proto(asked), label=label or None, study_digest=self.study.digest
+        )
+        try:
+            answer = self._ask(self._service.stub.StartRelease, message)
+        except InvalidInputError:
+            self.check_study("", f"researcher {self._party.name}")
+            raise
         return Release(self, answer.release_id, continued=answer.continued)
 
     def release(self, name: str) -> "Release":
@@ -185,6 +204,43 @@ class Client:
         """Return how a release stands, by id or label."""
         message = researcher_pb2.GetResultRequest(release=name)
         return _status_of(self._ask(self._service.stub.GetResult, message))
+
+    def check_study(self, digest: str, where: str) -> None:
+        """Refuse another study file than this client's, and name what differs: its labels may be other ones.
+
+        Args:
+            digest: of the other study file; "" for the one that the service runs with.
+            where: who or what has it.
+
+        Raises:
+            InvalidInputError: it differs.
+        """
+        if digest == self.study.digest:
+            return
+        try:
+            difference = study_differences(self.study, study_from_bytes(self.study_file(digest), where))
+        except NotFoundError:
+            difference = f"has not the SHA-256 {digest}"
+        if difference:
+            raise InvalidInputError(
+                f"has another study file; the one here {difference}",
+                where=where,
+                remedy="Give the study file that it has; the service keeps those of its releases in its state folder,"
+                " as studies/SHA-256.toml.",
+            )
+
+    def study_file(self, digest: str) -> bytes:
+        """Return the bytes of a study file that the service runs with ("") or ran with.
+
+        Raises:
+            NotFoundError: it never did.
+            IntegrityError: the bytes have another digest.
+        """
+        request = researcher_pb2.FetchStudyRequest(study_digest=digest)
+        data = self._link.wait(self._service.fetch(self._service.stub.FetchStudy, request))
+        if digest and hashlib.sha256(data).hexdigest() != digest:
+            raise IntegrityError("the study file that the service keeps is damaged", where=str(self._party))
+        return data
 
     def histogram(self, release_id: str) -> bytes:
         """Return the counts of the noisy rows as they travel."""
@@ -247,13 +303,14 @@ class Release:
 
         Raises:
             NotReadyError, FailedReleaseError: there is no result.
+            InvalidInputError: the release was asked for under another study file than the client's.
         """
         data = self._client.histogram(self.id)
         status = self.status()
         if status.spec is None:
             raise FailedReleaseError(status.failure or "there is no result", where=f"release {self.id}")
-        domain = self._client.study.domain(status.granted)
         spec = status.spec
+        domain = self._domain(status)
         design = ReleaseDesign(
             population=spec.population,
             sample=spec.sample,
@@ -261,7 +318,9 @@ class Release:
             scheme=spec.description.scheme,
         )
         counts = np.frombuffer(data, "<i8").astype(np.int64)
-        return Estimate(domain=domain, design=design, counts=counts, confidence=confidence)
+        return Estimate(
+            domain=domain, design=design, counts=counts, confidence=confidence, study_digest=spec.study_digest
+        )
 
     def frame(self, confidence: float = 0.95) -> "pd.DataFrame":
         """Return the estimates as a DataFrame, one row a cell."""
@@ -279,25 +338,37 @@ class Release:
             import pandas as pd  # noqa: PLC0415 - an optional package
 
         columns = {}
-        for attribute in self._client.study.domain(self.status().granted).attributes:
+        status = self.status()
+        for attribute in self._domain(status).attributes:
             symbols = np.frombuffer(self._client.rows(self.id, attribute.name), symbol_dtype(attribute.size))
             kind = pd.CategoricalDtype(list(attribute.categories), ordered=True)
             columns[attribute.name] = pd.Categorical.from_codes(symbols.astype(np.int32), dtype=kind)
-        return pd.DataFrame(columns)
+        frame = pd.DataFrame(columns)
+        frame.attrs["study_digest"] = status.study_digest
+        return frame
+
+    def _domain(self, status: Status) -> Domain:
+        """Return the attributes of a result with their categories, which are those of its own study file."""
+        self._client.check_study(status.study_digest, f"release {self.id}")
+        return self._client.study.domain(status.granted)
 
 
 def _status_of(answer: researcher_pb2.GetResultResponse) -> Status:
     summary = answer.summary
     return Status(
-        release_id=summary.release_id,
-        label=summary.label,
+        release_id=text_from_proto(summary.release_id, "release id"),
+        label=words_from_proto(summary.label),
         state=state_from_proto(summary.state),
-        attributes=tuple(summary.attributes),
-        epsilon=summary.epsilon,
-        failure=answer.failure,
-        parties={p.party: (state_from_proto(p.state), p.waiting_for) for p in answer.parties},
+        study_digest=text_from_proto(summary.study_digest, "study digest"),
+        attributes=tuple(text_from_proto(name, "attributes") for name in summary.attributes),
+        epsilon=text_from_proto(summary.epsilon, "epsilon"),
+        failure=words_from_proto(answer.failure),
+        parties={
+            words_from_proto(p.party): (state_from_proto(p.state), words_from_proto(p.waiting_for))
+            for p in answer.parties
+        },
         spec=spec_from_proto(answer.spec) if answer.HasField("spec") else None,
-        granted=tuple(answer.granted),
-        seconds=dict(answer.seconds),
-        bytes=dict(answer.bytes),
+        granted=tuple(text_from_proto(name, "granted") for name in answer.granted),
+        seconds={words_from_proto(step): seconds for step, seconds in answer.seconds.items()},
+        bytes={words_from_proto(link): number for link, number in answer.bytes.items()},
     )

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import assert_never
 
@@ -33,7 +34,9 @@ from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import STREAM_SECONDS, Peer, pause_after
 from veiltab.common.rpc.status import failures_logged
 from veiltab.common.storage.files import written_whole
-from veiltab.common.study.file import Study
+from veiltab.common.study.differences import study_differences
+from veiltab.common.study.file import Study, load_study
+from veiltab.researcher.agreement import agreed_spec
 from veiltab.researcher.decryption import Places, count_rows, decrypt_column
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, server_release_pb2, server_release_pb2_grpc
@@ -41,6 +44,12 @@ from veiltab.v1 import curator_pb2, curator_pb2_grpc, server_release_pb2, server
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
 _LONGEST_LIFETIME = 365 * 86_400
+_STEPS = 64
+"""Most steps of a peer whose times are kept."""
+
+_STEP_LENGTH = 64
+"""Most bytes of the name of such a step."""
+
 _ORDER = [s for s in ReleaseState if not s.unsuccessful]
 
 
@@ -62,15 +71,26 @@ class ResearcherDriver:
         self._started = asyncio.Event()
         self._driven: set[str] = set()
 
-    def start(self, request: ReleaseRequest, label: str) -> tuple[ResearcherRelease, bool]:
+    def start(self, request: ReleaseRequest, label: str, study_digest: str) -> tuple[ResearcherRelease, bool]:
         """Record a request, its attributes in study order, or find the one to continue.
+
+        Args:
+            request: what is asked for.
+            label: the researcher's own name for the release; may be empty.
+            study_digest: of the study file that the asker read.
 
         Returns:
             The release, and whether it was there.
 
         Raises:
-            InvalidInputError: unknown attributes, or a deadline that is over or too far away.
+            InvalidInputError: another study file, unknown attributes, or a deadline that is over or too far away.
         """
+        if study_digest != self.study.digest:
+            raise InvalidInputError(
+                "the service runs with another study file",
+                where=f"researcher {self.name}",
+                remedy="Give both the same bytes, and restart the service if its file is the wrong one.",
+            )
         now = int(time.time())
         if not now < request.deadline <= now + _LONGEST_LIFETIME:
             raise InvalidInputError("a release lives at least a second and at most 365 days", where="lifetime")
@@ -132,13 +152,10 @@ class ResearcherDriver:
     async def _advance(self, stored: ResearcherRelease, parties: "PartyLinks") -> None:
         release_id = stored.request.release_id
         statuses = self.statuses.setdefault(release_id, {})
+        self._check_study(stored, statuses)
         planned = await self._ask_curators(stored, parties, statuses)
-        spec = await self._ask_server(release_id, parties, statuses)
-        for name, other in planned.items():
-            if other.digest() != spec.digest():
-                raise FailedReleaseError(
-                    "the server published another release than was planned", where=f"curator {name}"
-                )
+        published = await self._ask_server(release_id, parties, statuses)
+        spec = agreed_spec(stored.request, self.study, published, planned)
         self.store.set_spec(release_id, spec)
         began = time.monotonic()
         for column in spec.columns:
@@ -166,6 +183,21 @@ class ResearcherDriver:
             | key_bytes,
         )
         self.store.finish(release_id, ReleaseState.READY)
+
+    def _check_study(self, stored: ResearcherRelease, statuses: dict[str, tuple[ReleaseState, str]]) -> None:
+        """Let a release wait that was asked for under another study file; going on would label its cells wrongly.
+
+        Raises:
+            NotReadyError: it was.
+        """
+        if stored.study_digest in {"", self.study.digest}:
+            return
+        kept = self.store.study_file(stored.study_digest)
+        difference = study_differences(self.study, load_study(kept))
+        problem = f"the release was asked for under another study file; the one here {difference}"
+        remedy = f"Start the service with studies/{kept.name} of its state folder"
+        statuses[f"researcher {self.name}"] = (stored.state, f"{problem}. {remedy}.")
+        raise NotReadyError(problem, where=f"researcher {self.name}", remedy=f"{remedy}.")
 
     async def _ask_curators(
         self, stored: ResearcherRelease, parties: "PartyLinks", statuses: dict[str, tuple[ReleaseState, str]]
@@ -204,7 +236,7 @@ class ResearcherDriver:
     def _record(self, stored: ResearcherRelease, curator: str, answer: curator_pb2.GetProposalResponse) -> None:
         self.store.set_measure(
             stored.request.release_id,
-            {f"curator {curator}: {step}": seconds for step, seconds in answer.seconds.items()},
+            _seconds_from_proto(answer.seconds, f"curator {curator}: "),
             {f"curator {curator} -> server {self.study.server.name}": answer.bytes_uploaded},
         )
 
@@ -228,7 +260,9 @@ class ResearcherDriver:
             raise FailedReleaseError(words_from_proto(answer.failure), where=who)
         if state is not ReleaseState.READY:
             raise NotReadyError("the release is not published yet", where=who)
-        self.store.set_measure(release_id, {f"{who}: perturbing": answer.perturbation_seconds}, {})
+        self.store.set_measure(
+            release_id, _seconds_from_proto({"perturbing": answer.perturbation_seconds}, f"{who}: "), {}
+        )
         return spec_from_proto(answer.spec)
 
     async def _decrypt(
@@ -261,6 +295,12 @@ class ResearcherDriver:
 def _may_heal(error: VeiltabError) -> bool:
     """Whether a refusal is worth asking again after: so is one that nobody foresaw, for the release is paid for."""
     return isinstance(error, NotReadyError | UnavailableError) or error.reason == VeiltabError.reason
+
+
+def _seconds_from_proto(told: Mapping[str, float], prefix: str) -> dict[str, float]:
+    """Return the times that a peer says its steps took, as far as they are times."""
+    steps = sorted(step for step, seconds in told.items() if 0 <= seconds < inf)
+    return {prefix + words_from_proto(step, _STEP_LENGTH): told[step] for step in steps[:_STEPS]}
 
 
 def _position(state: ReleaseState) -> int:

@@ -36,6 +36,8 @@ class Estimate:
         design: the public parameters of the release, over the cells of `domain`.
         counts: noisy rows in each cell, shape (K,), integers summing to m.
         confidence: probability that one cell's interval holds its true fraction.
+        study_digest: SHA-256 of the study file that names the attributes and categories of `domain`, hexadecimal;
+            empty if no study file does, as in a simulation.
 
     Raises:
         InvalidInputError: domain, design and counts do not have the same number of cells, or a confidence outside
@@ -49,6 +51,7 @@ class Estimate:
     design: ReleaseDesign
     counts: NDArray[np.int64]
     confidence: float = 0.95
+    study_digest: str = ""
 
     def __post_init__(self) -> None:
         cells = self.domain.cells
@@ -140,7 +143,13 @@ class Estimate:
             design=self.design.marginal(domain.cells),
             counts=summed.transpose(order).reshape(-1),
             confidence=self.confidence,
+            study_digest=self.study_digest,
         )
+
+    @property
+    def codebook(self) -> dict[str, list[str]]:
+        """Attribute -> its categories, in the order of the cells."""
+        return {attribute.name: list(attribute.categories) for attribute in self.domain.attributes}
 
     def rows(self, fractions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return fractions (or standard errors, or interval ends) as rows of the table: n times them."""

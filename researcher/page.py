@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
+CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""What a browser may load and run for a page: its own styles and pictures, no script, nothing from elsewhere."""
+
 _CSS = """
 :root { color-scheme: light; }
 * { box-sizing: border-box; }
@@ -39,6 +42,7 @@ def page(title: str, lead: str, sections: Iterable[tuple[str, str]]) -> str:
     body = "\n".join(f"<section>\n<h2>{heading}</h2>\n{content}\n</section>" for heading, content in sections)
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
         f"<style>{_CSS}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
         f'<p class="lead">{escape(lead)}</p>\n{body}\n</body>\n</html>\n'

@@ -81,6 +81,7 @@ def render(report: ReportInput) -> str:
         ("Estimates", _estimates(report)),
         ("One attribute at a time", _marginals(report)),
         *_dependence(report, tests),
+        ("Codebook", _codebook(report)),
         ("All cells", _cells(report)),
     ]
     design = report.estimate.design
@@ -104,6 +105,7 @@ def _facts(report: ReportInput) -> str:
         ("epsilon", report.epsilon),
         ("sampling", report.scheme),
         ("encryption", report.pad),
+        *([("study file, SHA-256", report.estimate.study_digest)] if report.estimate.study_digest else []),
         *report.dates,
     ]
     owners = dict(report.owners)
@@ -212,6 +214,12 @@ def _cells(report: ReportInput) -> str:
     note = f'<p class="note">The {CELLS_LISTED:,} largest of {estimate.domain.cells:,} cells.</p>'
     listed = table(headings, rows, numeric=set(range(first, len(headings))))
     return (note if len(shown) < estimate.domain.cells else "") + listed
+
+
+def _codebook(report: ReportInput) -> str:
+    """Return every category of every attribute, in the order of the study file under which the release was made."""
+    rows = [(name, " | ".join(categories)) for name, categories in report.estimate.codebook.items()]
+    return table(("attribute", "categories, in the study file's order"), rows)
 
 
 def _numbers(estimate: Estimate, shown: NDArray[np.intp], truth: NDArray[np.float64] | None) -> list[tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from veiltab.common.core.message_fields import text_from_proto
 from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import request_from_proto, spec_to_proto, state_to_proto
@@ -25,7 +26,7 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
     ) -> researcher_pb2.StartReleaseResponse:
         del context
         asked = request_from_proto(request.request, self._driver.name)
-        stored, continued = self._driver.start(asked, request.label)
+        stored, continued = self._driver.start(asked, text_from_proto(request.label, "label"), request.study_digest)
         return researcher_pb2.StartReleaseResponse(release_id=stored.request.release_id, continued=continued)
 
     async def ListReleases(
@@ -73,6 +74,14 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         ):
             yield researcher_pb2.FetchRowsResponse(total=total, chunk=chunk)
 
+    async def FetchStudy(
+        self, request: researcher_pb2.FetchStudyRequest, context: Context
+    ) -> AsyncIterator[researcher_pb2.FetchStudyResponse]:
+        del context
+        path = self._driver.store.study_file(request.study_digest)
+        async for total, chunk in _streamed(path, request.offset):
+            yield researcher_pb2.FetchStudyResponse(total=total, chunk=chunk)
+
     def _ready(self, release_id: str) -> ResearcherRelease:
         stored = self._driver.store.release(release_id)
         if stored.state is not ReleaseState.READY:
@@ -92,4 +101,5 @@ def _summary(stored: ResearcherRelease) -> researcher_pb2.ReleaseSummary:
         attributes=stored.request.attributes,
         epsilon=str(stored.request.epsilon),
         created=stored.created,
+        study_digest=stored.study_digest,
     )

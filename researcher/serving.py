@@ -23,7 +23,7 @@ def serve_researcher(options: ServeOptions) -> None:
     endpoint = next(r.endpoint for r in study.researchers if r.name == options.name)
     with (
         OwnedFolder(options.state_folder, identity.party.uri) as folder,
-        closing(ResearcherStore(folder.path)) as store,
+        closing(ResearcherStore(folder.path, study)) as store,
     ):
         driver = ResearcherDriver(identity, study, store)
         own = partial(add_ResearcherServiceServicer_to_server, ResearcherServicer(driver))

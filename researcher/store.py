@@ -12,6 +12,8 @@ from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, stat
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import Connection, open_database, transaction
+from veiltab.common.storage.files import written_whole
+from veiltab.common.study.file import Study
 
 _MIGRATIONS = (
     """
@@ -25,14 +27,22 @@ _MIGRATIONS = (
     ALTER TABLE release ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
     UPDATE release SET since = created
     """,
+    """
+    ALTER TABLE release ADD COLUMN study_digest TEXT NOT NULL DEFAULT '';
+    UPDATE release SET study_digest = json_extract(spec, '$.study_digest') WHERE spec IS NOT NULL
+    """,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearcherRelease:
-    """One release as the researcher's service knows it."""
+    """One release as the researcher's service knows it.
+
+    `study_digest` is that of the study file under which it was asked for; "" if an older version recorded it.
+    """
 
     request: ReleaseRequest
+    study_digest: str
     label: str
     state: ReleaseState
     failure: str
@@ -45,11 +55,20 @@ class ResearcherRelease:
 
 
 class ResearcherStore:
-    """The researcher's database and folder."""
+    """The researcher's database and folder.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: the state folder.
+        study: the study file that the service runs with; its bytes are kept, as are those of the ones before it.
+    """
+
+    def __init__(self, folder: Path, study: Study) -> None:
         self._folder = folder
+        self._study = study
         self.connection = open_database(folder / "researcher.sqlite", _MIGRATIONS)
+        if not self._study_path(study.digest).exists():
+            with written_whole(self._study_path(study.digest)) as file:
+                file.write(study.source)
 
     def close(self) -> None:
         """Close the database."""
@@ -62,26 +81,47 @@ class ResearcherStore:
         one that asks for the same.
 
         Raises:
-            ConflictError: the id or the label names a release that asks for something else.
+            ConflictError: the id or the label names a release that asks for something else, or that was asked for
+                under another study file.
         """
         asked = request.asked()
         with transaction(self.connection) as db:
-            row = _row_to_continue(db, request, label)
+            row = _row_to_continue(db, request, label, self._study.digest)
             if row is None:
                 db.execute(
-                    "INSERT INTO release (id, label, asked, request, state, created, since)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    [request.release_id, label, asked, request.to_json(), ReleaseState.REQUESTED.value, now, now],
+                    "INSERT INTO release (id, study_digest, label, asked, request, state, created, since)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    [
+                        request.release_id,
+                        self._study.digest,
+                        label,
+                        asked,
+                        request.to_json(),
+                        ReleaseState.REQUESTED.value,
+                        now,
+                        now,
+                    ],
                 )
                 return self.release(request.release_id), False
-        if row["asked"] != asked:
+        is_of_study = row["study_digest"] in {"", self._study.digest}
+        if row["asked"] != asked or not is_of_study:
             named, name = ("id", row["id"]) if row["id"] == request.release_id else ("label", label)
+            what = "asks for something else" if is_of_study else "was asked for under another study file"
             raise ConflictError(
-                f"a release of this {named} asks for something else",
-                where=f"{named} {name}",
-                remedy=f"Use another {named}.",
+                f"a release of this {named} {what}", where=f"{named} {name}", remedy=f"Use another {named}."
             )
         return self.release(row["id"]), True
+
+    def study_file(self, digest: str) -> Path:
+        """Return where the study file of a digest lies, with which this service runs or ran; "" is that of now.
+
+        Raises:
+            NotFoundError: it never ran with such a one.
+        """
+        path = self._study_path(digest or self._study.digest)
+        if path not in self._folder.glob("studies/*.toml"):
+            raise NotFoundError("this service never ran with such a study file", where="study file")
+        return path
 
     def release(self, name: str) -> ResearcherRelease:
         """Return a release by id or label."""
@@ -136,6 +176,9 @@ class ResearcherStore:
             [json.dumps(seconds), json.dumps(byte_counts), release_id],
         )
 
+    def _study_path(self, digest: str) -> Path:
+        return self._folder / "studies" / f"{digest}.toml"
+
     def noisy_column(self, release_id: str, attribute: str) -> Path:
         """Return where a perturbed column lies, still encrypted."""
         return self._folder / "releases" / release_id / f"{attribute}.noisy"
@@ -153,16 +196,17 @@ class ResearcherStore:
         return self._folder / "releases" / release_id / "histogram.bin"
 
 
-def _row_to_continue(db: Connection, request: ReleaseRequest, label: str) -> sqlite3.Row | None:
+def _row_to_continue(db: Connection, request: ReleaseRequest, label: str, study_digest: str) -> sqlite3.Row | None:
     row: sqlite3.Row | None
-    row = db.execute("SELECT id, asked FROM release WHERE id = ?", [request.release_id]).fetchone()
+    columns = "SELECT id, asked, study_digest FROM release"
+    row = db.execute(f"{columns} WHERE id = ?", [request.release_id]).fetchone()
     if row is None and label:
-        row = db.execute("SELECT id, asked FROM release WHERE label = ?", [label]).fetchone()
+        row = db.execute(f"{columns} WHERE label = ?", [label]).fetchone()
     elif row is None:
         row = db.execute(
-            "SELECT id, asked FROM release WHERE label = '' AND asked = ?"  # noqa: S608
+            f"{columns} WHERE label = '' AND asked = ? AND study_digest IN ('', ?)"
             f" AND NOT {IS_FINISHED} ORDER BY created DESC",
-            [request.asked(), *FINISHED],
+            [request.asked(), study_digest, *FINISHED],
         ).fetchone()
     return row
 
@@ -170,6 +214,7 @@ def _row_to_continue(db: Connection, request: ReleaseRequest, label: str) -> sql
 def _release_of(row: sqlite3.Row) -> ResearcherRelease:
     return ResearcherRelease(
         request=ReleaseRequest.from_json(row["request"]),
+        study_digest=row["study_digest"],
         label=row["label"],
         state=ReleaseState(row["state"]),
         failure=row["failure"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,19 @@ from veiltab.researcher.estimation import Estimate
 if TYPE_CHECKING:
     import pandas as pd
 
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+
 SUFFIXES = (".csv", ".parquet", ".json")
 """Kinds of file that `write` knows."""
+
+
+def plain_cell(text: str) -> str:
+    """Return a text as a cell of a CSV file: one that a spreadsheet takes for a formula gets an apostrophe before it.
+
+    A number stays as it is, whatever its sign.
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def statistics(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> dict[str, NDArray[Any]]:
@@ -54,7 +66,7 @@ def to_frame(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> pd
     """Return one row a cell: the category of each attribute, then the columns of `statistics`.
 
     An attribute is an ordered Categorical whose categories are those of the study file. An attribute that is named like
-    a statistic gets underscores after its name.
+    a statistic gets underscores after its name. The frame's `attrs` name the study file and its categories.
 
     Args:
         estimate: the estimated table.
@@ -69,12 +81,15 @@ def to_frame(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> pd
     numbers = statistics(estimate, truth)
     symbols = np.unravel_index(np.arange(estimate.domain.cells), estimate.domain.shape)
     columns: dict[str, Any] = {}
+    taken = {*numbers, "study_digest"}
     for attribute, codes in zip(estimate.domain.attributes, symbols, strict=True):
         name = attribute.name
-        while name in numbers or (name != attribute.name and name in estimate.domain.names):
+        while name in taken or (name != attribute.name and name in estimate.domain.names):
             name += "_"
         columns[name] = pd.Categorical.from_codes(codes, categories=pd.Index(attribute.categories), ordered=True)
-    return pd.DataFrame(columns | numbers)
+    frame = pd.DataFrame(columns | numbers)
+    frame.attrs |= {"study_digest": estimate.study_digest, "codebook": estimate.codebook}
+    return frame
 
 
 def to_records(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> list[dict[str, Any]]:
@@ -98,11 +113,15 @@ def to_records(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> 
 
 
 def write(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table to a file of the kind that its suffix names.
+    """Write a table to a file of the kind that its suffix names, with the study file that names its cells.
+
+    A CSV has the study file's SHA-256 in a last column, study_digest, and every category in its order in the rows. A
+    Parquet file has both in the metadata that pandas reads as `attrs`. A JSON file has them beside the cells.
 
     Args:
         frame: what `to_frame` returned.
-        path: ends in .csv, .parquet or .json (an array of one object a row); an existing file is replaced.
+        path: ends in .csv, .parquet or .json ({"study_digest", "codebook", "cells": one object a row}); an existing
+            file is replaced.
 
     Raises:
         InvalidInputError: another suffix, or a place that cannot be written.
@@ -116,14 +135,23 @@ def write(frame: pd.DataFrame, path: Path) -> None:
         )
     try:
         if suffix == ".csv":
-            frame.to_csv(path, index=False, lineterminator="\n")
+            _for_spreadsheets(frame).to_csv(path, index=False, lineterminator="\n")
         elif suffix == ".parquet":
             frame.to_parquet(path, index=False)
         else:
-            path.write_text(json.dumps(frame.to_dict(orient="records"), ensure_ascii=False), encoding="utf-8")
+            content = frame.attrs | {"cells": frame.to_dict(orient="records")}
+            path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
     except OSError as error:
         raise InvalidInputError(
             f"the result cannot be written ({error.strerror or type(error).__name__})",
             where=str(path),
             remedy="Choose another place.",
         ) from error
+
+
+def _for_spreadsheets(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose texts no spreadsheet takes for formulas, and which names its study file."""
+    safe = frame.assign(study_digest=frame.attrs["study_digest"])
+    for name, column in frame.select_dtypes(exclude="number").items():
+        safe[name] = column.astype(str).map(plain_cell)
+    return safe

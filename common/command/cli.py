@@ -32,7 +32,12 @@ def json_option(command: Command) -> Command:
 
 def emit(as_json: bool, data: Mapping[str, object], text: str) -> None:  # noqa: FBT001 - mirrors the option
     """Print a command's result: one JSON object, or the text for people."""
-    click.echo(json.dumps(data, default=_plain) if as_json else text)
+    click.echo(json.dumps(data, default=_plain) if as_json else printable(text))
+
+
+def printable(text: str) -> str:
+    """Return lines of text without the characters that command a terminal, whoever wrote them."""
+    return "".join(one if one.isprintable() or one in "\n\t" else " " for one in text)
 
 
 def finite(_context: click.Context, _option: click.Parameter, value: float) -> float:
@@ -44,7 +49,7 @@ def finite(_context: click.Context, _option: click.Parameter, value: float) -> f
 
 def note(message: str) -> None:
     """Say something about progress, on stderr."""
-    click.echo(message, err=True)
+    click.echo(printable(message), err=True)
 
 
 def _plain(value: object) -> object:

@@ -7,7 +7,7 @@ work together. Everything in a study file is public among the parties: nothing i
 import hashlib
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
@@ -92,6 +92,7 @@ class Study:
         id: the study's id; it stands in certificates.
         title: for people.
         digest: SHA-256 of the study file's bytes, in hexadecimal.
+        source: the study file's bytes.
         minimum_population: fewest common respondents of a release (rows).
         maximum_cells: most cells of a release.
         budget_epsilon: what one curator may spend, over all researchers and releases (nats); 0 without curators.
@@ -112,6 +113,7 @@ class Study:
     id: str
     title: str
     digest: str
+    source: bytes = field(repr=False, compare=False)
     minimum_population: int
     maximum_cells: int
     budget_epsilon: Decimal
@@ -201,10 +203,10 @@ def study_from_bytes(data: bytes, where: str) -> Study:
         raise InvalidInputError(
             f"not a TOML file in UTF-8 ({error})", where=where, remedy="Correct it there."
         ) from None
-    return _study(Fields(parsed, where), hashlib.sha256(data).hexdigest())
+    return _study(Fields(parsed, where), data)
 
 
-def _study(root: Fields, digest: str) -> Study:
+def _study(root: Fields, source: bytes) -> Study:
     """Read the whole file; `root` is its outermost table."""
     head, release = root.table("study"), root.table("release", required=False)
     budget = root.table("budget", required=root.holds("curator", object))
@@ -212,7 +214,8 @@ def _study(root: Fields, digest: str) -> Study:
         lambda: Study(
             id=head.text("id"),
             title=head.text("title"),
-            digest=digest,
+            digest=hashlib.sha256(source).hexdigest(),
+            source=source,
             minimum_population=head.integer("minimum_population", 100),
             maximum_cells=head.integer("maximum_cells", 100_000),
             budget_epsilon=budget.number("epsilon") if root.holds("curator", object) else Decimal(0),

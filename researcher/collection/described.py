@@ -45,6 +45,7 @@ def spec_dict(spec: "Round") -> dict[str, object]:
     """Return a round's description for JSON."""
     return {
         "round": spec.round_id,
+        "study_digest": spec.study_digest,
         "question": spec.question,
         "size": spec.size,
         "epsilon": spec.epsilon,

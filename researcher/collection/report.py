@@ -44,6 +44,7 @@ def report_page(  # noqa: PLR0913, PLR0917 - what a report depends on
             ("reports", f"{sum(status.reports):,}"),
             ("probability of reporting", rates if len(spec.strata) > 1 else str(spec.strata[0].rate)),
             ("randomiser", spec.oracle),
+            ("study file, SHA-256", spec.study_digest),
             ("epsilon of a report", str(spec.randomiser.epsilon.normalize())),
             ("closed", f"{datetime.fromtimestamp(status.closed, UTC):%Y-%m-%d %H:%M} UTC"),
         )

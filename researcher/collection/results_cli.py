@@ -51,6 +51,8 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
     known, counted = rounds.result(round_id)
     found = estimated(counted, estimator, confidence)
     frame = to_frame(found)
+    codebook = {known.round.question: list(found.labels)}
+    frame.attrs |= {"study_digest": known.round.study_digest, "codebook": codebook}
     if out is not None:
         _check_no_tokens(out)
         write(frame, out)
@@ -58,6 +60,7 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
     warnings = [sentence for sentence in (found.biased, found.warning) if sentence]
     data = {
         **status_dict(known),
+        "codebook": codebook,
         "estimator": found.estimator.value,
         "confidence": confidence,
         "biased": found.biased,

@@ -7,11 +7,12 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from tests.conftest import STUDY
 from veiltab.common.errors import DeniedError, FailedReleaseError, UnavailableError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_to_proto
 from veiltab.common.rpc.identity import Party, Role
-from veiltab.common.study.file import Study
+from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.researcher.client import Client, Release, Status, _status_of
 from veiltab.v1 import release_pb2, researcher_pb2
 
@@ -22,6 +23,7 @@ STATUS = Status(
     release_id=ID,
     label="wages",
     state=ReleaseState.UPLOADING,
+    study_digest=study_from_bytes(STUDY, "study.toml").digest,
     attributes=("sex", "salary"),
     epsilon="0.1",
     failure="",
@@ -40,6 +42,8 @@ class Service:
         self.study = study
         self._statuses = list(statuses)
         self.counts = np.array([100, 50, 150, 100], "<i8")
+
+    check_study = Client.check_study
 
     def status(self, name: str) -> Status:
         assert name == ID
@@ -69,6 +73,7 @@ def test_a_status_is_read_whole(make_spec: Make) -> None:
             release_id=ID,
             label="wages",
             state=release_pb2.RELEASE_STATE_READY,
+            study_digest=STATUS.study_digest,
             attributes=["sex", "salary"],
             epsilon="0.1",
         ),

@@ -29,6 +29,7 @@ def status(make_spec: Make) -> Status:
         release_id=spec.release_id,
         label="wages",
         state=ReleaseState.READY,
+        study_digest=spec.study_digest,
         attributes=("sex", "salary"),
         epsilon="1.25",
         failure="",
@@ -46,7 +47,10 @@ def estimate_of(study: Study, status: Status, names: tuple[str, ...]) -> Estimat
     mechanism = status.spec.mechanism.marginal(domain.cells)
     counts = np.full(domain.cells, 400 // domain.cells, np.int64)
     return Estimate(
-        domain=domain, design=ReleaseDesign(population=1000, sample=400, mechanism=mechanism), counts=counts
+        domain=domain,
+        design=ReleaseDesign(population=1000, sample=400, mechanism=mechanism),
+        counts=counts,
+        study_digest=study.digest,
     )
 
 

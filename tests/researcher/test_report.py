@@ -15,6 +15,7 @@ from veiltab.researcher.pictures import LABEL_LENGTH, cell_label, largest
 from veiltab.researcher.report import ReportInput, render
 
 HOSTILE = ("<script>alert(1)</script>", "</style><b>", 'x" onload="y', "--><!--", "$\\frac{$", "日本 & co", 'id="c-x"')
+DIGEST = "ab" * 32
 VOID = {"meta", "br", "hr", "img", "link"}
 
 
@@ -35,7 +36,10 @@ def make_report(sizes: tuple[int, ...] = (3, 2, 2), *, hostile: bool = False) ->
         title="A <title> & more",
         release_id="r-42 <u>",
         estimate=Estimate(
-            domain=domain, design=ReleaseDesign(population=9000, sample=2000, mechanism=mechanism), counts=counts
+            domain=domain,
+            design=ReleaseDesign(population=9000, sample=2000, mechanism=mechanism),
+            counts=counts,
+            study_digest=DIGEST,
         ),
         owners=tuple((a.name, "alice & sons") for a in attributes),
         epsilon="1 (pure)",
@@ -108,6 +112,24 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
                 assert value is not None
                 assert value.startswith("#")
     assert not re.search(r"@import|url\((?!#)", html)
+
+
+def test_a_browser_is_told_to_load_and_run_nothing() -> None:
+    page = Page(render(make_report()))
+    (policy,) = [
+        attributes["content"]
+        for tag, attributes in page.tags
+        if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    assert [tag for tag, _ in page.tags].index("meta") < [tag for tag, _ in page.tags].index("style")
+
+
+def test_it_names_the_study_file_and_all_its_categories_in_their_order() -> None:
+    report = make_report((40, 2))
+    text = Page(render(report)).text
+    assert DIGEST in text
+    assert " | ".join(report.estimate.domain.attributes[0].categories) in text
 
 
 def test_same_input_gives_the_same_bytes() -> None:

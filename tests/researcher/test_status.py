@@ -23,7 +23,7 @@ IDS = [f"{number:032x}" for number in range(1, 40)]
 
 @pytest.fixture
 def driver(tmp_path: Path, study: Study) -> Iterator[ResearcherDriver]:
-    store = ResearcherStore(tmp_path)
+    store = ResearcherStore(tmp_path, study)
     identity = SimpleNamespace(party=Party(study="survey", role=Role.RESEARCHER, name="rosa"))
     yield ResearcherDriver(cast("Identity", identity), study, store)
     store.close()
@@ -72,7 +72,9 @@ def test_all_that_is_under_way_is_shown_and_the_last_that_ended(
     assert [work.id for work in observe(driver).work] == IDS[30 - SHOWN :]
 
 
-def test_a_database_of_the_version_before_knows_when_releases_came(tmp_path: Path, make_request: Make) -> None:
+def test_a_database_of_the_version_before_knows_when_releases_came(
+    tmp_path: Path, study: Study, make_request: Make
+) -> None:
     request = make_request()
     old = open_database(tmp_path / "researcher.sqlite", stored._MIGRATIONS[:1])
     old.execute(
@@ -80,6 +82,6 @@ def test_a_database_of_the_version_before_knows_when_releases_came(tmp_path: Pat
         [request.release_id, request.asked(), request.to_json()],
     )
     old.close()
-    store = ResearcherStore(tmp_path)
+    store = ResearcherStore(tmp_path, study)
     assert store.release(request.release_id).since == 77
     store.close()

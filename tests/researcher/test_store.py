@@ -8,6 +8,7 @@ import pytest
 
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.study.file import Study
 from veiltab.researcher.store import ResearcherStore
 
 Make = Callable[..., Any]
@@ -15,8 +16,8 @@ ID, OTHER, THIRD = "0" * 31 + "1", "0" * 31 + "2", "0" * 31 + "3"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[ResearcherStore]:
-    store = ResearcherStore(tmp_path)
+def store(tmp_path: Path, study: Study) -> Iterator[ResearcherStore]:
+    store = ResearcherStore(tmp_path, study)
     yield store
     store.close()
 
@@ -89,8 +90,8 @@ def test_an_unknown_release(store: ResearcherStore, make_request: Make) -> None:
             store.release(name)
 
 
-def test_what_is_known_outlives_the_process(tmp_path: Path, make_request: Make, make_spec: Make) -> None:
-    store, spec = ResearcherStore(tmp_path), make_spec()
+def test_what_is_known_outlives_the_process(tmp_path: Path, study: Study, make_request: Make, make_spec: Make) -> None:
+    store, spec = ResearcherStore(tmp_path, study), make_spec()
     store.start(make_request(), "wages", 100)
     store.set_state(ID, ReleaseState.UPLOADING)
     store.set_spec(ID, spec)
@@ -98,7 +99,7 @@ def test_what_is_known_outlives_the_process(tmp_path: Path, make_request: Make, 
     store.set_measure(ID, {"a": 1.0, "b": 2.0}, {"x -> y": 1})
     store.set_measure(ID, {"b": 3.0}, {'it\'s "z"': 2})
     store.close()
-    again = ResearcherStore(tmp_path)
+    again = ResearcherStore(tmp_path, study)
     read = again.release("wages")
     assert (read.state, read.spec, read.granted) == (ReleaseState.UPLOADING, spec, ("sex", "salary"))
     assert (read.seconds, read.bytes) == ({"a": 1.0, "b": 3.0}, {"x -> y": 1, 'it\'s "z"': 2})

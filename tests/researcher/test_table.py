@@ -1,5 +1,6 @@
 """A result survives every file kind, keeps its categories, and never loses an attribute to a statistic's name."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.estimation import Estimate, ReleaseDesign
-from veiltab.researcher.table import statistics, to_frame, to_records, write
+from veiltab.researcher.table import SUFFIXES, plain_cell, statistics, to_frame, to_records, write
 
+DIGEST = "ab" * 32
 COUNTS = np.array([40, 10, 5, 25, 15, 5])
 NUMBERS = ["count", "estimate", "se", "low", "high", "projected"]
 ROWS = ["estimate_rows", "se_rows", "low_rows", "high_rows"]
@@ -26,7 +28,7 @@ def make_estimate(first: str = "smoker", second: str = "town") -> Estimate:
         )
     )
     design = ReleaseDesign(population=1000, sample=100, mechanism=GammaDiagonal(cells=6, replacement=2**62))
-    return Estimate(domain=domain, design=design, counts=COUNTS)
+    return Estimate(domain=domain, design=design, counts=COUNTS, study_digest=DIGEST)
 
 
 def test_frame_has_one_row_a_cell_in_c_order() -> None:
@@ -97,9 +99,51 @@ def test_csv_and_json_keep_every_digit(tmp_path: Path) -> None:
     write(frame, tmp_path / "result.json")
     plain = frame.astype({"smoker": str, "town": str})
     read = pd.read_csv(tmp_path / "result.CSV")
-    pd.testing.assert_frame_equal(read, plain, check_exact=True)
-    rows = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
-    pd.testing.assert_frame_equal(pd.DataFrame(rows), plain, check_exact=True)
+    pd.testing.assert_frame_equal(read, plain.assign(study_digest=DIGEST), check_exact=True)
+    written = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    pd.testing.assert_frame_equal(pd.DataFrame(written["cells"]), plain, check_exact=True)
+
+
+def test_every_file_names_the_study_file_and_its_categories(tmp_path: Path) -> None:
+    estimate = make_estimate().marginal(["town"])
+    codebook = {"town": ["Zürich", 'a "quoted", one', "b\nc"]}
+    for suffix in SUFFIXES:
+        write(to_frame(estimate), tmp_path / f"result{suffix}")
+    written = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    assert (written["study_digest"], written["codebook"]) == (DIGEST, codebook)
+    attrs = pd.read_parquet(tmp_path / "result.parquet").attrs
+    assert (attrs["study_digest"], attrs["codebook"]) == (DIGEST, codebook)
+    read = pd.read_csv(tmp_path / "result.csv")
+    assert (set(read["study_digest"]), list(read["town"])) == ({DIGEST}, codebook["town"])
+
+
+FORMULAS = ("=1+2", "@SUM(1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "--5")
+PLAIN = ("-5", "+5", "-0.25", "1+2", "a=b", "'=1")
+
+
+def test_no_text_of_a_csv_is_a_formula_and_numbers_stay_numbers(tmp_path: Path) -> None:
+    texts = (*FORMULAS, *PLAIN)
+    domain = Domain(attributes=(Attribute(name="text", categories=texts),))
+    design = ReleaseDesign(population=1000, sample=60, mechanism=GammaDiagonal(cells=12, replacement=2**62))
+    counts = np.array([60, *[0] * 11])
+    frame = to_frame(Estimate(domain=domain, design=design, counts=counts))
+    assert (frame["estimate"] < 0).any()
+    write(frame, tmp_path / "result.csv")
+    with (tmp_path / "result.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["text"] for row in rows] == [*(f"'{text}" for text in FORMULAS), *PLAIN]
+    assert [float(row["estimate"]) for row in rows] == list(frame["estimate"])
+    assert plain_cell("\r=1") == "'\r=1"
+    write(frame, tmp_path / "result.json")
+    cells = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))["cells"]
+    assert [cell["text"] for cell in cells] == list(texts)
+
+
+def test_an_attribute_named_like_the_study_file_s_digest_keeps_its_column(tmp_path: Path) -> None:
+    write(to_frame(make_estimate("study_digest")), tmp_path / "result.csv")
+    read = pd.read_csv(tmp_path / "result.csv")
+    assert list(read["study_digest_"]) == ["yes"] * 3 + ["no"] * 3
+    assert set(read["study_digest"]) == {DIGEST}
 
 
 @pytest.mark.parametrize("name", ["result.xlsx", "result", "result.csv.gz"])

@@ -26,7 +26,7 @@ from veiltab.v1 import access_pb2 as veiltab_dot_v1_dot_access__pb2
 from veiltab.v1 import release_pb2 as veiltab_dot_v1_dot_release__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bveiltab/v1/researcher.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"`\n\x13StartReleaseRequest\x12+\n\x07request\x18\x01 \x01(\x0b\x32\x1a.veiltab.v1.ReleaseRequest\x12\x12\n\x05label\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\x08\n\x06_label\"=\n\x14StartReleaseResponse\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x11\n\tcontinued\x18\x02 \x01(\x08\"\x15\n\x13ListReleasesRequest\"D\n\x14ListReleasesResponse\x12,\n\x08releases\x18\x01 \x03(\x0b\x32\x1a.veiltab.v1.ReleaseSummary\"\xa1\x01\n\x0eReleaseSummary\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x12\n\x05label\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x12\n\nattributes\x18\x04 \x03(\t\x12\x0f\n\x07\x65psilon\x18\x05 \x01(\t\x12\x0f\n\x07\x63reated\x18\x06 \x01(\x03\x42\x08\n\x06_label\"#\n\x10GetResultRequest\x12\x0f\n\x07release\x18\x01 \x01(\t\"Z\n\x0bPartyStatus\x12\r\n\x05party\x18\x01 \x01(\t\x12\'\n\x05state\x18\x02 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x13\n\x0bwaiting_for\x18\x03 \x01(\t\"\x87\x03\n\x11GetResultResponse\x12+\n\x07summary\x18\x01 \x01(\x0b\x32\x1a.veiltab.v1.ReleaseSummary\x12(\n\x07parties\x18\x02 \x03(\x0b\x32\x17.veiltab.v1.PartyStatus\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t\x12%\n\x04spec\x18\x04 \x01(\x0b\x32\x17.veiltab.v1.ReleaseSpec\x12\x0f\n\x07granted\x18\x05 \x03(\t\x12;\n\x07seconds\x18\x06 \x03(\x0b\x32*.veiltab.v1.GetResultResponse.SecondsEntry\x12\x37\n\x05\x62ytes\x18\x07 \x03(\x0b\x32(.veiltab.v1.GetResultResponse.BytesEntry\x1a.\n\x0cSecondsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x1a,\n\nBytesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\";\n\x15\x46\x65tchHistogramRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"I\n\x16\x46\x65tchHistogramResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"I\n\x10\x46\x65tchRowsRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x11\n\tattribute\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x03 \x01(\x04\"D\n\x11\x46\x65tchRowsResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk2\xcd\x03\n\x11ResearcherService\x12X\n\x0cStartRelease\x12\x1f.veiltab.v1.StartReleaseRequest\x1a .veiltab.v1.StartReleaseResponse\"\x05\x8a\xb5\x18\x01\x03\x12X\n\x0cListReleases\x12\x1f.veiltab.v1.ListReleasesRequest\x1a .veiltab.v1.ListReleasesResponse\"\x05\x8a\xb5\x18\x01\x03\x12O\n\tGetResult\x12\x1c.veiltab.v1.GetResultRequest\x1a\x1d.veiltab.v1.GetResultResponse\"\x05\x8a\xb5\x18\x01\x03\x12`\n\x0e\x46\x65tchHistogram\x12!.veiltab.v1.FetchHistogramRequest\x1a\".veiltab.v1.FetchHistogramResponse\"\x05\x8a\xb5\x18\x01\x03\x30\x01\x12Q\n\tFetchRows\x12\x1c.veiltab.v1.FetchRowsRequest\x1a\x1d.veiltab.v1.FetchRowsResponse\"\x05\x8a\xb5\x18\x01\x03\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bveiltab/v1/researcher.proto\x12\nveiltab.v1\x1a\x17veiltab/v1/access.proto\x1a\x18veiltab/v1/release.proto\"v\n\x13StartReleaseRequest\x12+\n\x07request\x18\x01 \x01(\x0b\x32\x1a.veiltab.v1.ReleaseRequest\x12\x12\n\x05label\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x0cstudy_digest\x18\x03 \x01(\tB\x08\n\x06_label\"=\n\x14StartReleaseResponse\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x11\n\tcontinued\x18\x02 \x01(\x08\"\x15\n\x13ListReleasesRequest\"D\n\x14ListReleasesResponse\x12,\n\x08releases\x18\x01 \x03(\x0b\x32\x1a.veiltab.v1.ReleaseSummary\"\xb7\x01\n\x0eReleaseSummary\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x12\n\x05label\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x12\n\nattributes\x18\x04 \x03(\t\x12\x0f\n\x07\x65psilon\x18\x05 \x01(\t\x12\x0f\n\x07\x63reated\x18\x06 \x01(\x03\x12\x14\n\x0cstudy_digest\x18\x07 \x01(\tB\x08\n\x06_label\"#\n\x10GetResultRequest\x12\x0f\n\x07release\x18\x01 \x01(\t\"Z\n\x0bPartyStatus\x12\r\n\x05party\x18\x01 \x01(\t\x12\'\n\x05state\x18\x02 \x01(\x0e\x32\x18.veiltab.v1.ReleaseState\x12\x13\n\x0bwaiting_for\x18\x03 \x01(\t\"\x87\x03\n\x11GetResultResponse\x12+\n\x07summary\x18\x01 \x01(\x0b\x32\x1a.veiltab.v1.ReleaseSummary\x12(\n\x07parties\x18\x02 \x03(\x0b\x32\x17.veiltab.v1.PartyStatus\x12\x0f\n\x07\x66\x61ilure\x18\x03 \x01(\t\x12%\n\x04spec\x18\x04 \x01(\x0b\x32\x17.veiltab.v1.ReleaseSpec\x12\x0f\n\x07granted\x18\x05 \x03(\t\x12;\n\x07seconds\x18\x06 \x03(\x0b\x32*.veiltab.v1.GetResultResponse.SecondsEntry\x12\x37\n\x05\x62ytes\x18\x07 \x03(\x0b\x32(.veiltab.v1.GetResultResponse.BytesEntry\x1a.\n\x0cSecondsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x1a,\n\nBytesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\";\n\x15\x46\x65tchHistogramRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"I\n\x16\x46\x65tchHistogramResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"I\n\x10\x46\x65tchRowsRequest\x12\x12\n\nrelease_id\x18\x01 \x01(\t\x12\x11\n\tattribute\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x03 \x01(\x04\"D\n\x11\x46\x65tchRowsResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk\"9\n\x11\x46\x65tchStudyRequest\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\"E\n\x12\x46\x65tchStudyResponse\x12\r\n\x05total\x18\x01 \x01(\x04\x12 \n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x11.veiltab.v1.Chunk2\xa3\x04\n\x11ResearcherService\x12X\n\x0cStartRelease\x12\x1f.veiltab.v1.StartReleaseRequest\x1a .veiltab.v1.StartReleaseResponse\"\x05\x8a\xb5\x18\x01\x03\x12X\n\x0cListReleases\x12\x1f.veiltab.v1.ListReleasesRequest\x1a .veiltab.v1.ListReleasesResponse\"\x05\x8a\xb5\x18\x01\x03\x12O\n\tGetResult\x12\x1c.veiltab.v1.GetResultRequest\x1a\x1d.veiltab.v1.GetResultResponse\"\x05\x8a\xb5\x18\x01\x03\x12`\n\x0e\x46\x65tchHistogram\x12!.veiltab.v1.FetchHistogramRequest\x1a\".veiltab.v1.FetchHistogramResponse\"\x05\x8a\xb5\x18\x01\x03\x30\x01\x12Q\n\tFetchRows\x12\x1c.veiltab.v1.FetchRowsRequest\x1a\x1d.veiltab.v1.FetchRowsResponse\"\x05\x8a\xb5\x18\x01\x03\x30\x01\x12T\n\nFetchStudy\x12\x1d.veiltab.v1.FetchStudyRequest\x1a\x1e.veiltab.v1.FetchStudyResponse\"\x05\x8a\xb5\x18\x01\x03\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -47,34 +47,40 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RESEARCHERSERVICE'].methods_by_name['FetchHistogram']._serialized_options = b'\212\265\030\001\003'
   _globals['_RESEARCHERSERVICE'].methods_by_name['FetchRows']._loaded_options = None
   _globals['_RESEARCHERSERVICE'].methods_by_name['FetchRows']._serialized_options = b'\212\265\030\001\003'
+  _globals['_RESEARCHERSERVICE'].methods_by_name['FetchStudy']._loaded_options = None
+  _globals['_RESEARCHERSERVICE'].methods_by_name['FetchStudy']._serialized_options = b'\212\265\030\001\003'
   _globals['_STARTRELEASEREQUEST']._serialized_start=94
-  _globals['_STARTRELEASEREQUEST']._serialized_end=190
-  _globals['_STARTRELEASERESPONSE']._serialized_start=192
-  _globals['_STARTRELEASERESPONSE']._serialized_end=253
-  _globals['_LISTRELEASESREQUEST']._serialized_start=255
-  _globals['_LISTRELEASESREQUEST']._serialized_end=276
-  _globals['_LISTRELEASESRESPONSE']._serialized_start=278
-  _globals['_LISTRELEASESRESPONSE']._serialized_end=346
-  _globals['_RELEASESUMMARY']._serialized_start=349
-  _globals['_RELEASESUMMARY']._serialized_end=510
-  _globals['_GETRESULTREQUEST']._serialized_start=512
-  _globals['_GETRESULTREQUEST']._serialized_end=547
-  _globals['_PARTYSTATUS']._serialized_start=549
-  _globals['_PARTYSTATUS']._serialized_end=639
-  _globals['_GETRESULTRESPONSE']._serialized_start=642
-  _globals['_GETRESULTRESPONSE']._serialized_end=1033
-  _globals['_GETRESULTRESPONSE_SECONDSENTRY']._serialized_start=941
-  _globals['_GETRESULTRESPONSE_SECONDSENTRY']._serialized_end=987
-  _globals['_GETRESULTRESPONSE_BYTESENTRY']._serialized_start=989
-  _globals['_GETRESULTRESPONSE_BYTESENTRY']._serialized_end=1033
-  _globals['_FETCHHISTOGRAMREQUEST']._serialized_start=1035
-  _globals['_FETCHHISTOGRAMREQUEST']._serialized_end=1094
-  _globals['_FETCHHISTOGRAMRESPONSE']._serialized_start=1096
-  _globals['_FETCHHISTOGRAMRESPONSE']._serialized_end=1169
-  _globals['_FETCHROWSREQUEST']._serialized_start=1171
-  _globals['_FETCHROWSREQUEST']._serialized_end=1244
-  _globals['_FETCHROWSRESPONSE']._serialized_start=1246
-  _globals['_FETCHROWSRESPONSE']._serialized_end=1314
-  _globals['_RESEARCHERSERVICE']._serialized_start=1317
-  _globals['_RESEARCHERSERVICE']._serialized_end=1778
+  _globals['_STARTRELEASEREQUEST']._serialized_end=212
+  _globals['_STARTRELEASERESPONSE']._serialized_start=214
+  _globals['_STARTRELEASERESPONSE']._serialized_end=275
+  _globals['_LISTRELEASESREQUEST']._serialized_start=277
+  _globals['_LISTRELEASESREQUEST']._serialized_end=298
+  _globals['_LISTRELEASESRESPONSE']._serialized_start=300
+  _globals['_LISTRELEASESRESPONSE']._serialized_end=368
+  _globals['_RELEASESUMMARY']._serialized_start=371
+  _globals['_RELEASESUMMARY']._serialized_end=554
+  _globals['_GETRESULTREQUEST']._serialized_start=556
+  _globals['_GETRESULTREQUEST']._serialized_end=591
+  _globals['_PARTYSTATUS']._serialized_start=593
+  _globals['_PARTYSTATUS']._serialized_end=683
+  _globals['_GETRESULTRESPONSE']._serialized_start=686
+  _globals['_GETRESULTRESPONSE']._serialized_end=1077
+  _globals['_GETRESULTRESPONSE_SECONDSENTRY']._serialized_start=985
+  _globals['_GETRESULTRESPONSE_SECONDSENTRY']._serialized_end=1031
+  _globals['_GETRESULTRESPONSE_BYTESENTRY']._serialized_start=1033
+  _globals['_GETRESULTRESPONSE_BYTESENTRY']._serialized_end=1077
+  _globals['_FETCHHISTOGRAMREQUEST']._serialized_start=1079
+  _globals['_FETCHHISTOGRAMREQUEST']._serialized_end=1138
+  _globals['_FETCHHISTOGRAMRESPONSE']._serialized_start=1140
+  _globals['_FETCHHISTOGRAMRESPONSE']._serialized_end=1213
+  _globals['_FETCHROWSREQUEST']._serialized_start=1215
+  _globals['_FETCHROWSREQUEST']._serialized_end=1288
+  _globals['_FETCHROWSRESPONSE']._serialized_start=1290
+  _globals['_FETCHROWSRESPONSE']._serialized_end=1358
+  _globals['_FETCHSTUDYREQUEST']._serialized_start=1360
+  _globals['_FETCHSTUDYREQUEST']._serialized_end=1417
+  _globals['_FETCHSTUDYRESPONSE']._serialized_start=1419
+  _globals['_FETCHSTUDYRESPONSE']._serialized_end=1488
+  _globals['_RESEARCHERSERVICE']._serialized_start=1491
+  _globals['_RESEARCHERSERVICE']._serialized_end=2038
 # @@protoc_insertion_point(module_scope)

@@ -9,12 +9,14 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class StartReleaseRequest(_message.Message):
-    __slots__ = ("request", "label")
+    __slots__ = ("request", "label", "study_digest")
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
+    STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
     request: _release_pb2.ReleaseRequest
     label: str
-    def __init__(self, request: _Optional[_Union[_release_pb2.ReleaseRequest, _Mapping]] = ..., label: _Optional[str] = ...) -> None: ...
+    study_digest: str
+    def __init__(self, request: _Optional[_Union[_release_pb2.ReleaseRequest, _Mapping]] = ..., label: _Optional[str] = ..., study_digest: _Optional[str] = ...) -> None: ...
 
 class StartReleaseResponse(_message.Message):
     __slots__ = ("release_id", "continued")
@@ -35,20 +37,22 @@ class ListReleasesResponse(_message.Message):
     def __init__(self, releases: _Optional[_Iterable[_Union[ReleaseSummary, _Mapping]]] = ...) -> None: ...
 
 class ReleaseSummary(_message.Message):
-    __slots__ = ("release_id", "label", "state", "attributes", "epsilon", "created")
+    __slots__ = ("release_id", "label", "state", "attributes", "epsilon", "created", "study_digest")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     CREATED_FIELD_NUMBER: _ClassVar[int]
+    STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     label: str
     state: _release_pb2.ReleaseState
     attributes: _containers.RepeatedScalarFieldContainer[str]
     epsilon: str
     created: int
-    def __init__(self, release_id: _Optional[str] = ..., label: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., created: _Optional[int] = ...) -> None: ...
+    study_digest: str
+    def __init__(self, release_id: _Optional[str] = ..., label: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., created: _Optional[int] = ..., study_digest: _Optional[str] = ...) -> None: ...
 
 class GetResultRequest(_message.Message):
     __slots__ = ("release",)
@@ -125,6 +129,22 @@ class FetchRowsRequest(_message.Message):
     def __init__(self, release_id: _Optional[str] = ..., attribute: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
 
 class FetchRowsResponse(_message.Message):
+    __slots__ = ("total", "chunk")
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    total: int
+    chunk: _release_pb2.Chunk
+    def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class FetchStudyRequest(_message.Message):
+    __slots__ = ("study_digest", "offset")
+    STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    study_digest: str
+    offset: int
+    def __init__(self, study_digest: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class FetchStudyResponse(_message.Message):
     __slots__ = ("total", "chunk")
     TOTAL_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]

@@ -60,6 +60,11 @@ class ResearcherServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_researcher__pb2.FetchRowsRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_researcher__pb2.FetchRowsResponse.FromString,
                 _registered_method=True)
+        self.FetchStudy = channel.unary_stream(
+                '/veiltab.v1.ResearcherService/FetchStudy',
+                request_serializer=veiltab_dot_v1_dot_researcher__pb2.FetchStudyRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_researcher__pb2.FetchStudyResponse.FromString,
+                _registered_method=True)
 
 
 class ResearcherServiceServicer(object):
@@ -102,6 +107,14 @@ class ResearcherServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FetchStudy(self, request, context):
+        """Streams a study file: the one that the service runs with, or one under which a release was asked for.
+        Callers: the researcher itself.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ResearcherServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -129,6 +142,11 @@ def add_ResearcherServiceServicer_to_server(servicer, server):
                     servicer.FetchRows,
                     request_deserializer=veiltab_dot_v1_dot_researcher__pb2.FetchRowsRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_researcher__pb2.FetchRowsResponse.SerializeToString,
+            ),
+            'FetchStudy': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchStudy,
+                    request_deserializer=veiltab_dot_v1_dot_researcher__pb2.FetchStudyRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_researcher__pb2.FetchStudyResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -267,6 +285,33 @@ class ResearcherService(object):
             '/veiltab.v1.ResearcherService/FetchRows',
             veiltab_dot_v1_dot_researcher__pb2.FetchRowsRequest.SerializeToString,
             veiltab_dot_v1_dot_researcher__pb2.FetchRowsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchStudy(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/veiltab.v1.ResearcherService/FetchStudy',
+            veiltab_dot_v1_dot_researcher__pb2.FetchStudyRequest.SerializeToString,
+            veiltab_dot_v1_dot_researcher__pb2.FetchStudyResponse.FromString,
             options,
             channel_credentials,
             insecure,

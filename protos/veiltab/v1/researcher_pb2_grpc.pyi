@@ -45,6 +45,10 @@ class ResearcherServiceStub:
     """
     FetchRows: _grpc.UnaryStreamMultiCallable[_researcher_pb2.FetchRowsRequest, _researcher_pb2.FetchRowsResponse]
     """Streams the decrypted noisy symbols of one granted attribute. Callers: the researcher itself."""
+    FetchStudy: _grpc.UnaryStreamMultiCallable[_researcher_pb2.FetchStudyRequest, _researcher_pb2.FetchStudyResponse]
+    """Streams a study file: the one that the service runs with, or one under which a release was asked for.
+    Callers: the researcher itself.
+    """
 
 @_typing.type_check_only
 class ResearcherServiceAsyncStub(ResearcherServiceStub):
@@ -63,6 +67,10 @@ class ResearcherServiceAsyncStub(ResearcherServiceStub):
     """
     FetchRows: _aio.UnaryStreamMultiCallable[_researcher_pb2.FetchRowsRequest, _researcher_pb2.FetchRowsResponse]  # type: ignore[assignment]
     """Streams the decrypted noisy symbols of one granted attribute. Callers: the researcher itself."""
+    FetchStudy: _aio.UnaryStreamMultiCallable[_researcher_pb2.FetchStudyRequest, _researcher_pb2.FetchStudyResponse]  # type: ignore[assignment]
+    """Streams a study file: the one that the service runs with, or one under which a release was asked for.
+    Callers: the researcher itself.
+    """
 
 class ResearcherServiceServicer(metaclass=_abc_1.ABCMeta):
     """What the researcher's own command line and notebooks ask of the researcher's service."""
@@ -108,5 +116,15 @@ class ResearcherServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_researcher_pb2.FetchRowsResponse], _abc.AsyncIterator[_researcher_pb2.FetchRowsResponse]]:
         """Streams the decrypted noisy symbols of one granted attribute. Callers: the researcher itself."""
+
+    @_abc_1.abstractmethod
+    def FetchStudy(
+        self,
+        request: _researcher_pb2.FetchStudyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_researcher_pb2.FetchStudyResponse], _abc.AsyncIterator[_researcher_pb2.FetchStudyResponse]]:
+        """Streams a study file: the one that the service runs with, or one under which a release was asked for.
+        Callers: the researcher itself.
+        """
 
 def add_ResearcherServiceServicer_to_server(servicer: ResearcherServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,192 @@
+"""A party with another study file is refused by what differs, before a release and after it, also over old state.
+
+The service and its client are those that run; only the network between them is left out.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from tests.common.study.other import CHANGES, FULL
+from tests.conftest import STUDY
+from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.wire import request_to_proto
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.storage.files import written_whole
+from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.researcher.client import Client, Release
+from veiltab.researcher.driver import PartyLinks, ResearcherDriver
+from veiltab.researcher.service import ResearcherServicer
+from veiltab.researcher.store import ResearcherStore
+from veiltab.v1 import researcher_pb2
+
+Make = Callable[..., Any]
+ROSA = Party(study="survey", role=Role.RESEARCHER, name="rosa")
+RIGHT = study_from_bytes(FULL, "study.toml")
+OTHERS = {name: study_from_bytes(FULL.replace(old, new), name) for name, (old, new, _) in CHANGES.items()}
+WORDS = {name: words for name, (_, _, words) in CHANGES.items()}
+every_change = pytest.mark.parametrize("change", CHANGES)
+
+
+@dataclass(kw_only=True)
+class Service:
+    """A researcher's service on a state folder."""
+
+    driver: ResearcherDriver
+
+    @property
+    def servicer(self) -> Any:  # noqa: ANN401 - its methods are called by name
+        """Its RPCs."""
+        return ResearcherServicer(self.driver)
+
+    def client(self, study: Study) -> Client:
+        """Return a client that has some study file."""
+        client = object.__new__(Client)
+        client.study, client._party, client._timeout = study, ROSA, 1.0
+
+        async def ask(method: str, message: object, **_: object) -> object:
+            return await getattr(self.servicer, method)(message, None)
+
+        async def fetch(method: str, message: object) -> bytes:
+            pieces = [piece async for piece in getattr(self.servicer, method)(message, None)]
+            return b"".join(piece.chunk.data for piece in pieces)
+
+        names = ("StartRelease", "GetResult", "FetchHistogram", "FetchRows", "FetchStudy")
+        stub = SimpleNamespace(**{name: name for name in names})
+        client._service = cast("Any", SimpleNamespace(stub=stub, ask=ask, fetch=fetch))
+        client._link = cast("Any", SimpleNamespace(wait=asyncio.run))
+        return client
+
+    def release(self, study: Study, name: str = "wages") -> Release:
+        """Return a release as a client with some study file reads it."""
+        return self.client(study).release(name)
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[[Study], Service]]:
+    """Return what starts the service with a study file on the same old state."""
+    stores: list[ResearcherStore] = []
+
+    def start(study: Study) -> Service:
+        for store in stores:
+            store.close()
+        stores.append(ResearcherStore(tmp_path, study))
+        return Service(driver=ResearcherDriver(cast("Identity", SimpleNamespace(party=ROSA)), study, stores[-1]))
+
+    yield start
+    stores[-1].close()
+
+
+def finish(service: Service, release: Release, make_spec: Make) -> None:
+    """Let a release become ready: 300 of its 400 rows are of the first cell."""
+    store = service.driver.store
+    store.set_spec(release.id, make_spec(release_id=release.id, study_digest=service.driver.study.digest))
+    store.set_granted(release.id, ("sex", "salary"))
+    with written_whole(store.histogram(release.id)) as file:
+        file.write(np.array([300, 50, 25, 25], "<i8").data)
+    for name in ("sex", "salary"):
+        with written_whole(store.rows(release.id, name)) as file:
+            file.write(bytes(400))
+    store.finish(release.id, ReleaseState.READY)
+
+
+def asked(client: Client, label: str = "wages") -> Release:
+    return client.request(["sex", "salary"], epsilon="0.1", label=label)
+
+
+@every_change
+def test_a_client_with_another_file_may_not_ask(serve: Callable[[Study], Service], change: str) -> None:
+    service = serve(RIGHT)
+    with pytest.raises(InvalidInputError, match="has another study file; the one here") as caught:
+        asked(service.client(OTHERS[change]))
+    assert WORDS[change] in caught.value.problem
+    assert service.driver.store.releases() == ()
+
+
+@every_change
+def test_a_client_with_another_file_may_not_read_a_result(
+    serve: Callable[[Study], Service], make_spec: Make, change: str
+) -> None:
+    service = serve(RIGHT)
+    finish(service, asked(service.client(RIGHT)), make_spec)
+    other = service.release(OTHERS[change])
+    for read in (other.estimate, other.frame, other.rows):
+        with pytest.raises(InvalidInputError, match="has another study file; the one here") as caught:
+            read()
+        assert WORDS[change] in caught.value.problem
+        assert "studies/" in caught.value.remedy
+    labels = service.release(RIGHT).estimate()
+    assert labels.study_digest == labels.marginal(["salary"]).study_digest == RIGHT.digest
+    assert labels.codebook == {"sex": ["f", "m"], "salary": ["low", "high"]}
+
+
+@every_change
+def test_a_service_that_was_restarted_with_another_file_keeps_its_results(
+    serve: Callable[[Study], Service], make_spec: Make, change: str
+) -> None:
+    service = serve(RIGHT)
+    finish(service, asked(service.client(RIGHT)), make_spec)
+    before = service.release(RIGHT).frame()
+    service = serve(OTHERS[change])
+    after = service.release(RIGHT).frame()
+    assert after.equals(before)
+    assert after.attrs["study_digest"] == RIGHT.digest
+    with pytest.raises(InvalidInputError, match="has another study file") as caught:
+        service.release(OTHERS[change]).estimate()
+    assert WORDS[change] in caught.value.problem
+
+
+@every_change
+def test_a_service_that_was_restarted_with_another_file_lets_its_unfinished_releases_wait(
+    serve: Callable[[Study], Service], change: str
+) -> None:
+    release_id = asked(serve(RIGHT).client(RIGHT)).id
+    service = serve(OTHERS[change])
+    nobody = cast("PartyLinks", SimpleNamespace(curators={}))
+    with pytest.raises(NotReadyError, match="asked for under another study file; the one here") as caught:
+        asyncio.run(service.driver._advance(service.driver.store.release(release_id), nobody))
+    assert WORDS[change] in caught.value.problem
+    assert WORDS[change] in service.release(OTHERS[change]).status().waiting_for
+    assert f"studies/{RIGHT.digest}.toml" in caught.value.remedy
+    with pytest.raises(ConflictError, match="a release of this label was asked for under another study file"):
+        asked(service.client(OTHERS[change]))
+    assert asked(service.client(OTHERS[change]), label="").id != release_id
+    assert asked(serve(RIGHT).client(RIGHT)).id == release_id
+
+
+def test_a_file_that_the_service_never_had_is_not_given_out(serve: Callable[[Study], Service], tmp_path: Path) -> None:
+    service = serve(RIGHT)
+    assert service.client(RIGHT).study_file("") == service.client(RIGHT).study_file(RIGHT.digest) == FULL
+    (tmp_path / "secret.toml").write_bytes(b"secret")
+    for digest in ("0" * 64, "../secret", "../researcher.sqlite", "*", "."):
+        with pytest.raises(Exception, match="never ran with such a study file"):
+            service.client(RIGHT).study_file(digest)
+
+
+def test_a_release_whose_study_file_is_lost_is_refused_all_the_same(
+    serve: Callable[[Study], Service], make_spec: Make, tmp_path: Path
+) -> None:
+    service = serve(RIGHT)
+    finish(service, asked(service.client(RIGHT)), make_spec)
+    (tmp_path / "studies" / f"{RIGHT.digest}.toml").unlink()
+    service = serve(study_from_bytes(STUDY, "study.toml"))
+    with pytest.raises(InvalidInputError, match=f"has not the SHA-256 {RIGHT.digest}"):
+        service.release(service.driver.study).estimate()
+
+
+def test_a_label_is_a_line_that_a_terminal_can_show(serve: Callable[[Study], Service], make_request: Make) -> None:
+    service = serve(RIGHT)
+    for label in ("\x1b[2J", "two\nlines", "l" * 10_000):
+        request = researcher_pb2.StartReleaseRequest(
+            request=request_to_proto(make_request()), label=label, study_digest=RIGHT.digest
+        )
+        with pytest.raises(InvalidInputError, match="label"):
+            asyncio.run(service.servicer.StartRelease(request, None))
+    assert service.driver.store.releases() == ()
