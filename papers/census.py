@@ -1,4 +1,4 @@
-"""The census of Lin, Wang, Rane: counts of its 24 cells, and of finer tables where the files are at hand.
+"""The census of Lin, Wang, Rane: counts of its 24 cells, and of finer tables if the files are given.
 
 The paper says which four attributes make 24 cells. It also speaks of 12 to 768 cells and does not say which: here each
 table doubles the one before by an attribute of two categories.
@@ -40,7 +40,7 @@ _ATTRIBUTES: tuple[tuple[int, Callable[[Person], int]], ...] = (
     (2, lambda person: int(person["workclass"] != "Private")),
     (2, lambda person: int(person["country"] != "United-States")),
 )
-"""(categories, which one a person has) of every attribute, in the order in which tables take them."""
+"""(categories, function from a person to one of them) of every attribute, in the order in which tables use them."""
 
 TABLES = (12, 24, 48, 96, 192, 384, 768)
 """Cells of the tables that can be counted: of the first 3, 4, ... attributes."""
@@ -70,16 +70,16 @@ def read_file(path: Path) -> list[Person]:
 
 
 def complete(people: list[Person]) -> list[Person]:
-    """Return those without a missing value in any column."""
+    """Return the people without a missing value in any column."""
     return [person for person in people if "?" not in person.values()]
 
 
-def lacking(people: list[Person], columns: tuple[str, ...]) -> int:
+def count_missing(people: list[Person], columns: tuple[str, ...]) -> int:
     """Return how many people have a missing value in one of these columns."""
     return sum(any(person[column] == "?" for column in columns) for person in people)
 
 
-def tabulated(people: list[Person]) -> dict[int, list[int]]:
+def tabulate_people(people: list[Person]) -> dict[int, list[int]]:
     """Return cells of a table -> its counts in C order, for each of TABLES."""
     tables = {cells: [0] * cells for cells in TABLES}
     for person in people:
@@ -94,5 +94,5 @@ def tabulated(people: list[Person]) -> dict[int, list[int]]:
 def known_tables(folder: Path | None) -> dict[int, list[int]]:
     """Return the tables that can be counted: all from the files, two from the published counts."""
     if folder is not None:
-        return tabulated(complete(read_people(folder)))
+        return tabulate_people(complete(read_people(folder)))
     return {12: [a + b for a, b in zip(CELLS[::2], CELLS[1::2], strict=True)], 24: list(CELLS)}

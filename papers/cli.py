@@ -26,13 +26,13 @@ ADULT_FILES = ("adult.data", "adult.test")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for pictures, tables and points.")
 @click.option("--trials", type=int, help="Runs a point; by default the paper's own number.")
 @click.option("--quick", is_flag=True, help="Coarser grids and fewer runs.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of everything that is drawn.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of all random draws.")
 @click.option("--jobs", type=int, help="Processes; by default one a core.")
 @click.option("--dask", metavar="SCHEDULER", help="HOST:PORT of a Dask scheduler that computes instead.")
 @click.option(
     "--adult",
     type=click.Path(path_type=Path),
-    help="Folder with adult.data and adult.test of the UCI repository; without it what needs them is left out.",
+    help="Folder with adult.data and adult.test of the UCI repository; what needs them is left out without it.",
 )
 @json_option
 def reproduce(  # noqa: PLR0913, PLR0917 - one argument an option
@@ -46,9 +46,9 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one argument an option
     adult: Path | None,
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
-    """Compute the figures and numbers of a paper anew, and say which printed numbers ours agree with.
+    """Compute the figures and numbers of a paper again, and say which printed numbers agree with ours.
 
-    An interrupted run is taken up by the same command: computed points are kept in the folder.
+    The same command resumes an interrupted run: computed points are kept in the folder.
     """
     from veiltab.papers.experiment import Settings  # noqa: PLC0415 - --help stays light
     from veiltab.papers.registry import ALL, load, names_of  # noqa: PLC0415
@@ -61,12 +61,12 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one argument an option
     perform = _perform(jobs, dask)
     experiments = [load(one) for one in names]
     _check_writable(out)
-    found = replay(experiments, settings, out, perform)
+    reproduction = replay(experiments, settings, out, perform)
     note("drawing pictures")
-    paths = write(found, out, page=name == ALL)
+    paths = write(reproduction, out, page=name == ALL)
     seconds = round(monotonic() - start, 1)
-    data = {"name": name, "figures": [str(path) for path in paths], **found.as_dict(), "seconds": seconds}
-    emit(as_json, data, _text(found, out))
+    data = {"name": name, "figures": [str(path) for path in paths], **reproduction.as_dict(), "seconds": seconds}
+    emit(as_json, data, _text(reproduction, out))
 
 
 def _adult(folder: Path | None) -> Path | None:
@@ -99,7 +99,7 @@ def _cores() -> int:
 
 
 def _check_writable(out: Path) -> None:
-    """Make the folder and see that a file can be written, before anything is computed; refuse it otherwise."""
+    """Make the folder and check that a file can be written, before any computation."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         probe = out / ".probe"
@@ -111,9 +111,9 @@ def _check_writable(out: Path) -> None:
         ) from None
 
 
-def _text(found: "Reproduction", out: Path) -> str:
+def _text(reproduction: "Reproduction", out: Path) -> str:
     lines = []
-    for name, (title, findings) in found.found.items():
+    for name, (title, findings) in reproduction.findings.items():
         agree = [one for one in findings.comparisons if one.agrees]
         lines.append(f"{name}: {title}")
         lines.append(f"  {len(findings.figures)} figures; {len(agree)} of {len(findings.comparisons)} numbers agree")

@@ -17,11 +17,11 @@ _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss|ucx)://)?(?:\[[0-9a-fA-F:.]+\]|[^\s
 
 
 def on_dask(address: str, *, wait: float = WAIT) -> Perform:
-    """Return what computes points on the workers of a Dask scheduler.
+    """Return a function that computes points on the workers of a Dask scheduler.
 
     Args:
         address: HOST:PORT of the scheduler. Every worker needs the same veiltab, numpy and scipy, and one thread of
-            linear algebra, which is what `dask worker` gives it by itself.
+            linear algebra, which `dask worker` sets by default.
         wait: seconds to wait for the scheduler, and then for a first worker.
 
     Raises:
@@ -51,7 +51,7 @@ def _distributed() -> Any:  # noqa: ANN401 - an optional package
 
 @contextmanager
 def _client(address: str, wait: float) -> Iterator[Any]:
-    """Connect, and see that somebody works there."""
+    """Connect, and check that the scheduler has a worker."""
     try:
         client = _distributed().Client(address, timeout=wait)
     except (OSError, TimeoutError):

@@ -22,12 +22,12 @@ Style = Literal["line", "points", "dashed", "dotted", "bars"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How thoroughly to replay.
+    """The number of runs, the grids and the seed of a replay.
 
     Args:
         trials: runs a point; None takes the experiment's own number (the paper's, or fewer if `quick`).
         quick: coarser grids and fewer runs.
-        seed: of everything that is drawn.
+        seed: of all random draws.
         adult: folder with adult.data and adult.test; what needs them is left out without it.
     """
 
@@ -50,7 +50,7 @@ class Task:
     """One point of an experiment.
 
     Args:
-        key: unique within the experiment, such as "figure-5/epsilon=0.5/m=1000".
+        key: unique in the experiment, such as "figure-5/epsilon=0.5/m=1000".
         function: a function of a module's top level; it gets the arguments and a generator of its own, whose seed
             depends on the settings' seed, the experiment and the key alone.
         arguments: plain data.
@@ -118,7 +118,7 @@ class Figure:
         name: file name without its ending, such as "lin-figure-5".
         title: says paper and figure, such as "Lin, Wang, Rane, Figure 5: error against sample size, Adult".
         panels: one or more.
-        caption: one or two sentences: what to see, and where the paper's picture differs.
+        caption: one or two sentences: what the picture shows, and where the paper's differs.
         shared_y: all panels have the same ordinates, so that they can be compared.
     """
 
@@ -155,13 +155,13 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Tell whether ours is the printed number, within the tolerance."""
+        """Whether ours is the printed number, within the tolerance."""
         return self.ours is not None and abs(self.ours - self.printed) <= self.tolerance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What an experiment shows."""
+    """The figures and comparisons of an experiment."""
 
     figures: tuple[Figure, ...]
     comparisons: tuple[Comparison, ...]
@@ -185,5 +185,5 @@ class Experiment(Protocol):
         ...
 
     def findings(self, settings: Settings, results: Mapping[str, Plain]) -> Findings:
-        """Return what they show; `results` holds each task's result under its key."""
+        """Return figures and comparisons; `results` holds each task's result under its key."""
         ...

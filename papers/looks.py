@@ -1,4 +1,4 @@
-"""How pictures look: what tells curves apart, in colour and in black and white."""
+"""The look of curves: what distinguishes them, in colour and in black and white."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -24,7 +24,7 @@ STYLE: Any = {
     "axes.titlecolor": INK,
     "hatch.linewidth": 0.7,
 }
-"""Text stays text in an SVG, and names may hold any character: no mathematical markup."""
+"""Text stays text in an SVG, and names may contain any character: no mathematical markup."""
 
 MARK: Any = {"color": "#444c55", "linewidth": 1.0, "linestyle": (0, (7, 2, 1.5, 2)), "zorder": 1}
 """A vertical line."""
@@ -65,7 +65,7 @@ class Looks:
 
 
 def _places(panels: Sequence[Sequence[str]]) -> dict[str, int]:
-    """Give each group the first place that no other group beside it in any panel has: there are few looks."""
+    """Give each group the first place that no other group of its panels has: there are few looks."""
     places: dict[str, int] = {}
     for group in dict.fromkeys(group for panel in panels for group in panel):
         taken = {places.get(other) for panel in panels if group in panel for other in panel}
@@ -78,8 +78,8 @@ def _letter(place: int) -> str:
 
 
 def needs_markers(curve: Curve, panel: Panel) -> bool:
-    """Tell whether another line of the panel is dashed like this one, so that only a marker tells them apart in print.
+    """Return whether another line of the panel is dashed like this one: only a marker distinguishes them in print.
 
-    Two curves of one group that are dashed alike share a marker; their labels must say what sets them apart.
+    Two curves of one group that are dashed alike share a marker; their labels must say how they differ.
     """
     return sum(other.style == curve.style for other in panel.curves) > 1

@@ -1,4 +1,4 @@
-"""All replays as one HTML page that needs nothing else: pictures, captions, and every printed number beside ours."""
+"""All replays as one self-contained HTML page: pictures, captions, and every printed number beside ours."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -30,14 +30,14 @@ thead th { border-bottom: 2px solid #8a949e; font-size: .82rem; vertical-align: 
   .scroll { overflow: visible; } }
 """
 
-_HEADINGS = ("what", "source", "printed", "ours", "tolerance", "agrees", "why not, or what the tolerance is")
+_HEADINGS = ("what", "source", "printed", "ours", "tolerance", "agrees", "reason or tolerance")
 
 
-def render(found: Mapping[str, tuple[str, Findings]], pictures: Mapping[str, str], settings: str) -> str:
+def render(replays: Mapping[str, tuple[str, Findings]], pictures: Mapping[str, str], settings: str) -> str:
     """Return the page; the same bytes for the same input.
 
     Args:
-        found: name of an experiment -> (title of the paper, what its replay shows).
+        replays: name of an experiment -> (title of the paper, what its replay shows).
         pictures: name of a figure -> its SVG document.
         settings: how thoroughly everything was replayed, as text.
 
@@ -47,16 +47,16 @@ def render(found: Mapping[str, tuple[str, Findings]], pictures: Mapping[str, str
     contents = "\n".join(
         f'<tr><td><a href="#{escape(name)}">{escape(title)}</a></td><td class="n">{len(findings.figures)}</td>'
         f'<td class="n">{len(findings.comparisons)}</td><td class="n">{agreeing(findings.comparisons)}</td></tr>'
-        for name, (title, findings) in found.items()
+        for name, (title, findings) in replays.items()
     )
-    sections = "\n".join(_section(name, title, findings, pictures) for name, (title, findings) in found.items())
+    sections = "\n".join(_section(name, title, findings, pictures) for name, (title, findings) in replays.items())
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>The papers, replayed</title>\n'
         f"<style>{_CSS}</style>\n</head>\n<body>\n<h1>The papers, replayed</h1>\n"
         '<p class="note">Every figure was computed anew by the modules that the services use. A printed number agrees '
-        "if ours lies within the tolerance beside it; where it does not, the reason stands in the last column. "
+        "if ours lies within the tolerance beside it; where it does not, the last column gives the reason. "
         f'{escape(settings)}</p>\n<div class="scroll"><table>\n<thead><tr><th>paper</th><th class="n">figures</th>'
         f'<th class="n">printed numbers</th><th class="n">agree</th></tr></thead>\n<tbody>\n{contents}\n</tbody>\n'
         f"</table></div>\n{sections}\n</body>\n</html>\n"
@@ -75,7 +75,7 @@ def _section(name: str, title: str, findings: Findings, pictures: Mapping[str, s
 
 
 def _figure(figure: Figure, svg: str) -> str:
-    # The picture has its title inside; the caption says what to see.
+    # The picture contains its title; the caption says what it shows.
     return (
         f'<figure>\n<div role="img" aria-label="{escape(figure.title)}">\n{element(svg)}\n</div>\n'
         f"<figcaption>{escape(figure.caption)}</figcaption>\n</figure>"

@@ -40,7 +40,7 @@ def draw_panel(axes: "Axes", panel: Panel, looks: Looks) -> None:
 def _line(axes: "Axes", curve: Curve, panel: Panel, looks: Looks, order: int) -> None:
     markers: dict[str, Any] = {}
     if needs_markers(curve, panel) and len(curve.x) > 1:
-        # Each line has its markers elsewhere, so that lines that coincide show both.
+        # Each line has its markers at other places, so that coinciding lines show both.
         step = max(1, len(curve.x) // 6)
         markers = {"marker": looks.marker(curve), "mfc": "white", "ms": 5, "markevery": (order % step, step)}
     colour = looks.colour(curve)
@@ -94,7 +94,7 @@ def _scale(axis: Any, name: str, axes: "Axes", *, logarithmic: bool) -> None:  #
 
 
 def number(value: float) -> str:
-    """Return a number as a person writes it."""
+    """Return a number in plain notation."""
     return f"{value:,.6g}" if 1e-4 <= abs(value) < 1e7 or value == 0 else f"{value:.3g}"
 
 

@@ -1,4 +1,4 @@
-"""One task of one experiment under one seed: who computes it, and when, changes nothing."""
+"""One task of one experiment under one seed; the result does not depend on who computes it or when."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from veiltab.papers.version import code_version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A task that can travel to another process and come back as text.
+    """A task that another process can compute; its result returns as text.
 
     Args:
         experiment: name of the experiment.
@@ -70,7 +70,7 @@ class Point:
                 where=str(self),
                 remedy="Install the same version of veiltab, numpy and scipy on every worker.",
             )
-        # The arguments pass through text here too: every process gets lists where one wrote tuples.
+        # The arguments pass through text here too, so every process gets lists instead of tuples.
         arguments = json.loads(canonical(self.task.arguments))
         try:
             return canonical(function(arguments, self.generator()))

@@ -1,4 +1,4 @@
-"""How far a run has come, on stderr: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of a run on stderr: a bar on a terminal, elsewhere a line every few seconds."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -15,11 +15,11 @@ Advance = Callable[[], None]
 
 @contextmanager
 def reporting(total: int, kept: int) -> Iterator[Advance]:
-    """Report on a run; the block calls what it is given once for every point that it has computed.
+    """Report on a run; the block calls the yielded function once for every computed point.
 
     Args:
         total: points of the run.
-        kept: how many of them are known from before.
+        kept: points known from an earlier run.
     """
     if sys.stderr.isatty():
         with _bar(total, kept) as advance:

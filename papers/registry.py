@@ -1,4 +1,4 @@
-"""Which experiments there are, by name; each is imported when it is asked for."""
+"""The experiments by name; each is imported when it is needed."""
 
 import importlib
 from collections.abc import Mapping
@@ -47,11 +47,11 @@ def load(name: str) -> Experiment:
     module, _, attribute = EXPERIMENTS[name].partition(":")
     try:
         with importing("papers", "a replay"):
-            found = importlib.import_module(module)
+            loaded = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module:
             raise
         raise NotFoundError(
             f"this installation does not have the experiment {name}", where=module, remedy="Install veiltab anew."
         ) from None
-    return cast("Experiment", getattr(found, attribute))
+    return cast("Experiment", getattr(loaded, attribute))

@@ -20,25 +20,25 @@ POINTS = "points"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reproduction:
-    """What a run found.
+    """The result of a run.
 
     Args:
-        found: name of an experiment -> (title, findings).
+        findings: name of an experiment -> (title, findings).
         settings: how thoroughly.
     """
 
-    found: Mapping[str, tuple[str, Findings]]
+    findings: Mapping[str, tuple[str, Findings]]
     settings: Settings
 
     @property
     def figures(self) -> tuple[Figure, ...]:
         """All pictures."""
-        return tuple(figure for _, findings in self.found.values() for figure in findings.figures)
+        return tuple(figure for _, findings in self.findings.values() for figure in findings.figures)
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """All printed numbers."""
-        return tuple(one for _, findings in self.found.values() for one in findings.comparisons)
+        return tuple(one for _, findings in self.findings.values() for one in findings.comparisons)
 
     def as_dict(self) -> dict[str, object]:
         """Return series and comparisons as plain data."""
@@ -46,7 +46,7 @@ class Reproduction:
 
 
 def reproduce(experiments: Sequence[Experiment], settings: Settings, out: Path, perform: Perform) -> Reproduction:
-    """Compute what is not kept under `out`, and return what it shows.
+    """Compute the points that are not kept under `out`, and return the findings.
 
     Args:
         experiments: what to replay.
@@ -61,11 +61,11 @@ def reproduce(experiments: Sequence[Experiment], settings: Settings, out: Path, 
     points = [Point(experiment=name, task=task, seed=settings.seed) for name, some in tasks.items() for task in some]
     _unique([str(point) for point in points], "tasks")
     results = compute(points, Store(out / POINTS), perform)
-    found = {}
+    findings = {}
     for one in experiments:
         own = {task.key: results[f"{one.name}/{task.key}"] for task in tasks[one.name]}
-        found[one.name] = (one.title, one.findings(settings, own))
-    reproduction = Reproduction(found=found, settings=settings)
+        findings[one.name] = (one.title, one.findings(settings, own))
+    reproduction = Reproduction(findings=findings, settings=settings)
     _unique([figure.name for figure in reproduction.figures], "figures")
     return reproduction
 
@@ -82,27 +82,27 @@ def write(reproduction: Reproduction, out: Path, *, page: bool) -> list[Path]:
     for figure in reproduction.figures:
         svg, png = draw(figure)
         pictures[figure.name] = svg
-        paths += [_written(out / f"{figure.name}.svg", svg.encode()), _written(out / f"{figure.name}.png", png)]
-        _written(out / f"{figure.name}.csv", as_csv(figure).encode())
+        paths += [_write_file(out / f"{figure.name}.svg", svg.encode()), _write_file(out / f"{figure.name}.png", png)]
+        _write_file(out / f"{figure.name}.csv", as_csv(figure).encode())
     summary = {"settings": _settings(reproduction.settings), "titles": _titles(reproduction), **reproduction.as_dict()}
-    _written(out / "summary.json", (json.dumps(summary, indent=1, ensure_ascii=False) + "\n").encode())
+    _write_file(out / "summary.json", (json.dumps(summary, indent=1, ensure_ascii=False) + "\n").encode())
     if page:
-        text = render(reproduction.found, pictures, _sentence(reproduction.settings))
-        paths.append(_written(out / "index.html", text.encode()))
+        text = render(reproduction.findings, pictures, _sentence(reproduction.settings))
+        paths.append(_write_file(out / "index.html", text.encode()))
     return paths
 
 
-def _written(path: Path, content: bytes) -> Path:
+def _write_file(path: Path, content: bytes) -> Path:
     path.write_bytes(content)
     return path
 
 
 def _titles(reproduction: Reproduction) -> dict[str, str]:
-    return {name: title for name, (title, _) in reproduction.found.items()}
+    return {name: title for name, (title, _) in reproduction.findings.items()}
 
 
 def _settings(settings: Settings) -> dict[str, object]:
-    # Where the census files lie changes nothing, whether they were there does.
+    # The path of the census files does not matter; whether they were given does.
     return {
         "trials": settings.trials,
         "quick": settings.quick,

@@ -1,4 +1,4 @@
-"""Points to results: in this process, in several, or on a Dask cluster; what is known already is not computed again.
+"""Computes points: in this process, in several, or on a Dask cluster; known results are not computed again.
 
 Wherever a point is computed its result is the same: its generator is its own, and it runs on one thread of linear
 algebra, whose sums would otherwise depend on the number of cores.
@@ -32,7 +32,7 @@ _ONE_THREAD = dict.fromkeys(
 
 
 def compute(points: Sequence[Point], store: Store, perform: Perform) -> dict[str, Plain]:
-    """Return the result of every point under its name; newly computed ones are kept as they come in.
+    """Return the result of every point under its name; keep new results as they arrive.
 
     Args:
         points: what to compute, each once.
@@ -45,9 +45,9 @@ def compute(points: Sequence[Point], store: Store, perform: Perform) -> dict[str
         for point, text in results:
             store.keep(point, text)
             advance()
-    found = {name: result for name, result in known.items() if result is not None}
-    # Read back even if just computed: a run that is taken up sees the same bytes as one that was not interrupted.
-    return found | {str(point): _reload(store, point) for point in missing}
+    known_results = {name: result for name, result in known.items() if result is not None}
+    # Read even new results back from disk: a resumed run sees the same bytes as an uninterrupted one.
+    return known_results | {str(point): _reload(store, point) for point in missing}
 
 
 def _reload(store: Store, point: Point) -> Plain:
@@ -64,7 +64,7 @@ def serially(points: Sequence[Point]) -> Results:
 
 
 def in_processes(jobs: int) -> Perform:
-    """Return what computes points in new processes, at least one.
+    """Return a function that computes points in new processes, at least one.
 
     Args:
         jobs: how many processes.
@@ -83,7 +83,7 @@ def in_processes(jobs: int) -> Perform:
 
 @contextmanager
 def _workers(count: int) -> Iterator[ProcessPoolExecutor]:
-    """Start processes that end with the block, at once if it fails, and never outlive this process."""
+    """Start processes that end with the block (at once if it fails) and never outlive this process."""
     context = multiprocessing.get_context("spawn")
     end, leash = context.Pipe(duplex=False)
     with end, leash, ProcessPoolExecutor(count, context, initializer=_tie, initargs=(end,)) as pool:

@@ -1,4 +1,4 @@
-"""Smith: Differential privacy and the secrecy of the sample; his lemma, and what it is exactly.
+"""Smith: Differential privacy and the secrecy of the sample; his lemma, and the exact value.
 
 A mechanism that is epsilon0-private, run on a sample that takes each row with probability eta, is
 ln(1 + eta (e^epsilon0 - 1))-private; the post proves 2 eta for epsilon0 = 1. Relation: one row is added or removed.
@@ -53,8 +53,8 @@ def exact(rate: float, epsilon: float) -> float:
 def simulated(arguments: Plain, generator: np.random.Generator) -> Plain:
     """Return the log likelihood ratio of the mechanism for which the lemma is tight, estimated from runs.
 
-    The base mechanism tells whether a row is in the data, by binary randomised response at epsilon. On a sample it says
-    yes with probability (1-rate)/(1+e^epsilon) + rate e^epsilon/(1+e^epsilon) if the row is there, and with
+    The base mechanism reports whether a row is in the data, by binary randomised response at epsilon. On a sample it
+    says yes with probability (1-rate)/(1+e^epsilon) + rate e^epsilon/(1+e^epsilon) if the row is there, and with
     probability 1/(1+e^epsilon) if it is not.
 
     Args:
@@ -89,7 +89,7 @@ def _figure(results: Mapping[str, Plain]) -> Figure:
 
 
 def _lemma(results: Mapping[str, Plain]) -> Panel:
-    found = [(rate, results[f"rate={rate}"]) for rate in _SIMULATED]
+    points = [(rate, results[f"rate={rate}"]) for rate in _SIMULATED]
     return Panel(
         title="base epsilon = 1",
         x_label="sampling rate eta (probability)",
@@ -101,10 +101,10 @@ def _lemma(results: Mapping[str, Plain]) -> Panel:
                   style="dotted"),
             Curve(
                 label="tight example, simulated",
-                x=tuple(rate for rate, _ in found),
-                y=tuple(one["estimate"] for _, one in found),
-                low=tuple(one["low"] for _, one in found),
-                high=tuple(one["high"] for _, one in found),
+                x=tuple(rate for rate, _ in points),
+                y=tuple(one["estimate"] for _, one in points),
+                low=tuple(one["low"] for _, one in points),
+                high=tuple(one["high"] for _, one in points),
                 style="points",
             ),
         ),

@@ -1,4 +1,4 @@
-"""Computed points on disk, so that an interrupted run is taken up where it stopped."""
+"""Computed points on disk, so that an interrupted run can resume."""
 
 import hashlib
 import json
@@ -13,8 +13,8 @@ from veiltab.papers.point import Point
 class Store:
     """A folder of computed points, one file each; several runs may share it.
 
-    A file holds the digest of the rest, what the result depends on, and the result. One that is damaged, or that is of
-    another version, is as good as none.
+    A file holds the digest of the rest, what the result depends on, and the result. A damaged file, or one of another
+    version, counts as missing.
 
     Args:
         folder: made when the first point is kept.
@@ -34,7 +34,7 @@ class Store:
         return dict(json.loads(result))
 
     def keep(self, point: Point, result: str) -> None:
-        """Write the result of a point, wholly or not at all."""
+        """Write the result of a point atomically."""
         path = self._path(point)
         path.parent.mkdir(parents=True, exist_ok=True)
         identity = point.identity

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DOTS_PER_INCH = 140
 
 _SIDE_BY_SIDE = {1: 1, 2: 2, 3: 3, 4: 2}
-"""Panels in a row, where it is not three."""
+"""Panels in a row, if not three."""
 
 _WIDTH, _HEIGHT = 4.4, 3.6
 """Of a panel, inches."""
@@ -46,7 +46,7 @@ def draw(figure: Figure) -> tuple[str, bytes]:
         canvas = _canvas(figure)
         FigureCanvasAgg(canvas)
         canvas.draw_without_rendering()
-        # Laid out once for both formats: that takes most of the time.
+        # Lay out once for both formats: that takes most of the time.
         canvas.set_layout_engine("none")
         text, picture = StringIO(), BytesIO()
         canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})

@@ -1,4 +1,4 @@
-"""What a replay leaves for other programs: the numbers of each figure as CSV, and everything as one JSON object."""
+"""A replay's output for other programs: the numbers of each figure as CSV, and everything as one JSON object."""
 
 import csv
 from collections.abc import Sequence

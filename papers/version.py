@@ -1,4 +1,4 @@
-"""The version of a computed point: whatever could change its numbers, and nothing else."""
+"""The version of a computed point: a digest of everything that could change its numbers, and of nothing else."""
 
 import ast
 import hashlib
@@ -14,7 +14,7 @@ _FIRST_PARTY = "veiltab."
 _LIBRARIES = ("dp-accounting", "numpy", "scipy")
 _ROOT = Path(veiltab.__file__).parents[1]
 _LAYOUT = 1
-"""Raised when points are kept in another way."""
+"""Increased when the format of kept points changes."""
 
 
 @lru_cache(maxsize=256)

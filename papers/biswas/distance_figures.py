@@ -29,7 +29,7 @@ Results = Mapping[str, Plain]
 _RATE = "probability pi that a node reports"
 _DISTANCE = "total variation to the truth"
 _BIT_BYTES = 7 / 8
-"""Bytes of a value if nothing else were sent: 7 bits hold 100 values."""
+"""Bytes of a bare value: 7 bits hold 100 values."""
 
 _LINES: Mapping[str, Style] = {"one": "line", "sum": "dashed", "mixture": "dotted"}
 _FINE = tuple(f"{step / 40:g}" for step in range(4, 41))
@@ -43,8 +43,8 @@ def figures(settings: Settings, results: Results) -> tuple[Figure, ...]:
 
 def exact_distance(population: str, epsilon: str, rate: str, estimator: Estimator) -> float:
     """Return the expected total variation of raw estimates, by their exact bias and variance."""
-    found = moments(estimator, truth(population), design(epsilon, rate))
-    return expected_distance(found.bias, found.variance, NODES)
+    exact = moments(estimator, truth(population), design(epsilon, rate))
+    return expected_distance(exact.bias, exact.variance, NODES)
 
 
 def _estimators(results: Results, reported: Sequence[str]) -> Figure:
@@ -119,8 +119,8 @@ def _points(  # noqa: PLR0913, PLR0917 - one argument a choice
     group: str,
 ) -> Curve:
     """Return means and bars of the simulated distances."""
-    found = [results[distance_key(population, epsilon, rate)][which.value][kind] for rate in reported]
-    mean, low, high = (tuple(column) for column in zip(*found, strict=True))
+    summaries = [results[distance_key(population, epsilon, rate)][which.value][kind] for rate in reported]
+    mean, low, high = (tuple(column) for column in zip(*summaries, strict=True))
     x = tuple(map(float, reported))
     return Curve(label=label, x=x, y=mean, low=low, high=high, style="points", group=group)
 
@@ -224,10 +224,10 @@ def _trade_off(results: Results, reported: Sequence[str]) -> Panel:
     for epsilon in EPSILONS:
         y = tuple(exact_distance("one", epsilon, rate, Estimator.C_HAT) for rate in _FINE)
         curves.append(Curve(label=f"epsilon = {epsilon}, raw", x=sent, y=y, group=epsilon))
-        found = [results[distance_key("one", epsilon, rate)]["c_hat"]["projected"][0] for rate in reported]
+        distances = [results[distance_key("one", epsilon, rate)]["c_hat"]["projected"][0] for rate in reported]
         spent = tuple(megabytes(rate) for rate in reported)
         label = f"epsilon = {epsilon}, projected"
-        curves.append(Curve(label=label, x=spent, y=tuple(found), style="dashed", group=epsilon))
+        curves.append(Curve(label=label, x=spent, y=tuple(distances), style="dashed", group=epsilon))
     return Panel(
         title="distance against bytes, c_hat",
         x_label="expected megabytes of a round",

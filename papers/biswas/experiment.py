@@ -1,4 +1,4 @@
-"""Biswas, Cormode, Maple's figures and statements, put together from their parts."""
+"""The experiment of Biswas, Cormode, Maple: its figures and comparisons."""
 
 from collections.abc import Mapping, Sequence
 
@@ -42,7 +42,7 @@ class BiswasExperiment:
         ]
 
     def findings(self, settings: Settings, results: Mapping[str, Plain]) -> Findings:
-        """Return the figures in the order of the paper, then what it asks for, and the comparisons."""
+        """Return the figures in the order of the paper, those that answer its open questions, and the comparisons."""
         return Findings(
             figures=(
                 *round_figures.figures(results),

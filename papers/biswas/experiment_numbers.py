@@ -1,4 +1,4 @@
-"""What Sections 4 and 6 say of the experiments in numbers, beside the simulated rounds."""
+"""The numerical statements of Sections 4 and 6, beside the simulated rounds."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -13,13 +13,13 @@ from veiltab.papers.experiment import Comparison, Plain
 Results = Mapping[str, Plain]
 
 _DRASTIC = 1.5
-"""A factor that 'not a drastic difference' is taken to allow."""
+"""Largest factor that still counts as 'not a drastic difference'."""
 
 _FLAT = 0.1
-"""A power of the number of reports that 'does not decrease significantly' is taken to allow."""
+"""Largest power of the number of reports that still counts as 'does not decrease significantly'."""
 
 _ERRORS = 4
-"""Standard errors that chance may account for."""
+"""Largest deviation that counts as chance, in standard errors."""
 
 _KINDS = (("raw", "raw estimates"), ("projected", "projected estimates"))
 
@@ -45,7 +45,7 @@ def _set_up() -> list[Comparison]:
             "The mixture has the values 0 to 50.",
         ),
     }
-    # The population leaves 0 out, hence one value more than it has.
+    # The population omits the value 0.
     sizes["Binomial(100, .5)"] = (parse_population(LAWS["one"]).values + 1, sizes["Binomial(100, .5)"][1])
     return [
         Comparison(
@@ -69,7 +69,7 @@ def _set_up() -> list[Comparison]:
 def _simulated_means(results: Results) -> list[Comparison]:
     """Compare the means of simulated estimates with equations 4 and Theorems 3.1 and 3.4."""
     held, rate = float(truth("one")[0, MODE - 1]), float(RATES[0])
-    found = []
+    rows = []
     for epsilon in EPSILONS:
         one = results[distance_key("one", epsilon, RATES[0])]
         low = held * rate - NODES / (exp(float(epsilon)) - 1) * (1 - rate)
@@ -79,7 +79,7 @@ def _simulated_means(results: Results) -> list[Comparison]:
             ("c_hat", "Theorem 3.4", held),
         ):
             mean, error = one[which]["mode"]
-            found.append(
+            rows.append(
                 Comparison(
                     what=f"simulated mean of {which}, value {MODE}, pi = {RATES[0]}, epsilon = {epsilon} (nodes)",
                     source=f"{PAPER}, {where}",
@@ -89,7 +89,7 @@ def _simulated_means(results: Results) -> list[Comparison]:
                     note=f"Tolerance: {_ERRORS} standard errors of the simulation.",
                 )
             )
-    return found
+    return rows
 
 
 def _distance(results: Results, epsilon: str, rate: str, kind: str, which: str = "c_hat") -> float:
@@ -119,10 +119,10 @@ def _improves(results: Results) -> Comparison:
 
 
 def _reports(results: Results) -> list[Comparison]:
-    found = []
+    rows = []
     for rate in (RATES[0], RATES[-1]):
         mean, error = results[distance_key("one", EPSILONS[0], rate)]["reports"]
-        found.append(
+        rows.append(
             Comparison(
                 what=f"mean number of reports, pi = {rate}, simulated",
                 source=f"{PAPER}, Figure 3 (communication cost O(n pi))",
@@ -132,7 +132,7 @@ def _reports(results: Results) -> list[Comparison]:
                 note=f"Tolerance: {_ERRORS} standard errors of the simulation.",
             )
         )
-    return found
+    return rows
 
 
 def _saturation(results: Results) -> list[Comparison]:

@@ -1,4 +1,4 @@
-"""Who holds what in the experiments of Biswas, Cormode, Maple, and what every node runs."""
+"""The populations of Biswas, Cormode, Maple, and the randomiser that every node runs."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -18,7 +18,7 @@ VALUES = 100
 """The paper's size of the domain: the values 1 to 100."""
 
 EPSILONS = ("1", "2", "4")
-"""Nats. The paper does not say what its figures were drawn with."""
+"""Nats. The paper does not state the epsilon of its figures."""
 
 LAWS = {
     "one": "binomial:100:0.5",
@@ -54,7 +54,7 @@ def truth(population: str) -> Ints:
 
 
 def with_share(values: int, share: Fraction, nodes: int = NODES) -> Ints:
-    """Return a population whose first value has a given share and whose others have the rest alike, shape (1, values).
+    """Return a population whose first value has a given share; the others share the rest equally; shape (1, values).
 
     Args:
         values: d, at least 2.

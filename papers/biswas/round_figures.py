@@ -55,14 +55,14 @@ def _figure(population: str, results: Mapping[str, Plain]) -> Figure:
     )
 
 
-def _panel(population: str, epsilon: str, rate: str, found: Plain) -> Panel:
+def _panel(population: str, epsilon: str, rate: str, estimates: Plain) -> Panel:
     return Panel(
         title=f"epsilon = {epsilon}, pi = {rate}",
         x_label="value",
         y_label="nodes with the value",
         curves=(
-            Curve(label="g, one round", x=_X, y=tuple(found["g"]), style="points", group="g"),
-            Curve(label="c_hat, the same round", x=_X, y=tuple(found["c_hat"]), style="points", group="c_hat"),
+            Curve(label="g, one round", x=_X, y=tuple(estimates["g"]), style="points", group="g"),
+            Curve(label="c_hat, the same round", x=_X, y=tuple(estimates["c_hat"]), style="points", group="c_hat"),
             _truth(population, epsilon, rate),
         ),
     )

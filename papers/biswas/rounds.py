@@ -86,14 +86,14 @@ def one_round(arguments: Plain, generator: np.random.Generator) -> Plain:
 
     Args:
         arguments: population, epsilon (nats, text), rate (text).
-        generator: what draws.
+        generator: source of randomness.
 
     Returns:
         g and c_hat: (100,) (nodes) of the same reports; reports: how many.
     """
     _, reports, estimates = _estimates(arguments, 1, generator)
-    found = {which.value: estimates[which][0].tolist() for which in (Estimator.G, Estimator.C_HAT)}
-    return {**found, "reports": int(reports[0, 0])}
+    counts = {which.value: estimates[which][0].tolist() for which in (Estimator.G, Estimator.C_HAT)}
+    return {**counts, "reports": int(reports[0, 0])}
 
 
 def distances(arguments: Plain, generator: np.random.Generator) -> Plain:
@@ -109,10 +109,10 @@ def distances(arguments: Plain, generator: np.random.Generator) -> Plain:
         Also reports: their mean number and its standard error.
     """
     held, reports, estimates = _estimates(arguments, arguments["runs"], generator)
-    found = {which.value: _distance(drawn, held) for which, drawn in estimates.items()}
+    summaries = {which.value: _distance(drawn, held) for which, drawn in estimates.items()}
     chance = float(arguments["rate"])
     error = (NODES * chance * (1 - chance) / len(reports)) ** 0.5
-    return {**found, "reports": [float(reports.mean()), error]}
+    return {**summaries, "reports": [float(reports.mean()), error]}
 
 
 def _estimates(
@@ -129,7 +129,7 @@ def _distance(drawn: Floats, held: Floats) -> dict[str, list[float]]:
     shares = drawn / NODES
     projected = np.array([project_to_simplex(row) for row in shares])
     mode = drawn[:, MODE - 1]
-    # One run tells nothing of its error; as large as itself claims nothing.
+    # One run has no error estimate; an error as large as the value claims nothing.
     error = float(mode.std(ddof=1)) / len(mode) ** 0.5 if len(mode) > 1 else abs(float(mode[0]))
     return {
         "raw": _summary(total_variation(shares, held)),
@@ -138,5 +138,5 @@ def _distance(drawn: Floats, held: Floats) -> dict[str, list[float]]:
     }
 
 
-def _summary(found: Floats) -> list[float]:
-    return [float(found.mean()), *(float(end) for end in np.quantile(found, (0.05, 0.95)))]
+def _summary(values: Floats) -> list[float]:
+    return [float(values.mean()), *(float(end) for end in np.quantile(values, (0.05, 0.95)))]

@@ -22,7 +22,7 @@ STRATA = (
     ("Zipf 1", 5_000, "zipf:100:1"),
     ("Zipf 3", 5_000, "zipf:100:3"),
 )
-"""Name, nodes and law of each stratum: what most of a small stratum hold is rare elsewhere."""
+"""Name, nodes and law of each stratum: the common values of the small strata are rare elsewhere."""
 
 FIRST_RATE = Fraction(1, 10)
 """Of the first round, for all strata."""
@@ -73,7 +73,7 @@ def adapted(arguments: Plain, generator: np.random.Generator) -> Plain:
         generator: what draws.
 
     Returns:
-        equal, known: at one rate, and at the best rates for the true values (nodes). found: mean, 5th and 95th
+        equal, known: at one rate, and at the best rates for the true values (nodes). performance: mean, 5th and 95th
         percentile over first rounds, of the exact error at the rates they led to; middle: their median. simulated: the
         error at the rates that led to it, of the value with the largest exact variance, and its standard error. rates:
         mean rates of the strata.
@@ -122,7 +122,7 @@ def _rates_after(epsilon: str, budget: int, generator: np.random.Generator) -> t
 
 
 def _best_rates(epsilon: str, budget: int) -> tuple[Fraction, ...]:
-    """Return the rates that whoever knew every value would choose."""
+    """Return the best rates if every value were known."""
     held, nodes = strata(), strata().sum(axis=1).astype(np.float64)
     costs = node_costs(held / nodes[:, None], _design(epsilon, (FIRST_RATE,) * len(STRATA)))
     rates = minimax_rates(costs, held.sum(axis=0).astype(np.float64), nodes, float(budget), float(LEAST_RATE))
@@ -132,6 +132,6 @@ def _best_rates(epsilon: str, budget: int) -> tuple[Fraction, ...]:
 def _simulated(epsilon: str, rates: tuple[Fraction, ...], trials: int, seed: int) -> list[float]:
     """Return the simulated standard error of the value whose exact one is largest, and its own error."""
     worst = int(np.argmax(_variances(epsilon, rates)))
-    found = simulate(strata(), rates, randomiser(epsilon).mechanism, trials=trials, seed=seed)
-    error = float(np.sqrt(found[Estimator.HORVITZ_THOMPSON].variance[worst]))
+    performance = simulate(strata(), rates, randomiser(epsilon).mechanism, trials=trials, seed=seed)
+    error = float(np.sqrt(performance[Estimator.HORVITZ_THOMPSON].variance[worst]))
     return [error, error / (2 * trials) ** 0.5]

@@ -35,22 +35,22 @@ def figure(results: Results) -> Figure:
 
 def _points(results: Results, epsilon: str) -> list[tuple[float, Plain]]:
     prefix = f"second/epsilon={epsilon}/reports="
-    found = ((float(key.removeprefix(prefix)), one) for key, one in results.items() if key.startswith(prefix))
-    return sorted(found, key=lambda pair: pair[0])
+    points = ((float(key.removeprefix(prefix)), one) for key, one in results.items() if key.startswith(prefix))
+    return sorted(points, key=lambda pair: pair[0])
 
 
-def _error_panel(epsilon: str, found: list[tuple[float, Plain]]) -> Panel:
-    x = tuple(budget for budget, _ in found)
-    mean, low, high = (tuple(one["found"][place] for _, one in found) for place in range(3))
-    simulated = [one["simulated"] for _, one in found]
+def _error_panel(epsilon: str, points: list[tuple[float, Plain]]) -> Panel:
+    x = tuple(budget for budget, _ in points)
+    mean, low, high = (tuple(one["found"][place] for _, one in points) for place in range(3))
+    simulated = [one["simulated"] for _, one in points]
     return Panel(
         title=f"largest error, epsilon = {epsilon}",
         x_label=_REPORTS,
         y_label="largest standard error (nodes)",
         curves=(
-            Curve(label="equal rates", x=x, y=tuple(one["equal"] for _, one in found), style="dashed"),
+            Curve(label="equal rates", x=x, y=tuple(one["equal"] for _, one in points), style="dashed"),
             Curve(label="rates from the first round", x=x, y=mean, low=low, high=high, group="adapted"),
-            Curve(label="best rates, values known", x=x, y=tuple(one["known"] for _, one in found), style="dotted"),
+            Curve(label="best rates, values known", x=x, y=tuple(one["known"] for _, one in points), style="dotted"),
             Curve(
                 label="second rounds, simulated",
                 x=x,
@@ -64,8 +64,8 @@ def _error_panel(epsilon: str, found: list[tuple[float, Plain]]) -> Panel:
     )
 
 
-def _rate_panel(epsilon: str, found: list[tuple[float, Plain]]) -> Panel:
-    x = tuple(budget for budget, _ in found)
+def _rate_panel(epsilon: str, points: list[tuple[float, Plain]]) -> Panel:
+    x = tuple(budget for budget, _ in points)
     total = sum(nodes for _, nodes, _ in STRATA)
     return Panel(
         title=f"rates, epsilon = {epsilon}",
@@ -74,7 +74,7 @@ def _rate_panel(epsilon: str, found: list[tuple[float, Plain]]) -> Panel:
         curves=(
             *(
                 Curve(
-                    label=f"{name}, {nodes:,} nodes", x=x, y=tuple(one["rates"][place] for _, one in found), group=name
+                    label=f"{name}, {nodes:,} nodes", x=x, y=tuple(one["rates"][place] for _, one in points), group=name
                 )
                 for place, (name, nodes, _) in enumerate(STRATA)
             ),

@@ -1,6 +1,6 @@
-"""What shuffling buys (Section 6, ii): central guarantees of rounds of local reports.
+"""What shuffling gains (Section 6, ii): central guarantees of rounds of local reports.
 
-Counts tell no more than reports in random order. Relation: substitution of one node's value.
+Counts reveal no more than reports in random order. Relation: substitution of one node's value.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def rates(settings: Settings) -> tuple[str, ...]:
 
 
 def tasks(settings: Settings) -> list[Task]:
-    """Return the points: what rounds guarantee, and rounds that guarantee as much as is asked for."""
+    """Return the points: the guarantees of rounds, and rounds planned for a guarantee."""
     return [
         *(_task("guarantee", guarantee, epsilon, rate) for epsilon in EPSILONS for rate in rates(settings)),
         *(_task("planned", planned, epsilon, rate) for epsilon in CENTRAL for rate in rates(settings)),
@@ -57,12 +57,12 @@ def guarantee(arguments: Plain, _generator: np.random.Generator) -> Plain:
 
     Returns:
         local, coins, shuffled, known: epsilons (nats), upper bounds: of a report, of the secret coins (pure), and of
-        the counts at DELTA for who does not and who does know which nodes reported. collected, gaussian: standard
-        errors (nodes), root mean square over the values, of c_hat and of a Gaussian histogram at the same
+        the counts at DELTA against adversaries who do not and who do know which nodes reported. collected, gaussian:
+        standard errors (nodes), root mean square over the values, of c_hat and of a Gaussian histogram at the same
         (shuffled, DELTA).
     """
     epsilon, rate = arguments["epsilon"], arguments["rate"]
-    found = central_guarantee(
+    central = central_guarantee(
         [NODES],
         [int(NODES * Fraction(rate))],
         gamma=randomiser(epsilon).gamma,
@@ -70,14 +70,14 @@ def guarantee(arguments: Plain, _generator: np.random.Generator) -> Plain:
         delta=Decimal(DELTA),
     )
     errors = np.sqrt(moments(Estimator.C_HAT, truth("one"), design(epsilon, rate)).variance)
-    beside = compare_with_gaussian(errors, found)
-    if beside is None or found.known_epsilon is None:
+    beside = compare_with_gaussian(errors, central)
+    if beside is None or central.known_epsilon is None:
         raise AssertionError("a round of k-ary randomised response has a certificate")
     return {
-        "local": float(found.local_epsilon),
-        "coins": float(found.pure_epsilon),
+        "local": float(central.local_epsilon),
+        "coins": float(central.pure_epsilon),
         "shuffled": float(beside.epsilon),
-        "known": float(found.known_epsilon),
+        "known": float(central.known_epsilon),
         "collected": sqrt(float((errors**2).mean())),
         "gaussian": beside.gaussian,
     }

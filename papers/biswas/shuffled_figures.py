@@ -112,7 +112,7 @@ def _curve(  # noqa: PLR0913, PLR0917 - one argument a choice
     results: Results, kind: str, epsilon: str, what: str, label: str, style: Style = "line", group: str = ""
 ) -> Curve:
     prefix = f"{kind}/epsilon={epsilon}/rate="
-    found = sorted(
+    points = sorted(
         (float(key.removeprefix(prefix)), one[what]) for key, one in results.items() if key.startswith(prefix)
     )
-    return Curve(label=label, x=tuple(x for x, _ in found), y=tuple(y for _, y in found), style=style, group=group)
+    return Curve(label=label, x=tuple(x for x, _ in points), y=tuple(y for _, y in points), style=style, group=group)

@@ -1,6 +1,6 @@
-"""Where to stop (Section 6): how close a round comes for the bytes it sends, and which oracle to send them with.
+"""Where to stop (Section 6): the error of a round for the bytes that it sends, and the best oracle for them.
 
-Everything here is expected, by the exact variances; nothing is drawn.
+Every number is an expectation, by the exact variances; nothing is simulated.
 """
 
 from collections.abc import Iterator

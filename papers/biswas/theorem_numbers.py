@@ -1,4 +1,4 @@
-"""What the paper's definitions and theorems say in numbers, beside the exact moments."""
+"""The paper's definitions and theorems in numbers, beside the exact moments."""
 
 from fractions import Fraction
 from math import exp, log
@@ -28,10 +28,10 @@ from veiltab.researcher.frequency.variances import moments
 
 _PI = RATES[0]
 _ROUNDING = 1e-9
-"""Relative difference that floating point may account for."""
+"""Largest relative difference that counts as rounding."""
 
 _UNBIASED = 1e-6
-"""Bias, in nodes, that floating point may account for."""
+"""Largest bias, in nodes, that counts as rounding."""
 
 _STRATUM_RATES = (Fraction(1, 20), Fraction(1, 10), Fraction(3, 10), Fraction(9, 10))
 """Rates that differ between the strata, and so with what their nodes hold."""
@@ -58,15 +58,15 @@ def formula(what: str, where: str, printed: float, ours: float, note: str = "") 
 
 
 def _direct_encoding() -> list[Comparison]:
-    found = []
+    rows = []
     for epsilon in EPSILONS:
         c = 1 / (exp(float(epsilon)) + VALUES - 1)
         oracle = randomiser(epsilon)
-        found += [
+        rows += [
             formula(f"q of direct encoding, 100 values, epsilon = {epsilon}", "Definition 2.4", c, float(oracle.q)),
             formula(f"p, epsilon = {epsilon}", "Definition 2.4", c * exp(float(epsilon)), float(oracle.p)),
         ]
-    return found
+    return rows
 
 
 def _mean(estimator: Estimator, epsilon: str, rate: str) -> np.ndarray:
@@ -78,10 +78,10 @@ def _mean(estimator: Estimator, epsilon: str, rate: str) -> np.ndarray:
 
 def _bias_of_c() -> list[Comparison]:
     held, rate = float(truth("one")[0, MODE - 1]), float(_PI)
-    found = []
+    rows = []
     for epsilon in EPSILONS:
         missed = NODES / (exp(float(epsilon)) - 1)
-        found += [
+        rows += [
             formula(
                 f"mean of c for the value {MODE}, pi = {_PI}, epsilon = {epsilon}",
                 "equation 4",
@@ -99,7 +99,7 @@ def _bias_of_c() -> list[Comparison]:
     everybody = max(float(abs(_mean(Estimator.C, epsilon, EVERYBODY) - truth("one")[0]).max()) for epsilon in EPSILONS)
     low = np.mean([_mean(Estimator.C, epsilon, rate) <= truth("one")[0] for epsilon in EPSILONS for rate in RATES])
     return [
-        *found,
+        *rows,
         _zero("largest bias of c if everybody reports (nodes)", "Theorem 2.1", everybody),
         formula(
             "share of values, rates below 1 and epsilons at which c is too low on average",
@@ -111,7 +111,7 @@ def _bias_of_c() -> list[Comparison]:
 
 
 def _zero(what: str, where: str, ours: float, note: str = "") -> Comparison:
-    """Compare with a bias that is said to be nought."""
+    """Compare with a bias that the paper says is zero."""
     return Comparison(what=what, source=f"{PAPER}, {where}", printed=0, ours=ours, tolerance=_UNBIASED, note=note)
 
 
@@ -137,10 +137,10 @@ def _variance(estimator: Estimator, epsilon: str, rate: str, share: str) -> floa
 
 
 def _approximate_variance() -> list[Comparison]:
-    found = []
+    rows = []
     for epsilon in EPSILONS:
         p, q, rate = float(randomiser(epsilon).p), float(randomiser(epsilon).q), float(_PI)
-        found.append(
+        rows.append(
             formula(
                 f"variance of g as f goes to 0, pi = {_PI}, epsilon = {epsilon}",
                 "Theorem 3.2",
@@ -151,7 +151,7 @@ def _approximate_variance() -> list[Comparison]:
         f = 0.08
         seen = f * p + (1 - f) * q
         printed = NODES * rate * (f * p * (1 - p) + (1 - f) * q * (1 - q) + seen**2 * (1 - rate)) / (p - q) ** 2
-        found.append(
+        rows.append(
             formula(
                 f"variance of c at f = .08, pi = {_PI}, epsilon = {epsilon}",
                 "proof of Theorem 3.2",
@@ -161,7 +161,7 @@ def _approximate_variance() -> list[Comparison]:
                 " f p^2 + (1-f) q^2 belongs; n pi (1-pi) f (1-f) is missing, which vanishes with f.",
             )
         )
-    found.append(
+    rows.append(
         formula(
             f"variance of g over that of c as f goes to 0, pi = {_PI}, epsilon = 1",
             "Theorem 3.2",
@@ -170,7 +170,7 @@ def _approximate_variance() -> list[Comparison]:
         )
     )
     p, q = float(randomiser("1").p), float(randomiser("1").q)
-    found.append(
+    rows.append(
         formula(
             "variance of c as f goes to 0 if everybody reports, epsilon = 1",
             "Remark 2 (Wang, Blocki, Li, Jha)",
@@ -178,7 +178,7 @@ def _approximate_variance() -> list[Comparison]:
             _variance(Estimator.C, "1", EVERYBODY, "0"),
         )
     )
-    return found
+    return rows
 
 
 def _slope(small: float, large: float, factor: float) -> float:
@@ -215,12 +215,12 @@ def _normalised() -> list[Comparison]:
 
 
 def _reversed() -> list[Comparison]:
-    found = []
+    rows = []
     for epsilon in EPSILONS:
         ours = _variance(Estimator.C_HAT, epsilon, _PI, "0.08")
         printed = NODES * claimed(VALUES, epsilon, _PI, "0.08")
         base = _variance(Estimator.G, epsilon, _PI, "0.08")
-        found.append(
+        rows.append(
             formula(
                 f"Var c_hat - Var g at f = .08, pi = {_PI}, epsilon = {epsilon} (nodes squared)",
                 "Theorem 3.5, equation 6",
@@ -238,7 +238,7 @@ def _reversed() -> list[Comparison]:
         for rate in RATES
     ]
     return [
-        *found,
+        *rows,
         formula(
             "share of values, populations, rates below 1 and epsilons at which Var c_hat >= Var g",
             "Theorem 3.5",
@@ -277,11 +277,11 @@ def _within_range() -> list[Comparison]:
 
 def _general() -> list[Comparison]:
     populations = [nodes for _, nodes, _ in STRATA]
-    found = []
+    rows = []
     for epsilon in EPSILONS:
         spec = RoundDesign.of_mechanism(populations, _STRATUM_RATES, randomiser(epsilon).mechanism)
         bias = moments(Estimator.T, strata(), spec).bias
-        found.append(
+        rows.append(
             _zero(
                 f"largest bias of T at rates .05 to .9 by stratum, epsilon = {epsilon} (nodes)",
                 "Theorem 5.1",
@@ -290,7 +290,7 @@ def _general() -> list[Comparison]:
                 " uncorrelated with the values; Horvitz and Thompson's estimator always is.",
             )
         )
-    return [*found, *_nobody_holds()]
+    return [*rows, *_nobody_holds()]
 
 
 def _nobody_holds() -> list[Comparison]:

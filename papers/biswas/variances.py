@@ -1,4 +1,4 @@
-"""Theorem 3.5: the variances of g and c_hat, exact, as the paper has them, and simulated."""
+"""Theorem 3.5: the variances of g and c_hat: exact, as printed, and simulated."""
 
 from fractions import Fraction
 
@@ -37,7 +37,7 @@ def tasks(settings: Settings) -> list[Task]:
 
 
 def _task(settings: Settings, values: int, epsilon: str, rate: str, share: str) -> Task:
-    # Few values cost little, so they get the more rounds.
+    # Few values cost little, so they get more rounds.
     full, quick = (40_000, 4000) if values == FEW else (20_000, 1000)
     runs = max(2 * _BATCHES, settings.runs(full, quick))
     return Task(
@@ -65,23 +65,23 @@ def simulated(arguments: Plain, generator: np.random.Generator) -> Plain:
     """
     held = with_share(arguments["values"], Fraction(arguments["share"]))
     mechanism = randomiser(arguments["epsilon"], arguments["values"]).mechanism
-    found = []
+    values = []
     for _ in range(_BATCHES):
         seed = int(generator.integers(2**63))
         trials = arguments["runs"] // _BATCHES
         one = simulate(held, (Fraction(arguments["rate"]),), mechanism, trials=trials, seed=seed)
-        found.append([float(one[which].variance[0]) / NODES for which in (Estimator.G, Estimator.C_HAT)])
-    of_g, of_c_hat = np.array(found).T
+        values.append([float(one[which].variance[0]) / NODES for which in (Estimator.G, Estimator.C_HAT)])
+    of_g, of_c_hat = np.array(values).T
     return {
         "g": _mean(of_g),
         "c_hat": _mean(of_c_hat),
-        # Of sums, not the mean of ratios: the ratio of a short batch is biased.
+        # The ratio of sums, not the mean of ratios: the ratio of a short batch is biased.
         "ratio": [float(of_g.sum() / of_c_hat.sum()), _mean(of_g - of_c_hat)[1] / float(of_c_hat.mean())],
     }
 
 
-def _mean(found: np.ndarray) -> list[float]:
-    return [float(found.mean()), float(found.std(ddof=1)) / len(found) ** 0.5]
+def _mean(values: np.ndarray) -> list[float]:
+    return [float(values.mean()), float(values.std(ddof=1)) / len(values) ** 0.5]
 
 
 def exact(values: int, epsilon: str, rate: str, share: str, estimator: Estimator) -> float:

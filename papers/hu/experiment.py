@@ -30,7 +30,7 @@ class Hu:
         return simulation.tasks(settings)
 
     def findings(self, settings: Settings, results: Mapping[str, Plain]) -> Findings:
-        """Return all figures and numbers; what has a formula is computed here."""
+        """Return all figures and numbers; those with a formula are computed here."""
         lognormal, bimodal = (simulation.medians(name, results) for name in simulation.DRAWN)
         others = simulation.others(results)
         runs = simulation.runs(settings)

@@ -1,4 +1,4 @@
-"""Figures 1 to 5 of Hu, Drechsler, Kim: what follows from formulas alone."""
+"""Figures 1 to 5 of Hu, Drechsler, Kim, which need formulas only."""
 
 from math import exp, log, sqrt
 
@@ -8,7 +8,7 @@ from veiltab.common.privacy.gain import mean_noise_ratio, noise_bound, sample_ep
 from veiltab.common.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
 from veiltab.papers.experiment import Curve, Figure, Mark, Panel
 from veiltab.papers.hu.populations import DELTA, SHOWN, SIZE, Population, population
-from veiltab.papers.hu.violins import laplace_violin, smoothed
+from veiltab.papers.hu.violins import kernel_density, laplace_violin
 
 PAPER = "Hu, Drechsler, Kim"
 FINE = 10**6
@@ -23,7 +23,7 @@ def horizontal(label: str, y: float, low: float, high: float) -> Curve:
 
 def density_panel(of: Population) -> Panel:
     """Return a population's density, its median marked."""
-    values, density = smoothed(of.values)
+    values, density = kernel_density(of.values)
     curve = Curve(label=f"{SIZE} values", x=tuple(values.tolist()), y=tuple(density.tolist()))
     return Panel(
         title="The population",
@@ -151,7 +151,7 @@ def bound_rate(epsilon: float, q: float) -> float:
 
 
 def figure_5() -> Figure:
-    """Return the dots of the paper's curve r = 1, which rounding makes, and the r that is below 1 everywhere."""
+    """Return the dots of the paper's curve r = 1, which are rounding errors, and r, which is below 1 everywhere."""
     dots = [largest_rounded_up(rate) for rate in FIGURE_5_RATES]
     limits = [rounding_limit(rate) for rate in FIGURE_5_RATES]
     return Figure(

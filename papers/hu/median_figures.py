@@ -136,13 +136,13 @@ def _errors(of: Medians) -> Panel:
 
 
 def _error_line(of: Medians, epsilon: float) -> Curve:
-    found = [(of.sample_variance(epsilon, size), of.sample_variance_error(epsilon, size)) for size in SIZES]
+    points = [(of.sample_variance(epsilon, size), of.sample_variance_error(epsilon, size)) for size in SIZES]
     return Curve(
         label=f"epsilon = {epsilon}",
         x=tuple(size / SIZE for size in SIZES),
-        y=tuple(log(value) for value, _ in found),
-        low=tuple(log(max(value - 2 * error, value / 10)) for value, error in found),
-        high=tuple(log(value + 2 * error) for value, error in found),
+        y=tuple(log(value) for value, _ in points),
+        low=tuple(log(max(value - 2 * error, value / 10)) for value, error in points),
+        high=tuple(log(value + 2 * error) for value, error in points),
     )
 
 
@@ -150,7 +150,7 @@ def _contested(of: Medians, others: Others) -> Panel:
     """Return V_n/V_N at the contested epsilon, of the paper's population and of further ones."""
     rates = tuple(size / SIZE for size in CONTESTED_SIZES)
     whole = of.whole_variance(CONTESTED)
-    found = [
+    points = [
         (of.sample_variance(CONTESTED, size) / whole, 2 * of.sample_variance_error(CONTESTED, size) / whole)
         for size in CONTESTED_SIZES
     ]
@@ -163,9 +163,9 @@ def _contested(of: Medians, others: Others) -> Panel:
             Curve(
                 label="Appendix B's seed",
                 x=rates,
-                y=tuple(ratio for ratio, _ in found),
-                low=tuple(ratio - error for ratio, error in found),
-                high=tuple(ratio + error for ratio, error in found),
+                y=tuple(ratio for ratio, _ in points),
+                low=tuple(ratio - error for ratio, error in points),
+                high=tuple(ratio + error for ratio, error in points),
             ),
             Curve(
                 label=f"{len(others.variances)} further populations",

@@ -1,4 +1,4 @@
-"""The median of a sample without replacement: the exact law of its rank, and its smooth sensitivity, many a second.
+"""The median of a sample without replacement: the exact law of its rank, and its smooth sensitivity, computed fast.
 
 Which value is the median of a sample depends on one rank alone, so nothing about the sample median needs drawing. Its
 smooth sensitivity depends on the whole sample and does.
@@ -45,10 +45,10 @@ def median_law(population: int, sample: int) -> Floats:
 
 def _ln_falling(of: Floats, count: int) -> Floats:
     """Return ln(of! / (of - count)!), which is a constant from ln C(of, count)."""
-    found = np.full(len(of), -np.inf)
+    logs = np.full(len(of), -np.inf)
     enough = of >= count
-    found[enough] = gammaln(of[enough] + 1) - gammaln(of[enough] - count + 1)
-    return found
+    logs[enough] = gammaln(of[enough] + 1) - gammaln(of[enough] - count + 1)
+    return logs
 
 
 def sampling_error(population: Population, sample: int) -> float:
@@ -62,8 +62,8 @@ def smooth_sensitivities(ordered: Floats, *, low: float, high: float, decays: Se
 
     S(beta) = max over k of e^{-beta k} A_k,    A_k = max over i <= middle <= i + k + 1 of y_{i+k+1} - y_i
 
-    A_k does not fall as k rises, so a range of k is skipped when its largest A at its least k is too little; the
-    A_k that were needed serve every decay.
+    A_k does not fall as k rises, so a range of k is skipped when its largest A at its least k is too small. Every decay
+    reuses the computed A_k.
 
     Args:
         ordered: (n,) float64, ascending, n odd, within [low, high].
@@ -79,7 +79,7 @@ def smooth_sensitivities(ordered: Floats, *, low: float, high: float, decays: Se
     y = np.concatenate([[low], ordered, [high]])
     last = len(ordered)
     widest = {0: _widest(y, 0), last: _widest(y, last)}
-    found = []
+    sensitivities = []
     for decay in decays:
         best = max(widest[0], exp(-decay * last) * widest[last])
         ranges = [(0, last)]
@@ -92,8 +92,8 @@ def smooth_sensitivities(ordered: Floats, *, low: float, high: float, decays: Se
                 widest[k] = _widest(y, k)
             best = max(best, exp(-decay * k) * widest[k])
             ranges += [(k, right), (left, k)]
-        found.append(best)
-    return found
+        sensitivities.append(best)
+    return sensitivities
 
 
 def _widest(y: Floats, k: int) -> float:

@@ -135,8 +135,8 @@ def _amplification() -> Iterator[Comparison]:
 
 
 def _mean_variance(epsilon: float) -> float:
-    found = mean_gain(population=SIZE, sample=101, epsilon=epsilon, value_range=1.0, variance=0.0)
-    return found.population.total
+    gain = mean_gain(population=SIZE, sample=101, epsilon=epsilon, value_range=1.0, variance=0.0)
+    return gain.population.total
 
 
 def _figure_5() -> Iterator[Comparison]:
@@ -227,7 +227,7 @@ def _mean_gains(epsilon: float, size: int) -> bool:
 
 
 def _bound_broken(name: str, epsilon: float, size: int) -> bool:
-    """Tell whether the median with global sensitivity gains where the bound says that it cannot."""
+    """Return whether the median with global sensitivity gains where the bound says that it cannot."""
     of = population(name)
     epsilon_n = sample_epsilon(epsilon, population=SIZE, sample=size)
     width, sampling = of.high - of.low, sampling_error(of, size)

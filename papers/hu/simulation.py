@@ -1,4 +1,4 @@
-"""What of Hu, Drechsler, Kim has to be drawn: samples, for their smooth sensitivity.
+"""The simulated part of Hu, Drechsler, Kim: samples, for their smooth sensitivity.
 
 The sample median has an exact law (`medians`), and given the sample the Laplace noise has a known one, so neither is
 drawn: the mean square error of a privatised sample median is
@@ -78,7 +78,7 @@ def sample_sensitivities(arguments: Plain, generator: np.random.Generator) -> Pl
     size, runs = arguments["size"], arguments["runs"]
     drawn = draw_sensitivities(population(arguments["name"]), size, EPSILONS, runs, generator)
     squares = drawn**2
-    # One run tells nothing about its error; as large as itself is large enough to claim nothing.
+    # One run has no error estimate; an error as large as the value claims nothing.
     error = squares.std(axis=0, ddof=1) / sqrt(runs) if runs > 1 else squares[0]
     kept = [drawn[:, EPSILONS.index(epsilon)].tolist() for epsilon in SHOWN] if arguments["keep"] else []
     return {
@@ -118,7 +118,7 @@ def another_lognormal(arguments: Plain, generator: np.random.Generator) -> Plain
         noise = noise_variance(float((drawn**2).mean()), sample_epsilon(CONTESTED, population=SIZE, sample=size))
         ratios.append((sampling_error(of, size) + noise) / contested)
     medians = [np.median(draw_sensitivities(of, size, SHOWN, runs, generator) / whole, axis=0) for size in SMALL]
-    return {"variances": ratios, "sensitivities": [found.tolist() for found in medians]}
+    return {"variances": ratios, "sensitivities": [column.tolist() for column in medians]}
 
 
 def noise_variance(mean_square: float, epsilon: float) -> float:
@@ -167,7 +167,7 @@ class Medians:
         return np.array(self.runs[size][SHOWN.index(epsilon)]) / self.whole[EPSILONS.index(epsilon)]
 
     def gains(self, epsilon: float) -> bool:
-        """Tell whether some sample beats the population, by more than 3.3 standard errors (alpha = .0005 a size)."""
+        """Return whether some sample beats the population, by more than 3.3 standard errors (alpha = .0005 a size)."""
         least = self.whole_variance(epsilon)
         return any(
             self.sample_variance(epsilon, size) + 3.3 * self.sample_variance_error(epsilon, size) < least
@@ -180,20 +180,20 @@ class Medians:
 
 
 def medians(name: str, results: Mapping[str, Plain]) -> Medians:
-    """Return what the results say about a population."""
+    """Return a population's medians from the results."""
     of = {size: results[f"{name}/n={size}"] for size in SIZES}
     return Medians(
         name=name,
         whole=tuple(results[f"{name}/whole"]["sensitivities"]),
-        mean_squares={size: found["mean_square"] for size, found in of.items()},
-        errors={size: found["error"] for size, found in of.items()},
+        mean_squares={size: result["mean_square"] for size, result in of.items()},
+        errors={size: result["error"] for size, result in of.items()},
         runs={size: of[size]["runs"] for size in SMALL},
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Others:
-    """Further lognormal populations, to tell chance from law.
+    """Further lognormal populations, to distinguish chance from law.
 
     Args:
         variances: V_n/V_N at the contested epsilon, (populations, contested sizes).
@@ -214,9 +214,9 @@ class Others:
 
 
 def others(results: Mapping[str, Plain]) -> Others:
-    """Return what the results say about further lognormal populations."""
-    found = [result for key, result in sorted(results.items()) if key.startswith("another-lognormal/")]
+    """Return the further lognormal populations from the results."""
+    chosen = [result for key, result in sorted(results.items()) if key.startswith("another-lognormal/")]
     return Others(
-        variances=np.array([result["variances"] for result in found]),
-        sensitivities=np.array([result["sensitivities"] for result in found]),
+        variances=np.array([result["variances"] for result in chosen]),
+        sensitivities=np.array([result["sensitivities"] for result in chosen]),
     )

@@ -1,4 +1,4 @@
-"""Violins, lying: the outline of a distribution around a height, as wide as its density.
+"""Horizontal violins: the outline of a distribution around a height, as wide as its density.
 
 Laplace noise and mixtures of it have their densities in closed form, so only a sample of something else is smoothed.
 """
@@ -29,7 +29,7 @@ def violin(label: str, at: int, values: Floats, density: Floats) -> Curve:
     """
     width = HALF_WIDTH * density / density.max()
     there_and_back = np.concatenate([values, values[::-1], values[:1]])
-    # The band is filled on the way there alone: on the way back it would be cut out again.
+    # Fill the band on the way there only: on the way back it would be cut out again.
     both = np.concatenate([width, np.zeros(len(width) + 1)])
     edge = np.concatenate([width, -width[::-1], width[:1]])
     x, y, low, high = (tuple(part.tolist()) for part in (there_and_back, at + edge, at - both, at + both))
@@ -39,7 +39,7 @@ def violin(label: str, at: int, values: Floats, density: Floats) -> Curve:
 def laplace_violin(label: str, at: int, *, centre: float, scales: Floats, runs: int) -> Curve:
     """Return the outline of centre + Laplace noise whose scale is each of `scales` equally often.
 
-    Its ends are where `runs` values are expected to end: beyond each lies a probability of 1/(2 runs).
+    It ends where the extremes of `runs` values are expected: beyond each end lies a probability of 1/(2 runs).
     """
     end = _end(scales, max(runs, 2))
     distance = end * STEPS * np.abs(STEPS)
@@ -56,11 +56,11 @@ def _end(scales: Floats, runs: int) -> float:
 
 def sample_violin(label: str, at: int, drawn: Floats) -> Curve:
     """Return the outline of drawn values, smoothed by a Gaussian kernel (Silverman's width), cut at the extremes."""
-    values, density = smoothed(drawn)
+    values, density = kernel_density(drawn)
     return violin(label, at, values, density)
 
 
-def smoothed(drawn: Floats) -> tuple[Floats, Floats]:
+def kernel_density(drawn: Floats) -> tuple[Floats, Floats]:
     """Return ordinates from the least to the largest drawn value, and the density there."""
     spread = min(float(drawn.std()), float(np.subtract(*np.percentile(drawn, [75, 25]))) / 1.349) or float(drawn.std())
     width = max(0.9 * spread * len(drawn) ** -0.2, 1e-3 * abs(float(drawn.mean())), 1e-12)

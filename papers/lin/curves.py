@@ -10,7 +10,7 @@ import numpy as np
 from veiltab.common.privacy.planning import mean_squared_error, optimal_sample, paper_bound, paper_sample
 from veiltab.papers.census import CELLS, POPULATION
 from veiltab.papers.experiment import Curve, Mark, Panel, Plain, Style
-from veiltab.papers.lin.points import planned
+from veiltab.papers.lin.points import plan_of
 
 Results = Mapping[str, Plain]
 
@@ -37,27 +37,27 @@ def against_sample(epsilon: str, curves: Sequence[Curve], marks: Sequence[Mark])
 
 def at(results: Results, prefix: str) -> list[tuple[float, Plain]]:
     """Return (number that ends the key, result) of every result whose key begins so, in order."""
-    found = [(float(key.removeprefix(prefix)), result) for key, result in results.items() if key.startswith(prefix)]
-    return sorted(found, key=lambda one: one[0])
+    points = [(float(key.removeprefix(prefix)), result) for key, result in results.items() if key.startswith(prefix)]
+    return sorted(points, key=lambda one: one[0])
 
 
 def of_results(  # noqa: PLR0913 - what to draw, and how
     label: str, results: Results, prefix: str, field: str, *, style: Style = "line", group: str = ""
 ) -> Curve:
     """Return one number of the results against what their keys end with."""
-    found = at(results, prefix)
-    x, y = tuple(x for x, _ in found), tuple(one[field] for _, one in found)
+    points = at(results, prefix)
+    x, y = tuple(x for x, _ in points), tuple(one[field] for _, one in points)
     return Curve(label=label, x=x, y=y, style=style, group=group)
 
 
 def simulated(label: str, results: Results, prefix: str, group: str = "") -> Curve:
     """Return simulated means, with bars that hold 90 percent of the runs."""
-    found = at(results, prefix)
+    points = at(results, prefix)
     means = of_results(f"{label}, simulated mean (bar: 5 to 95% of runs)", results, prefix, "mean", group=group)
     return replace(
         means,
-        low=tuple(one["low"] for _, one in found),
-        high=tuple(one["high"] for _, one in found),
+        low=tuple(one["low"] for _, one in points),
+        high=tuple(one["high"] for _, one in points),
         style="points",
     )
 
@@ -70,13 +70,13 @@ def concentration(counts: Sequence[int]) -> float:
 
 def bound(epsilon: str, sample: int) -> float:
     """Return the bound of Theorem 3.4 for the census at a sample size."""
-    gamma = planned(POPULATION, len(CELLS), epsilon, None, sample).gamma
+    gamma = plan_of(POPULATION, len(CELLS), epsilon, None, sample).gamma
     return paper_bound(sample=sample, cells=len(CELLS), gamma=gamma)
 
 
 def exact(epsilon: str, sample: int, counts: Sequence[int] = CELLS) -> float:
     """Return the exact root-mean-square error of a pure release of a table."""
-    plan = planned(sum(counts), len(counts), epsilon, None, sample)
+    plan = plan_of(sum(counts), len(counts), epsilon, None, sample)
     return sqrt(
         mean_squared_error(
             population=plan.population,

@@ -98,7 +98,7 @@ def _against_cells(settings: Settings, runs: int) -> list[Task]:
 
 
 def _with_order(count: int, runs: int) -> list[Task]:
-    """What the paper could not have: the same table under the certificate of the secret order."""
+    """Beyond the paper: the same table under the certificate of the secret order."""
     return [
         _task(f"order/delta={delta}/epsilon={epsilon}/m={m}", list(CELLS), epsilon, delta, m, runs)
         for delta in DELTAS

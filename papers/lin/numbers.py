@@ -1,4 +1,4 @@
-"""What Lin, Wang, Rane print in words and formulas, beside ours; their figures have no numbers that can be read off."""
+"""The statements and formulas of Lin, Wang, Rane, beside ours; their figures have no numbers that can be read off."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -8,10 +8,10 @@ from pathlib import Path
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.privacy.planning import paper_bound
-from veiltab.papers.census import CELLS, complete, lacking, read_people
+from veiltab.papers.census import CELLS, complete, count_missing, read_people
 from veiltab.papers.experiment import Comparison
 from veiltab.papers.lin.curves import EPSILONS, PAPER, Results, at, bound, exact_optimum, paper_optimum
-from veiltab.papers.lin.points import planned
+from veiltab.papers.lin.points import plan_of
 
 _K, _N = len(CELLS), sum(CELLS)
 _SPREAD_OUT = ("Adult", "uniform", "linear")
@@ -55,7 +55,7 @@ def _about_the_data(adult: Path | None) -> list[Comparison]:
             what="individuals without '?' in any of the four attributes",
             source=where,
             printed=45222,
-            ours=len(people) - lacking(people, attributes),
+            ours=len(people) - count_missing(people, attributes),
             tolerance=0,
             note="None of the four attributes used has a missing value; 45,222 counts those without '?' anywhere.",
         ),
@@ -113,11 +113,11 @@ def _law(table: Sequence[int], sample: int, mechanism: GammaDiagonal) -> dict[tu
 
 
 def _about_the_optimum(results: Results) -> list[Comparison]:
-    found = []
+    rows = []
     for epsilon in EPSILONS:
         star, best = paper_optimum(epsilon), exact_optimum(epsilon)
         formula = _N * (1 + sqrt(_K)) * (exp(float(epsilon)) - 1) / _K**1.5
-        found.append(
+        rows.append(
             Comparison(
                 what=f"optimal sample size m* on Adult, epsilon = {epsilon}",
                 source=f"{PAPER}, Corollary 3.6 (the formula; no value is printed)",
@@ -127,7 +127,7 @@ def _about_the_optimum(results: Results) -> list[Comparison]:
                 note="Tolerance: rounding to whole rows.",
             )
         )
-        found.append(
+        rows.append(
             Comparison(
                 what=f"m* over the sample size of least error, epsilon = {epsilon} ('nearly identical')",
                 source=f"{PAPER}, Section IV",
@@ -138,7 +138,7 @@ def _about_the_optimum(results: Results) -> list[Comparison]:
             )
         )
         least = min(one["mean"] for _, one in at(results, f"size/Adult/epsilon={epsilon}/m="))
-        found.append(
+        rows.append(
             Comparison(
                 what=f"error at m* over the least error of the grid, simulated, epsilon = {epsilon} ('near')",
                 source=f"{PAPER}, Section IV, Figure 5",
@@ -148,15 +148,15 @@ def _about_the_optimum(results: Results) -> list[Comparison]:
                 note="Tolerance: 'near the minimum' is taken as 5 percent, which covers the spread of the means.",
             )
         )
-    return found
+    return rows
 
 
 def _about_the_bound(results: Results) -> list[Comparison]:
-    found = []
+    rows = []
     for epsilon in EPSILONS:
         star = paper_optimum(epsilon)
         mean = results[f"cells/Adult/epsilon={epsilon}/K={_K}"]["mean"]
-        found.append(
+        rows.append(
             Comparison(
                 what=f"bound over simulated error at m*, epsilon = {epsilon} ('about a factor of sqrt(K)')",
                 source=f"{PAPER}, Section IV, Figure 5",
@@ -166,11 +166,11 @@ def _about_the_bound(results: Results) -> list[Comparison]:
                 note="Tolerance: 'about' is taken as a quarter. The exact looseness lies between 5.0 and 6.2.",
             )
         )
-    gamma = planned(_N, _K, "0.5", None, paper_optimum("0.5")).gamma
+    gamma = plan_of(_N, _K, "0.5", None, paper_optimum("0.5")).gamma
     condition = 1 + _K / (gamma - 1)
     tightened = (condition + 1) / sqrt(paper_optimum("0.5"))
     return [
-        *found,
+        *rows,
         Comparison(
             what="bound over the bound (c+1)/sqrt(m) at m* ('roughly a factor of sqrt(K)')",
             source=f"{PAPER}, Section IV",

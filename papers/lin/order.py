@@ -1,4 +1,4 @@
-"""What Lin, Wang, Rane could not have: their release under the certificate of its secret order."""
+"""Beyond Lin, Wang, Rane: their release under the certificate of its secret order."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ from veiltab.papers.lin.curves import (
     paper_mark,
     simulated,
 )
-from veiltab.papers.lin.points import central_error, planned
+from veiltab.papers.lin.points import central_error, plan_of
 
 DELTAS = ("1e-6", "1e-8")
 
@@ -91,7 +91,7 @@ def _cost(results: Results) -> Panel:
         prefix = f"order/delta=1e-6/epsilon={epsilon}/m="
         label = f"epsilon = {epsilon}, order, delta = 1e-6"
         curves.append(of_results(label, results, prefix, "local_epsilon", group=epsilon))
-        y = tuple(float(planned(POPULATION, len(CELLS), epsilon, None, m).local_epsilon) for m in GRID)
+        y = tuple(float(plan_of(POPULATION, len(CELLS), epsilon, None, m).local_epsilon) for m in GRID)
         curves.append(Curve(label=f"epsilon = {epsilon}, pure", x=_X, y=y, style="dashed", group=epsilon))
     return Panel(
         title="who knows sample and order (a curator)",

@@ -59,7 +59,7 @@ def error(arguments: Plain, generator: np.random.Generator) -> Plain:
         of the runs), expected (root of the mean square, by formula), gamma and local_epsilon (nats).
     """
     counts = np.array(arguments["counts"], np.int64)
-    plan = planned(int(counts.sum()), len(counts), arguments["epsilon"], arguments["delta"], arguments["sample"])
+    plan = plan_of(int(counts.sum()), len(counts), arguments["epsilon"], arguments["delta"], arguments["sample"])
     shares = counts / counts.sum()
     drawn = histograms(
         counts, sample=plan.sample, mechanism=plan.mechanism, runs=arguments["runs"], generator=generator
@@ -94,7 +94,7 @@ def guarantee(arguments: Plain, _: np.random.Generator) -> Plain:
 
 
 @lru_cache(maxsize=4096)
-def planned(population: int, cells: int, epsilon: str, delta: str | None, sample: int) -> Plan:
+def plan_of(population: int, cells: int, epsilon: str, delta: str | None, sample: int) -> Plan:
     """Return the product's plan of a release of this size."""
     return plan_release(
         population=population,
@@ -111,7 +111,7 @@ def paper_plan(population: int, cells: int, epsilon: str) -> Plan:
     Source: Lin, Wang, Rane, Corollary 3.6.
     """
     star = paper_sample(population=population, cells=cells, epsilon=Decimal(epsilon))
-    return planned(population, cells, epsilon, None, star)
+    return plan_of(population, cells, epsilon, None, star)
 
 
 def central_error(population: int, cells: int, epsilon: float, delta: float) -> float:

@@ -70,7 +70,7 @@ class Split:
 
 
 def has_adult(folder: Path | None) -> bool:
-    """Tell whether a folder holds both files."""
+    """Return whether a folder holds both files."""
     return folder is not None and all((folder / name).is_file() for name in FILES)
 
 

@@ -27,7 +27,7 @@ SUBSAMPLES = 500
 """B, subsamples of a data set; 500 in the authors' program."""
 
 BOUND = 4.0
-"""Values are taken to lie within plus or minus this."""
+"""Bound of the values' absolute size."""
 
 
 def tasks(settings: Settings) -> Sequence[Task]:
@@ -89,18 +89,18 @@ def estimates(arguments: Plain, generator: np.random.Generator) -> Plain:
     """
     scheme = design_of(arguments["stage"]).scheme(arguments["scheme"])
     data_sets = np.random.default_rng([arguments["seed"], BOOTSTRAP.population])
-    found = [
+    averages = [
         one_data_set(data_sets.standard_normal(scheme.population), scheme, generator)
         for _ in range(arguments["repeats"])
     ]
     noises = noise_scales(scheme)
     summary: dict[str, dict[str, list[float]]] = {}
     for place, statistic in enumerate(("mean", "variance")):
-        raw = {"none": np.array([one[0][place] for one in found])}
-        safe = np.array([one[1][place] for one in found])
-        # The average of the subsamples' noises is one normal number.
-        raw["paper"] = raw["none"] + _averaged_noise(noises["paper"][statistic], len(found), generator)
-        raw["corrected"] = safe + _averaged_noise(noises["corrected"][statistic], len(found), generator)
+        raw = {"none": np.array([one[0][place] for one in averages])}
+        safe = np.array([one[1][place] for one in averages])
+        # The average of the subsamples' noise terms is one normal variable.
+        raw["paper"] = raw["none"] + _averaged_noise(noises["paper"][statistic], len(averages), generator)
+        raw["corrected"] = safe + _averaged_noise(noises["corrected"][statistic], len(averages), generator)
         summary[statistic] = {
             noise: [float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0]
             for noise, values in raw.items()

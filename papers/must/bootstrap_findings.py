@@ -26,7 +26,7 @@ def findings(settings: Settings, results: Mapping[str, Plain]) -> Findings:
 
 
 def _table_4(rows: Plain) -> list[Comparison]:
-    found = []
+    numbers = []
     for scheme, columns in TABLE_4.items():
         for quantity, cells in columns.items():
             stages = TABLE_STAGES if len(cells) > 1 else (None,)
@@ -34,8 +34,8 @@ def _table_4(rows: Plain) -> list[Comparison]:
                 row = rows[row_of(scheme, stage=stage)]
                 ours = row["delta"] if quantity == "delta" else _WIDTHS[quantity] * row["paper"]
                 what = "delta' of a query" if quantity == "delta" else f"sigma of the {quantity}, the paper's Delta"
-                found.append(exact(f"{what}, {_name(scheme, stage)}", "Table 4", printed, ours))
-    return found
+                numbers.append(exact(f"{what}, {_name(scheme, stage)}", "Table 4", printed, ours))
+    return numbers
 
 
 def _name(scheme: str, stage: int | None) -> str:

@@ -1,7 +1,7 @@
-"""How much Gaussian noise a query on a sample gets: as the paper has it, and as its guarantee needs it.
+"""The Gaussian noise of a query on a sample: the paper's, and what its guarantee needs.
 
 The paper aims at epsilon' after sampling, takes the base epsilon that amplifies to it, and puts delta = 1/n for the
-base. It goes wrong twice. Its sensitivities divide by n although every statistic averages m rows, which leaves m/n of
+base. That has two errors. Its sensitivities divide by n although every statistic averages m rows, which leaves m/n of
 the noise; and its equation 9 is the classical bound, which is proved for epsilon < 1 only. Besides, its schemes end at
 quite different delta': copies of one row multiply what one respondent can move. The corrected noise gives every scheme
 the same (epsilon', delta').
@@ -88,7 +88,7 @@ def clipped_width(scheme: Scheme, clip: float) -> float:
 
 def _largest_ratio(delta: Callable[[float], float], target: float, guess: float) -> float:
     def excess(log_ratio: float) -> float:
-        found = delta(exp(log_ratio))
-        return log(found / target) if found > 0 else -inf
+        value = delta(exp(log_ratio))
+        return log(value / target) if value > 0 else -inf
 
     return exp(largest_allowed(_LEAST, log(guess / 4), _MOST, excess))

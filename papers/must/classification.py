@@ -1,6 +1,6 @@
 """Experiment 3: logistic regression on Adult by DP-SGD, with the label among the predictors and without it.
 
-The paper's accuracy of 0.98 is that of a model that is told the answer: its program drops column 23 of a table of 14,
+The paper's accuracy of 0.98 is that of a model that sees the answer: its program drops column 23 of a table of 14,
 which drops nothing, so the income stays among the features. Steps, learning rate and start, which the archived text
 leaves out, are as in that program.
 """
@@ -30,7 +30,7 @@ METRICS = ("accuracy", "sensitivity", "specificity", "PPV", "NPV", "F1")
 """Columns of Table 8."""
 
 VARIANTS = (("paper", True), ("paper", False), ("corrected", False))
-"""Noise, and whether the label is among the predictors: the paper's own; without the leak; with enough noise too."""
+"""(noise, whether the label is a predictor): the paper's; without the leak; without the leak and with enough noise."""
 
 
 def tasks(settings: Settings) -> Sequence[Task]:
@@ -80,9 +80,9 @@ def classify(arguments: Plain, generator: np.random.Generator) -> Plain:
         if step == 1 or step % arguments["every"] == 0:
             steps.append(step)
             losses.append(loss_of(split.train @ beta[0], split.train_income))
-    found = np.array([metrics_of(split.test @ one > 0, split.test_income > 0) for one in beta])
-    spread = found.std(axis=0, ddof=1) if runs > 1 else np.zeros(len(METRICS))
-    means = found.mean(axis=0)
+    metrics = np.array([metrics_of(split.test @ one > 0, split.test_income > 0) for one in beta])
+    spread = metrics.std(axis=0, ddof=1) if runs > 1 else np.zeros(len(METRICS))
+    means = metrics.mean(axis=0)
     return {
         "metrics": {name: [float(means[i]), float(spread[i])] for i, name in enumerate(METRICS)},
         "steps": steps,

@@ -28,8 +28,8 @@ def findings(settings: Settings, results: Mapping[str, Plain]) -> Findings:
     scales = _scales(results[scales_key(3)])
     if not has_adult(settings.adult):
         return Findings(figures=(), comparisons=(*scales, *_left_out()))
-    found = _metrics(results, settings.runs(40, 8))
-    return Findings(figures=(_loss_figure(results), _metrics_figure(results)), comparisons=(*scales, *found))
+    numbers = _metrics(results, settings.runs(40, 8))
+    return Findings(figures=(_loss_figure(results), _metrics_figure(results)), comparisons=(*scales, *numbers))
 
 
 def _key(row: str, noise: str, *, label: bool) -> str:
@@ -58,7 +58,7 @@ def _left_out() -> list[Comparison]:
 
 
 def _metrics(results: Mapping[str, Plain], runs: int) -> list[Comparison]:
-    found = []
+    numbers = []
     for row in _PRINTED_ROWS:
         ours = results[_key(row, "paper", label=True)]["metrics"]
         for metric, printed in zip(METRICS, TABLE_8[row][1:], strict=True):
@@ -66,8 +66,8 @@ def _metrics(results: Mapping[str, Plain], runs: int) -> list[Comparison]:
             # The paper made one run.
             error = spread * (1 + 1 / runs) ** 0.5
             what = f"{metric} with the label among the predictors, {_NAMES[row]}"
-            found.append(simulated(what, "Table 8", printed, mean, error, _FEW if runs < 8 else ""))
-    return found
+            numbers.append(simulated(what, "Table 8", printed, mean, error, _FEW if runs < 8 else ""))
+    return numbers
 
 
 def _loss_figure(results: Mapping[str, Plain]) -> Figure:
@@ -118,14 +118,14 @@ def _metric_panel(results: Mapping[str, Plain], place: int, metric: str) -> Pane
     )
     curves = [printed]
     for noise, label in VARIANTS:
-        found = [results[_key(row, noise, label=label)]["metrics"][metric] for row in _ROWS]
+        points = [results[_key(row, noise, label=label)]["metrics"][metric] for row in _ROWS]
         curves.append(
             Curve(
                 label=_TITLES[noise, label],
                 x=numbers,
-                y=tuple(mean for mean, _ in found),
-                low=tuple(max(0.0, mean - spread) for mean, spread in found),
-                high=tuple(min(1.0, mean + spread) for mean, spread in found),
+                y=tuple(mean for mean, _ in points),
+                low=tuple(max(0.0, mean - spread) for mean, spread in points),
+                high=tuple(min(1.0, mean + spread) for mean, spread in points),
                 style="bars",
                 group=f"{noise}-{label}",
             )

@@ -4,7 +4,7 @@ from veiltab.papers.experiment import Comparison
 from veiltab.papers.must.printed import PAPER
 
 ERRORS = 4.0
-"""Standard errors that chance may account for; of 200 numbers it exceeds them once in 80 replays."""
+"""Largest deviation that counts as chance, in standard errors; of 200 numbers, one exceeds it in one of 80 replays."""
 
 
 def rounding(printed: str) -> float:

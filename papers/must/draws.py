@@ -103,7 +103,8 @@ def _different(n: int, m: int, trials: int, generator: np.random.Generator) -> R
     rows = np.empty((trials, m), np.int64)
     open_trials = np.arange(trials)
     while len(open_trials):
-        # The first m different ones of independent draws are m without replacement; no trial is kept for its rows.
+        # The first m different values of independent draws are a sample without replacement; no trial is selected by
+        # its rows.
         drawn = generator.integers(n, size=(len(open_trials), width))
         fresh = _first_time(drawn)
         rank = np.cumsum(fresh, axis=1)
@@ -114,7 +115,7 @@ def _different(n: int, m: int, trials: int, generator: np.random.Generator) -> R
 
 
 def _first_time(drawn: Rows) -> NDArray[np.bool_]:
-    """Mark the draws that no earlier draw of the same trial equals."""
+    """Mark the draws whose row no earlier draw of the same trial has."""
     order = np.argsort(drawn, axis=1, kind="stable")
     ordered = np.take_along_axis(drawn, order, axis=1)
     fresh = np.empty(drawn.shape, np.bool_)

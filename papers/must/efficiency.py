@@ -62,11 +62,11 @@ def distinct_rows(arguments: Plain, generator: np.random.Generator) -> Plain:
         min and max, each a list of a number a batch; spread, the standard deviation over subsets; expected, n eta.
     """
     scheme = DESIGNS[arguments["experiment"] - 1].scheme(arguments["scheme"])
-    found = [_one_batch(scheme, generator) for _ in range(arguments["batches"])]
+    batches = [_one_batch(scheme, generator) for _ in range(arguments["batches"])]
     return {
-        "min": [int(counts.min()) for counts in found],
-        "max": [int(counts.max()) for counts in found],
-        "spread": float(np.std(np.concatenate(found))),
+        "min": [int(counts.min()) for counts in batches],
+        "max": [int(counts.max()) for counts in batches],
+        "spread": float(np.std(np.concatenate(batches))),
         "expected": scheme.population * scheme.eta,
     }
 

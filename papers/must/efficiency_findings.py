@@ -24,19 +24,19 @@ def findings(settings: Settings, results: Mapping[str, Plain]) -> Findings:
 
 
 def _table_9(results: Mapping[str, Plain]) -> list[Comparison]:
-    found = []
+    numbers = []
     for number, rows in TABLE_9.items():
         for scheme, (least, mean, most) in rows.items():
             result, where = results[distinct_key(number, scheme)], _where(number, scheme)
             reason = _SWAPPED if float(mean) < float(least) else ""
             extreme = _EXTREME * result["spread"] * sqrt(1 + 1 / len(result["min"]))
             table, mean_error = "Table 9", result["spread"] / sqrt(BATCH)
-            found += [
+            numbers += [
                 simulated(f"least different rows, {where}", table, least, _mean(result["min"]), extreme, reason),
                 simulated(f"mean different rows, {where}", table, mean, result["expected"], mean_error, reason),
                 simulated(f"most different rows, {where}", table, most, _mean(result["max"]), extreme),
             ]
-    return found
+    return numbers
 
 
 def _where(number: int, scheme: str) -> str:
@@ -82,15 +82,15 @@ def _rows_panel(results: Mapping[str, Plain]) -> Panel:
     numbers = tuple(float(number) for number in TABLE_9)
     curves = []
     for scheme in LABELS:
-        found = [results[distinct_key(number, scheme)] for number in TABLE_9]
+        summaries = [results[distinct_key(number, scheme)] for number in TABLE_9]
         sizes = [design.sample for design in DESIGNS]
         curves.append(
             Curve(
                 label=LABELS[scheme],
                 x=numbers,
-                y=tuple(one["expected"] / m for one, m in zip(found, sizes, strict=True)),
-                low=tuple(_mean(one["min"]) / m for one, m in zip(found, sizes, strict=True)),
-                high=tuple(_mean(one["max"]) / m for one, m in zip(found, sizes, strict=True)),
+                y=tuple(one["expected"] / m for one, m in zip(summaries, sizes, strict=True)),
+                low=tuple(_mean(one["min"]) / m for one, m in zip(summaries, sizes, strict=True)),
+                high=tuple(_mean(one["max"]) / m for one, m in zip(summaries, sizes, strict=True)),
                 style="bars",
                 group=scheme,
             )

@@ -1,4 +1,4 @@
-"""The MUST paper's tables, figures and experiments, put together from their parts."""
+"""The experiment of the MUST paper: its tables, figures and comparisons."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -61,8 +61,8 @@ class MustExperiment:
 
     def findings(self, settings: Settings, results: Mapping[str, Plain]) -> Findings:
         """Return tables and figures, in the order of the paper."""
-        found = [part(settings, results) for part in _FINDINGS]
+        parts = [part(settings, results) for part in _FINDINGS]
         return Findings(
-            figures=tuple(figure for one in found for figure in one.figures),
-            comparisons=tuple(comparison for one in found for comparison in one.comparisons),
+            figures=tuple(figure for one in parts for figure in one.figures),
+            comparisons=tuple(comparison for one in parts for comparison in one.comparisons),
         )

@@ -1,4 +1,4 @@
-"""What many steps give away together: by a sound bound, by the paper's pair, and by a pair that can occur.
+"""The privacy loss of many steps together: by a sound bound, by the paper's pair, and by a pair that can occur.
 
 The sound bound composes the profile of the paper's Theorem 5. Between it and the pair that can occur lies the truth;
 the paper's own pair lies below both, so its delta is not a guarantee.
@@ -150,16 +150,16 @@ def composition(arguments: Plain, generator: np.random.Generator) -> Plain:
         sound = [_sound(scheme, multiplier, case.steps, epsilon) for epsilon in epsilons]
         return {"epsilons": epsilons, "sound": sound}
     tabulated = Tabulated.of(scheme)
-    found = {
+    deltas = {
         "epsilons": epsilons,
         "sound": [_sound(tabulated, multiplier, case.steps, epsilon) for epsilon in epsilons],
     }
     if arguments["scheme"] in PAIRED:
-        found["paper"] = composed_delta(eye_to_eye(tabulated, multiplier), [case.steps], epsilons)[0]
-        found["attained"] = composed_delta(one_sided(tabulated, multiplier), [case.steps], epsilons)[0]
-    return found
+        deltas["paper"] = composed_delta(eye_to_eye(tabulated, multiplier), [case.steps], epsilons)[0]
+        deltas["attained"] = composed_delta(one_sided(tabulated, multiplier), [case.steps], epsilons)[0]
+    return deltas
 
 
 def _sound(scheme: MultiplicityLaw, multiplier: float, steps: int, epsilon: float) -> float:
-    found = subsampled_delta(scheme, mechanism="gaussian", noise_multiplier=multiplier, steps=steps, epsilon=epsilon)
-    return max(0.0, found)
+    deltas = subsampled_delta(scheme, mechanism="gaussian", noise_multiplier=multiplier, steps=steps, epsilon=epsilon)
+    return max(0.0, deltas)

@@ -1,4 +1,4 @@
-"""What a particular pair of neighbouring data sets gives away over many subsampled Gaussian steps.
+"""The privacy loss of one pair of neighbouring data sets over many subsampled Gaussian steps.
 
 One row differs. Drawn j times, it moves the noisy sum by j `up` in one data set and by j `down` in the other, so the
 two outputs are mixtures of normals over the law of j. Such a pair bounds delta from below; only a worst case is delta.
@@ -57,8 +57,8 @@ class Pair:
         at = self._where_loss_is(epsilons, law)
         first = np.exp(_tail(at, law, self.up, self.noise_multiplier))
         second = np.exp(epsilons + _tail(at, law, self.down, self.noise_multiplier))
-        found: Floats = np.clip(first - second, np.maximum(0.0, -np.expm1(epsilons)), 1.0)
-        return found
+        difference: Floats = np.clip(first - second, np.maximum(0.0, -np.expm1(epsilons)), 1.0)
+        return difference
 
     def _law(self) -> Floats:
         law = self.scheme.multiplicities()
@@ -86,7 +86,7 @@ class Pair:
 def eye_to_eye(scheme: MultiplicityLaw, noise_multiplier: float) -> tuple[Pair, ...]:
     """Return the paper's pair, +j against -j, which is its own mirror image.
 
-    Not a worst case: `one_sided` gives away more wherever a row is not drawn for certain.
+    Not a worst case: `one_sided` loses more wherever a row is not drawn with certainty.
 
     Source: MUST, equations 6 and 7.
     """
@@ -113,17 +113,17 @@ def composed_delta(pairs: Sequence[Pair], steps: Sequence[int], epsilons: Sequen
         epsilons: nats.
 
     Returns:
-        A list for each number of steps of a number for each epsilon: upper bounds of what the pairs give away, within a
-        few per cent where above 1e-9.
+        For each number of steps, a list of one delta for each epsilon: upper bounds for the pairs, within a few per
+        cent where above 1e-9.
 
     Source: Sommer et al. 2018, Theorem 4, in the discretisation of Doroshenko et al. 2022.
     """
     ones = [_distribution(pair) for pair in pairs]
-    found = []
+    deltas = []
     for count in steps:
         totals = [one.self_compose(count) for one in ones]
-        found.append([max(float(total.get_delta_for_epsilon(at)) for total in totals) for at in epsilons])
-    return found
+        deltas.append([max(float(total.get_delta_for_epsilon(at)) for total in totals) for at in epsilons])
+    return deltas
 
 
 def _distribution(pair: Pair) -> "PLDPmf":

@@ -33,7 +33,7 @@ def findings(settings: Settings, results: Mapping[str, Plain]) -> Findings:
 
 
 def _table_3(results: Mapping[str, Plain]) -> list[Comparison]:
-    found = []
+    numbers = []
     for mechanism, ratio in BLOCKS:
         table = results[profile_key(mechanism, ratio)]["table"]
         for scheme, row in TABLE_3[mechanism, ratio].items():
@@ -41,18 +41,18 @@ def _table_3(results: Mapping[str, Plain]) -> list[Comparison]:
             reason = _REPEATED if (mechanism, ratio, scheme) == ("gaussian", 1.0, "must.ww") else ""
             for epsilon, cell, ours in zip(TABLE_EPSILONS, row, values, strict=True):
                 where = f"{mechanism}, Delta/scale {ratio:g}, {LABELS.get(scheme, 'base')}, base epsilon {epsilon:g}"
-                found += _cell(where, cell, ours, reason)
-    return found
+                numbers += _cell(where, cell, ours, reason)
+    return numbers
 
 
 def _cell(where: str, cell: str, ours: Sequence[float], reason: str) -> list[Comparison]:
     """Compare epsilon' and, where the archived text has it, delta'."""
     epsilon, delta = (part.strip() for part in cell.split(","))
-    found = [exact(f"epsilon' of {where}", "Table 3", epsilon, ours[0])]
+    numbers = [exact(f"epsilon' of {where}", "Table 3", epsilon, ours[0])]
     if delta:
         # A bare 0 is printed where the profile is nil, not where it is small.
-        found.append(exact(f"delta' of {where}", "Table 3", "0.000" if delta == "0" else delta, ours[1], reason))
-    return found
+        numbers.append(exact(f"delta' of {where}", "Table 3", "0.000" if delta == "0" else delta, ours[1], reason))
+    return numbers
 
 
 def _figure_4(results: Mapping[str, Plain]) -> Figure:
@@ -124,8 +124,8 @@ def level_curve(
 
     Args:
         samples: m of the columns.
-        stages: b of the rows.
-        heights: float64, shape (rows, columns).
+        stages: b of the numbers.
+        heights: float64, shape (numbers, columns).
         level: within the surface's range.
         group: of the curve.
     """

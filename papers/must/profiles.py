@@ -74,8 +74,8 @@ def aligned_profile(arguments: Plain, generator: np.random.Generator) -> Plain:
 
 
 def _point(scheme: Tabulated, profile: GroupProfile, epsilon: float) -> list[float]:
-    found = amplify(scheme, profile, epsilon)
-    return [found.base_epsilon, found.base_delta, found.epsilon, found.delta]
+    amplified = amplify(scheme, profile, epsilon)
+    return [amplified.base_epsilon, amplified.base_delta, amplified.epsilon, amplified.delta]
 
 
 def profile_of(mechanism: str, ratio: float) -> GroupProfile:
@@ -97,11 +97,11 @@ def contours(arguments: Plain, generator: np.random.Generator) -> Plain:
     samples, stages = (
         list(range(first, last + 1, arguments["step"])) for first, last in (arguments["samples"], arguments["stages"])
     )
-    found = [[_surfaces(arguments["scheme"], sample, stage) for sample in samples] for stage in stages]
+    grid = [[_surfaces(arguments["scheme"], sample, stage) for sample in samples] for stage in stages]
     return {
         "samples": samples,
         "stages": stages,
-        **{value: [[cell[value] for cell in row] for row in found] for value in CONTOUR_VALUES},
+        **{value: [[cell[value] for cell in row] for row in grid] for value in CONTOUR_VALUES},
     }
 
 
@@ -110,6 +110,6 @@ def _surfaces(name: str, sample: int, stage: int) -> dict[str, float]:
     scheme = Tabulated.of(design.scheme(name))
     surfaces = {"eta": scheme.eta}
     for mechanism in ("laplace", "gaussian"):
-        found = amplify(scheme, profile_of(mechanism, 1.0), 1.0)
-        surfaces[mechanism] = found.delta - found.base_delta
+        amplified = amplify(scheme, profile_of(mechanism, 1.0), 1.0)
+        surfaces[mechanism] = amplified.delta - amplified.base_delta
     return surfaces

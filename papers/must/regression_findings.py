@@ -25,13 +25,13 @@ def findings(settings: Settings, results: Mapping[str, Plain]) -> Findings:
 
 
 def _scales(rows: Plain) -> list[Comparison]:
-    found = []
+    numbers = []
     for scheme, columns in TABLE_6.items():
         for epsilon, (sigma, delta, _, _) in columns.items():
             row, where = rows[row_of(scheme, epsilon=epsilon)], _where(scheme, epsilon)
-            found.append(exact(f"sigma, the paper's Delta, {where}", "Table 6", sigma, CLIP * row["paper"]))
-            found.append(_step_delta(scheme, delta, row, where))
-    return found
+            numbers.append(exact(f"sigma, the paper's Delta, {where}", "Table 6", sigma, CLIP * row["paper"]))
+            numbers.append(_step_delta(scheme, delta, row, where))
+    return numbers
 
 
 def _step_delta(scheme: str, printed: str, row: Plain, where: str) -> Comparison:
@@ -52,14 +52,14 @@ def _errors(results: Mapping[str, Plain], runs: int) -> list[Comparison]:
         for epsilon, (_, _, mean, spread) in columns.items()
     ]
     cells.append((results[key_of("poisson", "none", None)], *TABLE_6_WITHOUT_PRIVACY, _WITHOUT))
-    found = []
+    numbers = []
     for result, mean, spread, where in cells:
         ours, deviation = result["rmse"]
         error = max(deviation, float(spread)) * _both(runs)
-        found.append(simulated(f"mean error, {where}", "Table 6", mean, ours, error))
+        numbers.append(simulated(f"mean error, {where}", "Table 6", mean, ours, error))
         # The errors lean to the right where the noise is large: a third more than a normal law's standard error.
-        found.append(simulated(f"spread of the error, {where}", "Table 6", spread, deviation, error * 4 / 3))
-    return found
+        numbers.append(simulated(f"spread of the error, {where}", "Table 6", spread, deviation, error * 4 / 3))
+    return numbers
 
 
 def _both(runs: int) -> float:
@@ -68,16 +68,18 @@ def _both(runs: int) -> float:
 
 
 def _coefficients(results: Mapping[str, Plain], runs: int) -> list[Comparison]:
-    found = []
+    numbers = []
     for scheme, columns in TABLE_7.items():
         for epsilon, (biases, errors) in columns.items():
             result = results[key_of(scheme, "paper", epsilon)]
             for place, (bias, error) in enumerate(zip(biases, errors, strict=True)):
                 where = f"beta{place}, {_where(scheme, epsilon)}"
                 spread = max(result["error"][place], float(error)) * _both(runs)
-                found.append(simulated(f"bias of {where}", "Table 7", bias, result["bias"][place], spread))
-                found.append(simulated(f"error of {where}", "Table 7", error, result["error"][place], spread / 2**0.5))
-    return found
+                numbers.append(simulated(f"bias of {where}", "Table 7", bias, result["bias"][place], spread))
+                numbers.append(
+                    simulated(f"error of {where}", "Table 7", error, result["error"][place], spread / 2**0.5)
+                )
+    return numbers
 
 
 def _figure_6(results: Mapping[str, Plain]) -> Figure:
@@ -143,13 +145,13 @@ def _printed_errors(epsilon: float, shift: float) -> Curve:
 
 
 def _errors_curve(results: Mapping[str, Plain], noise: str, epsilon: float, shift: float) -> Curve:
-    found = [results[key_of(scheme, noise, epsilon)]["rmse"] for scheme in LABELS]
+    rows = [results[key_of(scheme, noise, epsilon)]["rmse"] for scheme in LABELS]
     return Curve(
         label=f"epsilon' = {epsilon:g}",
         x=tuple(place + shift for place in range(1, len(LABELS) + 1)),
-        y=tuple(mean for mean, _ in found),
-        low=tuple(mean - spread for mean, spread in found),
-        high=tuple(mean + spread for mean, spread in found),
+        y=tuple(mean for mean, _ in rows),
+        low=tuple(mean - spread for mean, spread in rows),
+        high=tuple(mean + spread for mean, spread in rows),
         style="points",
         group=f"{epsilon}",
     )

@@ -1,4 +1,4 @@
-"""The noise of the three experiments: the paper's, the one they need, and what delta' is left. Nothing is drawn."""
+"""The noise of the three experiments: the paper's, the noise they need, and the delta' that results."""
 
 from collections.abc import Sequence
 

@@ -95,14 +95,14 @@ def descend(
         rows = subsets.rows + data.offsets[:, None]
         x = data.features[rows]
         c = coefficient(np.matmul(x, beta[:, :, None])[:, :, 0], data.targets[rows])
-        c *= clipped(np.abs(c) * norms[rows], descent.clip) * subsets.used
+        c *= clip_factors(np.abs(c) * norms[rows], descent.clip) * subsets.used
         total = np.matmul(c[:, None, :], x)[:, 0, :]
         sizes = scheme.sample if descent.divides_by_sample else np.maximum(subsets.sizes, 1)[:, None]
         beta = beta - descent.rate * (total / sizes + descent.noise * generator.standard_normal(beta.shape))
         yield beta
 
 
-def clipped(norms: Floats, clip: float) -> Floats:
+def clip_factors(norms: Floats, clip: float) -> Floats:
     """Return what each gradient is multiplied with: min(1, clip/norm)."""
     with np.errstate(divide="ignore"):
         return np.minimum(1.0, clip / norms)

@@ -10,10 +10,10 @@ from veiltab.papers.census import (
     POPULATION,
     TABLES,
     complete,
+    count_missing,
     known_tables,
-    lacking,
     read_people,
-    tabulated,
+    tabulate_people,
 )
 
 DATA = """39, State-gov, 7, Bachelors, 13, Never-married, Adm-clerical, Unmarried, White, Male, 1, 0, 40, Cuba, <=50K
@@ -42,11 +42,11 @@ def test_people_are_read_from_both_files(folder: Path) -> None:
     people = read_people(folder)
     assert [person["age"] for person in people] == ["39", "50", "28", "25"]
     assert len(complete(people)) == 3
-    assert (lacking(people, ("workclass",)), lacking(people, ("education", "salary"))) == (1, 0)
+    assert (count_missing(people, ("workclass",)), count_missing(people, ("education", "salary"))) == (1, 0)
 
 
 def test_every_table_counts_everybody_and_splits_the_one_before(folder: Path) -> None:
-    tables = tabulated(complete(read_people(folder)))
+    tables = tabulate_people(complete(read_people(folder)))
     assert tuple(tables) == TABLES
     for cells, counts in tables.items():
         assert (len(counts), sum(counts)) == (cells, 3)

@@ -73,4 +73,4 @@ def test_names_that_meet_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="two figures"):
         reproduce([Walk("one"), Walk("two")], Settings(quick=True), tmp_path, serially)
     found = reproduce([Walk("one"), Walk("two", figure="walk-2")], Settings(quick=True), tmp_path, serially)
-    assert list(found.found) == ["one", "two"]
+    assert list(found.findings) == ["one", "two"]

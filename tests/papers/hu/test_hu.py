@@ -20,7 +20,7 @@ from veiltab.papers.hu.formulas import (
 from veiltab.papers.hu.medians import sampling_error
 from veiltab.papers.hu.populations import SIZE, SIZES, population
 from veiltab.papers.hu.simulation import Medians, medians
-from veiltab.papers.hu.violins import laplace_violin, sample_violin, smoothed
+from veiltab.papers.hu.violins import kernel_density, laplace_violin, sample_violin
 from veiltab.papers.tables import series_of
 
 QUICK = Settings(trials=20, quick=True, seed=3)
@@ -153,7 +153,7 @@ def test_a_violin_is_the_density_of_its_noise() -> None:
 
 
 def test_a_smoothed_density_is_one() -> None:
-    values, density = smoothed(np.random.default_rng(1).normal(3, 2, 500))
+    values, density = kernel_density(np.random.default_rng(1).normal(3, 2, 500))
     assert np.trapezoid(density, values) == pytest.approx(1, abs=0.03)
     same = sample_violin("v", 2, np.full(5, 7.0))
     assert np.isfinite(same.x + same.y).all()
