@@ -10,7 +10,7 @@ from pathlib import Path
 
 from veiltab.common.errors import ConflictError
 from veiltab.common.storage.database import Connection, transaction
-from veiltab.common.storage.files import OwnedFolder, check_owner, written_whole
+from veiltab.common.storage.files import OwnedFolder, check_owner, make_private, open_lock, written_whole
 
 DEPLOYMENT = ("CREATE TABLE deployment (party TEXT PRIMARY KEY, folder TEXT NOT NULL)",)
 """Migrations of the table that says whose database it is, and which folder goes with it."""
@@ -31,7 +31,7 @@ class SharedFolder:
     """
 
     def __init__(self, path: Path, owner: str) -> None:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(path)
         self.path = path
         self._owner = owner
         check_owner(path, owner)
@@ -41,7 +41,7 @@ class SharedFolder:
                 where=str(path),
                 remedy="Leave --database out, or begin with an empty folder.",
             )
-        self._lock = (path / "lock").open("a")
+        self._lock = open_lock(path)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

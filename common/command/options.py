@@ -10,6 +10,7 @@ import click
 
 from veiltab.common.command.config import ENVIRONMENT, KEYS, read_party_file
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.process.protection import keep_files_private
 from veiltab.common.rpc.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study, load_study
 
@@ -106,6 +107,7 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def with_options(**values: Any) -> None:  # noqa: ANN401 - whatever click read
+        keep_files_private()
         command(options=ServeOptions(**{name: values.pop(name) for name in own}), **values)
 
     for option in reversed(_SERVE):

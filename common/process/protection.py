@@ -1,6 +1,7 @@
 """What a process that holds keys asks of the operating system: no copy of its memory on disk, and room for callers."""
 
 import ctypes
+import os
 import resource
 from contextlib import suppress
 
@@ -17,6 +18,11 @@ def forbid_memory_dumps() -> None:
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is not None:
         prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def keep_files_private() -> None:
+    """Let the files and folders that this process makes be its user's alone."""
+    os.umask(0o077)
 
 
 def allow_open_files() -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO, Self, TextIO
 
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.common.storage.disk import named_in_errors
@@ -64,6 +64,32 @@ def check_owner(folder: Path, owner: str) -> None:
         )
 
 
+def make_private(folder: Path) -> None:
+    """Make a state folder that nobody else may enter, or close one that is there to others.
+
+    Raises:
+        InvalidInputError: that cannot be done.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if folder.stat().st_mode & 0o077:
+            folder.chmod(0o700)
+    except OSError as error:
+        raise InvalidInputError(
+            f"the state folder cannot be made for its owner alone ({error.strerror})",
+            where=str(folder),
+            remedy="Name another with --state, or change its rights.",
+        ) from None
+
+
+def open_lock(folder: Path) -> TextIO:
+    """Open the file whose lock says that a state folder is held."""
+    path = folder / "lock"
+    lock = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a")
+    path.chmod(0o600)
+    return lock
+
+
 class OwnedFolder:
     """A state folder held by one process of one party; another is refused instead of sharing pads and releases.
 
@@ -73,17 +99,10 @@ class OwnedFolder:
     """
 
     def __init__(self, path: Path, owner: str) -> None:
-        try:
-            path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise InvalidInputError(
-                f"the state folder cannot be made ({error.strerror})",
-                where=str(path),
-                remedy="Name another with --state, or change its rights.",
-            ) from None
+        make_private(path)
         self.path = path
         check_owner(path, owner)
-        self._lock = (path / "lock").open("a")
+        self._lock = open_lock(path)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
