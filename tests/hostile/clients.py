@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -23,6 +23,9 @@ from veiltab.deploy.local.processes import LocalStudy
 PROTOS = Path(__file__).parents[2] / "protos"
 PACKAGE = "veiltab.v1"
 SECONDS = 20.0
+
+Message: TypeAlias = Any
+"""A message of a class that is made here."""
 
 
 @cache
@@ -46,7 +49,7 @@ def kind(name: str) -> Any:  # noqa: ANN401 - a class that is made here
     return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"{PACKAGE}.{name}"))
 
 
-def message(name: str, /, **fields: Any) -> Any:  # noqa: ANN401 - as above
+def message(name: str, /, **fields: object) -> Message:
     """Return a message, as in message("HelloRequest", study_digest="...")."""
     return kind(name)(**fields)
 

@@ -2,14 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import grpc
 import psutil
 import pytest
 
-from tests.hostile.clients import call, code_of, connection, message, number_of
+from tests.hostile.clients import Message, call, code_of, connection, message, number_of
 from tests.protocol.world import BOB, CLOUD, World, made_world
 
 OPEN, UPLOAD = "IngestService/OpenRelease", "IngestService/UploadColumn"
@@ -25,7 +25,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield world
 
 
-def announced(world: World, number: int, **changes: Any) -> Any:  # noqa: ANN401 - a message, and its fields
+def announced(world: World, number: int, **changes: object) -> Message:
     """Return the announcement of a release that nobody asked for."""
     fields: dict[str, Any] = {
         "release_id": f"{number:032x}",
@@ -45,7 +45,7 @@ def announced(world: World, number: int, **changes: Any) -> Any:  # noqa: ANN401
     return message("OpenReleaseRequest", spec=message("ReleaseSpec", **(fields | changes)))
 
 
-def answers(world: World, requests: list[Any]) -> list[grpc.StatusCode]:
+def answers(world: World, requests: list[Message]) -> list[grpc.StatusCode]:
     """Announce releases one after the other in bob's name; return how each was answered."""
 
     async def scenario() -> list[grpc.StatusCode]:
@@ -101,7 +101,7 @@ def test_uploads_to_made_up_releases_leave_no_memory_behind(world: World) -> Non
     async def upload(channel: grpc.aio.Channel, number: int) -> grpc.StatusCode:
         header = message("UploadHeader", release_id=f"{number:010d}" * 100_000, attribute="income")
 
-        async def pieces() -> Any:  # noqa: ANN401 - a stream of messages
+        async def pieces() -> AsyncIterator[Message]:
             yield message("UploadColumnRequest", header=header)
 
         return await code_of(call(channel, UPLOAD)(pieces(), timeout=20))
