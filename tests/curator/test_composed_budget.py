@@ -1,6 +1,6 @@
 """A budget of (epsilon, delta): releases are composed, and together stay inside."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,10 @@ def spec_of(make_spec: Make, number: int, epsilon: str) -> ReleaseSpec:
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> Any:  # noqa: ANN401 - the store's own
-    return CuratorStore(tmp_path / "curator.sqlite").connection
+def connection(tmp_path: Path) -> Iterator[Any]:
+    store = CuratorStore(tmp_path / "curator.sqlite")
+    yield store.connection
+    store.close()
 
 
 def test_releases_are_admitted_while_their_composition_stays_inside(connection: Any, make_spec: Make) -> None:  # noqa: ANN401
