@@ -1,14 +1,15 @@
-"""Two-round collection: the second round's rates by stratum, chosen from what the first round estimated.
+"""Two-round collection: the second round's rates by stratum, chosen from the first round's estimates.
 
 Under rates pi the variance of horvitz_thompson for value i is a sum over strata of costs that rates divide,
 
     Var_i = sum_s c_si/pi_s - n_i,    c_si = n_si [p(1-p)/(p-q)^2 + 1] + (n_s - n_si) q(1-q)/(p-q)^2
 
 which is convex in the rates, so the largest of all Var_i has one least value at a given sum_s n_s pi_s. Rates are a
-function of the public stratum alone: a rate that depended on a node's value would tell it to whoever sees who reports.
+function of the public stratum alone: a rate that depended on a node's value would reveal it to whoever sees who
+reports.
 
-The sum over all values is least at equal rates, whatever the values are: sum_i c_si is the same for every node. What
-can be gained is in the largest variance, or in a weighted sum.
+The sum over all values is least at equal rates, whatever the values are: sum_i c_si is the same for every node. Unequal
+rates can reduce the largest variance, or a weighted sum.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +29,7 @@ from veiltab.researcher.frequency.tally import Tally
 from veiltab.researcher.projection import project_to_simplex
 
 LEAST_RATE = Fraction(1, 1000)
-"""The floor of a rate, unless another is asked for: a stratum that never reports cannot be estimated."""
+"""Default floor of a rate: a stratum that never reports cannot be estimated."""
 
 _STEP = Fraction(1, 10**6)
 _TOLERANCE = 1e-9
@@ -37,7 +38,7 @@ Floats = NDArray[np.float64]
 
 
 class Objective(Enum):
-    """What is made least."""
+    """What an allocation minimises."""
 
     LARGEST = "largest"
     SUM = "sum"
@@ -45,7 +46,7 @@ class Objective(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Allocation:
-    """The second round's rates and what they promise, if the first round's estimates are right.
+    """The second round's rates and their variances, if the first round's estimates are right.
 
     Args:
         rates: pi_s of each stratum, whole numbers of 10^-6, in (0, 1].
@@ -69,10 +70,10 @@ def allocate(  # noqa: PLR0913 - one argument a quantity
     least_rate: Fraction = LEAST_RATE,
     second: RoundDesign | None = None,
 ) -> Allocation:
-    """Choose the rates of a second round of the strata of a first.
+    """Choose the rates of a second round over the strata of a first.
 
     Args:
-        first: what the first round counted.
+        first: the counts of the first round.
         budget: expected reports of the second round, sum_s n_s pi_s.
         objective: the largest variance over the values, or their sum.
         weights: of the values, shape (d,), not negative; 1 by default. The largest is of weight times variance.
@@ -96,12 +97,12 @@ def allocate(  # noqa: PLR0913 - one argument a quantity
     held = nodes @ shares
     match objective:
         case Objective.SUM:
-            found = neyman_rates(costs @ weight, nodes, float(budget), float(least_rate))
+            solution = neyman_rates(costs @ weight, nodes, float(budget), float(least_rate))
         case Objective.LARGEST:
-            found = minimax_rates(costs * weight, held * weight, nodes, float(budget), float(least_rate))
+            solution = minimax_rates(costs * weight, held * weight, nodes, float(budget), float(least_rate))
         case _:
             assert_never(objective)
-    rates = _rounded(found, design.populations, budget, least_rate)
+    rates = _rounded(solution, design.populations, budget, least_rate)
     return Allocation(
         rates=rates,
         expected_reports=_reports(rates, design.populations),
@@ -113,7 +114,7 @@ def allocate(  # noqa: PLR0913 - one argument a quantity
 def stratum_shares(tally: Tally) -> Floats:
     """Return each stratum's estimated shares of the values, projected on the simplex, shape (strata, d).
 
-    A stratum without a report is taken to be like all of them together.
+    A stratum without a report gets the shares of all strata together.
     """
     p, q = tally.p, tally.q
     together = tally.counts.sum(axis=0) / max(int(tally.reports.sum()), 1)
@@ -125,7 +126,7 @@ def stratum_shares(tally: Tally) -> Floats:
 
 
 def node_costs(shares: Floats, design: RoundDesign) -> Floats:
-    """Return c_si, shape (strata, d): what stratum s adds to Var_i, times its rate (nodes squared).
+    """Return c_si, shape (strata, d): the contribution of stratum s to Var_i, times its rate (nodes squared).
 
     Args:
         shares: f_si, shape (strata, d).
@@ -149,7 +150,7 @@ def neyman_rates(costs: Floats, nodes: Floats, budget: float, least: float) -> F
 
     Source: Neyman (1934); the Karush-Kuhn-Tucker conditions give the bounds.
     """
-    # Without noise (q = 0) a stratum may cost nothing; its wish is then merely very small.
+    # Without noise (q = 0) a stratum may cost nothing; its wish is then very small, not zero.
     wish = np.sqrt(np.maximum(costs, max(1e-12 * float(costs.max()), 1e-100)) / nodes)
     # The rates clip(t wish, least, 1) use more of the budget as t rises; between two bends that is linear in t.
     bends = np.unique(np.concatenate([least / wish, 1 / wish]))
@@ -163,7 +164,7 @@ def minimax_rates(costs: Floats, held: Floats, nodes: Floats, budget: float, lea
     """Return the rates in [least, 1] with the least max_i (sum_s costs_si/pi_s - held_i) at sum_s n_s pi_s = budget.
 
     By duality it is the largest, over weights of the values that sum to 1, of the least weighted sum, which
-    `neyman_rates` has in closed form. Only a few values attain the largest variance; the others come in when they
+    `neyman_rates` computes in closed form. Only a few values attain the largest variance; others are added when they
     exceed it.
 
     Args:
@@ -211,14 +212,14 @@ def _multipliers(costs: Floats, held: Floats, least_sum: Callable[[Floats], Floa
         options={"maxiter": 300, "ftol": 1e-15},
     )
     clipped = np.clip(solved.x, 0.0, 1.0)
-    found: Floats = clipped / clipped.sum()
-    return found
+    weights: Floats = clipped / clipped.sum()
+    return weights
 
 
-def _rounded(found: Floats, populations: Sequence[int], budget: Fraction, least: Fraction) -> tuple[Fraction, ...]:
-    """Round down to whole steps, never below the floor; then take what is still too much from the largest."""
+def _rounded(exact: Floats, populations: Sequence[int], budget: Fraction, least: Fraction) -> tuple[Fraction, ...]:
+    """Round down to whole steps, never below the floor; then reduce the largest rates to the budget."""
     # A rate that a rounding error put just below a whole step is that step.
-    rates = [max(floor(Fraction(rate) / _STEP + Fraction(1, 1000)) * _STEP, least) for rate in found.tolist()]
+    rates = [max(floor(Fraction(rate) / _STEP + Fraction(1, 1000)) * _STEP, least) for rate in exact.tolist()]
     for place in sorted(range(len(rates)), key=lambda s: rates[s], reverse=True):
         excess = _reports(rates, populations) - budget
         if excess <= 0:

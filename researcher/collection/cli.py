@@ -11,19 +11,11 @@ import click
 from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.command.cli import EXIT_CODES, emit, finite, json_option, note
 from veiltab.common.errors import ClosedRoundError, InvalidInputError
-from veiltab.researcher.collection.described import (
-    CONNECTION,
-    named,
-    round_option,
-    spec_dict,
-    spec_text,
-    status_dict,
-    status_text,
-    with_rounds,
-)
+from veiltab.researcher.collection.options import CONNECTION, round_option, with_rounds
 from veiltab.researcher.collection.plan_cli import plan
 from veiltab.researcher.collection.results_cli import adapt, estimate, report
 from veiltab.researcher.collection.simulate_cli import simulate
+from veiltab.researcher.collection.text import by_stratum_name, spec_dict, spec_text, status_dict, status_text
 
 if TYPE_CHECKING:
     from veiltab.common.collection.round import RoundStatus
@@ -45,16 +37,16 @@ def collect() -> None:
     " --population north=4000,south=6000",
 )
 @with_rounds
-@click.option("--question", help="A question of the study; needed if it has several.")
-@click.option("--epsilon", required=True, help="Most that a report costs its node, nats, pure.")
+@click.option("--question", help="A question of the study; required if it has several.")
+@click.option("--epsilon", required=True, help="Largest epsilon of a report, nats, pure.")
 @click.option("--rate", required=True, help="Probability of reporting: one for all, or stratum=rate,stratum=rate.")
-@click.option("--population", required=True, help="Nodes: one number for every stratum, or stratum=nodes,...")
+@click.option("--population", required=True, help="Number of nodes: one for every stratum, or stratum=nodes,...")
 @click.option(
     "--oracle",
     type=click.Choice(["auto", *ORACLE_NAMES]),
     default="auto",
     show_default=True,
-    help="The local randomiser; auto takes the one with the least expected variance.",
+    help="The local randomiser; auto chooses the one with the least expected variance.",
 )
 @click.option(
     "--lifetime-hours",
@@ -62,7 +54,7 @@ def collect() -> None:
     show_default=True,
     type=click.FloatRange(min=0, min_open=True, max=8760),
     callback=finite,
-    help="Until the round closes by itself.",
+    help="Time until the round closes by itself.",
 )
 @json_option
 def open_round(  # noqa: PLR0913, PLR0917 - one argument an option
@@ -75,7 +67,7 @@ def open_round(  # noqa: PLR0913, PLR0917 - one argument an option
     lifetime_hours: float,
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
-    """Open a round; it prints the round's id, which nodes need."""
+    """Open a round, and print its id, which the nodes need."""
     from veiltab.researcher.collection.strata import by_stratum, rate_of  # noqa: PLC0415 - --help stays light
 
     strata = rounds.strata
@@ -103,7 +95,7 @@ def _oracle(  # noqa: PLR0913, PLR0917 - what a choice depends on
     populations: dict[str, int],
     oracle: str,
 ) -> tuple[str, str]:
-    """Return an oracle's name, and why it is this one."""
+    """Return an oracle's name, and the reason for the choice."""
     from veiltab.common.collection.choosing import choose  # noqa: PLC0415 - --help stays light
     from veiltab.common.core.rounding import parse_epsilon  # noqa: PLC0415
 
@@ -131,10 +123,10 @@ def enrol(
     out: Path,
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
-    """Make one-time tokens, one for each node; the server gets their digests only.
+    """Make one-time tokens, one for each node; the server gets only their digests.
 
-    Hand every node one line of the file, in an order of your own. Who has a token can spend it. If the command is
-    interrupted, the same command goes on with the tokens of its file.
+    Hand every node one line of the file, in an order of your own. Whoever has a token can spend it. If the command is
+    interrupted, the same command continues with the tokens of its file.
     """
     from veiltab.researcher.collection.strata import by_stratum  # noqa: PLC0415 - --help stays light
     from veiltab.researcher.collection.token_file import kept_tokens  # noqa: PLC0415
@@ -151,13 +143,13 @@ def enrol(
     made = sum(numbers.values())
     emit(
         as_json,
-        {"round": round_id, "made": made, "enrolled": named(status, status.enrolled), "out": out},
+        {"round": round_id, "made": made, "enrolled": by_stratum_name(status, status.enrolled), "out": out},
         f"{made} tokens: {out}. Keep it like a key, and hand each node one line.",
     )
 
 
 def _check_room(status: "RoundStatus", numbers: Mapping[str, int]) -> None:
-    """Refuse tokens that the server would refuse, before a file is made of them."""
+    """Refuse tokens that the server would refuse, before writing a file of them."""
     from veiltab.common.collection.round import RoundState  # noqa: PLC0415 - --help stays light
 
     if status.state is not RoundState.OPEN:
@@ -180,10 +172,10 @@ def status(
     round_id: str | None,
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
-    """Say how rounds stand: open or closed, tokens, reports."""
-    found = [rounds.status(one) for one in ([round_id] if round_id else rounds.rounds())]
-    text = "\n".join(status_text(one) for one in found) or "No rounds yet."
-    emit(as_json, status_dict(found[0]) if round_id else {"rounds": [status_dict(one) for one in found]}, text)
+    """Show rounds: open or closed, tokens, reports."""
+    statuses = [rounds.status(one) for one in ([round_id] if round_id else rounds.rounds())]
+    text = "\n".join(status_text(one) for one in statuses) or "No rounds yet."
+    emit(as_json, status_dict(statuses[0]) if round_id else {"rounds": [status_dict(one) for one in statuses]}, text)
 
 
 @collect.command(epilog=f"Example: veiltab collect close {CONNECTION} --round ID")
@@ -197,13 +189,13 @@ def close(
 ) -> None:
     """Close a round for good: later reports are refused, and its counts can be fetched."""
     closed, already = rounds.close_round(round_id)
-    found = rounds.status(round_id)
+    status = rounds.status(round_id)
     when = f"{datetime.fromtimestamp(closed, UTC):%Y-%m-%d %H:%M:%S} UTC"
     emit(
         as_json,
-        status_dict(found) | {"already": already},
+        status_dict(status) | {"already": already},
         f"The round {'was closed already, at' if already else 'is closed since'} {when},"
-        f" with {sum(found.reports)} reports.",
+        f" with {sum(status.reports)} reports.",
     )
 
 

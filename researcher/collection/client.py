@@ -78,16 +78,16 @@ class Rounds:
 
         Args:
             question: name of a question of the study.
-            epsilon: most that one report costs its node, nats, as text.
+            epsilon: largest epsilon of one report, nats, as text.
             rates: probability of reporting by stratum, as text; {"everyone": ...} in a study without strata.
             populations: nodes by stratum.
             oracle: one of ORACLE_NAMES.
             lifetime_seconds: until the round closes by itself.
 
         Raises:
-            InvalidInputError: a value that cannot be.
-            BudgetExceededError: the study does not allow the nodes this much.
-            VeiltabError: as the server refused.
+            InvalidInputError: a value out of range.
+            BudgetExceededError: epsilon exceeds the study's budget of a node.
+            VeiltabError: the server's refusal.
         """
         spec = self._described(question, epsilon, rates, populations, oracle, lifetime_seconds)
         request = collection_pb2.OpenRoundRequest(round=round_to_proto(spec))
@@ -148,9 +148,9 @@ class Rounds:
         return tuple(Stratum(name=name, population=populations[name], rate=_rate(rates[name], name)) for name in names)
 
     def enrol(self, round_id: str, stratum: str, tokens: Sequence[bytes]) -> None:
-        """Let one-time tokens of new_token() be used in a stratum; the server gets their digests only.
+        """Enrol one-time tokens of new_token() in a stratum; the server gets only their digests.
 
-        Keep the tokens before you enrol them; the same again change nothing.
+        Store the tokens before you enrol them; enrolling them again changes nothing.
         """
         self.status(round_id)
         for start in range(0, len(tokens), _DIGESTS_A_CALL):
@@ -163,7 +163,7 @@ class Rounds:
             self._ask(self._server.stub.EnrolTokens, request)
 
     def status(self, round_id: str) -> RoundStatus:
-        """Return how a round stands.
+        """Return a round's status.
 
         Raises:
             InvalidInputError: the round is of another study file, so its values may have other names.
@@ -198,15 +198,15 @@ class Rounds:
         return answer.closed, answer.already
 
     def tally(self, round_id: str) -> Tally:
-        """Return the counts of a closed round; see `result`."""
+        """Return the tally of a closed round; see `result`."""
         return self.result(round_id)[1]
 
     def result(self, round_id: str) -> tuple[RoundStatus, Tally]:
-        """Return how a closed round stands, and its counts.
+        """Return the status of a closed round, and its counts.
 
         Raises:
             NotReadyError: it is still open.
-            ClosedRoundError: it is no longer kept.
+            ClosedRoundError: the server no longer keeps it.
         """
         request = collection_pb2.FetchCountsRequest(round_id=round_id)
         data = self._link.wait(self._server.fetch(self._server.stub.FetchCounts, request))
@@ -223,7 +223,7 @@ class Rounds:
 def tally_of(
     status: RoundStatus, counts: "np.ndarray[tuple[int], np.dtype[np.int64]]", labels: tuple[str, ...]
 ) -> Tally:
-    """Return what a closed round counted, ready for estimation.
+    """Return the tally of a closed round, ready for estimation.
 
     Raises:
         InvalidInputError: counts of another shape.

@@ -1,4 +1,4 @@
-"""What a round guarantees against whom, and what a trusted centre could do with the same guarantee."""
+"""What a round guarantees against each adversary, and the error of a trusted centre with the same guarantee."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -19,15 +19,15 @@ from veiltab.researcher.collection.shuffling import (
 from veiltab.researcher.frequency.estimation import Frequencies
 
 DELTA_OF_COINS = Decimal("0.1")
-"""Share of delta that is left for coins that fell otherwise than nearly always."""
+"""Share of delta that covers unlikely outcomes of the coins."""
 
 
 @lru_cache(maxsize=64)
 def guarantee(status: RoundStatus, delta: Decimal | None = None) -> CentralGuarantee:
-    """Return what a round guarantees against who sees counts alone; neighbours: substitution of one node's value.
+    """Return a round's guarantee against an adversary who sees only counts; neighbours: substitution of a value.
 
-    The secret coins count for as many nodes only as the reports themselves show to have tossed one: the least a for
-    which S reports or more have probability delta/10 or more. Nodes that are away, or have no token, hide nobody.
+    The secret coins count only for as many nodes as the reports show to have tossed one: the least a for which S
+    reports or more have probability delta/10 or more. Nodes that are away, or have no token, hide nobody.
 
     Args:
         status: how the round stands.
@@ -50,19 +50,19 @@ def guarantee(status: RoundStatus, delta: Decimal | None = None) -> CentralGuara
 
 
 def least_active(reports: int, rate: Fraction, probability: Decimal) -> int:
-    """Return the least a for which P(Bin(a, rate) >= reports) >= probability: so many nodes tossed a coin at least.
+    """Return the least a for which P(Bin(a, rate) >= reports) >= probability: at least that many nodes tossed a coin.
 
-    Fewer nodes would have sent so many reports with a smaller probability. At rate 1 it is the number of reports.
+    Fewer nodes would send this many reports with a smaller probability. At rate 1 it is the number of reports.
 
     Args:
         reports: S, at least 0.
         rate: probability with which a node reports, in (0, 1].
-        probability: that of being wrong.
+        probability: of an error.
     """
     if rate == 1 or reports == 0:
         return reports
     low, high = reports, ceil(reports / rate)
-    # The tail is computed to ten digits; one part in a million more is asked for.
+    # The tail has ten correct digits; the margin of one part in a million covers its error.
     wanted = float(probability) * (1 + 1e-6)
     while low < high:
         middle = (low + high) // 2
@@ -86,28 +86,31 @@ def card(status: RoundStatus) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _rows_of_counts(found: CentralGuarantee, of_coins: Decimal) -> tuple[tuple[str, str], ...]:
-    """Return what who sees counts alone faces, if there is a certificate."""
-    if found.epsilon is None or found.known_epsilon is None:
+def _rows_of_counts(central: CentralGuarantee, of_coins: Decimal) -> tuple[tuple[str, str], ...]:
+    """Return the guarantees against adversaries who see only counts, if there is a certificate."""
+    if central.epsilon is None or central.known_epsilon is None:
         return (
-            ("who sees counts", f"epsilon = {upward(found.local_epsilon)} (pure); no less is certified: {found.why}"),
+            (
+                "who sees counts",
+                f"epsilon = {upward(central.local_epsilon)} (pure); no less is certified: {central.why}",
+            ),
         )
-    whole = found.delta / (1 - of_coins)
-    known = f"(epsilon, delta) = ({upward(found.known_epsilon)}, {whole:.3g})"
+    whole = central.delta / (1 - of_coins)
+    known = f"(epsilon, delta) = ({upward(central.known_epsilon)}, {whole:.3g})"
     rows = [("who sees counts, and may know which nodes reported", known)]
-    if found.epsilon < found.known_epsilon:
-        secret = f"(epsilon, delta) = ({upward(found.epsilon)}, {whole:.3g}), if the nodes' coins are secret"
+    if central.epsilon < central.known_epsilon:
+        secret = f"(epsilon, delta) = ({upward(central.epsilon)}, {whole:.3g}), if the nodes' coins are secret"
         rows.append(("who sees counts, and cannot learn which nodes reported", secret))
     return tuple(rows)
 
 
-def centre(status: RoundStatus, found: Frequencies) -> CentralComparison | None:
+def centre(status: RoundStatus, frequencies: Frequencies) -> CentralComparison | None:
     """Return a round's errors beside those of a trusted centre's Gaussian histogram with the same (epsilon, delta)."""
-    return compare_with_gaussian(found.standard_errors, guarantee(status))
+    return compare_with_gaussian(frequencies.standard_errors, guarantee(status))
 
 
 def centre_text(comparison: CentralComparison | None) -> str:
-    """Say it in one sentence; nothing if there is no certificate to compare at."""
+    """Return the comparison as one sentence; empty without a certificate."""
     if comparison is None:
         return ""
     largest = float(comparison.collected.max())

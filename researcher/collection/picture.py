@@ -12,29 +12,29 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 VALUES_SHOWN = 300
-"""Values in the picture; of more, those with the largest estimates are drawn."""
+"""Largest number of values in the picture; of more, it shows those with the largest estimates."""
 
 _NAMED = 30
 
 
-def frequencies_picture(found: Frequencies, truth: NDArray[np.float64] | None = None) -> str:
+def frequencies_picture(result: Frequencies, truth: NDArray[np.float64] | None = None) -> str:
     """Draw the share of nodes that hold each value: estimate, interval, projection, truth.
 
     Args:
-        found: the estimates.
+        result: the estimates.
         truth: true counts, shape (d,) (nodes), or None.
 
     Returns:
         An <svg> element, the same bytes for the same numbers.
     """
-    shown = np.sort(np.argsort(-found.counts, kind="stable")[:VALUES_SHOWN])
-    return draw((9.6, 4.6), lambda axes: _paint(axes, found, shown, truth), "f")
+    shown = np.sort(np.argsort(-result.counts, kind="stable")[:VALUES_SHOWN])
+    return draw((9.6, 4.6), lambda axes: _paint(axes, result, shown, truth), "f")
 
 
-def _paint(axes: "Axes", found: Frequencies, shown: NDArray[np.intp], truth: NDArray[np.float64] | None) -> None:
+def _paint(axes: "Axes", result: Frequencies, shown: NDArray[np.intp], truth: NDArray[np.float64] | None) -> None:
     at = np.arange(len(shown))
     raw, low, high, projected = (
-        100 * found.shares(part)[shown] for part in (found.counts, found.low, found.high, found.projected)
+        100 * result.shares(part)[shown] for part in (result.counts, result.low, result.high, result.projected)
     )
     axes.axhline(0, color="#8a949e", linewidth=0.9, zorder=1)
     small = len(shown) > 60
@@ -45,24 +45,24 @@ def _paint(axes: "Axes", found: Frequencies, shown: NDArray[np.intp], truth: NDA
         color=INK,
         linewidth=0.9 if small else 1.7,
         zorder=3,
-        label=f"{100 * found.confidence:g}% interval",
+        label=f"{100 * result.confidence:g}% interval",
     )
-    marks = axes.plot(at, raw, "o", color=INK, ms=2.6 if small else 4.6, zorder=3, label=str(found.estimator))
+    marks = axes.plot(at, raw, "o", color=INK, ms=2.6 if small else 4.6, zorder=3, label=str(result.estimator))
     marks += axes.plot(
         at, projected, "D", mfc="white", mec=ACCENT, mew=0.9, ms=3.4 if small else 6.5, zorder=2, label="projected"
     )
     if truth is not None:
         marks += axes.step(
-            at, 100 * found.shares(truth)[shown], where="mid", color="black", linewidth=1.4, zorder=4, label="truth"
+            at, 100 * result.shares(truth)[shown], where="mid", color="black", linewidth=1.4, zorder=4, label="truth"
         )
-    _name_values(axes, [found.labels[int(place)] for place in shown])
+    _name_values(axes, [result.labels[int(place)] for place in shown])
     axes.grid(axis="y", color=SOFT, linewidth=0.6)
     axes.set_ylabel("share of all nodes, %")
     axes.legend(handles=[bars, *marks], loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, frameon=False)
 
 
 def _name_values(axes: "Axes", labels: list[str]) -> None:
-    """Name every value if there is room, else every fifth, tenth, and so on."""
+    """Label every value if there is room, else every fifth, tenth, and so on."""
     step = next(step for step in (1, 2, 5, 10, 20, 50, 100) if len(labels) <= _NAMED * step)
     upright = sum(len(label) for label in labels[::step]) > 90
     axes.set_xticks(np.arange(0, len(labels), step), labels[::step], rotation=90 if upright else 0)

@@ -1,4 +1,4 @@
-"""`veiltab collect plan`: which randomiser, what error, which guarantee, before anybody is asked anything."""
+"""`veiltab collect plan`: the best randomiser, its error and its guarantee, before any round."""
 
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: veiltab collect plan --domain 100 --epsilon 2 --population 50000 --rate 0.1")
 @click.option("--domain", required=True, type=click.IntRange(2, 65_536), help="Number of values d.")
-@click.option("--epsilon", required=True, help="Most that a report costs its node, nats, pure.")
+@click.option("--epsilon", required=True, help="Largest epsilon of a report, nats, pure.")
 @click.option("--population", required=True, type=click.IntRange(1, 10**9), help="Nodes.")
 @click.option("--rate", default="1", show_default=True, help="Probability that a node reports.")
-@click.option("--delta", help="Of the guarantee against who sees counts alone; by default the advised one.")
+@click.option("--delta", help="Delta against an adversary who sees only counts; by default the advised one.")
 @json_option
 def plan(  # noqa: PLR0913, PLR0917 - one argument an option
     domain: int,
@@ -39,24 +39,24 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument an option
     choice = choose(domain, asked, population=population, rate=float(share))
     expected = max(1, int(share * population))
     gamma = oracle_for("krr", domain, asked).gamma
-    found = central_guarantee([population], [expected], gamma=gamma, values=domain, delta=at)
-    centre = gaussian_standard_error(found.epsilon, at) if found.epsilon else None
+    central = central_guarantee([population], [expected], gamma=gamma, values=domain, delta=at)
+    centre = gaussian_standard_error(central.epsilon, at) if central.epsilon else None
     data = {
         **choice.as_dict(),
         "expected_reports": expected,
         "krr_guarantee": {
-            "local_epsilon": found.local_epsilon,
-            "pure_epsilon": found.pure_epsilon,
-            "delta": found.delta,
-            "epsilon": found.epsilon,
-            "epsilon_if_participation_is_known": found.known_epsilon,
+            "local_epsilon": central.local_epsilon,
+            "pure_epsilon": central.pure_epsilon,
+            "delta": central.delta,
+            "epsilon": central.epsilon,
+            "epsilon_if_participation_is_known": central.known_epsilon,
             "gaussian_histogram_standard_error_nodes": centre,
         },
     }
-    emit(as_json, data, _text(choice, found, expected, centre))
+    emit(as_json, data, _text(choice, central, expected, centre))
 
 
-def _text(choice: "Choice", found: "CentralGuarantee", expected: int, centre: float | None) -> str:
+def _text(choice: "Choice", central: "CentralGuarantee", expected: int, centre: float | None) -> str:
     rows = [
         f"  {one.oracle.name:<5} {100 * one.standard_error:>14.4f} {one.standard_error * choice.population:>12,.1f}"
         f" {one.report_bytes:>14,}"
@@ -69,12 +69,12 @@ def _text(choice: "Choice", found: "CentralGuarantee", expected: int, centre: fl
         choice.reason,
         "",
         f"k-ary randomised response, about {expected:,} reports, if all {choice.population:,} nodes toss their coins:",
-        *(f"  {who}: {faces}" for who, faces in found.rows()),
+        *(f"  {who}: {faces}" for who, faces in central.rows()),
     ]
-    if centre is not None and found.epsilon is not None:
+    if centre is not None and central.epsilon is not None:
         krr = next(one for one in choice.candidates if one.oracle.name == "krr").standard_error * choice.population
         lines.append(
-            f"  At ({upward(found.epsilon)}, {found.delta:.3g}) a trusted centre's Gaussian histogram would have a"
+            f"  At ({upward(central.epsilon)}, {central.delta:.3g}) a trusted centre's Gaussian histogram would have a"
             f" standard error of {centre:,.4g} nodes; krr has {krr:,.4g}."
         )
     return "\n".join(lines)

@@ -26,14 +26,14 @@ def report_page(  # noqa: PLR0913, PLR0917 - what a report depends on
     """Return the HTML report of a closed round.
 
     Args:
-        study: whose title and question it names.
-        status: how the round stands.
-        tally: what was counted.
-        estimator: which; by default the one that fits the rates.
+        study: source of the title and the question.
+        status: of the round.
+        tally: the counts.
+        estimator: by default the one that fits the rates.
         confidence: of each interval.
         truth: true counts, shape (d,) (nodes), where they are known (a demonstration).
     """
-    found = estimate(tally, estimator, confidence)
+    result = estimate(tally, estimator, confidence)
     spec = status.round
     rates = ", ".join(f"{s.name} {s.rate}" for s in spec.strata[:8]) + (", ..." if len(spec.strata) > 8 else "")
     known = facts(
@@ -51,27 +51,27 @@ def report_page(  # noqa: PLR0913, PLR0917 - what a report depends on
     )
     sections = (
         ("What was collected", known),
-        ("Who faces which epsilon", _guarantee(status, found)),
-        ("How to read this", _how_to_read(found)),
-        ("Estimates", figure(frequencies_picture(found, truth), _caption(found, shown_truth=truth is not None))),
-        ("All values", _numbers(found, truth)),
+        ("Who faces which epsilon", _guarantee(status, result)),
+        ("How to read this", _how_to_read(result)),
+        ("Estimates", figure(frequencies_picture(result, truth), _caption(result, shown_truth=truth is not None))),
+        ("All values", _numbers(result, truth)),
     )
     lead = f"How many of {spec.population:,} nodes hold each value, from {sum(status.reports):,} randomised reports."
     return page(f"{study.title}: {spec.question}", lead, sections)
 
 
-def _guarantee(status: RoundStatus, found: Frequencies) -> str:
-    told = centre_text(centre(status, found))
+def _guarantee(status: RoundStatus, result: Frequencies) -> str:
+    told = centre_text(centre(status, result))
     note = f'<p class="note">{escape(told)}</p>' if told else ""
     return table(("adversary", "faces"), card(status)) + note
 
 
-def _how_to_read(found: Frequencies) -> str:
-    beware = " ".join(sentence for sentence in (found.biased, found.warning) if sentence)
-    percent = f"{100 * found.confidence:g}%"
+def _how_to_read(result: Frequencies) -> str:
+    beware = " ".join(sentence for sentence in (result.biased, result.warning) if sentence)
+    percent = f"{100 * result.confidence:g}%"
     return (
-        f'<div class="read"><p>Every node perturbed its value itself, and reported with a probability only. The '
-        f"estimate ({found.estimator}) takes the average effect of both out again; a small share may come out "
+        f'<div class="read"><p>Every node perturbed its value itself, and reported only with some probability. The '
+        f"estimate ({result.estimator}) takes the average effect of both out again; a small share may come out "
         f"negative. Use it for sums and differences. The <strong>projected</strong> value belongs to the nearest "
         f"distribution without negative shares; it is biased, small shares in particular.</p>\n"
         f"<p>An interval holds the true share of its own value in about {percent} of all rounds like this one. It "
@@ -80,15 +80,22 @@ def _how_to_read(found: Frequencies) -> str:
     )
 
 
-def _caption(found: Frequencies, *, shown_truth: bool) -> str:
-    scope = f"The {VALUES_SHOWN} largest of {len(found.labels):,} values. " if len(found.labels) > VALUES_SHOWN else ""
+def _caption(result: Frequencies, *, shown_truth: bool) -> str:
+    scope = (
+        f"The {VALUES_SHOWN} largest of {len(result.labels):,} values. " if len(result.labels) > VALUES_SHOWN else ""
+    )
     truth = " Black steps: truth." if shown_truth else ""
     return f"{scope}Dot and bar: estimate and its interval. Open diamond: projected.{truth}"
 
 
-def _numbers(found: Frequencies, truth: NDArray[np.float64] | None) -> str:
-    parts = [found.fractions, found.shares(found.standard_errors), found.shares(found.low), found.shares(found.high)]
-    parts += [found.shares(found.projected), *([] if truth is None else [found.shares(truth)])]
+def _numbers(result: Frequencies, truth: NDArray[np.float64] | None) -> str:
+    parts = [
+        result.fractions,
+        result.shares(result.standard_errors),
+        result.shares(result.low),
+        result.shares(result.high),
+    ]
+    parts += [result.shares(result.projected), *([] if truth is None else [result.shares(truth)])]
     headings = (
         "value",
         "estimate",
@@ -100,8 +107,8 @@ def _numbers(found: Frequencies, truth: NDArray[np.float64] | None) -> str:
         *(["truth"] if truth is not None else []),
     )
     rows = []
-    for place, label in enumerate(found.labels):
+    for place, label in enumerate(result.labels):
         shares = [f"{100 * part[place]:.3f}%" for part in parts]
-        nodes = f"{found.counts[place]:,.0f}"
+        nodes = f"{result.counts[place]:,.0f}"
         rows.append((label, *shares[:5], nodes, *shares[5:]))
     return table(headings, rows, numeric=set(range(1, len(headings))))

@@ -12,32 +12,32 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def columns(found: Frequencies, truth: NDArray[np.float64] | None = None) -> dict[str, NDArray[Any]]:
-    """Return label, share, se, low, high, projected (fractions), count and count_se (nodes), and the truth if known."""
+def columns(frequencies: Frequencies, truth: NDArray[np.float64] | None = None) -> dict[str, NDArray[Any]]:
+    """Return value, estimate, se, low, high, projected (fractions), count, count_se (nodes), and the truth if known."""
     table: dict[str, NDArray[Any]] = {
-        "value": np.array(found.labels, dtype=object),
-        "estimate": found.fractions,
-        "se": found.shares(found.standard_errors),
-        "low": found.shares(found.low),
-        "high": found.shares(found.high),
-        "projected": found.shares(found.projected),
-        "count": found.counts,
-        "count_se": found.standard_errors,
+        "value": np.array(frequencies.labels, dtype=object),
+        "estimate": frequencies.fractions,
+        "se": frequencies.shares(frequencies.standard_errors),
+        "low": frequencies.shares(frequencies.low),
+        "high": frequencies.shares(frequencies.high),
+        "projected": frequencies.shares(frequencies.projected),
+        "count": frequencies.counts,
+        "count_se": frequencies.standard_errors,
     }
-    return table if truth is None else table | {"truth": found.shares(truth)}
+    return table if truth is None else table | {"truth": frequencies.shares(truth)}
 
 
-def to_frame(found: Frequencies, truth: NDArray[np.float64] | None = None) -> "pd.DataFrame":
-    """Return one row a value."""
+def values_frame(frequencies: Frequencies, truth: NDArray[np.float64] | None = None) -> "pd.DataFrame":
+    """Return the estimates, one row a value."""
     with importing("researcher", "a data frame"):
         import pandas as pd  # noqa: PLC0415 - an optional package
 
-    return pd.DataFrame(columns(found, truth))
+    return pd.DataFrame(columns(frequencies, truth))
 
 
-def to_records(found: Frequencies, truth: NDArray[np.float64] | None = None) -> list[dict[str, object]]:
-    """Return one mapping a value, of plain numbers."""
-    table = columns(found, truth)
+def values_records(frequencies: Frequencies, truth: NDArray[np.float64] | None = None) -> list[dict[str, object]]:
+    """Return the estimates, one mapping of plain numbers a value."""
+    table = columns(frequencies, truth)
     names = list(table)
     rows = zip(*(part.tolist() for part in table.values()), strict=True)
     return [dict(zip(names, row, strict=True)) for row in rows]

@@ -1,4 +1,4 @@
-"""`veiltab collect estimate`, `report`, `adapt`: what a closed round says."""
+"""`veiltab collect estimate`, `report`, `adapt`: the results of a closed round."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,7 +7,8 @@ import click
 
 from veiltab.common.command.cli import emit, json_option
 from veiltab.common.errors import ConflictError, InvalidInputError
-from veiltab.researcher.collection.described import CONNECTION, round_option, status_dict, with_rounds
+from veiltab.researcher.collection.options import CONNECTION, round_option, with_rounds
+from veiltab.researcher.collection.text import status_dict
 from veiltab.researcher.frequency.estimators import Estimator
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ confidence_option = click.option(
     default=0.95,
     show_default=True,
     type=click.FloatRange(0.01, 0.999999),
-    help="Of each interval.",
+    help="Confidence of each interval.",
 )
 estimator_option = click.option(
     "--estimator",
@@ -44,28 +45,28 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
 ) -> None:
     """Estimate how many nodes hold each value, with standard errors and intervals; the round must be closed."""
     from veiltab.researcher.collection.guarantee import card, centre, centre_text  # noqa: PLC0415 - --help stays light
-    from veiltab.researcher.collection.results import to_frame, to_records  # noqa: PLC0415
+    from veiltab.researcher.collection.results import values_frame, values_records  # noqa: PLC0415
     from veiltab.researcher.frequency.estimation import estimate as estimated  # noqa: PLC0415
     from veiltab.researcher.table import write  # noqa: PLC0415
 
     known, counted = rounds.result(round_id)
-    found = estimated(counted, estimator, confidence)
-    frame = to_frame(found)
-    codebook = {known.round.question: list(found.labels)}
+    frequencies = estimated(counted, estimator, confidence)
+    frame = values_frame(frequencies)
+    codebook = {known.round.question: list(frequencies.labels)}
     frame.attrs |= {"study_digest": known.round.study_digest, "codebook": codebook}
     if out is not None:
         _check_no_tokens(out)
         write(frame, out)
     rows = card(known)
-    warnings = [sentence for sentence in (found.biased, found.warning) if sentence]
+    warnings = [sentence for sentence in (frequencies.biased, frequencies.warning) if sentence]
     data = {
         **status_dict(known),
         "codebook": codebook,
-        "estimator": found.estimator.value,
+        "estimator": frequencies.estimator.value,
         "confidence": confidence,
-        "biased": found.biased,
-        "warning": found.warning,
-        "values": to_records(found),
+        "biased": frequencies.biased,
+        "warning": frequencies.warning,
+        "values": values_records(frequencies),
         "card": [list(row) for row in rows],
         "out": out,
     }
@@ -73,12 +74,12 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
         frame.to_string(index=False, float_format=lambda number: f"{number:.5g}"),
         "",
         (
-            f"{found.estimator} over {sum(known.reports)} reports of {found.population} nodes. Intervals at"
+            f"{frequencies.estimator} over {sum(known.reports)} reports of {frequencies.population} nodes. Intervals at"
             f" {100 * confidence:g}%."
         ),
         *warnings,
         *(f"  {who}: {faces}" for who, faces in rows),
-        centre_text(centre(known, found)),
+        centre_text(centre(known, frequencies)),
         *([] if out is None else [f"Written: {out}"]),
     ]
     emit(as_json, data, "\n".join(lines))
@@ -113,14 +114,14 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
 
 
 def _check_no_tokens(path: Path) -> None:
-    """Refuse to write over a file of tokens: they exist nowhere else."""
+    """Refuse to overwrite a file of tokens: there is no other copy."""
     try:
         with path.open("rb") as file:
             head = file.readline(100)
     except OSError:
         return
     if b"token" in head:
-        raise ConflictError("this file holds tokens", where=str(path), remedy="Name another one for the result.")
+        raise ConflictError("this file holds tokens", where=str(path), remedy="Give another file for the result.")
 
 
 @click.command(
@@ -135,7 +136,7 @@ def _check_no_tokens(path: Path) -> None:
     type=click.Choice(["largest", "sum"]),
     default="largest",
     show_default=True,
-    help="What shall be least: the largest variance of a value, or the sum over all values.",
+    help="What to minimise: the largest variance of a value, or the sum over all values.",
 )
 @json_option
 def adapt(
@@ -145,17 +146,19 @@ def adapt(
     goal: str,
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
-    """From a closed round, say at which rates the strata should report in a second one.
+    """Compute from a closed round the rates at which the strata should report in a second one.
 
     A node that answers both rounds pays both epsilons.
     """
     from veiltab.researcher.collection.allocation import Objective, allocate  # noqa: PLC0415 - --help stays light
 
     first = rounds.tally(round_id)
-    found = allocate(first, budget=budget, objective=Objective(goal))
-    rates = {stratum: f"{float(rate):.6f}" for stratum, rate in zip(first.strata, found.rates, strict=True)}
-    # The largest variance is what one round can be judged by; at one rate for all it would be this.
-    best, equal = (float(variances.max()) ** 0.5 for variances in (found.variances, found.equal_rate_variances))
+    allocation = allocate(first, budget=budget, objective=Objective(goal))
+    rates = {stratum: f"{float(rate):.6f}" for stratum, rate in zip(first.strata, allocation.rates, strict=True)}
+    # For comparison: the largest variance at one rate for all.
+    best, equal = (
+        float(variances.max()) ** 0.5 for variances in (allocation.variances, allocation.equal_rate_variances)
+    )
     option = ",".join(f"{stratum}={rate}" for stratum, rate in rates.items())
     emit(
         as_json,
@@ -163,10 +166,10 @@ def adapt(
             "round": round_id,
             "goal": goal,
             "rates": rates,
-            "expected_reports": float(found.expected_reports),
+            "expected_reports": float(allocation.expected_reports),
             "largest_standard_error": best,
             "largest_standard_error_at_one_rate": equal,
         },
-        f"--rate {option}\nExpected reports: {float(found.expected_reports):,.0f}. Largest standard error of a count:"
-        f" {best:,.1f} nodes; at one rate for all {equal:,.1f}.",
+        f"--rate {option}\nExpected reports: {float(allocation.expected_reports):,.0f}. Largest standard error of a"
+        f" count: {best:,.1f} nodes; at one rate for all {equal:,.1f}.",
     )

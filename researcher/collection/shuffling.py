@@ -1,13 +1,14 @@
-"""What anonymity buys in a round of collection: the guarantee against who sees the counts of reports and nothing else.
+"""What anonymity gains in a round: the guarantee against an adversary who sees only the counts of reports.
 
 Given that S of a stratum's n nodes reported, who they were is a uniform set of S nodes, and the counts say no more than
 the reports in random order. So a round of k-ary randomised response is, stratum by stratum, a release of S of n rows in
 secret order: its order certificate holds, and so does the pure guarantee of the secret coins, ln(1 + (S/n)(gamma - 1)).
-The number of reports says nothing about values. Who knows which nodes reported faces the certificate of S of S.
+The number of reports says nothing about values. Against an adversary who knows which nodes reported, the certificate of
+S of S holds.
 
 Neighbours: substitution of one node's value; its stratum is public. A node is in one stratum, so the worst stratum
-counts. A certificate needs reports that are truth or a uniform value; other oracles have the guarantee of the coins and
-their local epsilon.
+counts. A certificate needs reports that are the true value or a uniform one; other oracles have only the guarantee of
+the coins and their local epsilon.
 """
 
 from collections.abc import Sequence
@@ -26,19 +27,19 @@ from veiltab.common.privacy.root import largest_allowed
 from veiltab.common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE, OrderCertificate
 
 _SMALLEST_LOG_RATIO = -60.0
-"""Logarithm of a sensitivity over sigma at which Gaussian noise drowns everything."""
+"""ln(sensitivity/sigma) at which Gaussian noise hides everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CentralGuarantee:
-    """Who faces what in a round of collection; every epsilon is an upper bound in nats, of the worst stratum.
+    """The guarantees of a round by adversary; every epsilon is an upper bound in nats, of the worst stratum.
 
     Args:
-        local_epsilon: ln gamma, whoever looks.
-        pure_epsilon: against who sees reports without names and does not know who reported.
-        delta: of the two that follow.
-        epsilon: (epsilon, delta) against who sees the counts alone; None where there is no certificate.
-        known_epsilon: the same against who also knows which nodes reported.
+        local_epsilon: ln gamma, against everybody.
+        pure_epsilon: against an adversary who sees reports without names and does not know who reported.
+        delta: of the next two.
+        epsilon: (epsilon, delta) against an adversary who sees only the counts; None where there is no certificate.
+        known_epsilon: the same against an adversary who also knows which nodes reported.
         why: why there is no certificate, else empty.
     """
 
@@ -69,7 +70,7 @@ class CentralGuarantee:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CentralComparison:
-    """Standard errors side by side, at one (epsilon, delta) against who sees the counts.
+    """Standard errors side by side, at one (epsilon, delta) against an adversary who sees the counts.
 
     Args:
         epsilon: nats.
@@ -87,7 +88,7 @@ class CentralComparison:
 def central_guarantee(
     populations: Sequence[int], reports: Sequence[int], *, gamma: Fraction, values: int | None, delta: Decimal
 ) -> CentralGuarantee:
-    """Return what a round guarantees whom.
+    """Return the guarantees of a round.
 
     Args:
         populations: nodes n_s of each stratum; a lower bound is safe.
@@ -161,8 +162,8 @@ def gaussian_standard_error(epsilon: Decimal, delta: Decimal) -> float:
     nats, share = float(parse_epsilon(epsilon)), float(parse_delta(delta))
 
     def excess(log_ratio: float) -> float:
-        found = Gaussian(ratio=exp(log_ratio)).delta(nats, 1)
-        return log(found / share) if found > 0 else -inf
+        reached = Gaussian(ratio=exp(log_ratio)).delta(nats, 1)
+        return log(reached / share) if reached > 0 else -inf
 
     guess = log(nats / sqrt(2 * log(1.25 / share)))
     return sqrt(2) / exp(largest_allowed(_SMALLEST_LOG_RATIO, guess, 10.0, excess))
@@ -175,7 +176,7 @@ def compare_with_gaussian(
 
     Args:
         standard_errors: of the estimated counts, shape (d,) (nodes).
-        guarantee: of the round, against who sees the counts alone.
+        guarantee: of the round, against an adversary who sees only the counts.
 
     Source: Biswas, Cormode, Maple, Section 6 (ii), which asks for it.
     """

@@ -1,4 +1,4 @@
-"""`veiltab collect simulate`: how the frequency estimators fare on a made-up population."""
+"""`veiltab collect simulate`: the errors of the frequency estimators on a synthetic population."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,10 +34,12 @@ class _Setting:
     epilog="Example: veiltab collect simulate --nodes 50000 --distribution binomial:100:0.5 --domain 100 --epsilon 2"
     " --rate 0.1 --trials 200 --plot variance.svg\n" + EXIT_CODES
 )
-@click.option("--nodes", type=click.IntRange(min=1), help="Nodes with one value each, n; those of --strata by default.")
+@click.option(
+    "--nodes", type=click.IntRange(min=1), help="Nodes, n, with one value each; by default those of --strata."
+)
 @click.option(
     "--distribution",
-    help="Of the values 1, 2, ...: binomial:N:P, uniform:D, zipf:D:S; law+law for a sum, law|law for a mixture.",
+    help="Law of the values 1, 2, ...: binomial:N:P, uniform:D, zipf:D:S; law+law for a sum, law|law for a mixture.",
 )
 @click.option("--domain", type=click.IntRange(2, 65536), help="Values of the domain, d; by default the distribution's.")
 @click.option("--epsilon", required=True, help="Epsilon of one report, nats.")
@@ -85,15 +87,15 @@ def simulate(  # noqa: PLR0913, PLR0917 - one argument an option
 
         check_picture(plot)
     mechanism = GammaDiagonal.from_gamma(setting.truth.shape[1], exp_below(nats))
-    found = simulated(setting.truth, setting.rates, mechanism, trials=trials, seed=seed)
+    results = simulated(setting.truth, setting.rates, mechanism, trials=trials, seed=seed)
     design = RoundDesign.of_mechanism(setting.truth.sum(axis=1).tolist(), setting.rates, mechanism)
     title = f"{_title(design, setting.truth.shape[1])}, epsilon = {nats.normalize():f}, {trials} trials"
     if plot is not None:
         from veiltab.researcher.collection.simulate_picture import draw  # noqa: PLC0415 - matplotlib is slow to load
 
-        draw(found, title, plot)
+        draw(results, title, plot)
     settings = {"epsilon": nats, "trials": trials, "seed": seed}
-    emit(as_json, settings | _as_dict(setting, design, found), _text(design, found, title))
+    emit(as_json, settings | _as_dict(setting, design, results), _text(design, results, title))
 
 
 def _one_stratum(nodes: int | None, distribution: str | None, domain: int | None, rate: str | None) -> _Setting:
@@ -146,7 +148,7 @@ def _title(design: "RoundDesign", values: int) -> str:
     return f"{design.population} nodes, {values} values, rate {spread}"
 
 
-def _as_dict(setting: _Setting, design: "RoundDesign", found: "dict[Estimator, Performance]") -> dict[str, object]:
+def _as_dict(setting: _Setting, design: "RoundDesign", results: "dict[Estimator, Performance]") -> dict[str, object]:
     return {
         "nodes": design.population,
         "domain": setting.truth.shape[1],
@@ -167,12 +169,12 @@ def _as_dict(setting: _Setting, design: "RoundDesign", found: "dict[Estimator, P
                 "total_variation": one.total_variation,
                 "trials": one.trials,
             }
-            for which, one in found.items()
+            for which, one in results.items()
         },
     }
 
 
-def _text(design: "RoundDesign", found: "dict[Estimator, Performance]", title: str) -> str:
+def _text(design: "RoundDesign", results: "dict[Estimator, Performance]", title: str) -> str:
     from veiltab.researcher.frequency.estimation import bias_of  # noqa: PLC0415 - --help stays light
 
     lines = [
@@ -183,8 +185,8 @@ def _text(design: "RoundDesign", found: "dict[Estimator, Performance]", title: s
     lines += [
         f"{which:<18}{one.total_variation:>16.5f}{abs(one.bias).max():>16.1f}{one.variance.mean():>16.1f}"
         f"{one.exact.variance.mean():>16.1f}"
-        for which, one in found.items()
+        for which, one in results.items()
     ]
     lines += ["", "Bias and variance are of counts; the total variation is between raw estimates and the truth."]
-    lines += [sentence for which in found if (sentence := bias_of(which, design))]
+    lines += [sentence for which in results if (sentence := bias_of(which, design))]
     return "\n".join(lines)

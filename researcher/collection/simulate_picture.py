@@ -16,10 +16,10 @@ _LINES = ("-", "-", "--", "-", (0, (2, 4)))
 
 
 def check_picture(path: Path) -> None:
-    """Refuse a name that no picture can have, before anything is computed.
+    """Refuse an unusable file name of a picture, before any computation.
 
     Raises:
-        InvalidInputError: another suffix than .svg or .png, or a folder that is not there.
+        InvalidInputError: another suffix than .svg or .png, or a folder that does not exist.
     """
     if path.suffix not in {".svg", ".png"}:
         raise InvalidInputError("a picture is .svg or .png", where=str(path))
@@ -27,11 +27,11 @@ def check_picture(path: Path) -> None:
         raise InvalidInputError("the folder of the picture does not exist", where=str(path))
 
 
-def draw(found: Mapping[Estimator, Performance], title: str, path: Path) -> None:
+def draw(results: Mapping[Estimator, Performance], title: str, path: Path) -> None:
     """Write the picture.
 
     Args:
-        found: what the simulation found.
+        results: the performance of each estimator.
         title: the setting, for people.
         path: .svg or .png.
 
@@ -47,7 +47,7 @@ def draw(found: Mapping[Estimator, Performance], title: str, path: Path) -> None
 
     with mpl.rc_context({"svg.hashsalt": "veiltab", "svg.fonttype": "none"}):
         figure, axes = plt.subplots(figsize=(11, 5), layout="constrained")
-        for (which, one), colour, mark, line in zip(found.items(), _COLOURS, _MARKS, _LINES, strict=False):
+        for (which, one), colour, mark, line in zip(results.items(), _COLOURS, _MARKS, _LINES, strict=False):
             values = np.arange(1, len(one.bias) + 1)
             known = "exact" if one.exact.exact else "linearised"
             axes.plot(values, one.exact.variance, linestyle=line, color=colour, label=f"{which}: {known}")

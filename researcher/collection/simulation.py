@@ -1,6 +1,6 @@
-"""Simulated rounds of collection by k-ary randomised response: how the estimators fare, beside what is exact.
+"""Simulated rounds of collection by k-ary randomised response: the errors of the estimators, beside their exact values.
 
-Rounds are drawn as counts, not node by node. With n_si nodes of stratum s that hold value i,
+The simulation draws a round's counts, not its nodes. With n_si nodes of stratum s that hold value i,
 
     S_si ~ Bin(n_si, pi_s)    kept_si ~ Bin(S_si, 1 - r)    replaced_s ~ Multinomial(sum_i (S_si - kept_si); uniform)
 
@@ -25,7 +25,7 @@ SIMULATED = (Estimator.C, Estimator.G, Estimator.C_HAT, Estimator.HAJEK, Estimat
 """The estimators that a simulation compares; T is g."""
 
 _AT_ONCE = 2_000_000
-"""How many counts are drawn at once, about."""
+"""About how many counts are drawn at once."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -33,14 +33,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Performance:
-    """How an estimator of counts fared over the trials, and what it should have done.
+    """Simulated and exact errors of an estimator of counts.
 
     Args:
         bias: mean over the trials minus the truth, shape (d,) (nodes).
         variance: over the trials (divided by one less than their number), shape (d,) (nodes squared).
         exact: exact bias and variance of one trial; linearised for hajek under rates that differ.
         total_variation: mean over the trials of half the sum of |estimate/n - f|, the estimates raw.
-        trials: how many there were an estimate in; for hajek, those with a report.
+        trials: trials with an estimate; for hajek, those with a report.
     """
 
     bias: Floats
@@ -53,11 +53,11 @@ class Performance:
 def draw_rounds(
     truth: Ints, design: RoundDesign, mechanism: GammaDiagonal, trials: int, generator: np.random.Generator
 ) -> tuple[Ints, Ints]:
-    """Draw what a server counts in many rounds.
+    """Draw the server's counts of many rounds.
 
     Args:
         truth: n_si, shape (strata, d).
-        design: whose rates to use.
+        design: source of the rates.
         mechanism: that perturbs, with d cells.
         trials: number of rounds.
         generator: of the experiment.
@@ -76,7 +76,7 @@ def draw_rounds(
 def simulate(
     truth: Ints, rates: tuple[Fraction, ...], mechanism: GammaDiagonal, *, trials: int, seed: int
 ) -> dict[Estimator, Performance]:
-    """Return how every estimator fares on a population.
+    """Return the performance of every estimator on a population.
 
     Args:
         truth: n_si, nodes of stratum s that hold value i, shape (strata, d).
@@ -122,20 +122,20 @@ class _Sums:
         self._trials = 0
 
     def add(self, counts: Ints, reports: Ints) -> None:
-        """Take in a batch of rounds; hajek has no estimate where nobody reported."""
+        """Add a batch of rounds; hajek has no estimate where nobody reported."""
         if self._estimator is Estimator.HAJEK:
             heard = reports.sum(axis=-1) > 0
             counts, reports = counts[heard], reports[heard]
-        found = point_estimates(self._estimator, counts, reports, self._design)
-        away = found - (self._total + self._exact.bias)
+        estimates = point_estimates(self._estimator, counts, reports, self._design)
+        away = estimates - (self._total + self._exact.bias)
         self._first += away.sum(axis=0)
         self._second += (away * away).sum(axis=0)
         n = self._design.population
-        self._distance += float(total_variation(found / n, self._total / n).sum())
-        self._trials += len(found)
+        self._distance += float(total_variation(estimates / n, self._total / n).sum())
+        self._trials += len(estimates)
 
     def performance(self) -> Performance:
-        """Return what the sums say."""
+        """Return the performance by these sums."""
         trials = self._trials
         if trials < 2:
             raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""How a command line says something of every stratum: one value for all, or name=value for each."""
+"""Values by stratum on the command line: one value for all, or name=value for each."""
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
@@ -16,7 +16,7 @@ def by_stratum(text: str, strata: Sequence[str], read: Callable[[str], T], optio
     Args:
         text: one value for all of them, or name=value,name=value for each.
         strata: their names.
-        read: turns the text of a value into it; ValueError or ArithmeticError if it cannot.
+        read: parses the text of a value; raises ValueError or ArithmeticError if it cannot.
         option: for messages.
 
     Raises:

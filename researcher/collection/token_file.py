@@ -1,4 +1,4 @@
-"""The file of one-time tokens: written before the server hears of them, so that none is lost."""
+"""The file of one-time tokens: written before they are enrolled, so that none is lost."""
 
 import csv
 import io
@@ -11,15 +11,15 @@ from veiltab.common.storage.files import written_whole
 
 
 def kept_tokens(path: Path, round_id: str, numbers: Mapping[str, int]) -> dict[str, list[bytes]]:
-    """Return the tokens of a file, which is made if it is not there.
+    """Return the tokens of a file; make the file and new tokens if it does not exist.
 
     Args:
         path: a CSV file with the columns round, stratum and token.
-        round_id: the round; tokens of another are not taken, which would join a node's answers.
+        round_id: the round; tokens of another round are refused, because they would link a node's answers.
         numbers: tokens of each stratum.
 
     Raises:
-        ConflictError: the file is there and holds something else.
+        ConflictError: the file exists and holds something else.
         InvalidInputError: it cannot be written.
     """
     if path.exists():

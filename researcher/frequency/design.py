@@ -1,4 +1,4 @@
-"""What is public about a round of collection: who may report, how likely, and what a report says about a value."""
+"""The public parameters of a round: the nodes, their reporting rates, and what a report says about a value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from veiltab.common.errors import InvalidInputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundDesign:
-    """Nodes in public strata, each reporting by its own coin, through a mechanism of which p and q matter.
+    """Nodes in public strata, each of which reports by its own coin through a mechanism with parameters p and q.
 
     A report has a support, a set of values. It holds i with probability p if the node's value is i and q if it is not.
 

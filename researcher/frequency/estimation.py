@@ -1,4 +1,4 @@
-"""From a tally to frequencies: estimates, errors, intervals, and what to beware of."""
+"""From a tally to frequencies: estimates, errors, intervals, and warnings."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -34,7 +34,7 @@ class Frequencies:
         projected: n times the nearest probability table to counts/n, shape (d,) (nodes): biased, never farther from
             the truth.
         biased: a sentence if `counts` is biased, else empty.
-        warning: sentences about what the reader should beware of, else empty.
+        warning: sentences of caution for the reader, else empty.
     """
 
     estimator: Estimator
@@ -63,8 +63,8 @@ def estimate(tally: Tally, estimator: Estimator | str | None = None, confidence:
     """Estimate how many nodes hold each value.
 
     Args:
-        tally: what was counted.
-        estimator: which, or its name; by default hajek at one rate and horvitz_thompson otherwise.
+        tally: the counts.
+        estimator: an estimator or its name; by default hajek at one rate and horvitz_thompson otherwise.
         confidence: probability that one value's interval holds its true count.
 
     Returns:
@@ -112,7 +112,7 @@ def total_variation(estimated: NDArray[np.float64], truth: NDArray[np.float64]) 
 
 
 def bias_of(estimator: Estimator, design: RoundDesign) -> str:
-    """Return a sentence that says why an estimator is biased in a round, or nothing if it is not.
+    """Return a sentence that says why an estimator is biased in a round; empty if it is not.
 
     Source: Biswas, Cormode, Maple, Theorem 2.1 (c); Theorem 5.1 needs rates unrelated to the values.
     """
@@ -153,7 +153,7 @@ def _about_rates(estimator: Estimator, design: RoundDesign) -> list[str]:
 
 
 def _about_reports(estimator: Estimator, tally: Tally) -> list[str]:
-    """Say which strata's numbers of reports contradict their rates: nodes that failed, or a wrong population."""
+    """Return a sentence about strata whose reports contradict their rate: nodes failed, or the population is wrong."""
     said = []
     for name, received, nodes, rate in zip(
         tally.strata, tally.reports.tolist(), tally.populations, tally.rates, strict=True

@@ -29,7 +29,7 @@ from veiltab.researcher.frequency.tally import Tally
 
 
 class Estimator(StrEnum):
-    """Which estimator; its value is its name everywhere."""
+    """An estimator; its value is its name everywhere."""
 
     C = "c"
     G = "g"
@@ -55,8 +55,8 @@ class LinearForm:
     """The exact coefficients of a linear estimator: sum_s (a_s N_si - b_s S_s) + constant.
 
     Args:
-        support: a_s, nodes for a report whose support holds the value.
-        report: b_s, nodes off for any report.
+        support: a_s, nodes added for a report whose support holds the value.
+        report: b_s, nodes subtracted for every report.
         constant: nodes.
     """
 
@@ -68,7 +68,7 @@ class LinearForm:
 def default_estimator(tally: Tally) -> Estimator:
     """Return hajek if every node reports at the same rate, else horvitz_thompson.
 
-    Each is unbiased then (hajek given that there is a report), and none that is has a smaller variance to speak of.
+    Each is unbiased then (hajek given at least one report), and no other unbiased one has a notably smaller variance.
     """
     return Estimator.HAJEK if tally.design.one_rate else Estimator.HORVITZ_THOMPSON
 
@@ -106,7 +106,7 @@ def point_estimates(
     """Return the estimated numbers of nodes that hold each value, of one tally or of many at once.
 
     Args:
-        estimator: which.
+        estimator: the estimator.
         counts: N_si, shape (..., strata, d), integers.
         reports: S_s, shape (..., strata), integers.
         design: the public parameters.

@@ -1,13 +1,13 @@
 """Intervals by inverting the score test: every count that the estimate does not contradict.
 
-The variance of an estimate is a known function of the true share f, quadratic at the most. With x the share that the
-estimate has f as its mean for, the interval is the f with
+The variance of an estimate is a known function of the true share f, at most quadratic. Let x be the estimated share,
+corrected for a known bias. The interval is the set of f with
 
     (x - f)^2 <= z^2 (constant + linear f + quadratic f^2)
 
 Nothing is plugged in where all nodes report at one rate. Where rates differ, the variance depends on how the nodes that
-hold a value are spread over the strata. The lower end thins them out as they were found; the upper end adds nodes as
-the population is spread, because those who were not seen may be anywhere.
+hold a value are spread over the strata. The lower end removes nodes in proportion to the estimated spread; the upper
+end adds nodes in proportion to the population, because unobserved nodes may be in any stratum.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class _Quadratic:
 
     def ends(self, x: Floats, z2: float) -> tuple[Floats, Floats]:
         """Return where (x - f)^2 = z2 (constant + linear f + quadratic f^2), written around x to keep its digits."""
-        # A few reports contradict no share at all; the interval is then merely very wide.
+        # A few reports contradict no share at all; the interval is then very wide.
         lead = np.maximum(1.0 - z2 * np.asarray(self.quadratic), 0.05)
         centre = z2 * (self.linear + 2.0 * self.quadratic * x) / (2.0 * lead)
         spread = z2 * (self.constant + x * (self.linear + self.quadratic * x)) / lead
@@ -48,12 +48,12 @@ def score_interval(tally: Tally, estimator: Estimator, confidence: float) -> tup
     """Return the counts that the estimate does not contradict.
 
     At one rate hajek's interval is conditional on the number of reports, and c's is that of g: its bias is known and
-    taken off, so that c itself may lie outside. Where rates differ, the intervals of c, g, c_hat and T take the rates
-    to be unrelated to the values.
+    subtracted, so c itself may lie outside. Where rates differ, the intervals of c, g, c_hat and T assume that the
+    rates are unrelated to the values.
 
     Args:
-        tally: what was counted.
-        estimator: which.
+        tally: the counts.
+        estimator: the estimator.
         confidence: probability that one interval holds its count, above 0 and below 1; not simultaneous over values.
 
     Returns:
@@ -75,7 +75,7 @@ def score_interval(tally: Tally, estimator: Estimator, confidence: float) -> tup
 
 
 def _unbiased_share(estimator: Estimator, raw: Floats, design: RoundDesign) -> tuple[Floats, float]:
-    """Return the share whose estimate this is on average, and what was divided by, for values unrelated to rates."""
+    """Return the unbiased estimate of the share, and the divisor, for values unrelated to rates."""
     if estimator is not Estimator.C:
         return raw / design.population, float(design.population)
     scale = float(design.population * design.mean_rate)
@@ -91,12 +91,12 @@ def _variances(tally: Tally, estimator: Estimator, scale: float) -> tuple[_Quadr
     nodes = np.array(design.populations, dtype=np.float64)[:, None]
     match estimator:
         case Estimator.HAJEK | Estimator.HORVITZ_THOMPSON:
-            found = _found(tally)
-            excess = found - nodes * (found.sum(axis=0) / design.population)
-            nowhere = np.zeros(found.shape)
+            holders = _estimated_holders(tally)
+            excess = holders - nodes * (holders.sum(axis=0) / design.population)
+            nowhere = np.zeros(holders.shape)
             return (
                 _weighted(tally, estimator, nowhere, design.population * _spread(tally)),
-                _weighted(tally, estimator, excess, np.broadcast_to(nodes, found.shape)),
+                _weighted(tally, estimator, excess, np.broadcast_to(nodes, holders.shape)),
             )
         case Estimator.C | Estimator.G | Estimator.C_HAT | Estimator.T:
             holding, other = map(as_floats, node_variances(linear_form(estimator, design), design))
@@ -136,18 +136,18 @@ def _weighted(tally: Tally, estimator: Estimator, start: Floats, slope: Floats) 
     )
 
 
-def _found(tally: Tally) -> Floats:
+def _estimated_holders(tally: Tally) -> Floats:
     """Return the estimated n_si, kept within 0 and n_s."""
     scale = as_floats([1 / (rate * (tally.p - tally.q)) for rate in tally.rates])[:, None]
     raw = (tally.counts - float(tally.q) * tally.reports[:, None]) * scale
-    found: Floats = np.clip(raw, 0.0, np.array(tally.populations, dtype=np.float64)[:, None])
-    return found
+    holders: Floats = np.clip(raw, 0.0, np.array(tally.populations, dtype=np.float64)[:, None])
+    return holders
 
 
 def _spread(tally: Tally) -> Floats:
-    """Return which part of the nodes that hold a value is in each stratum; that of all nodes where none was found."""
-    found = _found(tally)
-    total = found.sum(axis=0)
+    """Return the fraction of a value's nodes in each stratum; where its estimate is zero, the fraction of all nodes."""
+    holders = _estimated_holders(tally)
+    total = holders.sum(axis=0)
     everywhere = (np.array(tally.populations) / tally.design.population)[:, None]
-    spread: Floats = np.where(total > 0, found / np.where(total > 0, total, 1.0), everywhere)
+    spread: Floats = np.where(total > 0, holders / np.where(total > 0, total, 1.0), everywhere)
     return spread

@@ -1,4 +1,4 @@
-"""What a round of collection counted: reports by stratum, and how many of them support each value."""
+"""The counts of a round of collection: reports by stratum, and how many of them support each value."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,7 +12,7 @@ from veiltab.researcher.frequency.design import RoundDesign
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tally:
-    """The counts of a round and what is public about it; all that any estimator needs.
+    """The counts of a round and its public parameters; everything that an estimator needs.
 
     Args:
         counts: N_si, reports of stratum s whose support holds value i; shape (strata, d), integers.
@@ -21,8 +21,8 @@ class Tally:
         rates: pi_s, probability that a node of the stratum reports, exact, in (0, 1].
         p: P(support holds i | value is i), exact.
         q: P(support holds i | value is not i), exact.
-        labels: names of the d values; 1 to d if there are none.
-        strata: names of the strata; 1 to the number of them if there are none.
+        labels: names of the d values; by default 1 to d.
+        strata: names of the strata; by default their numbers from 1.
 
     Raises:
         InvalidInputError: shapes that do not fit, numbers out of range, or more reports than nodes.
@@ -55,7 +55,7 @@ class Tally:
 
     @property
     def design(self) -> RoundDesign:
-        """What is public about the round."""
+        """The public parameters of the round."""
         return RoundDesign(populations=self.populations, rates=self.rates, p=self.p, q=self.q)
 
     @property

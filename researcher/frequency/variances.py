@@ -1,4 +1,4 @@
-"""How far the estimators are from the truth: exact biases and variances at fixed values, and estimates of them.
+"""Errors of the estimators: exact biases and variances at fixed values, and estimates of them.
 
 The values are fixed; coins and noise are random, and nodes are independent. A node of stratum s contributes
 R (a B - b) to a linear estimator, R ~ Bernoulli(pi), B ~ Bernoulli(p) if it holds the value and Bernoulli(q) if not.
@@ -45,7 +45,7 @@ class Moments:
 
 
 def node_variances(form: LinearForm, design: RoundDesign) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
-    """Return what one node adds to the variance, by stratum: of a node that holds the value, and of another.
+    """Return one node's contribution to the variance, by stratum: of a node that holds the value, and of another.
 
     pi a^2 u(1-u) + pi(1-pi)(a u - b)^2    with u = p, and with u = q
     """
@@ -63,7 +63,7 @@ def moments(estimator: Estimator, truth: NDArray[np.int64], design: RoundDesign)
     """Return bias and variance of an estimator of how many nodes hold each value.
 
     Args:
-        estimator: which.
+        estimator: the estimator.
         truth: n_si, nodes of stratum s that hold value i; shape (strata, d), integers.
         design: the public parameters.
 
@@ -99,8 +99,8 @@ def variance_estimate(tally: Tally, estimator: Estimator) -> NDArray[np.float64]
     For hajek at one rate it is unbiased given S (S at least 2), otherwise linearised.
 
     Args:
-        tally: what was counted.
-        estimator: which.
+        tally: the counts.
+        estimator: the estimator.
 
     Returns:
         Shape (d,), float64 (nodes squared).
@@ -123,7 +123,7 @@ def variance_estimate(tally: Tally, estimator: Estimator) -> NDArray[np.float64]
 def mean_shortage(population: int, rate: Fraction) -> float:
     """Return E[(n - S)/S | S >= 1] for S ~ Bin(n, rate), so that E[1/S | S >= 1] is (1 + that)/n.
 
-    Summed over where S can be, without the cancellation of n E[1/S] - 1.
+    Summed over the likely values of S, without the cancellation of n E[1/S] - 1.
     """
     if rate == 1:
         return 0.0
@@ -181,18 +181,18 @@ def _counted_variance(tally: Tally, a: NDArray[np.float64], b: NDArray[np.float6
     rate = as_floats(tally.rates)[:, None]
     holding = rate * a**2 * float((1 - p) * (1 - q)) + (1 - rate) * (a - b) ** 2
     other = rate * a**2 * float(p * q) + (1 - rate) * b**2
-    found: NDArray[np.float64] = (holding * tally.counts + other * (tally.reports[:, None] - tally.counts)).sum(axis=0)
-    return found
+    total: NDArray[np.float64] = (holding * tally.counts + other * (tally.reports[:, None] - tally.counts)).sum(axis=0)
+    return total
 
 
 def _counted_ratio_variance(tally: Tally) -> NDArray[np.float64]:
     """Return n/(p-q)^2 {y(1-y)(n-S)/(S-1) + y(1-p)(1-q) + (1-y) p q}, y = N/S.
 
-    One report alone does not tell how reports differ; y(1-y) is then taken at its largest.
+    One report does not show how reports differ; y(1-y) is then taken at its largest.
     """
     n, p, q, received = tally.design.population, tally.p, tally.q, int(tally.reports.sum())
     y = tally.counts.sum(axis=0) / received
     spread = y * (1 - y) / (received - 1) if received > 1 else np.full(y.shape, 0.25)
     noise = y * float((1 - p) * (1 - q)) + (1 - y) * float(p * q)
-    found: NDArray[np.float64] = (spread * (n - received) + noise) * n / float(p - q) ** 2
-    return found
+    total: NDArray[np.float64] = (spread * (n - received) + noise) * n / float(p - q) ** 2
+    return total

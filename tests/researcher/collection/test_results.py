@@ -25,7 +25,7 @@ from veiltab.researcher.collection.guarantee import (
 )
 from veiltab.researcher.collection.picture import frequencies_picture
 from veiltab.researcher.collection.report import report_page
-from veiltab.researcher.collection.results import to_frame, to_records
+from veiltab.researcher.collection.results import values_frame, values_records
 from veiltab.researcher.collection.strata import by_stratum
 from veiltab.researcher.frequency.estimation import estimate
 
@@ -131,10 +131,10 @@ def test_only_randomised_response_has_a_certificate() -> None:
 def test_tables_have_one_row_a_value() -> None:
     found = estimate(tally_of(status(), COUNTS.reshape(-1), ("1", "2", "3", "4")))
     truth = np.array([100.0, 110.0, 150.0, 150.0])
-    records = to_records(found, truth)
+    records = values_records(found, truth)
     assert [row["value"] for row in records] == ["1", "2", "3", "4"]
     assert records[0]["truth"] == pytest.approx(100 / 510)
-    frame = to_frame(found)
+    frame = values_frame(found)
     assert list(frame.columns) == ["value", "estimate", "se", "low", "high", "projected", "count", "count_se"]
     assert frame["count"].sum() == pytest.approx(510)
     assert (frame["low"] <= frame["estimate"]).all()

@@ -1,43 +1,16 @@
-"""How rounds are described on the command line, and the way to them that its commands share."""
+"""A round and its status as text and as plain data for JSON."""
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-import click
-
-from veiltab.common.command.options import identity_option, name_option, study_argument
 
 if TYPE_CHECKING:
     from veiltab.common.collection.round import Round, RoundStatus
 
-CONNECTION = "study.toml --name rosa --identity pki/researcher-rosa"
-"""How the examples of --help connect."""
 
-round_option = click.option("--round", "round_id", required=True, help="Id of the round.")
-
-
-def with_rounds(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command Rounds as its argument `rounds`, of the researcher whom its options name."""
-
-    @study_argument
-    @name_option
-    @identity_option
-    @functools.wraps(command)
-    def connected(study_path: Path, name: str, identity_folder: Path, **options: object) -> None:
-        from veiltab.researcher.collection.client import Rounds  # noqa: PLC0415 - --help stays light
-
-        with Rounds(study_path, identity=identity_folder, name=name) as rounds:
-            command(rounds=rounds, **options)
-
-    return connected
-
-
-def named(status: "RoundStatus", numbers: Sequence[int]) -> dict[str, int]:
-    """Return numbers by stratum, under their names."""
+def by_stratum_name(status: "RoundStatus", numbers: Sequence[int]) -> dict[str, int]:
+    """Return one number a stratum, keyed by the stratum's name."""
     return dict(zip((stratum.name for stratum in status.round.strata), numbers, strict=True))
 
 
@@ -69,17 +42,17 @@ def spec_text(spec: "Round") -> str:
 
 
 def status_dict(status: "RoundStatus") -> dict[str, object]:
-    """Return how a round stands for JSON."""
+    """Return a round's status for JSON."""
     return {
         **spec_dict(status.round),
         "state": status.state.value,
-        "enrolled": named(status, status.enrolled),
-        "reports": named(status, status.reports),
+        "enrolled": by_stratum_name(status, status.enrolled),
+        "reports": by_stratum_name(status, status.reports),
     }
 
 
 def status_text(status: "RoundStatus") -> str:
-    """Return how a round stands for people."""
+    """Return a round's status for people."""
     spec = status.round
     moment = status.closed or spec.deadline
     when = f"{'since' if status.closed else 'until'} {datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC"
