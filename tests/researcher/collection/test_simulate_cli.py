@@ -132,7 +132,7 @@ ONE = ("--nodes", "200", "--distribution", "uniform:4")
         ((*ONE, "--epsilon", "0", "--rate", "1"), "--epsilon"),
         ((*ONE, "--epsilon", "-1", "--rate", "1"), "--epsilon"),
         ((*ONE, "--epsilon", "nan", "--rate", "1"), "--epsilon"),
-        ((*ONE, "--epsilon", "1e-30", "--rate", "1"), "larger epsilon"),
+        ((*ONE, "--epsilon", "1e-30", "--rate", "1"), "no less than 1E-12"),
         ((*ONE, "--rate", "1"), "--epsilon"),
         (("--nodes", "200", "--epsilon", "2", "--rate", "1"), "--distribution: this option is needed"),
         (("--distribution", "uniform:4", "--epsilon", "2", "--rate", "1"), "--nodes: this option is needed"),
