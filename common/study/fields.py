@@ -64,6 +64,14 @@ class Fields:
         table = cast("dict[str, object]", self._value(key, dict, kind, {}))
         return tuple((name, cast("str", self._typed(key, value, str, kind))) for name, value in table.items())
 
+    def number_pairs(self, key: str) -> tuple[tuple[str, Decimal], ...]:
+        """Return a table from text to finite decimal number as pairs; empty if the key is absent."""
+        kind = "a table from text to number"
+        table = cast("dict[str, object]", self._value(key, dict, kind, {}))
+        return tuple(
+            (name, self._finite(key, self._typed(key, value, (int, Decimal), kind))) for name, value in table.items()
+        )
+
     def table(self, key: str, *, required: bool = True) -> "Fields":
         """Return a table inside this one."""
         value = self._value(key, dict, f"a table [{key}]", None if required else {})

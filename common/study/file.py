@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 from veiltab.common.core.coding import Coding, bin_labels
@@ -134,6 +135,7 @@ class Study:
         check_one_of("pad", self.pad, ("chacha20", "otp"))
         _check_numbers(self)
         _check_parties(self)
+        _check_shares(self)
         _check_attributes(self)
         _check_questions(self)
 
@@ -152,6 +154,14 @@ class Study:
                 return question
         known = ", ".join(question.name for question in self.questions) or "none"
         raise InvalidInputError(f"no question {name[:60]!r}", where=f"study {self.id}", remedy=f"Questions: {known}.")
+
+    def share_of(self, researcher: str) -> Fraction:
+        """Return what the rounds of one researcher together may cost one node (nats); 0 without nodes."""
+        if self.nodes is None:
+            return Fraction(0)
+        if self.nodes.shares:
+            return Fraction(dict(self.nodes.shares).get(researcher, 0))
+        return Fraction(self.nodes.budget_epsilon) / len(self.researchers)
 
     def attributes_of(self, owner: str) -> tuple[AttributeRule, ...]:
         """Return the attributes that a curator owns, in study order."""
@@ -276,7 +286,10 @@ def _nodes(fields: Fields) -> NodeGroup:
     """Read the [nodes] table."""
     group = fields.checked(
         lambda: NodeGroup(
-            name=fields.text("name"), budget_epsilon=fields.number("budget_epsilon"), strata=fields.texts("strata", ())
+            name=fields.text("name"),
+            budget_epsilon=fields.number("budget_epsilon"),
+            strata=fields.texts("strata", ()),
+            shares=fields.number_pairs("shares"),
         )
     )
     fields.finish()
@@ -348,6 +361,17 @@ def _check_parties(study: Study) -> None:
     names = [party.name for party in parties] + ([study.nodes.name] if study.nodes else [])
     check_once("parties are named", names, "Names are unique among all parties.")
     check_once("parties listen at", [party.endpoint for party in parties], "Give each party its own endpoint.")
+
+
+def _check_shares(study: Study) -> None:
+    """Refuse a share of the nodes' budget for somebody who is no researcher."""
+    names = [researcher.name for researcher in study.researchers]
+    for name, _ in study.nodes.shares if study.nodes else ():
+        if name not in names:
+            raise InvalidInputError(
+                f"[nodes] has a share for {name[:60]!r}, who is no researcher",
+                remedy=f"Researchers: {', '.join(names)}.",
+            )
 
 
 def _check_attributes(study: Study) -> None:

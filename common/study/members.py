@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.naming import check_endpoint, check_name, check_one_of
@@ -59,11 +60,13 @@ class NodeGroup:
         name: the name in that certificate.
         budget_epsilon: what all rounds of the study together may cost one node (nats).
         strata: names of the public groups that nodes belong to; empty if there is one group.
+        shares: researcher -> what its rounds together may cost one node; empty for equal shares of the budget.
     """
 
     name: str
     budget_epsilon: Decimal
     strata: tuple[str, ...] = ()
+    shares: tuple[tuple[str, Decimal], ...] = ()
 
     def __post_init__(self) -> None:
         check_name("name", self.name)
@@ -73,6 +76,12 @@ class NodeGroup:
             check_name("stratum", stratum)
         if len(self.strata) > MAX_STRATA:
             raise InvalidInputError(f"more than {MAX_STRATA} strata", remedy="Use coarser groups.")
+        if any(share < 0 for _, share in self.shares):
+            raise InvalidInputError("a share of the budget is below 0", remedy="0 allows a researcher no rounds.")
+        if sum(Fraction(share) for _, share in self.shares) > Fraction(self.budget_epsilon):
+            raise InvalidInputError(
+                "the shares are more than budget_epsilon together", remedy="Lower them, or raise the budget."
+            )
 
 
 def check_epsilon_budget(epsilon: Decimal) -> None:

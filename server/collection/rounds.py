@@ -129,7 +129,7 @@ class RoundKeeper:
         if spec.deadline <= time.time():
             raise InvalidInputError("the deadline has passed", where="deadline", remedy="Give the round more time.")
         with step("open round", round_id=spec.round_id):
-            return self._store.open_round(spec, nodes.budget_epsilon)
+            return self._store.open_round(spec, nodes.budget_epsilon, self._study.share_of(researcher))
 
     def enrol(self, round_id: str, stratum: str, joined: bytes, researcher: str) -> int:
         """Add tokens to a stratum of an open round; return how many it has."""

@@ -86,15 +86,25 @@ class CollectionStore:
         self.erase_traces()
         self.connection.close()
 
-    def open_round(self, spec: Round, budget: Decimal) -> RoundState:
-        """Record a round, or find it; another under the same id, or one beyond the nodes' budget, is refused."""
+    def open_round(self, spec: Round, budget: Decimal, share: Fraction | None = None) -> RoundState:
+        """Record a round, or find it.
+
+        Args:
+            spec: the round.
+            budget: what all rounds together may cost one node (nats).
+            share: what those of this researcher may; None for the whole budget.
+
+        Raises:
+            ConflictError: another round has this id.
+            BudgetExceededError: the nodes' budget, or the researcher's share of it, does not hold the round.
+        """
         with transaction(self.connection) as db:
             row = db.execute("SELECT spec, state FROM round WHERE id = ?", [spec.round_id]).fetchone()
             if row is not None:
                 if row["spec"] != spec.to_json():
                     raise ConflictError("another round was opened under this id", where=f"round {spec.round_id}")
                 return RoundState(row["state"])
-            self._check_budget(spec, budget)
+            self._check_budget(spec, budget, share)
             db.execute(
                 "INSERT INTO round VALUES (?, ?, ?, 0, ?, ?)",
                 [spec.round_id, spec.to_json(), RoundState.OPEN.value, str(spec.epsilon), int(time.time())],
@@ -103,15 +113,22 @@ class CollectionStore:
                 db.execute("INSERT INTO tally VALUES (?, ?, 0, 0)", [spec.round_id, place])
         return RoundState.OPEN
 
-    def _check_budget(self, spec: Round, budget: Decimal) -> None:
-        rows = self.connection.execute("SELECT epsilon FROM round").fetchall()
-        # Exactly: sums of decimals are rounded.
-        spent = sum((Fraction(row["epsilon"]) for row in rows), Fraction(0))
-        if spent + Fraction(spec.epsilon) > Fraction(budget):
-            raise BudgetExceededError(
-                f"the study allows a node epsilon {budget} over all rounds, and {float(spent):g} of it is spent",
-                where="epsilon",
-                remedy="Lower epsilon; a new study file with a larger budget needs the nodes' consent.",
+    def _check_budget(self, spec: Round, budget: Decimal, share: Fraction | None) -> None:
+        known = self.rounds()
+        _check_holds(
+            spec,
+            known,
+            Fraction(budget),
+            f"the study allows a node epsilon {budget} over all rounds",
+            "Lower epsilon; a new study file with a larger budget needs the nodes' consent.",
+        )
+        if share is not None:
+            _check_holds(
+                spec,
+                [one for one in known if one.researcher == spec.researcher],
+                share,
+                f"this researcher's share of a node's budget is epsilon {float(share):g}",
+                "Lower epsilon; `shares` under [nodes] in the study file gives each researcher its own.",
             )
 
     def round(self, round_id: str) -> Round:
@@ -308,6 +325,14 @@ class CollectionStore:
         if self._traces and erase_traces(self.connection):
             # SQLite's log has traces of every report, and is quickly emptied.
             self._traces = not self.connection.shared
+
+
+def _check_holds(spec: Round, rounds: Iterable[Round], allowed: Fraction, rule: str, remedy: str) -> None:
+    """Refuse a round that costs more than some others have left."""
+    # Exactly: sums of decimals are rounded.
+    spent = sum((Fraction(one.epsilon) for one in rounds), Fraction(0))
+    if spent + Fraction(spec.epsilon) > allowed:
+        raise BudgetExceededError(f"{rule}, and {float(spent):g} of it is spent", where="epsilon", remedy=remedy)
 
 
 def split_digests(joined: bytes) -> Iterable[bytes]:

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import psutil
@@ -15,6 +16,7 @@ from tests.hostile.clients import call, code_of, connection, message, unsent
 from tests.protocol.polling import FLEET, Asked, Poll, made_poll
 from tests.protocol.world import CLOUD
 from veiltab.common.core.randomness import SystemSource
+from veiltab.common.errors import BudgetExceededError
 
 REPORT = "CollectionService/Report"
 STREAMS = 100
@@ -142,3 +144,19 @@ def is_open(one: socket.socket) -> bool:
         return True
     except ConnectionError:
         return False
+
+
+def test_one_researcher_cannot_spend_what_the_others_have_of_the_nodes_budget(tmp_path: Path) -> None:
+    poll = made_poll(tmp_path / "study", budget="4")
+    with poll.local:
+        poll.start()
+        with poll.rounds("rosa") as rosa, poll.rounds("rita") as rita:
+            asked: dict[str, Any] = {
+                "rates": dict.fromkeys(rosa.strata, "1"),
+                "populations": dict.fromkeys(rosa.strata, 5),
+                "lifetime_seconds": 3600,
+            }
+            rosa.open("value", epsilon="1.5", **asked)
+            with pytest.raises(BudgetExceededError, match="this researcher's share of a node's budget is epsilon 2"):
+                rosa.open("value", epsilon="0.6", **asked)
+            assert rita.open("value", epsilon="2", **asked).researcher == "rita"

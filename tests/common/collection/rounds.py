@@ -23,6 +23,7 @@ endpoint = "localhost:7411"
 [nodes]
 name = "fleet"
 budget_epsilon = 4
+shares = { rosa = 4 }
 strata = ["north", "south"]
 [[question]]
 name = "value"

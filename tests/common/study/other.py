@@ -118,6 +118,7 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     "researcher's name": (b'"rita"', b'"rika"', "has researcher rika more, lacks researcher rita"),
     "nodes' name": (b'"fleet"', b'"crowd"', "gives another nodes"),
     "nodes' budget": (b"budget_epsilon = 4", b"budget_epsilon = 5", "gives another nodes"),
+    "shares": (b"budget_epsilon = 4", b"budget_epsilon = 4\nshares = { rosa = 1 }", "gives another nodes"),
     "strata": (b'["north", "south"]', b'["south", "north"]', "gives another nodes"),
     "order of a question's categories": (
         b'["bus", "car"]',

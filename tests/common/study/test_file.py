@@ -1,6 +1,7 @@
 import hashlib
 import tomllib
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -276,6 +277,14 @@ def test_a_study_of_nodes_needs_no_curators() -> None:
     assert [question.name for question in read.questions] == ["value", "pet", "height"]
 
 
+def test_researchers_share_the_nodes_budget_equally_unless_the_study_says_otherwise() -> None:
+    two = NODES.replace("[nodes]", '[[researcher]]\nname = "rita"\nendpoint = "localhost:7499"\n[nodes]')
+    assert [study(two).share_of(name) for name in ("rosa", "rita")] == [Fraction(9, 4)] * 2
+    named = two.replace("budget_epsilon = 4.5", "budget_epsilon = 4.5\nshares = { rita = 0.3 }")
+    assert [study(named).share_of(name) for name in ("rosa", "rita")] == [0, Fraction(3, 10)]
+    assert study(NODES).share_of("rosa") == Fraction(9, 2)
+
+
 def test_questions_are_coded_as_attributes_are() -> None:
     read = study(NODES)
     value, pet, height = (read.question(name) for name in ("value", "pet", "height"))
@@ -330,6 +339,11 @@ def test_integers_span_as_many_categories_as_there_may_be() -> None:
         ("budget_epsilon = 4.5", "budget_epsilon = -1", "above 0 and at most 1000"),
         ("budget_epsilon = 4.5", "budget_epsilon = 1000.1", "above 0 and at most 1000"),
         ("budget_epsilon = 4.5", "budget_epsilon = nan", "not a finite number"),
+        ("budget_epsilon = 4.5", "budget_epsilon = 4.5\nshares = { rosa = 4.6 }", "more than budget_epsilon together"),
+        ("budget_epsilon = 4.5", "budget_epsilon = 4.5\nshares = { rosa = -1 }", "share of the budget is below 0"),
+        ("budget_epsilon = 4.5", "budget_epsilon = 4.5\nshares = { nobody = 1 }", "'nobody', who is no researcher"),
+        ("budget_epsilon = 4.5", 'budget_epsilon = 4.5\nshares = { rosa = "1" }', "another kind"),
+        ("budget_epsilon = 4.5", "budget_epsilon = 4.5\nshares = 1", "another kind"),
         ("budget_epsilon = 4.5", 'budget_epsilon = "4"', "another kind"),
         ("budget_epsilon = 4.5", "budget = 4.5", "budget_epsilon is not there"),
         ('["north", "south"]', '["north", "north"]', "strata names 'north' twice"),

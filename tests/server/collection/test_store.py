@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,17 @@ def test_a_round_is_opened_once(store: CollectionStore) -> None:
         store.open_round(replace(spec, deadline=FUTURE - 1), BUDGET)
     store.close_round(ID, 1)
     assert store.open_round(spec, BUDGET) is RoundState.CLOSED
+
+
+def test_a_researchers_rounds_cost_a_node_no_more_than_its_share(store: CollectionStore) -> None:
+    share = Fraction(3, 2)
+    assert store.open_round(round_with(epsilon=Decimal(1)), BUDGET, share) is RoundState.OPEN
+    with pytest.raises(BudgetExceededError, match=r"share of a node's budget is epsilon 1\.5, and 1 of it is spent"):
+        store.open_round(round_with(round_id=OTHER_ID, epsilon=Decimal("0.500001")), BUDGET, share)
+    # What one has spent is none of another's.
+    other = round_with(round_id=OTHER_ID, epsilon=Decimal("1.5"), researcher="rita")
+    assert store.open_round(other, BUDGET, share) is RoundState.OPEN
+    assert store.open_round(round_with(round_id="a" * 32, epsilon=Decimal("0.5")), BUDGET, share) is RoundState.OPEN
 
 
 def test_rounds_cost_a_node_no_more_than_the_budget_together(store: CollectionStore) -> None:
