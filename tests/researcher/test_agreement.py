@@ -1,0 +1,102 @@
+"""What the server or a curator says of another release, or of one that was not asked for, is refused."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from veiltab.common.errors import FailedReleaseError, NotReadyError
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.study.file import Study
+from veiltab.researcher.agreement import agreed_spec
+
+Make = Callable[..., Any]
+OTHER = "0" * 31 + "2"
+
+
+def by_everyone(spec: ReleaseSpec) -> dict[str, ReleaseSpec]:
+    """Return what the curators say if all say the same."""
+    return {"alice": spec, "bob": spec}
+
+
+def test_what_all_state_alike_is_taken(study: Study, make_request: Make, make_spec: Make) -> None:
+    spec = make_spec()
+    for request in (make_request(), make_request(sample=400), make_request(partial=True)):
+        assert agreed_spec(request, study, spec, by_everyone(spec)) == spec
+    poisson = make_spec(scheme="poisson")
+    request = make_request(scheme="poisson", sample=380)
+    assert agreed_spec(request, study, poisson, by_everyone(poisson)) == poisson
+    part = make_spec(columns=make_spec().columns[:1])
+    assert agreed_spec(make_request(partial=True), study, part, by_everyone(part)) == part
+
+
+@pytest.mark.parametrize("planned", [(), ("alice",), ("bob",)])
+def test_nothing_is_taken_before_every_curator_has_planned(
+    study: Study, make_request: Make, make_spec: Make, planned: tuple[str, ...]
+) -> None:
+    for published in (make_spec(), make_spec(release_id=OTHER)):
+        said = {name: make_spec() for name in planned}
+        with pytest.raises(NotReadyError, match="has not planned the release yet"):
+            agreed_spec(make_request(), study, published, said)
+
+
+def test_another_release_is_refused_whoever_speaks_of_it(study: Study, make_request: Make, make_spec: Make) -> None:
+    asked, older = make_spec(), make_spec(release_id=OTHER)
+    with pytest.raises(FailedReleaseError, match="server cloud: it answered about another release"):
+        agreed_spec(make_request(), study, older, by_everyone(asked))
+    with pytest.raises(FailedReleaseError, match="server cloud: it answered about another release"):
+        agreed_spec(make_request(), study, older, by_everyone(older))
+    for name in ("alice", "bob"):
+        with pytest.raises(FailedReleaseError, match=f"curator {name}: the server published another release than was"):
+            agreed_spec(make_request(), study, asked, by_everyone(asked) | {name: older})
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "researcher": {"researcher": "rita"},
+    "epsilon": {"epsilon": Decimal("0.2")},
+    "delta": {"delta": Decimal("1e-6")},
+    "scheme": {"scheme": "wr"},
+    "sampling": {"sampling": Sampling.INDICES},
+    "pad": {"pad": Pad.OTP},
+    "deadline": {"deadline": 2_000_000_001},
+    "sample": {"sample": 399},
+    "stage": {"scheme": "must.ow", "stage": 500},
+    "study file": {"study_digest": "ab" * 32},
+    "an attribute's owner": {"columns": (("sex", "bob", 2), ("salary", "bob", 2))},
+    "an attribute's size": {"columns": (("sex", "alice", 3), ("salary", "bob", 2))},
+    "order of columns": {"columns": (("salary", "bob", 2), ("sex", "alice", 2))},
+    "a column more": {"columns": (("sex", "alice", 2), ("age", "alice", 3), ("salary", "bob", 2))},
+    "another column": {"columns": (("sex", "alice", 2), ("age", "alice", 3))},
+    "a column fewer": {"columns": (("sex", "alice", 2),)},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_was_not_asked_for_is_refused_even_if_all_agree(
+    study: Study, make_request: Make, make_spec: Make, change: str
+) -> None:
+    fields = dict(CHANGES[change])
+    if "columns" in fields:
+        fields["columns"] = tuple(Column(attribute=a, owner=o, size=s) for a, o, s in fields["columns"])
+    spec = make_spec(**fields)
+    names = {"an attribute's", "order of columns", "a column", "another column"}
+    said = "columns" if any(change.startswith(name) for name in names) else change
+    with pytest.raises(FailedReleaseError, match=f"another release than was asked for: .*{said}"):
+        agreed_spec(make_request(sample=400), study, spec, by_everyone(spec))
+
+
+def test_every_field_of_a_request_that_a_spec_repeats_is_compared(make_request: Make, make_spec: Make) -> None:
+    repeated = set(type(make_spec()).__dataclass_fields__) & set(type(make_request()).__dataclass_fields__)
+    assert repeated - {"release_id"} <= set(CHANGES)
+
+
+def test_a_part_is_taken_only_if_the_request_goes_on_without_the_rest(
+    study: Study, make_request: Make, make_spec: Make
+) -> None:
+    more = Column(attribute="age", owner="alice", size=3)
+    spec = replace(make_spec(), columns=(make_spec().columns[0], more))
+    with pytest.raises(FailedReleaseError, match="asked for: columns"):
+        agreed_spec(make_request(partial=True), study, spec, by_everyone(spec))
