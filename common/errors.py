@@ -101,6 +101,12 @@ class IntegrityError(VeiltabError):
     exit_code = 5
 
 
+class TransferError(IntegrityError):
+    """Bytes that were damaged on their way, or cut short; sent again, they may be what they must be."""
+
+    reason = "TRANSFER"
+
+
 class FailedReleaseError(VeiltabError):
     """A release that ended without a result, and why."""
 
@@ -110,7 +116,12 @@ class FailedReleaseError(VeiltabError):
 
 def error_class(reason: str) -> type[VeiltabError]:
     """Return the class of a reason, so that a peer's refusal is raised here as what it was there."""
-    for cls in VeiltabError.__subclasses__():
-        if cls.reason == reason:
-            return cls
-    return VeiltabError
+    return next((cls for cls in kinds() if cls.reason == reason), VeiltabError)
+
+
+def kinds() -> tuple[type[VeiltabError], ...]:
+    """Return every class of refusal, the root first."""
+    found: list[type[VeiltabError]] = [VeiltabError]
+    for cls in found:
+        found += cls.__subclasses__()
+    return tuple(found)

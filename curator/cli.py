@@ -160,7 +160,12 @@ def approve(
 @held_option
 @json_option
 def deny(state: _State, release_id: str, attributes: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001 - an option
-    """Deny held attributes of a request; nothing is charged for what is denied."""
+    """Deny held attributes of a request, or the whole of one that is not charged yet; nothing is charged for it."""
+    held = [d for d in state.store.decisions(release_id) if d.verdict == HELD]
+    if not held and not attributes:
+        state.store.deny(release_id, "a person denied the request")
+        emit(as_json, {"release": release_id, "denied": []}, "Denied: the request")
+        return
     decided = _decide(state.store, release_id, attributes, DENIED, None)
     emit(as_json, {"release": release_id, "denied": decided}, f"Denied: {', '.join(decided)}")
 

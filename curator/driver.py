@@ -19,6 +19,7 @@ from veiltab.common.errors import (
     BudgetExceededError,
     IntegrityError,
     NotFoundError,
+    NotReadyError,
     VeiltabError,
 )
 from veiltab.common.observe.steps import left, step
@@ -246,6 +247,8 @@ class CuratorDriver:
             else:
                 await pause_after(attempt)
                 attempt += 1
+        if state.unsuccessful:
+            self._forget(release_id)  # a person ended it, or a process that did not come to the end of it
         await self._tidy(release_id, peers)
 
     async def _try_step(self, release_id: str, peers: Peers, server: ServerLink) -> bool:
@@ -287,9 +290,13 @@ class CuratorDriver:
             return  # it keeps what it has
         release_id = stored.request.release_id
         _log.warning("release ended", extra={"release": release_id, "state": state.value})
-        self.store.set_state(release_id, state, failure)
-        self.ledger.cancel(release_id)
+        self.store.end(release_id, state, failure)
+        self._forget(release_id)
+
+    def _forget(self, release_id: str) -> None:
+        """Erase what is left of a release that ended without a result; the keys last, as they tell what is left."""
         self._samples.pop(release_id, None)
+        self.ledger.cancel(release_id)
         self.encryption(release_id).forget_ciphertext()
         self.encryption(release_id).forget_pads()
         self.store.forget_keys(release_id)
@@ -304,6 +311,8 @@ class CuratorDriver:
                 pass
             case Step.PLAN:
                 await self._plan(stored, others)
+            case Step.RESERVE:
+                await self._reserve(stored.planned_spec)
             case Step.CHARGE:
                 await self._charge(stored.planned_spec, server)
             case Step.DRAW:
@@ -321,14 +330,18 @@ class CuratorDriver:
 
     async def _review(self, stored: CuratorRelease) -> Review:
         if stored.state is not ReleaseState.REQUESTED:
-            return Review(curator=self.name)
+            return Review(
+                curator=self.name,
+                is_reserved=self.ledger.is_reserved(stored.request.release_id),
+                is_charged=self.ledger.is_charged(stored.request.release_id),
+            )
         verdicts = {d.attribute: d.verdict for d in self.store.decisions(stored.request.release_id)}
         held = tuple(sorted(name for name, verdict in verdicts.items() if verdict == HELD))
         return Review(
             curator=self.name,
             undecided=tuple(sorted(self.own_attributes & set(stored.request.attributes) - set(verdicts))),
             held=held,
-            over_budget=await self._over_budget(stored.request) if held else "",
+            refusal=await self._over_budget(stored.request) if held else "",
         )
 
     async def _over_budget(self, request: ReleaseRequest) -> str:
@@ -350,8 +363,18 @@ class CuratorDriver:
         population, digest = self.alignment.result()
         with step("plan", release_id=stored.request.release_id):
             spec = planned_spec(stored.request, columns, self.study, population=population, alignment=digest)
-            await asyncio.to_thread(self.ledger.reserve, spec)
         self.store.set_spec(spec.release_id, spec)
+
+    async def _reserve(self, spec: ReleaseSpec) -> None:
+        with step("reserve", release_id=spec.release_id):
+            try:
+                await asyncio.to_thread(self.ledger.reserve, spec)
+            except BudgetExceededError:
+                if not await asyncio.to_thread(self.ledger.fits_what_is_charged, spec):
+                    raise
+                raise NotReadyError(
+                    "the rest of the budget is reserved for other releases", where=f"curator {self.name}"
+                ) from None
 
     async def _charge(self, spec: ReleaseSpec, server: ServerLink) -> None:
         if spec.columns_of(self.name):

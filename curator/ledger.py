@@ -154,6 +154,11 @@ class Ledger:
         total = self._total(self._rows(_ALL), (plan.pure_epsilon, plan.description))
         self._check_budget(plan.pure_epsilon, plan.delta, total)
 
+    def fits_what_is_charged(self, spec: ReleaseSpec) -> bool:
+        """Whether the budget would hold a release if nothing were reserved for others."""
+        charged = self._rows("SELECT entry, epsilon FROM ledger WHERE release_id <> ?", spec.release_id)
+        return self._total(charged, (guaranteed_epsilon(spec), spec.description)) <= self.budget
+
     def _check_budget(self, epsilon: Decimal, delta: Decimal | None, total: Decimal) -> None:
         if total <= self.budget:
             return

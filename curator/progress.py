@@ -1,10 +1,15 @@
 """A release at one curator, as a pure state machine: its next step, what it waits for, how it ends, who gets its keys.
 
-The order of the steps is the privacy argument: decide, plan and reserve, compare, charge, draw, compare, encrypt, send.
+The order of the steps is the privacy argument: decide, plan, compare and reserve, charge, draw, compare, encrypt, send.
 
 Invariants: nothing is charged unless every curator has reserved the same spec; no seed exists before every curator has
 charged; no byte leaves before every curator has drawn the same sample; a release that ended never moves again; no key
 leaves before the release is ready here, nor without a grant that has not expired.
+
+The curators reserve one after the other, in order of their names, and a release waits while what it needs is reserved
+for another. So no two releases wait for each other, and of two that ask for the last of a budget exactly one has it.
+Once a release is charged, what any party refuses or fails at is asked again until the deadline; what shows that the
+release can never be right ends it.
 
 What another curator has done stays done unless the release ends there, so a step that its progress allows may be taken
 however old that progress is by then. Every step may be repeated after a crash.
@@ -17,9 +22,12 @@ from typing import assert_never
 
 from veiltab.common.errors import (
     BudgetExceededError,
+    ConflictError,
     DeniedError,
+    FailedReleaseError,
     IntegrityError,
     NotReadyError,
+    TransferError,
     UnavailableError,
     VeiltabError,
 )
@@ -85,19 +93,23 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """How far this curator is with deciding about its own attributes.
+    """How far this curator is with what it decides alone: its own attributes, and its ledger.
 
     Args:
         curator: its name.
         undecided: attributes that neither its policy nor a person has looked at.
         held: attributes that wait for a person.
-        over_budget: why the budget will not hold the release, if that can be foreseen; else empty.
+        refusal: why the release cannot be planned, or the budget will not hold it, if that can be foreseen; else empty.
+        is_reserved: whether its ledger keeps the release's epsilon.
+        is_charged: whether its ledger is charged.
     """
 
     curator: str
     undecided: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
-    over_budget: str = ""
+    refusal: str = ""
+    is_reserved: bool = False
+    is_charged: bool = False
 
 
 class Step(Enum):
@@ -108,7 +120,9 @@ class Step(Enum):
     APPROVE = auto()
     """Record that nothing is left to decide here."""
     PLAN = auto()
-    """Agree on the columns, plan the release, and reserve its epsilon."""
+    """Agree on the columns, and plan the release."""
+    RESERVE = auto()
+    """Keep the release's epsilon for it."""
     CHARGE = auto()
     """Announce the release to the server, and charge its epsilon."""
     DRAW = auto()
@@ -126,7 +140,7 @@ class Step(Enum):
                 return ReleaseState.REQUESTED
             case Step.APPROVE:
                 return ReleaseState.APPROVED
-            case Step.PLAN:
+            case Step.PLAN | Step.RESERVE:
                 return ReleaseState.PLANNED
             case Step.CHARGE | Step.DRAW:
                 return ReleaseState.CHARGED
@@ -172,27 +186,34 @@ def next_step(
     if now > stored.request.deadline:
         return End(ReleaseState.EXPIRED, f"the deadline passed; {stored.waiting_for}")
     if isinstance(peers, VeiltabError):
-        return outcome_of(peers, is_charged=stored.state in {ReleaseState.CHARGED, ReleaseState.UPLOADING})
+        return outcome_of(peers, is_charged=own.is_charged)
     ended = next((peer for peer in peers if peer.state.unsuccessful), None)
     return _step_of(stored, own, peers) if ended is None else _end_with(ended)
 
 
-def outcome_of(error: VeiltabError | OSError, *, is_charged: bool = False) -> Wait | End:
+def outcome_of(error: VeiltabError | OSError, *, is_charged: bool) -> Wait | End:
     """Return what becomes of a release whose step was refused: what may heal is waited for, the rest ends it.
+
+    Before the charge an end costs nothing, and tells the researcher at once. After it, only what shows that the release
+    can never be right is an end: another sample, a share that was not committed to, a pad that is spent, a table that
+    was replaced, a server that has ended the release. Certificates, versions and study files can be mended, and bytes
+    be sent again.
 
     Args:
         error: the refusal.
-        is_charged: whether the release has cost its epsilon; then nothing that no party foresaw ends it.
+        is_charged: whether this curator has charged the release.
     """
     match error:
-        case NotReadyError() | UnavailableError():
+        case NotReadyError() | UnavailableError() | TransferError():
             return Wait(str(error))
         case OSError():
             return Wait(f"this curator's disk: {type(error).__name__} ({error.strerror})")
+        case IntegrityError() | ConflictError() | FailedReleaseError():
+            return End(ReleaseState.FAILED, str(error))
+        case VeiltabError() if is_charged:
+            return Wait(str(error))
         case DeniedError() | BudgetExceededError():
             return End(ReleaseState.DENIED, str(error))
-        case VeiltabError() if is_charged and error.reason == VeiltabError.reason:
-            return Wait(str(error))
         case VeiltabError():
             return End(ReleaseState.FAILED, str(error))
         case _:
@@ -239,7 +260,7 @@ def _step_of(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -
         case ReleaseState.APPROVED:
             return _lacking(peers, lambda peer: peer.decided, "has not decided about the request yet") or Step.PLAN
         case ReleaseState.PLANNED:
-            return _when_planned(stored, peers)
+            return _when_planned(stored, own, peers)
         case ReleaseState.CHARGED:
             return _when_charged(stored, peers)
         case ReleaseState.UPLOADING:
@@ -253,15 +274,15 @@ def _when_requested(stored: CuratorRelease, own: Review) -> Step | Wait | End:
         return Step.DECIDE
     if not own.held:
         return Step.APPROVE
-    if own.over_budget:
-        return End(ReleaseState.DENIED, own.over_budget)
+    if own.refusal:
+        return End(ReleaseState.DENIED, own.refusal)
     return Wait(
         f"curator {own.curator}: a person decides about {', '.join(own.held)}. Run `veiltab curator approve` or"
         f" `deny` for {stored.request.release_id}."
     )
 
 
-def _when_planned(stored: CuratorRelease, peers: tuple[Progress, ...]) -> Step | Wait | End:
+def _when_planned(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> Step | Wait | End:
     digest = stored.planned_spec.digest()
     for peer in peers:
         if peer.spec_digest and peer.spec_digest != digest:
@@ -270,11 +291,18 @@ def _when_planned(stored: CuratorRelease, peers: tuple[Progress, ...]) -> Step |
                 f"curator {peer.curator}: planned another release from the same request. Compare study files, table"
                 " versions and veiltab versions. Nothing was charged.",
             )
+    if not (own.is_reserved or own.is_charged):
+        first = tuple(peer for peer in peers if peer.curator < own.curator)
+        return _lacking_reservation(first) or Step.RESERVE
     return (
         _lacking(peers, lambda peer: bool(peer.spec_digest), "has not planned the release yet")
-        or _lacking(peers, lambda peer: peer.reserved or peer.charged, "has not reserved the budget yet")
+        or _lacking_reservation(peers)
         or Step.CHARGE
     )
+
+
+def _lacking_reservation(peers: tuple[Progress, ...]) -> Wait | None:
+    return _lacking(peers, lambda peer: peer.reserved or peer.charged, "has not reserved the budget yet")
 
 
 def _when_charged(stored: CuratorRelease, peers: tuple[Progress, ...]) -> Step | Wait | End:

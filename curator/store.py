@@ -6,7 +6,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from veiltab.common.errors import ConflictError, NotFoundError
+from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
@@ -44,6 +44,9 @@ _MIGRATIONS = (
     UPDATE release SET since = created
     """,
 )
+
+
+_ENDED = [state.value for state in ReleaseState if state.unsuccessful]
 
 
 class CuratorStore:
@@ -94,11 +97,14 @@ class CuratorStore:
         return self.connection.execute("SELECT 1 FROM release WHERE id = ?", [release_id]).fetchone() is not None
 
     def unfinished(self) -> tuple[str, ...]:
-        """Return the ids of releases that are not over, and of those whose seed is not forgotten yet."""
+        """Return the ids of releases that are not over, and of those that left something to erase."""
         rows = self.connection.execute(
             f"SELECT id FROM release WHERE NOT {IS_FINISHED}"  # noqa: S608
-            " OR EXISTS (SELECT 1 FROM coin WHERE coin.id = 'release/' || release.id AND coin.share <> x'')",
-            FINISHED,
+            " OR EXISTS (SELECT 1 FROM coin WHERE coin.id = 'release/' || release.id AND coin.share <> x'')"
+            f" OR state IN ({', '.join('?' * len(_ENDED))}) AND"
+            " (EXISTS (SELECT 1 FROM reservation WHERE reservation.release_id = release.id)"
+            " OR EXISTS (SELECT 1 FROM pad WHERE pad.release_id = release.id AND pad.key <> x''))",
+            [*FINISHED, *_ENDED],
         )
         return tuple(row["id"] for row in rows)
 
@@ -126,12 +132,38 @@ class CuratorStore:
 
     def set_state(self, release_id: str, state: ReleaseState, failure: str = "") -> None:
         """Move a release on; a release that ended never moves again."""
-        ended = [s.value for s in ReleaseState if s.unsuccessful]
         self.connection.execute(
             f"UPDATE release SET state = ?, failure = ?, waiting_for = '', since = ? WHERE id = ?"  # noqa: S608
-            f" AND state NOT IN ({', '.join('?' * len(ended))})",
-            [state.value, failure, int(time.time()), release_id, *ended],
+            f" AND state NOT IN ({', '.join('?' * len(_ENDED))})",
+            [state.value, failure, int(time.time()), release_id, *_ENDED],
         )
+
+    def end(self, release_id: str, state: ReleaseState, failure: str) -> None:
+        """End a release without a result, and give back what the ledger keeps for it, at once."""
+        with transaction(self.connection):
+            self._end(release_id, state, failure)
+
+    def deny(self, release_id: str, reason: str) -> None:
+        """End a release by a person's decision; the process that drives it erases what is left.
+
+        Raises:
+            NotFoundError: there is no such release.
+            InvalidInputError: it is over, or charged.
+        """
+        with transaction(self.connection) as db:
+            state = self.release(release_id).state
+            charged = db.execute("SELECT 1 FROM ledger WHERE release_id = ?", [release_id]).fetchone()
+            if state.finished or charged:
+                raise InvalidInputError(
+                    f"the release is {state.value}" + (" and charged" if charged else ""),
+                    where=f"release {release_id}",
+                    remedy="What is charged goes on to its end; it is paid for.",
+                )
+            self._end(release_id, ReleaseState.DENIED, reason)
+
+    def _end(self, release_id: str, state: ReleaseState, failure: str) -> None:
+        self.set_state(release_id, state, failure)
+        self.connection.execute("DELETE FROM reservation WHERE release_id = ?", [release_id])
 
     def set_waiting(self, release_id: str, waiting_for: str) -> None:
         """Record what a release waits for, for people to read."""

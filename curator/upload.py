@@ -7,7 +7,7 @@ from pathlib import Path
 import grpc
 
 from veiltab.common.core.message_fields import words_from_proto
-from veiltab.common.errors import FailedReleaseError, IntegrityError
+from veiltab.common.errors import FailedReleaseError, IntegrityError, TransferError
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_to_proto, state_from_proto
@@ -92,7 +92,7 @@ class ServerLink:
                 remedy="Ask for a new release; a pad is never used again.",
             ) from None
         if not answer.complete:
-            raise IntegrityError("the server does not have the whole column", where=f"attribute {attribute}")
+            raise TransferError("the server does not have the whole column", where=f"attribute {attribute}")
 
 
 async def _messages(

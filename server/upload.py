@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from veiltab.common.errors import ConflictError, IntegrityError, InvalidInputError
+from veiltab.common.errors import ConflictError, InvalidInputError, TransferError
 from veiltab.common.storage.files import file_digest
 
 
@@ -51,14 +51,14 @@ class ColumnUpload:
         """Make what came durable; say whether the column is whole.
 
         Raises:
-            IntegrityError: it has its length but not its digest; it is deleted, and may be sent again from its start.
+            TransferError: it has its length but not its digest; it is deleted, and may be sent again from its start.
         """
         os.fsync(self._file.fileno())
         if self.received < self._length:
             return False
         if file_digest(self._path) != digest:
             self._path.unlink()
-            raise IntegrityError("the column does not have its digest", where="column upload", remedy="Send it again.")
+            raise TransferError("the column does not have its digest", where="column upload", remedy="Send it again.")
         return True
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import grpc
 
-from veiltab.common.errors import IntegrityError, InvalidInputError, NotFoundError
+from veiltab.common.errors import InvalidInputError, NotFoundError, TransferError
 from veiltab.common.rpc.status import error_from_rpc
 from veiltab.v1.release_pb2 import Chunk
 
@@ -52,11 +52,11 @@ def chunk_of(offset: int, data: bytes) -> Chunk:
 
 
 def data_of(chunk: Chunk) -> bytes:
-    """Return a chunk's bytes, or raise IntegrityError: it is empty, too long, or its digest is wrong."""
+    """Return a chunk's bytes, or raise TransferError: it is empty, too long, or its digest is wrong."""
     if not 1 <= len(chunk.data) <= MAX_CHUNK:
-        raise IntegrityError(f"a chunk has 1 to {MAX_CHUNK} bytes, not {len(chunk.data)}")
+        raise TransferError(f"a chunk has 1 to {MAX_CHUNK} bytes, not {len(chunk.data)}")
     if sha256(chunk.data).digest() != chunk.digest:
-        raise IntegrityError("a chunk is not what its digest says", remedy="Send it again.")
+        raise TransferError("a chunk is not what its digest says", remedy="Send it again.")
     return chunk.data
 
 
@@ -68,11 +68,11 @@ def verify(chunk: Chunk, expected_offset: int) -> bytes:
         expected_offset: bytes of the stream that are here already.
 
     Raises:
-        IntegrityError: the chunk is damaged, or begins elsewhere.
+        TransferError: the chunk is damaged, or begins elsewhere.
     """
     data = data_of(chunk)
     if chunk.offset != expected_offset:
-        raise IntegrityError(
+        raise TransferError(
             f"a chunk begins at byte {chunk.offset}, not at {expected_offset}", remedy="Resume at the byte expected."
         )
     return data
@@ -91,7 +91,7 @@ async def received(
         most: bytes that the stream may have at all.
 
     Raises:
-        IntegrityError: the stream is longer than it may be, a chunk is damaged, missing, repeated or out of order, the
+        TransferError: the stream is longer than it may be, a chunk is damaged, missing, repeated or out of order, the
             total changes or differs, or the stream ends before it or runs past it. What was yielded before is sound.
         VeiltabError: as the peer refused; UnavailableError if the connection broke: resume at the byte reached.
     """
@@ -100,23 +100,23 @@ async def received(
         async for response in responses:
             total = response.total if total is None else total
             if total > most:
-                raise IntegrityError(f"a stream is longer than the {most} bytes that it may have", where=peer)
+                raise TransferError(f"a stream is longer than the {most} bytes that it may have", where=peer)
             if response.total != total:
-                raise IntegrityError("a stream's length is not what it was", where=peer)
+                raise TransferError("a stream's length is not what it was", where=peer)
             if ended:
-                raise IntegrityError("a stream goes on after its end", where=peer)
+                raise TransferError("a stream goes on after its end", where=peer)
             if not response.HasField("chunk"):
                 ended = True
                 continue
             data = verify(response.chunk, position)
             position += len(data)
             if position > total:
-                raise IntegrityError("a stream runs past its length", where=peer)
+                raise TransferError("a stream runs past its length", where=peer)
             yield data
     except grpc.aio.AioRpcError as error:
         raise error_from_rpc(error, peer) from None
     if position != total:
-        raise IntegrityError("a stream ended before its length was reached", where=peer, remedy="Resume it.")
+        raise TransferError("a stream ended before its length was reached", where=peer, remedy="Resume it.")
 
 
 async def streamed(pieces: Iterator[Chunk], total: int, offset: int) -> AsyncIterator[tuple[int, Chunk | None]]:

@@ -29,6 +29,7 @@ from veiltab.common.errors import (
     NotFoundError,
     NotReadyError,
     SpentTokenError,
+    TransferError,
     UnavailableError,
     VeiltabError,
     error_class,
@@ -49,6 +50,7 @@ CODES: dict[type[VeiltabError], grpc.StatusCode] = {
     SpentTokenError: grpc.StatusCode.ALREADY_EXISTS,
     ClosedRoundError: grpc.StatusCode.OUT_OF_RANGE,
     IntegrityError: grpc.StatusCode.DATA_LOSS,
+    TransferError: grpc.StatusCode.DATA_LOSS,
     FailedReleaseError: grpc.StatusCode.ABORTED,
     VeiltabError: grpc.StatusCode.INTERNAL,
 }

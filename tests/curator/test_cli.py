@@ -10,6 +10,7 @@ import pytest
 
 from tests.common.release.other import OTHER_REQUEST
 from veiltab.common.command.cli import run
+from veiltab.common.errors import IntegrityError
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.cli import curator
 from veiltab.curator.ledger import Ledger
@@ -202,9 +203,38 @@ def test_what_is_not_held_is_not_decided(terminal: Terminal, make_request: Make,
     assert terminal.run(command, "--release", OTHER)[0] == 2
     assert terminal.run(command, "--release", ID)[0] == 0
     decided = verdicts(terminal)
-    for again in ("approve", "deny"):
-        assert terminal.run(again, "--release", ID)[0] == 2
+    assert terminal.run("approve", "--release", ID)[0] == 2
+    assert terminal.run("deny", "--release", ID, "--attribute", "sex")[0] == 2
     assert verdicts(terminal) == decided
+
+
+@pytest.mark.parametrize("state", [ReleaseState.REQUESTED, ReleaseState.APPROVED, ReleaseState.PLANNED])
+def test_a_request_is_denied_in_every_state_before_the_charge(
+    terminal: Terminal, make_request: Make, make_spec: Make, state: ReleaseState
+) -> None:
+    store = terminal.store()
+    store.add(make_request(), 1)
+    store.set_state(ID, state)
+    ledger = Ledger(store.connection, Decimal(1))
+    ledger.reserve(make_spec())
+    assert terminal.json("deny", "--release", ID) == {"release": ID, "denied": []}
+    stored = store.release(ID)
+    assert (stored.state, stored.failure) == (ReleaseState.DENIED, "a person denied the request")
+    assert not ledger.is_reserved(ID)
+    with pytest.raises(IntegrityError, match="nothing is reserved"):
+        ledger.charge(ID)
+    assert terminal.run("deny", "--release", ID)[0] == 2
+    store.close()
+
+
+def test_a_release_that_is_charged_is_not_denied(terminal: Terminal, make_request: Make, make_spec: Make) -> None:
+    store = terminal.store()
+    store.add(make_request(), 1)
+    store.set_state(ID, ReleaseState.PLANNED)  # a crash came between the charge and the next state
+    store.close()
+    charge(terminal, make_spec, ID)
+    code, _, err = terminal.run("deny", "--release", ID)
+    assert (code, "the release is planned and charged" in err) == (2, True)
 
 
 def test_a_release_that_is_over_is_not_decided(terminal: Terminal, make_request: Make) -> None:

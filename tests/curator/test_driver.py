@@ -256,6 +256,8 @@ def test_a_release_takes_its_steps_one_by_one(world: World, make_request: Make) 
     world.bob = replace(world.bob, decided=True)
     assert world.step()
     assert world.state() is ReleaseState.PLANNED
+    assert not driver.ledger.is_reserved(ID)
+    assert not world.step()
     assert (driver.ledger.is_reserved(ID), driver.ledger.is_charged(ID)) == (True, False)
     assert not world.step()
     assert driver.ledger.spent == 0
@@ -282,7 +284,7 @@ def test_a_release_takes_its_steps_one_by_one(world: World, make_request: Make) 
 def carried_to(world: World, state: ReleaseState, request: Any) -> None:  # noqa: ANN401
     world.driver.store.add(request, 1)
     for _ in range(20):
-        if world.state() is state:
+        if world.state() is state and (state is not ReleaseState.PLANNED or world.driver.ledger.is_reserved(ID)):
             return
         world.follow()
         world.step()
@@ -294,6 +296,7 @@ def test_a_look_at_a_release_works_out_no_guarantee(
 ) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400, delta=Decimal("1e-6")))
     world.driver.store.set_spec(ID, make_spec(sample=400, delta=Decimal("1e-6")))
+    world.bob = replace(world.bob, spec_digest=b"", reserved=False)
     forbid_accounting()
     assert not world.step()
     assert "has not planned the release yet" in world.driver.store.release(ID).waiting_for
@@ -334,6 +337,7 @@ def test_another_sample_ends_the_release_before_anything_is_encrypted(world: Wor
 
 def test_a_budget_that_does_not_hold_it_denies_the_release(world: World, make_request: Make) -> None:
     world.driver.store.add(make_request(epsilon=Decimal("1.1"), sample=400), 1)
+    assert world.step()
     assert world.step()
     assert world.step()
     assert world.state() is ReleaseState.DENIED
@@ -402,7 +406,7 @@ def test_what_ends_a_release_takes_its_keys_and_ciphertexts(world: World, make_r
         ),
         (OSError(28, "No space left on device"), ReleaseState.UPLOADING, "disk: OSError (No space left on device)"),
         (IntegrityError("bad"), ReleaseState.FAILED, ""),
-        (DeniedError("no"), ReleaseState.DENIED, ""),
+        (DeniedError("no"), ReleaseState.UPLOADING, "no"),
     ],
 )
 def test_what_may_heal_is_waited_for_and_the_rest_ends_the_release(
@@ -520,3 +524,65 @@ def test_the_seed_is_kept_while_another_may_still_need_it(
 
     asyncio.run(briefly())
     assert world.driver.store.own_share(f"release/{ID}", b"") == share
+
+
+# What a crash or a person leaves behind
+
+
+def drive_to_the_end(world: World) -> None:
+    """Let the driver take up a release that is over here, and at bob."""
+    world.bob = replace(world.bob, state=ReleaseState.FAILED)
+    asyncio.run(asyncio.wait_for(world.driver._drive(ID, cast("Peers", world), cast("ServerLink", world)), 20))
+
+
+@pytest.mark.parametrize("pad", Pad)
+def test_what_a_crash_left_of_a_release_that_ended_is_erased_at_the_next_look(
+    world: World, make_request: Make, pad: Pad
+) -> None:
+    carried_to(world, ReleaseState.UPLOADING, make_request(sample=400, pad=pad))
+    world.driver.store.end(ID, ReleaseState.FAILED, "why")  # and here the process was killed
+    assert world.driver.store.unfinished() == (ID,)
+    drive_to_the_end(world)
+    encryption = world.driver.encryption(ID)
+    assert not encryption.ciphertext("sex").exists()
+    assert not encryption.pad_file("sex").exists()
+    found = world.driver.store.pad(ID, "sex")
+    assert found is not None
+    assert found[0] == b""
+    assert world.driver.store.unfinished() == ()
+
+
+def test_an_end_gives_the_reservation_back_at_once(world: World, make_request: Make) -> None:
+    carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
+    world.driver.store.end(ID, ReleaseState.EXPIRED, "why")
+    assert (world.driver.ledger.is_reserved(ID), world.driver.ledger.remaining) == (False, Decimal(1))
+
+
+def test_what_a_person_denied_while_it_was_being_reserved_is_given_back(
+    world: World, make_request: Make, make_spec: Make
+) -> None:
+    carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
+    world.driver.store.deny(ID, "a person denied the request")
+    world.driver.ledger.reserve(make_spec(sample=400))  # the driver was about to
+    assert world.driver.store.unfinished() == (ID,)
+    drive_to_the_end(world)
+    assert world.driver.ledger.remaining == 1
+    assert world.driver.store.unfinished() == ()
+
+
+def test_what_is_reserved_for_another_release_is_waited_for_and_what_is_charged_is_not(
+    world: World, make_request: Make, make_spec: Make
+) -> None:
+    other = make_spec(release_id="f" * 32, epsilon=Decimal("0.95"))
+    world.driver.ledger.reserve(other)
+    world.driver.store.add(make_request(sample=400), 1)
+    for _ in range(3):
+        world.follow()
+        world.step()
+    assert world.state() is ReleaseState.PLANNED
+    waiting = "curator alice: the rest of the budget is reserved for other releases"
+    assert world.driver.store.release(ID).waiting_for == waiting
+    world.driver.ledger.charge(other.release_id)
+    assert world.step()
+    assert world.state() is ReleaseState.DENIED
+    assert "of the budget of 1 there is 0.05" in world.driver.store.release(ID).failure

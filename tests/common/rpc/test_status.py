@@ -14,10 +14,11 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
     error_class,
+    kinds,
 )
 from veiltab.common.rpc.status import CODES, DETAILS_KEY, DOMAIN, abort, error_from_rpc, incident, to_status
 
-KINDS: list[type[VeiltabError]] = [VeiltabError, *VeiltabError.__subclasses__()]
+KINDS: list[type[VeiltabError]] = list(kinds())
 
 
 def rpc_error(status: Status | bytes, code: grpc.StatusCode = grpc.StatusCode.INTERNAL) -> grpc.aio.AioRpcError:
