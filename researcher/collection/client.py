@@ -22,12 +22,14 @@ from veiltab.common.collection.round import EVERYONE, Round, RoundStatus, Stratu
 from veiltab.common.collection.tokens import token_digest
 from veiltab.common.collection.wire import round_from_proto, round_to_proto, state_from_proto
 from veiltab.common.command.options import load_party
+from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
 from veiltab.common.core.rounding import parse_epsilon
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.rpc.peer import Peer, Request, Response
+from veiltab.common.study.file import Study
 from veiltab.researcher.frequency.tally import Tally
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
 
@@ -166,30 +168,16 @@ class Rounds:
         """Return a round's status.
 
         Raises:
-            InvalidInputError: the round is of another study file, so its values may have other names.
+            InvalidInputError, IntegrityError: see `round_status_from_proto`.
         """
         request = collection_pb2.GetRoundStatusRequest(round_id=round_id)
-        answer = self._ask(self._server.stub.GetRoundStatus, request)
-        spec = round_from_proto(answer.round)
-        if spec.study_digest != self.study.digest:
-            raise InvalidInputError(
-                "the round is of another study file than this one",
-                where=f"round {round_id}",
-                remedy="Give the study file that it was opened with.",
-            )
-        return RoundStatus(
-            round=spec,
-            state=state_from_proto(answer.state),
-            closed=answer.closed,
-            enrolled=tuple(answer.enrolled),
-            reports=tuple(answer.reports),
-        )
+        return round_status_from_proto(self._ask(self._server.stub.GetRoundStatus, request), round_id, self.study)
 
     def rounds(self) -> Sequence[str]:
         """Return the ids of this researcher's rounds, oldest first."""
         request = collection_pb2.ListRoundsRequest()
         answer = self._ask(self._server.stub.ListRounds, request)
-        return list(answer.round_ids)
+        return [text_from_proto(round_id, "round") for round_id in answer.round_ids]
 
     def close_round(self, round_id: str) -> tuple[int, bool]:
         """Close a round for good; return when (Unix seconds), and whether it was closed before."""
@@ -218,6 +206,35 @@ class Rounds:
 
     def _labels(self, spec: Round) -> tuple[str, ...]:
         return self.study.question(spec.question).attribute.categories
+
+
+def round_status_from_proto(answer: collection_pb2.GetRoundStatusResponse, round_id: str, study: Study) -> RoundStatus:
+    """Decode the status of the round that was asked about.
+
+    Raises:
+        InvalidInputError: the round is of another study file, so its values may have other names.
+        IntegrityError: the server described another round, or one that the study cannot have.
+    """
+    spec = round_from_proto(answer.round)
+    where = f"round {round_id[:32]}"
+    if spec.round_id != round_id:
+        raise IntegrityError("the server described another round", where=where)
+    if spec.study_digest != study.digest:
+        raise InvalidInputError(
+            "the round is of another study file than this one",
+            where=where,
+            remedy="Give the study file that it was opened with.",
+        )
+    sizes = (spec.size, len(answer.enrolled), len(answer.reports))
+    if sizes != (study.question(spec.question).attribute.size, len(spec.strata), len(spec.strata)):
+        raise IntegrityError("the server described a round that the study cannot have", where=where)
+    return RoundStatus(
+        round=spec,
+        state=state_from_proto(answer.state),
+        closed=whole_from_proto(answer.closed, where),
+        enrolled=tuple(answer.enrolled),
+        reports=tuple(answer.reports),
+    )
 
 
 def tally_of(

@@ -46,6 +46,8 @@ def test_the_page_needs_nothing_else() -> None:
     assert not re.search(r'(src|href)="(?!#)', page())
     assert "@import" not in page()
     assert "<?xml" not in page()
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    assert f'<meta http-equiv="Content-Security-Policy" content="{policy}">' in page()
 
 
 def test_ids_of_different_pictures_do_not_meet() -> None:

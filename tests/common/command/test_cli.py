@@ -8,7 +8,7 @@ import click
 import numpy as np
 import pytest
 
-from veiltab.common.command.cli import emit, json_option, run
+from veiltab.common.command.cli import emit, json_option, note, run
 from veiltab.common.errors import (
     BudgetExceededError,
     ClosedRoundError,
@@ -136,3 +136,18 @@ def test_json_is_one_object_of_plain_values(capsys: pytest.CaptureFixture[str]) 
 def test_what_is_not_plain_is_not_guessed() -> None:
     with pytest.raises(TypeError, match="object"):
         emit(as_json=True, data={"x": object()}, text="")
+
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07red\r\x9b1m\u202egnihton\x00\nsecond\tline"
+PLAIN = " [2J ]0;owned red  1m gnihton \nsecond\tline\n"
+
+
+def test_no_text_commands_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    emit(as_json=False, data={}, text=HOSTILE)
+    note(HOSTILE)
+    out, err = capsys.readouterr()
+    assert out == err == PLAIN
+    emit(as_json=True, data={"said": HOSTILE}, text="")
+    out = capsys.readouterr().out
+    assert out.rstrip("\n").isprintable()
+    assert json.loads(out) == {"said": HOSTILE}
