@@ -1,0 +1,101 @@
+"""How a run must have ended once its faults were over."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import binom
+
+from tests.simulation.parties import PEOPLE, SERVER
+from tests.simulation.virtual import START
+from veiltab.common.core.domain import symbol_dtype
+from veiltab.common.errors import VeiltabError
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState
+from veiltab.curator.progress import DENIED
+from veiltab.curator.release import agreed_columns, planned_spec
+from veiltab.server.perturbation import PLACES
+
+if TYPE_CHECKING:
+    from tests.simulation.deployment import Deployment
+
+
+SURE = 1e-9  # level at which an amount of noise is wrong
+
+
+def check_ends(run: "Deployment") -> dict[str, str]:
+    """Return the last state of every release.
+
+    Raises:
+        AssertionError: an honest release that was charged is lost, or ended as it may not.
+    """
+    ends = {}
+    for release, request in run.requests.items():
+        stored = run.hosts[request.researcher].researcher.store.release(release)
+        ends[release] = stored.state.value
+        if run.plan.hostile or run.plan.restores:
+            continue
+        allowed = _allowed(run, request)
+        said = f"{release} is {stored.state.value} ({stored.failure}; {_waits(run, release)}), not one of {allowed}"
+        assert stored.state in allowed, said
+        charged = [host.name for host in run.watch.curators if release in run.watch.charges.get(host.name, ())]
+        if stored.state is ReleaseState.READY:
+            assert len(charged) == run.plan.curators, f"{release} was released, and {charged} alone charged it"
+            assert stored.spec is not None
+            _check_result(run, stored.spec, request.researcher, stored.granted)
+        elif request.deadline > START + 86_400:
+            assert not charged, f"{release} was charged by {charged} and lost: {stored.failure}"
+    if not run.plan.hostile and not run.plan.restores:
+        assert not list(run.watch.leftovers()), list(run.watch.leftovers())
+    return ends
+
+
+def _waits(run: "Deployment", release: str) -> dict[str, str]:
+    waits = {}
+    for host in run.watch.curators:
+        store = host.curator.store
+        if store.knows(release):
+            stored = store.release(release)
+            waits[host.name] = f"{stored.state.value} {stored.waiting_for or stored.failure}"
+    return waits
+
+
+def _allowed(run: "Deployment", request: ReleaseRequest) -> set[ReleaseState]:
+    """Return how a request may end, once every fault is over."""
+    denied = frozenset(
+        name
+        for name in request.attributes
+        if name == "denied" or (name == "held" and run.verdicts.get(request.release_id) == DENIED)
+    )
+    granted = frozenset(request.attributes) - denied
+    try:
+        columns = agreed_columns(request, run.village.study, granted, denied)
+        planned_spec(request, columns, run.village.study, population=PEOPLE, alignment="0" * 32)
+        expected = {ReleaseState.READY}
+    except VeiltabError:
+        expected = {ReleaseState.DENIED, ReleaseState.FAILED}
+    if request.deadline < START + 86_400:
+        expected |= {ReleaseState.EXPIRED, ReleaseState.DENIED, ReleaseState.FAILED}
+    if run.plan.budget != "1000":
+        expected |= {ReleaseState.DENIED}
+    return expected
+
+
+def _check_result(run: "Deployment", spec: ReleaseSpec, researcher: str, granted: tuple[str, ...]) -> None:
+    """See that the rows are those that were encrypted, but for noise of the due amount."""
+    store = run.hosts[researcher].researcher.store
+    columns = [spec.column(name) for name in granted]
+    rows = [np.frombuffer(store.rows(spec.release_id, c.attribute).read_bytes(), symbol_dtype(c.size)) for c in columns]
+    counts = np.frombuffer(store.histogram(spec.release_id).read_bytes(), "<i8")
+    assert counts.sum() == spec.sample
+    assert all(len(one) == spec.sample and one.max() < c.size for one, c in zip(rows, columns, strict=True))
+    folder = run.hosts[SERVER].disk / "releases" / spec.release_id / "published"
+    places = np.fromfile(folder / PLACES, "<i8") if spec.sampling.is_by_server else np.arange(spec.sample)
+    changed = np.zeros(spec.sample, bool)
+    for one, column in zip(rows, columns, strict=True):
+        changed |= one != run.watch.plain[spec.release_id, column.attribute][places]
+    cells = np.prod([column.size for column in columns])
+    chance = spec.replacement / 2**64 * (1 - 1 / cells)
+    law = binom(spec.sample, chance)
+    rare = min(law.cdf(changed.sum()), law.sf(changed.sum() - 1))
+    assert rare > SURE, f"{spec.release_id}: {changed.sum()} of {spec.sample} rows changed, at a rate of {chance}"

@@ -1,0 +1,422 @@
+"""A virtual network: calls between machines through the product's own stubs, interceptor and servicers.
+
+A call's messages are serialised, travel for a random time, and may be lost, cut off, delivered twice or late, or
+altered by a hostile peer. Nothing in it knows what the calls mean.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+
+from tests.simulation.virtual import HERE, Killed, Machine
+
+_NO_ANSWER_SECONDS = 40.0
+"""After so long gRPC's pings find that a connection is dead."""
+
+
+@dataclass(kw_only=True)
+class Faults:
+    """What goes wrong in the network, as probabilities of one call; and whom nobody reaches."""
+
+    lost_request: float = 0.0
+    lost_reply: float = 0.0
+    cut: float = 0.0
+    repeat: float = 0.0
+    slow: float = 0.0
+    partitions: set[frozenset[str]] = field(default_factory=set)
+    hostile: str = ""
+    """Name of a party whose answers are altered, or empty."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """The end of a call: its status, OK without one."""
+
+    code: grpc.StatusCode | None = None
+    details: str = ""
+    trailing: tuple[tuple[str, bytes], ...] = ()
+
+
+_LOST = Ended(code=grpc.StatusCode.UNAVAILABLE, details="the connection was lost")
+_LATE = Ended(code=grpc.StatusCode.DEADLINE_EXCEEDED, details="deadline exceeded")
+
+
+@dataclass(kw_only=True)
+class Service:
+    """What a machine answers with: handlers by method, already behind the interceptor."""
+
+    machine: Machine
+    handlers: dict[str, Any]
+
+
+class Server:
+    """Stands in for gRPC's server while servicers are added."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[str, Any] = {}
+
+    def add_generic_rpc_handlers(self, _: object) -> None:
+        """Take nothing; the handlers come by name too."""
+
+    def add_registered_method_handlers(self, service: str, handlers: dict[str, Any]) -> None:
+        """Take the handlers of a service."""
+        self.handlers |= {f"/{service}/{name}": handler for name, handler in handlers.items()}
+
+    async def behind(self, gate: grpc.aio.ServerInterceptor) -> dict[str, Any]:
+        """Return the handlers as the interceptor lets callers have them."""
+
+        async def guarded(method: str, handler: object) -> object:
+            async def continuation(_: object) -> Any:  # noqa: ANN401 - gRPC's handler
+                return handler
+
+            details: Any = SimpleNamespace(method=method, invocation_metadata=())
+            return await gate.intercept_service(continuation, details)
+
+        return {method: await guarded(method, handler) for method, handler in self.handlers.items()}
+
+
+class _Context:
+    """What a handler sees of its call."""
+
+    def __init__(self, call: "_Delivery", certificate: bytes, seconds: float, handler: Any) -> None:  # noqa: ANN401 - gRPC's
+        self._call = call
+        self._certificate = certificate
+        self._seconds = seconds
+        self._handler = handler
+        self.ended: Ended | None = None
+
+    def auth_context(self) -> dict[str, tuple[bytes, ...]]:
+        return {"x509_pem_cert": (self._certificate,)}
+
+    def time_remaining(self) -> float:
+        return self._seconds
+
+    def peer(self) -> str:
+        return "virtual:0"
+
+    async def read(self) -> Any:  # noqa: ANN401 - a message
+        data = await self._call.requests.get()
+        return grpc.aio.EOF if data is None else self._handler.request_deserializer(data)
+
+    async def write(self, message: Any) -> None:  # noqa: ANN401 - a message
+        await self._call.answer(self._handler.response_serializer(message))
+
+    async def abort(self, code: grpc.StatusCode, details: str, trailing: tuple[tuple[str, bytes], ...] = ()) -> None:
+        self.ended = Ended(code=code, details=details, trailing=trailing)
+        raise grpc.aio.AbortError
+
+    async def messages(self) -> AsyncIterator[Any]:
+        while (message := await self.read()) is not grpc.aio.EOF:
+            yield message
+
+
+@dataclass(kw_only=True, eq=False)
+class _Delivery:
+    """One arrival of a call at a machine."""
+
+    network: "Network"
+    method: str
+    peer: str
+    requests: "asyncio.Queue[bytes | None]"
+    answers: "asyncio.Queue[bytes | Ended]"
+    cut_after: int = 1 << 30
+
+    async def answer(self, data: bytes) -> None:
+        self.cut_after -= 1
+        if self.cut_after < 0:
+            self.answers.put_nowait(_LOST)
+            return
+        self.answers.put_nowait(self.network.altered(self.peer, self.method, data))
+
+    async def run(self, service: Service, certificate: bytes, seconds: float) -> None:
+        """Let the handler answer."""
+        handler = service.handlers[self.method]
+        context = _Context(self, certificate, seconds, handler)
+        try:
+            if handler.response_streaming:
+                await handler.stream_stream(context.messages(), context)
+            else:
+                # The interceptor has serialised it.
+                await self.answer(await handler.stream_unary(context.messages(), context))
+            self.answers.put_nowait(Ended())
+        except grpc.aio.AbortError:
+            self.answers.put_nowait(context.ended or _LOST)
+        except BaseException:
+            self.answers.put_nowait(_LOST)
+            raise
+
+
+class Network:
+    """All connections between machines.
+
+    Args:
+        rng: decides what goes wrong, and how long it takes.
+        certificates: party -> its certificate, PEM.
+        observe: shown each call that a handler has answered: method, caller, peer, requests, answers.
+    """
+
+    def __init__(
+        self,
+        rng: random.Random,
+        certificates: dict[str, bytes],
+        observe: Callable[[str, str, str, list[bytes], list[bytes]], None],
+    ) -> None:
+        self.faults = Faults()
+        self.services: dict[str, Service] = {}
+        self.trace: list[str] = []
+        self.happened: Counter[str] = Counter()
+        self._rng = rng
+        self._certificates = certificates
+        self._observe = observe
+        self._earlier: dict[tuple[str, str], list[bytes]] = {}
+        self._background: dict[asyncio.Task[None], None] = {}
+
+    def channel(self, endpoint: str) -> "Channel":
+        """Return a connection from the machine that asks for it; endpoints are "party:1"."""
+        machine = HERE.get()
+        assert machine is not None
+        return Channel(self, machine, endpoint.partition(":")[0])
+
+    def altered(self, peer: str, method: str, data: bytes) -> bytes:
+        """Return what a peer says: the truth, or what a hostile one makes of it."""
+        known = self._earlier.setdefault((peer, method), [])
+        known.append(data)
+        del known[:-20]
+        if self.faults.hostile != peer or self._rng.random() > 0.08:
+            return data
+        self.happened["hostile answer"] += 1
+        place = self._rng.randrange(len(data) + 1)
+        return self._rng.choice(
+            [
+                b"",
+                data[:place],
+                data[:place] + self._rng.randbytes(1) + data[place + 1 :],
+                data + data,
+                self._rng.choice(known),
+                self._rng.randbytes(len(data)),
+            ]
+        )
+
+    def happens(self, fault: str, chance: float) -> bool:
+        """Say whether a fault befalls a call."""
+        happens = self._rng.random() < chance
+        if happens:
+            self.happened[fault] += 1
+        return happens
+
+    async def carry(  # noqa: PLR0913, PLR0917 - what a call is
+        self,
+        caller: Machine,
+        peer: str,
+        method: str,
+        requests: "asyncio.Queue[bytes | None]",
+        answers: "asyncio.Queue[bytes | Ended]",
+        seconds: float,
+    ) -> None:
+        """Carry a call to its peer, and the answers back."""
+        faults, rng = self.faults, self._rng
+        lost_request, lost_reply = (
+            self.happens("lost request", faults.lost_request),
+            self.happens("lost reply", faults.lost_reply),
+        )
+        cut = rng.randrange(3) if self.happens("cut", faults.cut) else 1 << 30
+        again = self.happens("repeat", faults.repeat)
+        late = rng.uniform(0, 12) if self.happens("slow", faults.slow) else 0.0
+        silent = rng.random() < 0.5
+        await asyncio.sleep(rng.expovariate(200) + late)
+        service = self.services.get(peer)
+        apart = any({caller.name, peer} <= partition for partition in faults.partitions)
+        name = f"{caller.name} -> {peer} {method.rpartition('/')[2]}"
+        if lost_request or apart or service is None or service.machine.dead:
+            self.note(f"{name} lost")
+            answers.put_nowait(await self._silence(seconds) if silent and service is not None else _LOST)
+            return
+        kept: list[bytes] = []
+        delivered: asyncio.Queue[bytes | None] = asyncio.Queue()
+        delivery = _Delivery(
+            network=self, method=method, peer=peer, requests=delivered, answers=asyncio.Queue(), cut_after=cut
+        )
+        serving = self._serve(delivery, service, caller.name, seconds - late)
+        pumping = asyncio.create_task(_copied(requests, delivered, kept))
+        said: list[bytes] = []
+        try:
+            while not isinstance(one := await delivery.answers.get(), Ended):
+                said.append(one)
+                if not lost_reply:
+                    await asyncio.sleep(rng.expovariate(400))
+                    answers.put_nowait(one)
+            await asyncio.sleep(rng.expovariate(400))
+            self.note(f"{name} {one.code.name if one.code else 'OK'}{' (reply lost)' if lost_reply else ''}")
+            if one.code is None:
+                self._observe(method, caller.name, peer, kept, said)
+            answers.put_nowait((await self._silence(seconds) if silent else _LOST) if lost_reply else one)
+        finally:
+            pumping.cancel()
+            if caller.dead and not serving.done():
+                serving.cancel()
+        if again:
+            task = asyncio.create_task(self._repeat(method, caller.name, peer, kept, rng.uniform(0, 10)))
+            self._background[task] = None
+            task.add_done_callback(lambda done: self._background.pop(done, None))
+
+    def _serve(self, delivery: _Delivery, service: Service, caller: str, seconds: float) -> "asyncio.Task[None]":
+        """Start the handler on its machine."""
+        context = copy_context()
+        context.run(HERE.set, service.machine)
+        task = asyncio.get_running_loop().create_task(
+            delivery.run(service, self._certificates[caller], seconds), context=context
+        )
+        task.add_done_callback(looked_at)
+        return task
+
+    async def _repeat(self, method: str, caller: str, peer: str, requests: list[bytes], pause: float) -> None:
+        """Deliver a call that was delivered before; nobody hears the answer."""
+        await asyncio.sleep(pause)
+        service = self.services.get(peer)
+        if service is None or service.machine.dead:
+            return
+        again: asyncio.Queue[bytes | None] = asyncio.Queue()
+        for request in [*requests, None]:
+            again.put_nowait(request)
+        delivery = _Delivery(network=self, method=method, peer=peer, requests=again, answers=asyncio.Queue())
+        serving = self._serve(delivery, service, caller, 60.0)
+        await asyncio.wait({serving})
+        self.note(f"{caller} -> {peer} {method.rpartition('/')[2]} delivered again")
+
+    async def _silence(self, seconds: float) -> Ended:
+        await asyncio.sleep(min(seconds, _NO_ANSWER_SECONDS))
+        return _LATE
+
+    def note(self, text: str) -> None:
+        """Keep what happened, with its time."""
+        self.trace.append(f"{asyncio.get_running_loop().time():10.4f} {text}")
+
+
+async def _copied(
+    source: "asyncio.Queue[bytes | None]", target: "asyncio.Queue[bytes | None]", kept: list[bytes]
+) -> None:
+    while (data := await source.get()) is not None:
+        kept.append(data)
+        target.put_nowait(data)
+    target.put_nowait(None)
+
+
+def looked_at(task: "asyncio.Task[None]") -> None:
+    """Look at how a task ended, so that asyncio does not complain that nobody did."""
+    if not task.cancelled():
+        task.exception()
+
+
+class _Method:
+    """One RPC of a connection, called as gRPC's multi-callables are."""
+
+    def __init__(self, channel: "Channel", method: str, to_bytes: Callable[..., bytes], from_bytes: Any) -> None:  # noqa: ANN401 - gRPC's
+        self._channel = channel
+        self._method = method
+        self._to_bytes = to_bytes
+        self._from_bytes = from_bytes
+
+    def _begin(self, requests: "asyncio.Queue[bytes | None]", seconds: float) -> "asyncio.Queue[bytes | Ended]":
+        answers: asyncio.Queue[bytes | Ended] = asyncio.Queue()
+        network, machine = self._channel.network, self._channel.machine
+        if machine.dead:
+            raise Killed
+        carrying = asyncio.get_running_loop().create_task(
+            network.carry(machine, self._channel.peer, self._method, requests, answers, seconds),
+            context=_nowhere(),
+        )
+        carrying.add_done_callback(looked_at)
+        asyncio.get_running_loop().call_later(seconds, answers.put_nowait, _LATE)
+        return answers
+
+    def _read(self, one: bytes | Ended) -> Any:  # noqa: ANN401 - a message
+        if isinstance(one, bytes):
+            try:
+                return self._from_bytes(one)
+            except Exception:  # noqa: BLE001 - protobuf's
+                one = Ended(code=grpc.StatusCode.INTERNAL, details="the answer is no message of this RPC")
+        raise grpc.aio.AioRpcError(
+            one.code or grpc.StatusCode.UNKNOWN,
+            grpc.aio.Metadata(),
+            grpc.aio.Metadata(*one.trailing),
+            details=one.details,
+        )
+
+    async def one(self, request: Any, timeout: float) -> Any:  # noqa: ANN401, ASYNC109 - gRPC's names
+        """Send one message, and return one."""
+        requests: asyncio.Queue[bytes | None] = asyncio.Queue()
+        requests.put_nowait(self._to_bytes(request))
+        requests.put_nowait(None)
+        return self._read(await self._begin(requests, timeout).get())
+
+    async def upload(self, messages: AsyncIterator[Any], timeout: float) -> Any:  # noqa: ANN401, ASYNC109 - as above
+        """Send some messages, and return one."""
+        requests: asyncio.Queue[bytes | None] = asyncio.Queue()
+        answers = self._begin(requests, timeout)
+        broken = False
+
+        async def pump() -> None:
+            nonlocal broken
+            try:
+                async for message in messages:
+                    requests.put_nowait(self._to_bytes(message))
+                    await asyncio.sleep(0.001)
+                requests.put_nowait(None)
+            except Exception:  # noqa: BLE001 - as gRPC does
+                broken = True
+                answers.put_nowait(_LOST)
+
+        pumping = asyncio.create_task(pump())
+        try:
+            one = await answers.get()
+        finally:
+            pumping.cancel()
+        if broken:
+            raise asyncio.CancelledError
+        return self._read(one)
+
+    async def many(self, request: Any, timeout: float) -> AsyncIterator[Any]:  # noqa: ANN401, ASYNC109 - as above
+        """Send one message, and yield some."""
+        requests: asyncio.Queue[bytes | None] = asyncio.Queue()
+        requests.put_nowait(self._to_bytes(request))
+        requests.put_nowait(None)
+        answers = self._begin(requests, timeout)
+        while (one := await answers.get()) != Ended():
+            yield self._read(one)
+
+
+def _nowhere() -> Any:  # noqa: ANN401 - a Context
+    context = copy_context()
+    context.run(HERE.set, None)
+    return context
+
+
+class Channel:
+    """A connection from one machine to one party, as the generated stubs use it."""
+
+    def __init__(self, network: Network, machine: Machine, peer: str) -> None:
+        self.network = network
+        self.machine = machine
+        self.peer = peer
+
+    def unary_unary(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
+        """Return an RPC."""
+        return _Method(self, method, request_serializer, response_deserializer).one
+
+    def unary_stream(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
+        """Return an RPC."""
+        return _Method(self, method, request_serializer, response_deserializer).many
+
+    def stream_unary(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
+        """Return an RPC."""
+        return _Method(self, method, request_serializer, response_deserializer).upload
+
+    async def close(self) -> None:
+        """Do nothing."""
