@@ -161,7 +161,7 @@ class Deployment:
             if host.process is None:
                 continue
             try:
-                stored, _ = host.on_machine(partial(host.researcher.start, request, label))
+                stored, _ = host.on_machine(partial(host.researcher.start, request, label, self.village.study.digest))
             except (VeiltabError, OSError, sqlite3.OperationalError, Killed) as error:
                 self.network.note(f"{host.name} cannot ask: {type(error).__name__}")
                 continue

@@ -272,7 +272,7 @@ class PartyHost:
                 add_ReleaseServiceServicer_to_server(ReleaseServicer(releases), registered)
                 return releases, kept, releases.run(), server
             case Role.RESEARCHER:
-                asked = ResearcherStore(self.disk)
+                asked = ResearcherStore(self.disk, study)
                 researcher = ResearcherDriver(identity, study, asked)
                 add_ResearcherServiceServicer_to_server(ResearcherServicer(researcher), registered)
                 return researcher, asked, researcher.run(), server
