@@ -23,5 +23,5 @@ class Quota:
             raise UnavailableError(
                 f"a curator may have {self.releases} releases of {self.bytes >> 30} GiB together open here",
                 where="quota",
-                remedy="Finish those that are open, or wait for their deadlines; the server's operator sets the quota.",
+                remedy="Finish those that are open, or wait for their deadlines.",
             )
