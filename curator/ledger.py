@@ -2,46 +2,61 @@
 
 Entries form a hash chain; peers remember its head, so an edited, truncated or rolled-back ledger is found at start-up.
 Relation: substitution of one respondent's row over all columns of all curators. Every curator charges every release of
-its study, whichever columns it releases, so each ledger bounds the loss of a respondent's whole row (basic
-composition).
+its study, whichever columns it releases, so each ledger bounds the loss of a respondent's whole row.
+
+Where the budget has a delta, every charge has a price, and what the budget holds is decided by sums of prices (see
+veiltab.curator.allowance). A price is worked out once, before the transaction that keeps it. Entries of an earlier
+version have none; they get one when the ledger is opened. Their links of the chain stay as they were. A link of an
+entry that was charged with a price covers the price, and the sums of all prices up to it.
 """
 
 import hashlib
 import json
 import sqlite3
-from collections import Counter
+import time
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from functools import lru_cache, reduce
+from decimal import ROUND_CEILING, Decimal
+from functools import reduce
 
 from veiltab.common.core.rounding import upward
-from veiltab.common.errors import BudgetExceededError, IntegrityError
-from veiltab.common.privacy.composition import compose
+from veiltab.common.errors import BudgetExceededError, IntegrityError, InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.privacy.planning import Plan
+from veiltab.common.privacy.price import Price, price_of_pure_epsilon
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.storage.database import Database, transaction
+from veiltab.curator.allowance import Allowance, Charge, Sums
 
-# An epsilon may have more digits than the default context keeps; what does not fit 100 digits is rounded against us.
-_UP = Context(prec=100, rounding=ROUND_CEILING)
-_DOWN = Context(prec=100, rounding=ROUND_FLOOR)
-_ALL = "SELECT entry, epsilon FROM ledger UNION ALL SELECT entry, epsilon FROM reservation"
-_OTHERS = (
-    "SELECT release_id, entry, epsilon FROM ledger WHERE release_id <> ? UNION ALL"
-    " SELECT release_id, entry, epsilon FROM reservation WHERE release_id <> ?"
+_ENTRIES = "SELECT * FROM ledger LEFT JOIN price USING (release_id) WHERE number > ? ORDER BY number"
+_RESERVATION = "SELECT * FROM reservation LEFT JOIN price USING (release_id) WHERE release_id"
+_UNPRICED = (
+    "SELECT release_id, entry, epsilon FROM (SELECT release_id, entry, epsilon FROM ledger UNION ALL"
+    " SELECT release_id, entry, epsilon FROM reservation) WHERE release_id NOT IN (SELECT release_id FROM price)"
 )
 _GENESIS = hashlib.sha256(b"veiltab ledger").digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One charge: the plain facts of a release, and its pure epsilon (nats, upper bound)."""
+    """One charge.
+
+    Args:
+        number: its place in the ledger, from 1.
+        release_id: what was charged.
+        facts: the plain facts of the release; those of an earlier version lack the epsilon asked for, and the time of
+            the reservation (Unix seconds).
+        epsilon: its pure epsilon, nats, an upper bound.
+        price: its price; None where the budget had no delta.
+        share: what part of the budget it takes.
+    """
 
     number: int
     release_id: str
     facts: dict[str, object]
     epsilon: Decimal
+    price: Price | None
+    share: Decimal
 
 
 class Ledger:
@@ -50,31 +65,46 @@ class Ledger:
     Args:
         connection: the curator's database.
         budget: most that may ever be spent, in nats.
-        delta: None: pure epsilons are added up. Otherwise releases are composed, and together stay inside (budget,
-            delta).
+        delta: None: pure epsilons are added up. Otherwise all releases together stay inside (budget, delta).
 
     Raises:
         IntegrityError: the chain is broken.
+        InvalidInputError: a budget so small that it leaves no price at all.
     """
 
     def __init__(self, connection: Database, budget: Decimal, delta: Decimal | None = None) -> None:
         self._connection = connection
-        self.budget = budget
-        self.delta = delta
+        self.allowance = Allowance(epsilon=budget, delta=delta)
         self.verify()
+        if delta is not None:
+            self._price_old_entries()
+        self._running = (0, Sums())
+        self._sums()
+
+    @property
+    def budget(self) -> Decimal:
+        """Most that may ever be spent, in nats."""
+        return self.allowance.epsilon
+
+    @property
+    def delta(self) -> Decimal | None:
+        """Delta of the budget; None adds up pure epsilons."""
+        return self.allowance.delta
 
     def verify(self) -> None:
         """Recompute the chain from its beginning."""
-        head = _GENESIS
-        rows = self._connection.execute("SELECT * FROM ledger ORDER BY number").fetchall()
-        for number, row in enumerate(rows, start=1):
-            head = _chained(head, number, row["release_id"], row["entry"], row["epsilon"])
-            if row["number"] != number or bytes(row["digest"]) != head:
+        head, sums = _GENESIS, Sums()
+        for number, row in enumerate(self._rows(_ENTRIES, 0), start=1):
+            sums = sums.plus(_charge_of(row))
+            digest = bytes(row["digest"])
+            links = (_chained(head, *_facts_of(row)), _chained(head, *_facts_of(row), *_prices_of(row, sums)))
+            if row["number"] != number or digest not in links:
                 raise IntegrityError(
                     f"the ledger was altered at entry {number}",
                     where="ledger",
                     remedy="See docs/operations.md: the other curators hold the same charges.",
                 )
+            head = digest
 
     def verify_against(self, witness: tuple[int, bytes], curator: str) -> None:
         """Check that this ledger still contains what a peer remembers of it.
@@ -101,49 +131,53 @@ class Ledger:
 
     @property
     def spent(self) -> Decimal:
-        """Epsilon of all charges together, in nats: their sum, or composed at the budget's delta."""
-        return self._total(self._rows("SELECT entry, epsilon FROM ledger"))
+        """Epsilon of all charges together, in nats: their sum, or at the budget's delta if that is less."""
+        return self.allowance.spent(self._sums(), self._only_release())
+
+    @property
+    def share(self) -> Decimal:
+        """What part of the budget all charges take together."""
+        return self.allowance.spent_share(self._sums(), self._only_release())
 
     @property
     def remaining(self) -> Decimal:
-        """What is neither spent nor kept for a release under way, in nats."""
-        return _DOWN.subtract(self.budget, self._total(self._rows(_ALL))) or Decimal(0)  # and never -0
+        """What is neither spent nor kept for a release under way, in nats; with a delta, at that for one release."""
+        return self.allowance.remaining(self._sums_beside())
 
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All charges, oldest first."""
-        rows = self._connection.execute("SELECT * FROM ledger ORDER BY number")
         return tuple(
             Entry(
                 number=row["number"],
                 release_id=row["release_id"],
                 facts=json.loads(row["entry"]),
                 epsilon=Decimal(row["epsilon"]),
+                price=_price_of(row),
+                share=self.allowance.share(_charge_of(row)),
             )
-            for row in rows
+            for row in self._rows(_ENTRIES, 0)
         )
 
     def reserve(self, spec: ReleaseSpec) -> None:
-        """Keep a release's epsilon for it; once only, however often it is asked, and for the plan that came last.
+        """Keep a release's price for it; once only, however often it is asked, and for the plan that came last.
 
         Raises:
             BudgetExceededError: the budget does not hold it; nothing is kept or charged.
         """
-        # Composing takes a while, so it happens outside the transaction, again if the ledger has moved meanwhile.
-        epsilon, total, seen = guaranteed_epsilon(spec), Decimal(0), None
-        while True:
-            with transaction(self._connection) as db:
-                if self.is_charged(spec.release_id):
-                    return
-                others = self._rows(_OTHERS, spec.release_id, spec.release_id)
-                if seen == [row["release_id"] for row in others]:
-                    self._check_budget(epsilon, spec.delta, total)
-                    # A crash may part a plan from its reservation, and the next plan may differ.
-                    db.execute("DELETE FROM reservation WHERE release_id = ?", [spec.release_id])
-                    values = [spec.release_id, json.dumps(_facts(spec)), str(epsilon)]
-                    db.execute("INSERT INTO reservation VALUES (?, ?, ?)", values)
-                    return
-            total, seen = self._total(others, (epsilon, spec.description)), [row["release_id"] for row in others]
+        charge, alone = self._priced(guaranteed_epsilon(spec), spec.description)
+        values = [spec.release_id, json.dumps(_facts(spec)), str(charge.epsilon)]
+        with transaction(self._connection) as db:
+            if self.is_charged(spec.release_id):
+                return
+            others = self._sums_beside(spec.release_id)
+            if is_held := self.allowance.holds(charge, others=others, alone=alone):
+                # A crash may part a plan from its reservation, and the next plan may differ.
+                self._forget_reservation(spec.release_id)
+                db.execute("INSERT INTO reservation VALUES (?, ?, ?)", values)
+                self._keep_price(spec.release_id, charge.price)
+        if not is_held:
+            raise self._refusal(charge, spec.delta, others)
 
     def check(self, plan: Plan) -> None:
         """Refuse a release that the budget does not hold now, before anybody decides about it.
@@ -151,29 +185,45 @@ class Ledger:
         Raises:
             BudgetExceededError: with the numbers.
         """
-        total = self._total(self._rows(_ALL), (plan.pure_epsilon, plan.description))
-        self._check_budget(plan.pure_epsilon, plan.delta, total)
+        charge, alone = self._priced(plan.pure_epsilon, plan.description)
+        others = self._sums_beside()
+        if not self.allowance.holds(charge, others=others, alone=alone):
+            raise self._refusal(charge, plan.delta, others)
 
     def fits_what_is_charged(self, spec: ReleaseSpec) -> bool:
         """Whether the budget would hold a release if nothing were reserved for others."""
-        charged = self._rows("SELECT entry, epsilon FROM ledger WHERE release_id <> ?", spec.release_id)
-        return self._total(charged, (guaranteed_epsilon(spec), spec.description)) <= self.budget
+        charge, alone = self._priced(guaranteed_epsilon(spec), spec.description)
+        return self.is_charged(spec.release_id) or self.allowance.holds(charge, others=self._sums(), alone=alone)
 
-    def _check_budget(self, epsilon: Decimal, delta: Decimal | None, total: Decimal) -> None:
-        if total <= self.budget:
-            return
-        left = f"there is {max(self.remaining, Decimal(0)):.6f} left"
+    def share_of(self, plan: Plan) -> Decimal:
+        """Return what part of the budget a release would take."""
+        return self.allowance.share(self._priced(plan.pure_epsilon, plan.description)[0])
+
+    def remaining_after(self, plan: Plan) -> Decimal:
+        """Return what would be left after a release; see `remaining`."""
+        charge, _ = self._priced(plan.pure_epsilon, plan.description)
+        return max(Decimal(0), self.allowance.remaining(self._sums_beside().plus(charge)))
+
+    def _priced(self, epsilon: Decimal, release: ReleaseDescription) -> tuple[Charge, bool]:
+        """Return what a release takes, and whether it would be enough alone; the last only where it can matter."""
+        charge = self.allowance.charge(release, epsilon)
+        return charge, self.allowance.share(charge) > 1 and self.allowance.is_enough_alone(release)
+
+    def _refusal(self, charge: Charge, delta: Decimal | None, others: Sums) -> BudgetExceededError:
+        left = max(self.allowance.remaining(others), Decimal(0))
         if self.delta is None:
-            raise BudgetExceededError(
-                f"the release needs epsilon {upward(epsilon)}; of the budget of {self.budget} {left}",
+            return BudgetExceededError(
+                f"the release needs epsilon {upward(charge.epsilon)}; of the budget of {self.budget} there is"
+                f" {left:.6f} left",
                 where="privacy budget",
                 remedy="Ask for a smaller epsilon."
                 if delta is None
                 else "The study's budget has no delta, so the release's pure epsilon counts; ask without --delta.",
             )
-        raise BudgetExceededError(
-            f"with the release the total would be epsilon {upward(total)} at delta {self.delta}; of the budget of"
-            f" {self.budget} {left}",
+        total = self.allowance.spent(others.plus(charge))
+        return BudgetExceededError(
+            f"with the release the total would be epsilon {upward(total)} at delta {self.delta}; the release takes"
+            f" {percent(self.allowance.share(charge))} of the budget of {self.budget}, and there is {left:.6f} left",
             where="privacy budget",
             remedy="Ask for a smaller epsilon.",
         )
@@ -187,17 +237,19 @@ class Ledger:
         with transaction(self._connection) as db:
             if self.is_charged(release_id):
                 return
-            row = db.execute("SELECT * FROM reservation WHERE release_id = ?", [release_id]).fetchone()
-            if row is None:
+            if not (rows := self._rows(f"{_RESERVATION} = ?", release_id)):
                 raise IntegrityError("nothing is reserved for this release", where=f"release {release_id}")
+            (row,) = rows
             length, head = self.head
-            values = [length + 1, release_id, row["entry"], row["epsilon"]]
-            db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", [*values, _chained(head, *values)])
+            fields = [length + 1, release_id, row["entry"], row["epsilon"]]
+            prices = () if self.delta is None else _prices_of(row, self._sums().plus(_charge_of(row)))
+            db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", [*fields, _chained(head, *fields, *prices)])
             db.execute("DELETE FROM reservation WHERE release_id = ?", [release_id])
 
     def cancel(self, release_id: str) -> None:
         """Give back what is kept for a release that ended before it was charged."""
-        self._connection.execute("DELETE FROM reservation WHERE release_id = ?", [release_id])
+        with transaction(self._connection):
+            self._forget_reservation(release_id)
 
     def is_reserved(self, release_id: str) -> bool:
         """Whether epsilon is kept for a release."""
@@ -210,36 +262,96 @@ class Ledger:
     def _exists(self, query: str, release_id: str) -> bool:
         return self._connection.execute(query, [release_id]).fetchone() is not None
 
-    def _rows(self, query: str, *values: str) -> list[sqlite3.Row]:
+    def _rows(self, query: str, *values: object) -> list[sqlite3.Row]:
         return self._connection.execute(query, values).fetchall()
 
-    def _total(self, rows: list[sqlite3.Row], more: tuple[Decimal, ReleaseDescription] | None = None) -> Decimal:
-        """Return the epsilon of some entries, and of one more release, together."""
-        charges = [Decimal(row["epsilon"]) for row in rows] + ([more[0]] if more else [])
-        if self.delta is None or not charges:
-            return reduce(_UP.add, charges, Decimal(0))
-        releases = [description_of(json.loads(row["entry"]), "ledger") for row in rows]
-        return composed_epsilon((*releases, *([more[1]] if more else [])), self.delta)
+    def _sums(self) -> Sums:
+        """Return the sums of all charges; only those are read that have come since the last call."""
+        number, sums = self._running
+        for row in self._rows(_ENTRIES, number):
+            number, sums = row["number"], sums.plus(_charge_of(row))
+        self._running = (number, sums)
+        return sums
+
+    def _sums_beside(self, release_id: str = "") -> Sums:
+        """Return the sums of all charges, and of what is kept for other releases than this one."""
+        return reduce(Sums.plus, map(_charge_of, self._rows(f"{_RESERVATION} <> ?", release_id)), self._sums())
+
+    def _only_release(self) -> ReleaseDescription | None:
+        """Return the release that is charged, if it is the only one."""
+        if self._sums().count != 1:
+            return None
+        (row,) = self._rows(_ENTRIES, 0)
+        return _description_of(row)
+
+    def _keep_price(self, release_id: str, price: Price | None) -> None:
+        if price is not None:
+            self._connection.execute(
+                "INSERT INTO price VALUES (?, ?, ?)", [release_id, str(price.mu), str(price.slack)]
+            )
+
+    def _forget_reservation(self, release_id: str) -> None:
+        rows = self._connection.execute("DELETE FROM reservation WHERE release_id = ?", [release_id]).rowcount
+        if rows:
+            self._connection.execute("DELETE FROM price WHERE release_id = ?", [release_id])
+
+    def _price_old_entries(self) -> None:
+        """Give a price to what an earlier version charged or reserved without one."""
+        prices = [
+            (row["release_id"], self._price_of_old(_description_of(row), Decimal(row["epsilon"])))
+            for row in self._rows(_UNPRICED)
+        ]
+        with transaction(self._connection) as db:
+            for release_id, price in prices:
+                values = [release_id, str(price.mu), str(price.slack)]
+                db.execute("INSERT INTO price VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values)
+
+    def _price_of_old(self, release: ReleaseDescription | None, epsilon: Decimal) -> Price:
+        price = None if release is None else self.allowance.charge(release, epsilon).price
+        return price or price_of_pure_epsilon(epsilon)
 
 
-@lru_cache(maxsize=64)
-def composed_epsilon(releases: tuple[ReleaseDescription, ...], delta: Decimal) -> Decimal:
-    """Return the epsilon of releases together at a delta, rounded up."""
-    counted = Counter(releases)
-    ordered = sorted(counted.items(), key=lambda item: repr(item[0]))
-    return Decimal(compose(ordered, float(delta)).epsilon).quantize(Decimal("1e-9"), rounding=ROUND_CEILING)
+def percent(share: Decimal) -> str:
+    """Write a share for people, rounded up."""
+    return f"{(100 * share).quantize(Decimal('0.01'), rounding=ROUND_CEILING)}%"
 
 
-def _chained(head: bytes, number: int, release_id: str, entry: str, epsilon: str) -> bytes:
-    fields = json.dumps([number, release_id, entry, epsilon]).encode()
-    return hashlib.sha256(head + fields).digest()
+def _charge_of(row: sqlite3.Row) -> Charge:
+    return Charge(epsilon=Decimal(row["epsilon"]), price=_price_of(row))
+
+
+def _price_of(row: sqlite3.Row) -> Price | None:
+    return None if row["mu"] is None else Price(mu=Decimal(row["mu"]), slack=Decimal(row["slack"]))
+
+
+def _description_of(row: sqlite3.Row) -> ReleaseDescription | None:
+    """Return what an entry says of its release; None if only its pure epsilon is known."""
+    try:
+        return description_of(json.loads(row["entry"]), "ledger")
+    except InvalidInputError:
+        return None
+
+
+def _facts_of(row: sqlite3.Row) -> tuple[object, ...]:
+    return row["number"], row["release_id"], row["entry"], row["epsilon"]
+
+
+def _prices_of(row: sqlite3.Row, sums: Sums) -> tuple[object, ...]:
+    """Return what a link says of prices: that of its entry, and the sums up to and with it."""
+    return row["mu"], row["slack"], str(sums.squares), str(sums.slack)
+
+
+def _chained(head: bytes, *fields: object) -> bytes:
+    return hashlib.sha256(head + json.dumps(fields).encode()).digest()
 
 
 def _facts(spec: ReleaseSpec) -> dict[str, object]:
     return {
         **spec.description.as_dict(),
         "replacement": spec.replacement,
+        "epsilon": str(spec.epsilon),
         "delta": None if spec.delta is None else str(spec.delta),
         "researcher": spec.researcher,
         "attributes": [column.attribute for column in spec.columns],
+        "time": int(time.time()),
     }

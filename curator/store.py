@@ -43,6 +43,9 @@ _MIGRATIONS = (
     ALTER TABLE release ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
     UPDATE release SET since = created
     """,
+    """
+    CREATE TABLE price (release_id TEXT PRIMARY KEY, mu TEXT NOT NULL, slack TEXT NOT NULL)
+    """,
 )
 
 

@@ -202,6 +202,23 @@ def is_price(of: Price, release: ReleaseDescription) -> bool:
     return dominates(float(of.mu), float(of.slack), profile, pure_epsilon=_beyond(release.pure_epsilon))
 
 
+def is_certified(release: ReleaseDescription, epsilon: Decimal, delta: Decimal) -> bool:
+    """Whether a release by itself is (epsilon, delta)-private, as its certificate says; False where it has none.
+
+    Args:
+        release: what runs.
+        epsilon: nats, at least 0.
+        delta: in (0, 1).
+    """
+    if release.pure_epsilon <= epsilon:
+        return True
+    if release.scheme.sample > MAX_SAMPLE or release.cells > MAX_CELLS:
+        return False
+    if release.order_certificate is None and release.scheme.relation is not Relation.SUBSTITUTION:
+        return False
+    return release.delta(float(epsilon) * (1 - 1e-15)) <= float(delta) * (1 - 1e-15)
+
+
 def mechanism_at(scheme: Scheme, cells: int, limit: Price) -> GammaDiagonal:
     """Return a mechanism with hardly more noise than a price needs: mu within about 0.1%.
 

@@ -2,6 +2,7 @@ import hashlib
 import shutil
 import sqlite3
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -55,11 +56,15 @@ def test_an_empty_ledger(store: CuratorStore) -> None:
 
 
 def test_a_charge_tells_what_was_released(store: CuratorStore, make_spec: Make) -> None:
+    before = int(time.time())
     ledger = charged(store, make_spec, 1)
     (entry,) = ledger.entries
     spec = make_spec()
     assert (entry.number, entry.release_id, entry.epsilon) == (1, name(1), guaranteed_epsilon(spec))
+    assert entry.facts["time"] in range(before, int(time.time()) + 1)
     assert entry.facts == {
+        "time": entry.facts["time"],
+        "epsilon": "0.1",
         "mechanism": "gamma-diagonal",
         "relation": "substitution",
         "scheme": "wor",

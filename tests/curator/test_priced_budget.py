@@ -1,0 +1,384 @@
+"""A budget of (epsilon, delta): every release has a price, and together they stay inside."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import nullcontext
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from math import exp
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import spec_with
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.errors import BudgetExceededError, IntegrityError
+from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.privacy.planning import Plan, plan_release
+from veiltab.common.privacy.price import Price, is_certified, price_budget, price_of_pure_epsilon, price_within, total
+from veiltab.common.release.guarantees import guaranteed_epsilon
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.storage.database import Database
+from veiltab.curator import allowance
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.store import CuratorStore
+
+DELTA = Decimal("1e-5")
+
+
+def name(number: int) -> str:
+    return f"{number:032x}"
+
+
+@cache
+def plan_of(epsilon: str, delta: str | None, population: int) -> Plan:
+    asked = None if delta is None else Decimal(delta)
+    return plan_release(population=population, cells=4, epsilon=Decimal(epsilon), delta=asked)
+
+
+def spec_of(number: int, epsilon: str, delta: str | None = "1e-6", population: int = 1000) -> ReleaseSpec:
+    plan = plan_of(epsilon, delta, population)
+    return spec_with(
+        release_id=name(number),
+        population=population,
+        sample=plan.sample,
+        epsilon=plan.epsilon,
+        delta=plan.delta,
+        replacement=plan.mechanism.replacement,
+    )
+
+
+def run(ledger: Ledger, *specs: ReleaseSpec) -> None:
+    for spec in specs:
+        ledger.reserve(spec)
+        ledger.charge(spec.release_id)
+
+
+def state_of(ledger: Ledger) -> tuple[str, str, str]:
+    """What is spent, its share, and what is left."""
+    spent, share, left = (value.normalize() for value in (ledger.spent, ledger.share, ledger.remaining))
+    return f"{spent:f}", f"{share:f}", f"{left:f}"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "curator.sqlite"
+
+
+@pytest.fixture
+def connection(path: Path) -> Iterator[Database]:
+    store = CuratorStore(path)
+    yield store.connection
+    store.close()
+
+
+def test_releases_are_admitted_while_their_prices_stay_inside(connection: Database) -> None:
+    ledger = Ledger(connection, Decimal("0.7"), DELTA)
+    assert state_of(ledger) == ("0", "0", "0.7")
+    run(ledger, spec_of(1, "0.5"), spec_of(2, "0.5"))
+    price = price_within(spec_of(1, "0.5").description, price_budget(Decimal("0.7"), DELTA))
+    together = total([price, price])
+    assert [entry.price for entry in ledger.entries] == [price, price]
+    assert ledger.spent < Decimal("0.7")  # less than the two epsilons added
+    assert float(ledger.spent) == pytest.approx(together.epsilon(float(DELTA)), abs=1e-8)
+    assert float(ledger.spent) >= together.epsilon(float(DELTA))
+    assert ledger.share == pytest.approx(sum(entry.share for entry in ledger.entries), abs=Decimal("1e-11"))
+    with pytest.raises(BudgetExceededError, match=r"the total would be epsilon .* at delta 0.00001; .* takes 41.09%"):
+        ledger.reserve(spec_of(3, "0.5"))
+    assert len(ledger.entries) == 2
+    # A release that needs all that is left, and no more, is admitted.
+    assert Decimal("0.2") < ledger.remaining < Decimal("0.3")
+    run(ledger, spec_of(3, "0.2"))
+
+
+def test_a_pure_budget_counts_the_pure_epsilon_and_says_so(connection: Database) -> None:
+    ledger = Ledger(connection, Decimal(1))
+    with pytest.raises(BudgetExceededError, match="ask without --delta"):
+        ledger.reserve(spec_of(1, "0.5"))
+    assert ledger.remaining == 1
+
+
+def test_what_is_reserved_counts(connection: Database) -> None:
+    ledger = Ledger(connection, Decimal("0.6"), DELTA)
+    ledger.reserve(spec_of(1, "0.5"))
+    with pytest.raises(BudgetExceededError):
+        ledger.reserve(spec_of(2, "0.5"))
+    ledger.cancel(name(1))
+    assert ledger.remaining == Decimal("0.6")
+    ledger.reserve(spec_of(2, "0.5"))
+
+
+def test_the_certificate_counts_where_nothing_else_runs(connection: Database) -> None:
+    # Its price is above the budget, though by itself it keeps the budget to the last digit.
+    ledger = Ledger(connection, Decimal(1), DELTA)
+    whole, small = spec_of(1, "1", str(DELTA)), spec_of(2, "0.01", None)
+    ledger.reserve(small)
+    with pytest.raises(BudgetExceededError):
+        ledger.reserve(whole)
+    ledger.cancel(small.release_id)
+    run(ledger, whole)
+    (entry,) = ledger.entries
+    assert entry.share > 1
+    assert state_of(ledger) == ("1", "1", "0")
+    for more in (small, spec_of(3, "0.001"), spec_of(4, "1", str(DELTA))):
+        with pytest.raises(BudgetExceededError):
+            ledger.reserve(more)
+
+
+def test_pure_epsilons_add_up_where_the_squares_are_used_up(connection: Database) -> None:
+    # Ten pure releases of a few rows, which no order hides: their squares take more than the budget, their sum all.
+    ledger = Ledger(connection, Decimal(1), Decimal("1e-12"))
+    run(ledger, *(spec_of(number, "0.25", None, population=3) for number in range(4)))
+    assert sum(entry.share for entry in ledger.entries) > 1
+    assert state_of(ledger) == ("1", "1", "0")
+    with pytest.raises(BudgetExceededError):
+        ledger.reserve(spec_of(9, "0.001", None, population=3))
+
+
+def test_a_kind_of_release_is_priced_once(connection: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds: Counter[ReleaseDescription] = Counter()
+
+    def counted(release: ReleaseDescription, budget: Price) -> Price:
+        kinds[release] += 1
+        return price_within(release, budget)
+
+    monkeypatch.setattr(allowance, "price_within", counted)
+    allowance.priced.cache_clear()
+    ledger = Ledger(connection, Decimal(3), DELTA)
+    for number in range(12):
+        epsilon = ("0.1", "0.2", "0.3")[number % 3]
+        ledger.check(plan_of(epsilon, "1e-6", 997))
+        run(ledger, spec_of(number, epsilon, population=997))
+    assert list(kinds.values()) == [1, 1, 1]
+    # What is charged keeps its price.
+    allowance.priced.cache_clear()
+    assert Ledger(connection, Decimal(3), DELTA).spent == ledger.spent
+    assert kinds.total() == 3
+
+
+# The chain
+
+
+def old_ledger(connection: Database, *specs: ReleaseSpec) -> tuple[int, bytes]:
+    """Charge as an earlier version did: without prices."""
+    ledger = Ledger(connection, Decimal(100))
+    run(ledger, *specs)
+    return ledger.head
+
+
+def test_entries_of_an_earlier_version_are_priced_and_their_chain_stays(connection: Database) -> None:
+    head = old_ledger(connection, spec_of(1, "0.3"), spec_of(2, "0.05", None))
+    connection.execute("INSERT INTO reservation VALUES (?, '{}', '0.0125')", [name(3)])
+    ledger = Ledger(connection, Decimal("0.7"), DELTA)
+    assert ledger.head == head
+    budget = price_budget(Decimal("0.7"), DELTA)
+    ledger.charge(name(3))
+    assert [entry.price for entry in ledger.entries] == [
+        price_within(spec_of(1, "0.3").description, budget),
+        price_within(spec_of(2, "0.05", None).description, budget),
+        price_of_pure_epsilon(Decimal("0.0125")),  # nothing else is known of it
+    ]
+    assert Ledger(connection, Decimal("0.7"), DELTA).share == ledger.share
+    # A study that gives up its delta, and takes it again.
+    pure = Ledger(connection, Decimal(100))
+    run(pure, spec_of(4, "0.1"))
+    run(Ledger(connection, Decimal("0.7"), DELTA), spec_of(5, "0.1"))
+    assert len(Ledger(connection, Decimal("0.7"), DELTA).entries) == 5
+
+
+def test_an_earlier_ledger_above_the_budget_leaves_the_pure_rule_alone(connection: Database) -> None:
+    old_ledger(connection, *(spec_of(number, "0.5") for number in range(3)))
+    ledger = Ledger(connection, Decimal("0.7"), DELTA)
+    assert ledger.share > 1
+    assert ledger.spent > Decimal("0.7")
+    assert ledger.remaining == 0
+    with pytest.raises(BudgetExceededError):
+        ledger.reserve(spec_of(9, "0.001"))
+
+
+@pytest.mark.parametrize("release", [1, 2, 3])
+@pytest.mark.parametrize("change", ["UPDATE price SET {} = '0.00000001'", "UPDATE price SET {0} = '0' || {0}"])
+@pytest.mark.parametrize("column", ["mu", "slack"])
+def test_an_edited_price_is_noticed(connection: Database, change: str, column: str, release: int) -> None:
+    old_ledger(connection, spec_of(1, "0.1"))
+    run(Ledger(connection, Decimal("0.7"), DELTA), spec_of(2, "0.2"), spec_of(3, "0.3"))
+    changed = connection.execute(f"{change.format(column)} WHERE release_id = ?", [name(release)])
+    assert changed.rowcount == 1
+    if release == 1 and "||" in change:
+        Ledger(connection, Decimal("0.7"), DELTA)  # no link covers how the price of an old entry is spelled
+        return
+    with pytest.raises(IntegrityError, match="altered at entry"):
+        Ledger(connection, Decimal("0.7"), DELTA)
+
+
+def test_a_price_that_is_gone_is_missed(connection: Database) -> None:
+    run(Ledger(connection, Decimal("0.7"), DELTA), spec_of(1, "0.2"))
+    connection.execute("DELETE FROM price")
+    with pytest.raises(IntegrityError, match="altered at entry 1"):
+        Ledger(connection, Decimal("0.7"), DELTA)
+
+
+# The rule, whatever happens in whatever order
+
+LIMIT, LIMIT_DELTA = Decimal(1), Decimal("0.1")
+GAMMAS = ("1.1", "1.5", "2", "2.5", "3.5", "6")
+
+
+def tiny(number: int, gamma: str) -> ReleaseSpec:
+    """A release of two respondents and four cells."""
+    mechanism = GammaDiagonal.from_gamma(4, Fraction(gamma))
+    return spec_with(
+        release_id=name(number), population=2, sample=2, epsilon=Decimal(5), replacement=mechanism.replacement
+    )
+
+
+class Model:
+    """What may run together, read off the statement of the rule."""
+
+    def __init__(self) -> None:
+        self.budget = price_budget(LIMIT, LIMIT_DELTA)
+        specs = {gamma: tiny(0, gamma) for gamma in GAMMAS}
+        self.prices = {gamma: price_within(spec.description, self.budget) for gamma, spec in specs.items()}
+        self.epsilons = {gamma: Fraction(guaranteed_epsilon(spec)) for gamma, spec in specs.items()}
+        self.alone = {gamma for gamma, spec in specs.items() if is_certified(spec.description, LIMIT, LIMIT_DELTA)}
+
+    def shares(self, kinds: Collection[str]) -> Fraction:
+        return sum((Fraction(self.prices[kind].mu) ** 2 for kind in kinds), Fraction(0)) / Fraction(self.budget.mu) ** 2
+
+    def allows(self, kinds: Sequence[str]) -> bool:
+        slack = sum(self.prices[kind].slack for kind in kinds)
+        return (
+            (self.shares(kinds) <= 1 and slack <= self.budget.slack)
+            or sum(self.epsilons[kind] for kind in kinds) <= Fraction(LIMIT)
+            or (len(kinds) == 1 and kinds[0] in self.alone)
+        )
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model()
+
+
+def test_each_rule_admits_what_no_other_does(model: Model) -> None:
+    assert {kind for kind in GAMMAS if model.allows([kind])} == set(GAMMAS) - {"6"}
+    assert model.shares(["3.5"]) > 1
+    squares, pure = ["2", "2", "2"], ["1.5", "1.1"]
+    assert model.allows(squares)
+    assert sum(model.epsilons[kind] for kind in squares) > LIMIT
+    assert model.allows(pure)
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["reserve", "reserve", "charge", "cancel", "crash"]),
+        st.integers(0, 5),
+        st.sampled_from(GAMMAS),
+    ),
+    max_size=30,
+)
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(events=EVENTS)
+def test_what_runs_never_exceeds_the_rule_whatever_happens(
+    events: list[tuple[str, int, str]], model: Model, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("ledger") / "curator.sqlite"
+    store = CuratorStore(path)
+    ledger = Ledger(store.connection, LIMIT, LIMIT_DELTA)
+    reserved: dict[int, str] = {}
+    charged: dict[int, str] = {}
+    for event, number, kind in events:
+        match event:
+            case "reserve":
+                others = [each for other, each in (reserved | charged).items() if other != number]
+                allowed = number in charged or model.allows([*others, kind])
+                with nullcontext() if allowed else pytest.raises(BudgetExceededError):
+                    ledger.reserve(tiny(number, kind))
+                if allowed and number not in charged:
+                    reserved[number] = kind
+            case "charge":
+                with nullcontext() if number in reserved | charged else pytest.raises(IntegrityError):
+                    ledger.charge(name(number))
+                if number in reserved:
+                    charged[number] = reserved.pop(number)
+            case "cancel":
+                ledger.cancel(name(number))
+                reserved.pop(number, None)
+            case _:
+                store.close()
+                store = CuratorStore(path)
+                ledger = Ledger(store.connection, LIMIT, LIMIT_DELTA)
+        running = [*reserved.values(), *charged.values()]
+        assert not running or model.allows(running)
+        assert [entry.price for entry in ledger.entries] == [model.prices[kind] for kind in charged.values()]
+        assert ledger.spent <= LIMIT
+        assert Fraction(ledger.share) <= 1
+        assert ledger.remaining >= 0
+    store.close()
+
+
+# Every adversary, on tables of two respondents
+
+Law = tuple[tuple[Fraction, Fraction], ...]
+"""The two probabilities of each result, on either table."""
+
+
+def law(gamma: Fraction, other: int) -> Law:
+    """Return the law of a histogram of two respondents; one of them has `other`, and one 0 or 1."""
+    keep, change = gamma / (gamma + 3), 1 / (gamma + 3)
+
+    def histogram(first: int) -> dict[tuple[int, ...], Fraction]:
+        found: dict[tuple[int, ...], Fraction] = {}
+        for a, b in product(range(4), repeat=2):
+            key = tuple(sorted((a, b)))
+            probability = (keep if a == first else change) * (keep if b == other else change)
+            found[key] = found.get(key, Fraction(0)) + probability
+        return found
+
+    one, two = histogram(0), histogram(1)
+    return tuple((one[key], two[key]) for key in one)
+
+
+@pytest.fixture(scope="module")
+def admitted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, ...]], bool]:
+    """Return what real ledgers say: whether the last of some releases runs after the others."""
+    folder = tmp_path_factory.mktemp("adversary")
+
+    @cache
+    def is_admitted(kinds: tuple[str, ...]) -> bool:
+        store = CuratorStore(folder / f"{'-'.join(kinds)}.sqlite")
+        try:
+            run(Ledger(store.connection, LIMIT, LIMIT_DELTA), *(tiny(at, kind) for at, kind in enumerate(kinds)))
+        except BudgetExceededError:
+            return False
+        finally:
+            store.close()
+        return True
+
+    return is_admitted
+
+
+@pytest.mark.parametrize("other", [0, 2])
+def test_no_adversary_exceeds_the_budget_of_a_ledger(admitted: Callable[..., bool], other: int) -> None:
+    kinds = ("2", "2.5", "3.5")
+    laws = {kind: law(tiny(0, kind).mechanism.gamma, other) for kind in kinds}
+    e = Fraction(exp(LIMIT))
+    paths: set[tuple[str, ...]] = set()
+
+    def worst(ran: tuple[str, ...], p: Fraction, q: Fraction) -> Fraction:
+        """The largest delta of all strategies: what is asked for next may depend on the results so far."""
+        paths.add(ran)
+        options = [(*ran, kind) for kind in kinds if len(ran) < 4 and admitted((*ran, kind))]
+        found = [sum((worst(more, p * a, q * b) for a, b in laws[more[-1]]), Fraction(0)) for more in options]
+        return max([max(p - e * q, Fraction(0)), *found])
+
+    found = worst((), Fraction(1), Fraction(1))
+    # One release that runs alone, and three that share the budget, are among the ways to spend it.
+    assert {("3.5",), ("2", "2", "2"), ("2", "2.5")} <= paths
+    assert not any(len(path) > 1 and "3.5" in path for path in paths)
+    assert 0 < found <= Fraction(LIMIT_DELTA) * (1 + Fraction(1, 10**12))
