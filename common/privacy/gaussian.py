@@ -4,7 +4,8 @@
 
 It is convex in e^epsilon, with slope -Phi(-mu/2 - epsilon/mu). Phi comes from math.erfc, whose error is a few units of
 the last place; the error of the argument x is magnified by about x^2, so that Phi is known to a relative
-8e-15 + 1e-15 x^2. An error of epsilon/mu that both terms share leaves their difference as it is.
+8e-15 + 1e-15 x^2. An error of epsilon/mu that both terms share leaves their difference as it is. Below 1e-307 floats
+are spaced evenly, and e^epsilon magnifies the spacing.
 
 Source: Balle, Wang 2018, Theorem 8.
 """
@@ -22,6 +23,8 @@ LARGEST = 64.0
 
 _SMALLEST = 1e-12
 _TINY = 1e-290
+_SPACING = 1e-322
+"""Bounds the error of erfc where floats have no full precision any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +55,7 @@ class GaussianProfile:
             epsilons=epsilons,
             delta=upper - np.exp(epsilons) * slope,
             slope=slope,
-            error=2 * relative * upper + _TINY,
+            error=2 * relative * upper + np.exp(epsilons) * _SPACING + _TINY,
             slope_error=relative * slope + _TINY,
         )
 

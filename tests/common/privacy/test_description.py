@@ -25,7 +25,7 @@ def exact(release: ReleaseDescription) -> mpmath.mpf:
     grown = mpmath.power(1 + a / b, m) - 1
     if facts["scheme"] == "must.ow":
         return mpmath.log(1 + mpmath.mpf(b) / n * grown)
-    return b * mpmath.log(1 + grown / n)
+    return min(b * mpmath.log(1 + grown / n), m * mpmath.log(1 + a))
 
 
 def value(bound: Decimal) -> mpmath.mpf:

@@ -3,7 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from veiltab.common.privacy.gaussian import GaussianProfile, delta_above, epsilon_above, mu_below
@@ -16,6 +16,7 @@ def exact_delta(mu: float, epsilon: float) -> mpmath.mpf:
 
 
 @given(st.floats(-9, 1.7), st.floats(0, 12))
+@example(1.5, 7.0)  # Phi is below the smallest normal float
 @settings(max_examples=300, deadline=None)
 def test_the_bounds_enclose_the_profile_and_its_slope(log_mu: float, spread: float) -> None:
     mu = 10**log_mu
