@@ -81,7 +81,12 @@ def test_what_the_study_does_not_allow_is_refused(strict: World) -> None:
         "attributes: the table has 144 cells; the study allows 100. Ask for fewer attributes.",
         attributes=tuple(CATEGORIES),
     )
-    refused(strict, 6, "gamma must exceed 1", "Raise epsilon", options="--epsilon 1e-999999999")
+    refused(
+        strict,
+        2,
+        "epsilon must be a number above 0 and at most 100, and no less than 1E-12",
+        options="--epsilon 1e-999999999",
+    )
     refused(strict, 6, "1 to n = 1500 rows, not 1501", options="--sample 1501")
 
 

@@ -141,7 +141,11 @@ def test_a_connection_that_is_cut_after_the_request_changes_nothing(village: Wor
 
 def test_fifty_identical_starts_at_the_researcher_s_service_are_one_release(village: World) -> None:
     label = village.label()
-    messages = [researcher_pb2.StartReleaseRequest(request=request_to_proto(request()), label=label) for _ in range(50)]
+    digest = village.local.study.digest
+    messages = [
+        researcher_pb2.StartReleaseRequest(request=request_to_proto(request()), label=label, study_digest=digest)
+        for _ in range(50)
+    ]
 
     async def started() -> list[researcher_pb2.StartReleaseResponse]:
         async with connection(village, ROSA, ROSA) as channel:
