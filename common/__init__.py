@@ -1,1 +1,1 @@
-"""What every party shares: the domain, the mechanism, the sampling, the planning, the wire and the identities."""
+"""Code that every party shares: the domain, the mechanism, sampling, planning, messages and identities."""

@@ -95,7 +95,7 @@ class ClosedRoundError(VeiltabError):
 
 
 class IntegrityError(VeiltabError):
-    """Stored or received bytes that are not what they must be."""
+    """Stored or received bytes that fail a check."""
 
     reason = "INTEGRITY"
     exit_code = 5
@@ -115,13 +115,13 @@ class FailedReleaseError(VeiltabError):
 
 
 def error_class(reason: str) -> type[VeiltabError]:
-    """Return the class of a reason, so that a peer's refusal is raised here as what it was there."""
+    """Return the class of a reason, so that a peer's refusal is raised here as the same class."""
     return next((cls for cls in kinds() if cls.reason == reason), VeiltabError)
 
 
 def kinds() -> tuple[type[VeiltabError], ...]:
     """Return every class of refusal, the root first."""
-    found: list[type[VeiltabError]] = [VeiltabError]
-    for cls in found:
-        found += cls.__subclasses__()
-    return tuple(found)
+    classes: list[type[VeiltabError]] = [VeiltabError]
+    for cls in classes:
+        classes += cls.__subclasses__()
+    return tuple(classes)

@@ -1,4 +1,4 @@
-"""Optional packages: each belongs to an extra of pyproject.toml; who lacks it is told which extra brings it."""
+"""Optional packages: each belongs to an extra of pyproject.toml, and a refusal names the missing extra."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -22,7 +22,7 @@ from veiltab.common.errors import (
     NotReadyError,
     VeiltabError,
 )
-from veiltab.common.observe.steps import left, step
+from veiltab.common.observe.steps import state_left, step
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
@@ -241,7 +241,7 @@ class CuratorDriver:
         while not (state := self.store.release(release_id).state).finished:
             if await self._try_step(release_id, peers, server):
                 seconds = time.monotonic() - entered
-                left(state.value, release_id=release_id, seconds=seconds)
+                state_left(state.value, release_id=release_id, seconds=seconds)
                 self.store.add_seconds(release_id, state.value, seconds)
                 attempt, entered = 0, time.monotonic()
             else:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from veiltab.common.command.options import ServeOptions
 from veiltab.common.command.run import serve_party
-from veiltab.common.observe.sinks import observed
+from veiltab.common.observe.sinks import observing
 from veiltab.common.observe.steps import step
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.rpc.identity import Party, Role
@@ -41,7 +41,7 @@ def serve_curator(options: ServeOptions, *, table_path: Path, policy_path: Path 
             partial(add_CuratorServiceServicer_to_server, CuratorServicer(driver)),
         )
         seen = partial(observe, driver)
-        with observed(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
+        with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
             with step("load table"):
                 table = load_table(table_path, study, options.name)
             address = options.address(study.curator(options.name).endpoint)

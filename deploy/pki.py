@@ -35,7 +35,7 @@ BACKDATING = timedelta(minutes=5)
 """How long before its making a certificate becomes valid: the parties' clocks differ a little."""
 
 
-class Member(Protocol):
+class PartyEntry(Protocol):
     """A party in a study file."""
 
     @property
@@ -49,7 +49,7 @@ class Member(Protocol):
         ...
 
 
-class Group(Protocol):
+class GroupEntry(Protocol):
     """Nodes, which share one certificate and listen nowhere."""
 
     @property
@@ -58,7 +58,7 @@ class Group(Protocol):
         ...
 
 
-class Members(Protocol):
+class StudyParties(Protocol):
     """What the certificates need from a study."""
 
     @property
@@ -67,29 +67,29 @@ class Members(Protocol):
         ...
 
     @property
-    def server(self) -> Member:
+    def server(self) -> PartyEntry:
         """The cloud server."""
         ...
 
     @property
-    def curators(self) -> Sequence[Member]:
+    def curators(self) -> Sequence[PartyEntry]:
         """All curators."""
         ...
 
     @property
-    def researchers(self) -> Sequence[Member]:
+    def researchers(self) -> Sequence[PartyEntry]:
         """All researchers."""
         ...
 
     @property
-    def nodes(self) -> Group | None:
+    def nodes(self) -> GroupEntry | None:
         """The nodes, if there are any."""
         ...
 
 
-def parties_of(study: Members) -> dict[Party, str]:
+def parties_of(study: StudyParties) -> dict[Party, str]:
     """Return the parties of a study with their endpoints; that of the nodes, who listen nowhere, is localhost:0."""
-    roles: list[tuple[Role, Sequence[Member]]] = [
+    roles: list[tuple[Role, Sequence[PartyEntry]]] = [
         (Role.SERVER, [study.server]),
         (Role.CURATOR, study.curators),
         (Role.RESEARCHER, study.researchers),
@@ -104,7 +104,9 @@ def parties_of(study: Members) -> dict[Party, str]:
     return parties
 
 
-def init_pki(study: Members, out: Path, *, lifetime: timedelta = LIFETIME, clock: Clock = utc_now) -> dict[Party, Path]:
+def init_pki(
+    study: StudyParties, out: Path, *, lifetime: timedelta = LIFETIME, clock: Clock = utc_now
+) -> dict[Party, Path]:
     """Make a study's authority and one certificate for each of its parties.
 
     Args:
@@ -138,7 +140,7 @@ def init_pki(study: Members, out: Path, *, lifetime: timedelta = LIFETIME, clock
 
 
 def issue_party(
-    study: Members, pki: Path, party: Party, *, lifetime: timedelta = LIFETIME, clock: Clock = utc_now
+    study: StudyParties, pki: Path, party: Party, *, lifetime: timedelta = LIFETIME, clock: Clock = utc_now
 ) -> Path:
     """Make or renew one party's certificate, with a fresh key, by the existing authority.
 
@@ -178,7 +180,7 @@ def issue_party(
 
 
 def revoke_certificates(
-    study: Members, pki: Path, *, party: Party | None = None, serial: int | None = None, clock: Clock = utc_now
+    study: StudyParties, pki: Path, *, party: Party | None = None, serial: int | None = None, clock: Clock = utc_now
 ) -> list[int]:
     """Revoke all certificates of a party, or one certificate, and write the authority's list to DIR/crl.pem.
 

@@ -10,7 +10,7 @@ from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.card import card_of
 from veiltab.common.privacy.planning import Plan, paper_bound, paper_sample, plan_release
-from veiltab.common.privacy.questions import Answer, Question, answer
+from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion, answer
 
 
 @click.command(
@@ -48,7 +48,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument an option
 
     Leave --epsilon or --population away and give --error to ask for it.
     """
-    question = Question(
+    question = PlanQuestion(
         cells=cells,
         population=population,
         epsilon=None if epsilon is None else parse_epsilon(epsilon),
@@ -84,7 +84,7 @@ def _paper(plan: Plan, cells: int) -> Plan:
     return plan_release(population=plan.population, cells=cells, epsilon=plan.epsilon, sample=star)
 
 
-def _as_dict(question: Question, reply: Answer) -> dict[str, object]:
+def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
     best, paper = reply.plan, _paper(reply.plan, question.cells)
     return {
         "population": best.population,
@@ -108,7 +108,7 @@ def _as_dict(question: Question, reply: Answer) -> dict[str, object]:
     }
 
 
-def _text(question: Question, reply: Answer) -> str:
+def _text(question: PlanQuestion, reply: PlanAnswer) -> str:
     best, paper = reply.plan, _paper(reply.plan, question.cells)
     rows = "\n".join(f"  {who}: {faces}" for who, faces in card_of(best.description, delta=best.delta).rows())
     wanted = f"epsilon {best.epsilon.normalize():f}" + (

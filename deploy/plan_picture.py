@@ -9,13 +9,13 @@ import numpy as np
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.privacy.planning import Plan, plan_release
-from veiltab.common.privacy.questions import Question
+from veiltab.common.privacy.questions import PlanQuestion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def draw(question: Question, plan: Plan, path: Path) -> None:
+def draw(question: PlanQuestion, plan: Plan, path: Path) -> None:
     """Write the picture.
 
     Args:
@@ -68,7 +68,7 @@ def _line(axes: "Axes", x: "list[int] | list[float]", y: list[float], plan: Plan
     axes.plot(x, y, style, color="#16324f", linewidth=2, label=label)
 
 
-def _error(question: Question, plan: Plan, epsilon: Decimal, sample: int | None, delta: Decimal | None) -> float:
+def _error(question: PlanQuestion, plan: Plan, epsilon: Decimal, sample: int | None, delta: Decimal | None) -> float:
     """Return the expected error at another point, or NaN where there is no plan."""
     try:
         other = plan_release(

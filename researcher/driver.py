@@ -22,7 +22,7 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
-from veiltab.common.observe.steps import concluded, step
+from veiltab.common.observe.steps import release_ended, step
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
@@ -142,7 +142,7 @@ class ResearcherDriver:
                     await pause_after(attempt)
                     attempt += 1
         seconds = time.monotonic() - began
-        concluded(stored.state.value, release_id=release_id, seconds=seconds)
+        release_ended(stored.state.value, release_id=release_id, seconds=seconds)
         self.store.set_measure(release_id, {"total": seconds}, {})
 
     def _waiting(self, release_id: str) -> str:

@@ -5,7 +5,7 @@ from functools import partial
 
 from veiltab.common.command.options import ServeOptions
 from veiltab.common.command.run import serve_party
-from veiltab.common.observe.sinks import observed
+from veiltab.common.observe.sinks import observing
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.rpc.identity import Role
 from veiltab.common.storage.files import OwnedFolder
@@ -27,7 +27,7 @@ def serve_researcher(options: ServeOptions) -> None:
     ):
         driver = ResearcherDriver(identity, study, store)
         own = partial(add_ResearcherServiceServicer_to_server, ResearcherServicer(driver))
-        with observed(
+        with observing(
             identity, partial(observe, driver), metrics=options.metrics, trace_file=options.trace_file
         ) as status:
             serve_party(identity, [identity.party], [status, own], options.address(endpoint), driver.run)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from veiltab.common.command.options import ServeOptions
 from veiltab.common.command.run import serve_party
-from veiltab.common.observe.sinks import observed
+from veiltab.common.observe.sinks import observing
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.server.collection.rounds import RoundKeeper
@@ -40,7 +40,7 @@ def serve_server(options: ServeOptions, *, retention_days: int, database: str) -
             partial(add_CollectionServiceServicer_to_server, CollectionServicer(rounds)),
         )
         seen = partial(observe, study, releases, store, rounds, round_store)
-        with observed(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
+        with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
             address = options.address(study.server.endpoint)
             serve_party(identity, callers, [status, *own], address, partial(_both, releases, rounds))
 

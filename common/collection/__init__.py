@@ -1,1 +1,1 @@
-"""Collection from thousands of nodes with one value each: what they send, what is counted, how good the result is."""
+"""Collection from thousands of nodes with one value each: reports, counts, and their expected accuracy."""

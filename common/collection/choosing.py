@@ -1,4 +1,4 @@
-"""Which oracle to run: the expected variance of each, what it sends, and why one of them is best."""
+"""The choice of an oracle: the expected variance and report length of each, and the reason for the best."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ TIE = 1.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """An oracle, and how well it would work.
+    """An oracle and its expected accuracy.
 
     Args:
-        oracle: which one, with its parameters.
+        oracle: the oracle with its parameters.
         variance: of an estimated count, squared nodes, mean over the values.
         standard_error: its root as a fraction of the population.
     """
@@ -50,7 +50,7 @@ class Choice:
 
     Args:
         size: number of values d.
-        epsilon: what a report may cost its node, nats.
+        epsilon: budget of one report, nats.
         population: nodes n.
         rate: probability with which a node reports.
         candidates: best first.
@@ -86,10 +86,11 @@ def expected_variance(oracle: Oracle, *, population: int, rate: float, frequency
 
     n [f p(1-p) + (1-f) q(1-q)] / (pi (p-q)^2)  +  n f (1-pi)/pi
 
-    It is that of (N - S q)/(pi (p-q)), N of S reports supporting the value, and of Horvitz and Thompson's estimator.
+    The estimator is (N - S q)/(pi (p-q)), where N of the S reports support the value; Horvitz and Thompson's has the
+    same variance.
 
     Args:
-        oracle: what nodes run.
+        oracle: the randomiser of the nodes.
         population: nodes n.
         rate: probability pi with which each reports, in (0, 1].
         frequency: true fraction f of nodes with the value.
@@ -123,10 +124,10 @@ def choose(
 
     Args:
         size: number of values d, 2 to 65536.
-        epsilon: what a report may cost its node, nats.
+        epsilon: budget of one report, nats.
         population: nodes n.
-        rate: probability with which a node reports; of several strata, the mean of 1/rate counts, so their harmonic
-            mean weighted by population.
+        rate: probability with which a node reports; for several strata, their harmonic mean weighted by population,
+            because the mean of 1/rate counts.
         among: names of the oracles to rank.
 
     Returns:
@@ -161,7 +162,7 @@ def _candidate(oracle: Oracle, population: int, rate: float) -> Candidate:
 
 
 def _ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Take the best again and again; of tied ones with reports of one length, the simplest comes first."""
+    """Order by repeated choice of the best; among ties with reports of one length, the simplest comes first."""
     rest, ranked = list(candidates), []
     while rest:
         ranked.append(min(_tied(rest), key=lambda candidate: candidate.report_bytes))
@@ -170,7 +171,7 @@ def _ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _tied(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return those about as accurate as the most accurate."""
+    """Return the candidates whose accuracy ties with the best."""
     least = min(candidate.variance for candidate in candidates)
     return [candidate for candidate in candidates if candidate.variance <= TIE * least]
 

@@ -1,4 +1,4 @@
-"""Made-up populations: which values nodes hold, and which strata they are in, for simulations and demonstrations.
+"""Synthetic populations for simulations and demonstrations: the nodes' values and strata.
 
 A distribution is over the values 1..d. Its text is made of
 
@@ -39,7 +39,7 @@ class Distribution:
     """A distribution over the values 1..d.
 
     Args:
-        text: as it was written.
+        text: as the user wrote it.
         probabilities: of 1..d, shape (d,), summing to 1.
     """
 
@@ -56,8 +56,8 @@ class Distribution:
 
         Args:
             nodes: n, at least 1.
-            domain: number of values of the domain, at least those of the distribution; those by default.
-            where: what to name if the domain is too small.
+            domain: number of values of the domain, at least those of the distribution, which are the default.
+            where: name of the domain in a refusal.
 
         Returns:
             Shape (domain,), int64; of equal remainders the smaller value comes first.
@@ -76,7 +76,7 @@ class Distribution:
             raise InvalidInputError(f"a population has 1 to {MAX_NODES} nodes, not {nodes}", where="population")
         wanted = nodes * np.pad(self.probabilities, (0, size - self.values))
         whole = np.floor(wanted + 1e-9)
-        # Rounding errors must not decide between remainders that are equal.
+        # Rounding errors must not decide between equal remainders.
         remainders = np.round(wanted - whole, 6)
         counts = whole.astype(np.int64)
         counts[np.argsort(-remainders, kind="stable")[: nodes - int(counts.sum())]] += 1
@@ -85,7 +85,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PopulationStratum:
-    """A made-up stratum.
+    """A stratum of a synthetic population.
 
     Args:
         name: its name.
@@ -133,7 +133,7 @@ def parse_strata(text: str, *, where: str = "--strata") -> tuple[PopulationStrat
     """Return the strata of a CSV text with the columns stratum, population, rate and, if values differ, distribution.
 
     Args:
-        text: a header line and one line a stratum; empty lines are passed over.
+        text: a header line and one line a stratum; empty lines are skipped.
         where: the file, for messages.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A round of collection: its public description, the same object at researcher, server and every node."""
+"""The public description of a round of collection, the same at the researcher, the server and every node."""
 
 import json
 import re
@@ -54,7 +54,7 @@ class Stratum:
 
     Args:
         name: as the study file has it, or EVERYONE.
-        population: nodes in it; no more tokens than these are enrolled.
+        population: nodes in it; the largest number of its tokens.
         rate: probability with which each of its nodes reports, in [1e-18, 1], of at most 60 digits.
 
     Raises:
@@ -71,7 +71,7 @@ class Stratum:
             raise InvalidInputError(
                 f"a population of {self.population} is not between 1 and {MAX_POPULATION}", where=f"stratum {self.name}"
             )
-        # Before any exact arithmetic, in which a number such as 1e-999999999 has a billion digits.
+        # Check before any exact arithmetic, in which a number such as 1e-999999999 has a billion digits.
         if (
             not (self.rate.is_finite() and LEAST_RATE <= self.rate <= 1)
             or len(self.rate.as_tuple().digits) > _RATE_DIGITS
@@ -107,10 +107,10 @@ class Round:
         oracle: name of the local randomiser.
         parameters: its exact whole-number parameters, by name.
         strata: one or more; a node belongs to one.
-        deadline: Unix seconds after which no report is taken.
+        deadline: Unix seconds after which the server takes no report.
 
     Raises:
-        InvalidInputError: a value out of range, or a randomiser that costs more than epsilon.
+        InvalidInputError: a value out of range, or a randomiser that exceeds epsilon.
     """
 
     round_id: str
@@ -159,7 +159,7 @@ class Round:
         raise InvalidInputError("no such stratum in this round", where="stratum", remedy=f"Strata: {known}{more}.")
 
     def to_json(self) -> str:
-        """Return the one canonical text of a round, as a database holds it."""
+        """Return the canonical text of a round, for a database."""
         return json.dumps(
             {
                 "round_id": self.round_id,
@@ -192,7 +192,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundStatus:
-    """How a round stands at the server.
+    """The status of a round at the server.
 
     Args:
         round: its description.

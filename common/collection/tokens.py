@@ -1,4 +1,4 @@
-"""One-time enrolment tokens: a node spends one with its report; the server knows them by their digests alone."""
+"""One-time enrolment tokens: a node spends one with its report; the server stores only their digests."""
 
 import hashlib
 import re
@@ -30,7 +30,7 @@ def token_of(text: str, where: str = "token") -> bytes:
 
 
 def token_digest(round_id: str, token: bytes) -> bytes:
-    """Return SHA-256(round id | token), by which the server knows a token; it is of one round only.
+    """Return SHA-256(round id | token), which the server stores; it is valid in one round only.
 
     Raises:
         InvalidInputError: the token has another length.

@@ -125,7 +125,7 @@ def report_to_proto(round_id: str, token: bytes, stratum: str, report: Report) -
 
 
 def report_from_proto(message: collection_pb2.ReportRequest) -> Report:
-    """Decode the payload of a report; whether the round can have it is the randomiser's to check."""
+    """Decode the payload of a report; the randomiser then checks whether it fits the round."""
     match message.WhichOneof("payload"):
         case "category":
             return Category(symbol=message.category)

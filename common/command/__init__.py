@@ -1,1 +1,1 @@
-"""What all commands share: options, output, errors, running a party."""
+"""Code that all commands share: options, output, errors, running a party."""

@@ -1,4 +1,4 @@
-"""What every command shares: one JSON object with --json, errors a person can act on, exit codes."""
+"""Conventions of every command: one JSON object with --json, errors that a person can act on, exit codes."""
 
 import json
 import sqlite3
@@ -41,14 +41,14 @@ def printable(text: str) -> str:
 
 
 def finite(_context: click.Context, _option: click.Parameter, value: float) -> float:
-    """Refuse what no clock reaches: a negative time, infinity, and "nan", which is a number to Python."""
+    """Refuse a duration that is negative, infinite or "nan", which Python accepts as a number."""
     if not 0 <= value < inf:
         raise click.BadParameter("must be a number of at least 0")
     return value
 
 
 def note(message: str) -> None:
-    """Say something about progress, on stderr."""
+    """Print a line about progress to stderr."""
     click.echo(printable(message), err=True)
 
 

@@ -1,4 +1,4 @@
-"""A party's own file: what its `serve` needs, in TOML, instead of options.
+"""A party's configuration file: the options of its `serve`, in TOML.
 
     study = "study.toml"              # paths are relative to this file
     name = "alice"
@@ -12,7 +12,7 @@
     trace_file = "trace.jsonl"
     verbose = false
 
-Every key may be left out here and given as an option, which wins; VEILTAB_IDENTITY and VEILTAB_STATE win over the file.
+An option on the command line overrides the file, and so do VEILTAB_IDENTITY and VEILTAB_STATE; every key is optional.
 """
 
 import tomllib
@@ -31,7 +31,7 @@ _MOST_DAYS = 36_500
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key: the parameter of `serve` that it stands for, and how it is read."""
+    """One key: the parameter of `serve` that it sets, and how to read it."""
 
     parameter: str
     read: Callable[[Fields, str, Path], Value]
@@ -73,14 +73,14 @@ KEYS: Mapping[str, Key] = {
     "trace_file": Key("trace_file", _path),
     "verbose": Key("verbose", _truth),
 }
-"""Every key of a party's file."""
+"""Every key of a party's configuration file."""
 
 ENVIRONMENT: Mapping[str, str] = {
     "identity": "VEILTAB_IDENTITY",
     "state": "VEILTAB_STATE",
     "database": "VEILTAB_DATABASE",
 }
-"""The environment variables that win over the file: paths of what is secret."""
+"""The environment variables that override the file: paths of secrets."""
 
 
 def read_party_file(
@@ -90,7 +90,7 @@ def read_party_file(
 
     Args:
         path: the file.
-        keys: those that it may have.
+        keys: the allowed keys.
 
     Returns:
         What it says, by key, paths joined with the file's folder; and all that is wrong with it, each with its key.

@@ -1,4 +1,4 @@
-"""Options that the commands of a running party share: the study file, its identity, its state, its address."""
+"""Options that the commands of a party share: study file, identity, state, address."""
 
 import functools
 from collections.abc import Callable
@@ -40,7 +40,7 @@ listen_option = click.option(
 
 
 def _read_config(context: click.Context, _option: click.Parameter, path: Path | None) -> None:
-    """Let a party's file say what no option and no environment variable says."""
+    """Take defaults for the options from a party's configuration file."""
     if path is None:
         return
     known = {parameter.name for parameter in context.command.params}
@@ -58,7 +58,7 @@ _SERVE = (
         expose_value=False,
         callback=_read_config,
         metavar="PARTY.toml",
-        help="A file with these options, STUDY.toml among them; options on the command line win.",
+        help="File with these options, STUDY.toml among them; options on the command line override it.",
     ),
     click.argument("study_path", metavar="[STUDY.toml]", type=click.Path(path_type=Path)),
     name_option,
@@ -81,7 +81,7 @@ _SERVE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
-    """What every party's `serve` takes; see the options of the same names."""
+    """The options of every party's `serve`; see the options of the same names."""
 
     study_path: Path
     name: str
@@ -102,7 +102,7 @@ class ServeOptions:
 
 
 def serve_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command ServeOptions as its argument `options`; each of them may come from a file instead."""
+    """Pass a command ServeOptions as its argument `options`; a configuration file may set each of them."""
     own = [field.name for field in fields(ServeOptions)]
 
     @functools.wraps(command)
@@ -137,5 +137,5 @@ def load_party(study_path: Path, identity_folder: Path, role: Role, name: str | 
 
 
 def listen_address(listen: str | None, endpoint: str) -> str:
-    """Return where to listen: as told, or every address at the endpoint's port."""
+    """Return the address to listen at: the option's, or every interface at the endpoint's port."""
     return listen or f"[::]:{endpoint.rpartition(':')[2]}"

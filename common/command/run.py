@@ -1,4 +1,4 @@
-"""Running a party: its RPC server beside its own work, until it is told to stop."""
+"""Runs a party: its RPC server beside its own work, until a signal stops it."""
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
@@ -34,8 +34,8 @@ def serve_party(
 async def run_party(identity: Identity, server: PartyServer, work: Coroutine[object, object, None]) -> None:
     """Serve and work until SIGTERM or SIGINT; a failure of either ends both and is raised.
 
-    SIGHUP stops in the same order and then begins again, with the certificate that lies there by then; a SIGTERM that
-    comes meanwhile has the last word. Call it in the main thread.
+    SIGHUP stops it in the same order and then restarts it with the certificate that is in the folder by then; a SIGTERM
+    in the meantime ends it for good. Call it in the main thread.
 
     Raises:
         RestartRequest: after SIGHUP.

@@ -1,1 +1,1 @@
-"""The pure core: alphabets, the mechanism, pads, samples, coins; it knows no protocol, no database and no file."""
+"""The pure core: alphabets, the mechanism, pads, samples, coins; no protocol, no database, no files."""

@@ -1,6 +1,6 @@
 """Binomial probabilities by Loader's saddle-point expansion, to ten digits at any size, with numpy alone.
 
-The error that remains is that of the mean n p: relatively about 1e-16 times the distance from it.
+The remaining error comes from the mean n p: relatively about 1e-16 times the distance from it.
 """
 
 from math import log1p, pi

@@ -1,7 +1,7 @@
 """Rows in ascending order of 16-byte blocks (tokens, priorities), sorted in one word a row.
 
-A word is the leading 32 bits of a row's block, then the row's number: it takes half the room of a block, and the few
-rows whose blocks begin alike are ordered by the blocks themselves afterwards.
+A word is the leading 32 bits of a row's block, then the row's number: it takes half the memory of a block, and the few
+rows whose leading bits are equal are then ordered by their blocks.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ BLOCK_BYTES = 16
 """Length of a block."""
 
 MAX_ROWS = 2**32
-"""Rows that can be told apart: a row number is half a word."""
+"""Largest number of rows: a row number is half a word."""
 
 Blocks = NDArray[np.uint8]
 """(n, 16) bytes, one block a row, compared as big-endian numbers."""
@@ -38,7 +38,7 @@ def ordered_rows(words: NDArray[np.uint64], blocks_of: Callable[[NDArray[np.int6
 
     Args:
         words: words of different rows, by row; overwritten.
-        blocks_of: returns the blocks of some rows; asked about the rows whose blocks begin alike.
+        blocks_of: returns the blocks of some rows; called for the rows whose leading bits are equal.
 
     Returns:
         Row numbers, shape (n,); rows of equal blocks stay in order.
@@ -61,7 +61,7 @@ def _ordered_wholly(rows: NDArray[np.int64], blocks_of: Callable[[NDArray[np.int
 
 def _sorted(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Sort words that come in the order of their lower halves, perhaps in place."""
-    # Out of the cache a radix sort is no faster than a comparison sort, which needs no room.
+    # Outside the cache a radix sort is no faster than a comparison sort, which needs no extra memory.
     if words.size > _RADIX:
         words.sort()
         return words

@@ -1,4 +1,4 @@
-"""The canonical text of plain data: what a database holds, what is compared, what a digest covers.
+"""The canonical text of plain data, which databases store, parties compare and digests cover.
 
 A record is a frozen dataclass of whole numbers, truth values, texts, decimals, enums, tuples and further records. Its
 text is one JSON object with sorted keys and without white space. A field that is None is left out: a new optional field

@@ -1,4 +1,4 @@
-"""From the raw values of a column to symbols: recoded texts or binned numbers, and the rule for missing values."""
+"""Codes the raw values of a column as symbols: recoded texts or binned numbers, and the rule for missing values."""
 
 import re
 from bisect import bisect_right

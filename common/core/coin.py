@@ -2,7 +2,7 @@
 
 Each curator commits to a random share before it sees another's, and opens it only once it holds everyone's commitment.
 The value is a hash of all shares, so one honest curator makes it uniform. A curator that dislikes the value can only
-refuse to open, which is seen, and costs the epsilon that was charged before the toss.
+refuse to open its share. The others notice that, and it costs the epsilon that was charged before the toss.
 """
 
 import hashlib
@@ -28,7 +28,8 @@ def commitment(coin_id: str, curator: str, share: bytes) -> bytes:
 def transcript(commitments: Mapping[str, bytes]) -> bytes:
     """Return the SHA-256 over everyone's commitments, in order of the curators' names.
 
-    A share is opened only to who holds the same commitments: a curator that told two peers different things is found.
+    A curator opens its share only to a peer that holds the same commitments, which exposes a curator that sent two
+    peers different ones.
     """
     parts = [part for name in sorted(commitments) for part in (name.encode(), commitments[name])]
     return hashlib.sha256(_framed(b"veiltab transcript", *parts)).digest()

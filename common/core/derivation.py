@@ -1,4 +1,4 @@
-"""One key for each purpose, from one uniform secret."""
+"""Derives one key for each purpose from one uniform secret."""
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand

@@ -93,8 +93,8 @@ def perturb(
         columns: one array (m,) of symbol_dtype(size) an attribute, symbols below its size; may be memory-mapped.
         sizes: alphabet sizes K_a, whose product is mechanism.cells.
         mechanism: what to apply.
-        source: what decides; a cipher stream serves one table, once.
-        out: where to, like `columns`; may be the same arrays.
+        source: of randomness; a cipher stream serves one table, once.
+        out: destination, like `columns`; may be the same arrays.
 
     Raises:
         InvalidInputError: sizes, columns and mechanism do not belong together.
@@ -142,7 +142,7 @@ def _check_table(
 
 
 def _replaced(length: int, mechanism: GammaDiagonal, source: ByteSource, chunk: int) -> NDArray[np.bool_]:
-    """Tell the rows to replace: those whose 64-bit word u < r64, where u is drawn past its first byte on a tie only."""
+    """Return the rows to replace: those with a 64-bit word u < r64; u is drawn past its first byte on a tie only."""
     leading, trailing = divmod(mechanism.replacement, 2**56)
     if leading == 256:
         return np.ones(length, np.bool_)

@@ -42,7 +42,7 @@ def decrypt(column: Symbols, size: int, source: ByteSource, out: Symbols) -> Non
 
 
 def _padded(column: Symbols, size: int, source: ByteSource, out: Symbols) -> Iterator[tuple[Symbols, Symbols, Symbols]]:
-    """Yield each chunk of a checked column, the same rows of `out`, and their pad, in a buffer that is used again."""
+    """Yield each chunk of a checked column, the same rows of `out`, and their pad, in a reused buffer."""
     if len(out) != len(column) or out.dtype != column.dtype:
         raise InvalidInputError(f"{len(column)} symbols of type {column.dtype} do not fit the column to write")
     buffer: Symbols = np.empty(min(len(column), CHUNK), symbol_dtype(size))

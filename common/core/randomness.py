@@ -1,4 +1,4 @@
-"""Where random bytes come from: a keyed cipher stream that can be repeated, or the operating system that cannot."""
+"""Sources of random bytes: a keyed cipher stream, which can be repeated, and the operating system, which cannot."""
 
 import os
 from typing import Protocol
@@ -20,7 +20,7 @@ _ZEROS.setflags(write=False)
 
 
 class ByteSource(Protocol):
-    """Uniform bytes, addressed by (label, chunk): what they are for, and which part of the table they cover."""
+    """Uniform bytes, addressed by (label, chunk): their purpose, and the part of the table that they cover."""
 
     def fill(self, out: NDArray[np.uint8], *, label: int, chunk: int) -> None:
         """Overwrite all of `out` (contiguous, at most MAX_FILL bytes) with uniform bytes."""
@@ -81,7 +81,7 @@ class SystemSource:
 
 
 def check_key(key: bytes) -> bytes:
-    """Return the key, or raise InvalidInputError unless it has 32 bytes (the message tells only the length)."""
+    """Return the key, or raise InvalidInputError unless it has 32 bytes (the message contains only the length)."""
     if len(key) != KEY_BYTES:
         raise InvalidInputError(f"a key has {KEY_BYTES} bytes, not {len(key)}")
     return key

@@ -1,7 +1,7 @@
 """Exponentials and logarithms with a direction: exact decimal arithmetic, never a float.
 
-Every privacy parameter passes through here, so that what is claimed is an upper bound and what is granted a lower one
-(Mironov 2012 shows what floating point does to such a claim).
+Every privacy parameter passes through here, so that a claimed guarantee is an upper bound and a granted one a lower
+bound (Mironov 2012 shows what floating point does to such a claim).
 """
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
@@ -10,7 +10,7 @@ from fractions import Fraction
 from veiltab.common.errors import InvalidInputError
 
 MAX_EPSILON = Decimal(100)
-"""Largest epsilon (nats) that is accepted; beyond it the word privacy means nothing."""
+"""Largest epsilon (nats) that is accepted; a larger one protects nobody."""
 
 MIN_PARAMETER = Decimal("1e-12")
 """Smallest epsilon (nats) and delta that are accepted: bounds are rounded up to multiples of it."""
@@ -87,5 +87,5 @@ def ln_below(x: Fraction) -> Decimal:
 
 
 def sqrt_of(x: Fraction) -> Decimal:
-    """Return the square root to 60 digits: the same on every machine, as the curators must agree on what follows."""
+    """Return the square root to 60 digits, the same on every machine: the curators must agree on results."""
     return _DOWN.sqrt(_DOWN.divide(Decimal(x.numerator), Decimal(x.denominator)))

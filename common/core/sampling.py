@@ -1,4 +1,4 @@
-"""Rows drawn under a secret key, the same on every machine.
+"""Draws rows under a secret key, the same on every machine.
 
 Without replacement: the m rows whose tokens a keyed permutation puts first, in the order in which it puts them. With
 replacement: independent uniform numbers from a keyed stream.
@@ -18,7 +18,7 @@ from veiltab.common.errors import InvalidInputError
 TOKEN_BYTES = BLOCK_BYTES
 """Length of a token: one AES block."""
 
-# Rows encrypted at once: what fits the cache.
+# Rows encrypted at once: as many as fit the cache.
 _CHUNK = 2**16
 
 _WORDS = MAX_FILL // 8
@@ -70,7 +70,7 @@ def sample_indices(n: int, m: int, key: bytes) -> NDArray[np.int64]:
 def uniform_indices(n: int, count: int, key: bytes) -> NDArray[np.int64]:
     """Return independent, exactly uniform numbers 0..n-1 from a ChaCha20 stream under a key of its own.
 
-    A 64-bit word w gives floor(w / floor(2^64/n)); the few words that would give n or more are passed over.
+    A 64-bit word w gives floor(w / floor(2^64/n)); the few words that would give n or more are skipped.
 
     Args:
         n: at least 1.
@@ -118,11 +118,12 @@ class _Priorities:
     """Priorities under one key, and the words (see veiltab.common.core.block_order) of rows that come early."""
 
     def __init__(self, key: bytes, tokens_of: _TokensOf) -> None:
-        # ECB is the bare permutation, which is what is wanted: a token is one block, and none is secret from the key.
+        # ECB is the bare permutation, as needed here: a token is one block, and tokens are not secret from holders of
+        # the key.
         cipher = Cipher(algorithms.AES(check_key(key)), modes.ECB())  # noqa: S305
         self._encrypt = cipher.encryptor().update_into
         self._tokens_of = tokens_of
-        # The cipher wants room for another block, which it leaves alone.
+        # The cipher requires space for another block, which it does not use.
         self._room = np.empty((_CHUNK + 1) * TOKEN_BYTES, np.uint8)
 
     def of(self, rows: slice | NDArray[np.int64]) -> Blocks:
@@ -135,7 +136,7 @@ class _Priorities:
 
     def up_to(self, threshold: int, n: int) -> NDArray[np.uint64]:
         """Return the words, by row, of all rows whose leading 32 bits are at most `threshold`."""
-        # Room for all rows costs address space only: memory is taken where a word is written.
+        # Space for all rows costs address space only: memory is allocated where a word is written.
         words, found = np.empty(n, "<u8"), 0
         for start in range(0, n, _CHUNK):
             leads = leading(self.of(slice(start, min(start + _CHUNK, n))))

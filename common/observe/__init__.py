@@ -1,1 +1,1 @@
-"""What a running party tells of itself: steps in its log, metrics, traces, and its status."""
+"""What a running party reports: steps in its log, metrics, traces, and its status."""

@@ -1,8 +1,7 @@
 """Metrics for Prometheus; the package of the extra `metrics` is needed for this alone.
 
-What happened is counted from the log records of steps and refusals. What is the case now (releases by state, what is
-left of a budget) is asked of the party at each scrape. Labels are steps, states, RPCs and reasons: never a release, an
-attribute or a peer.
+Counters come from the log records of steps and refusals. Gauges (releases by state, the remaining budget) are read from
+the party at each scrape. Labels are steps, states, RPCs and reasons: never a release, an attribute or a peer.
 """
 
 import logging
@@ -32,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class MetricsSink(logging.Handler):
-    """Counts steps, states that were left, bytes, reports and refusals.
+    """Counts steps, times in a state, bytes, reports and refusals.
 
     Args:
         registry: where the figures are registered.
@@ -71,11 +70,11 @@ class MetricsSink(logging.Handler):
 
 
 class PartyCollector(Collector):
-    """Asks a party at each scrape.
+    """Reads a party's gauges at each scrape.
 
     Args:
-        study: the study's id, a label of what is left of its budget.
-        observe: says what is the case now.
+        study: the study's id, a label of the budget's gauges.
+        observe: returns the party's observation.
     """
 
     def __init__(self, study: str, observe: Callable[[], Observation]) -> None:
@@ -83,7 +82,7 @@ class PartyCollector(Collector):
         self._observe = observe
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Return the figures; none if the party cannot say them now."""
+        """Return the gauges; none if the party cannot read them now."""
         try:
             seen = self._observe()
         except Exception as error:  # noqa: BLE001 - a traceback of the scraping thread would show values
@@ -120,13 +119,13 @@ def serving_metrics(
 
     Args:
         identity: the party's.
-        observe: says what is the case now; called in a thread.
+        observe: returns the party's observation; called in a thread.
         address: host and port; port 0 takes a free one.
 
     Raises:
         InvalidInputError: the address cannot be bound.
     """
-    # A series of beginnings beside every counter helps nobody who has timestamps.
+    # The extra series with each counter's creation time is redundant beside timestamps.
     disable_created_metrics()  # type: ignore[no-untyped-call] # not typed yet
     registry = CollectorRegistry()
     party = identity.party

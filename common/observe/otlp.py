@@ -15,7 +15,7 @@ from veiltab.common.observe.steps import FAILED
 from veiltab.common.rpc.identity import Party
 
 _EXPORT_SECONDS = 5.0
-"""A collector that is away must not keep a party from stopping."""
+"""Timeout of an export: an unreachable collector must not keep a party from stopping."""
 
 
 class OtlpSpans(logging.Handler):
@@ -24,7 +24,7 @@ class OtlpSpans(logging.Handler):
     The collector's address and options are OpenTelemetry's own environment variables.
 
     Args:
-        party: who tells them.
+        party: the reporting party.
     """
 
     def __init__(self, party: Party) -> None:
@@ -65,13 +65,13 @@ class OtlpSpans(logging.Handler):
         told.end(span.end)
 
     def close(self) -> None:
-        """Send what is left, for as long as the collector answers."""
+        """Send the remaining spans while the collector answers."""
         self._provider.shutdown()
         super().close()
 
 
 class _GivenIds(IdGenerator):
-    """Ids that are known already."""
+    """Ids that the spans already have."""
 
     def __init__(self) -> None:
         self.span: Span | None = None

@@ -1,4 +1,4 @@
-"""The status RPC: what a party says of itself, to itself alone."""
+"""The status RPC: a party reports its status to itself alone."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ class StatusServicer(status_pb2_grpc.StatusServiceServicer):
 
     Args:
         identity: the party's.
-        observe: says what it does; called in a thread.
+        observe: returns the party's observation; called in a thread.
     """
 
     def __init__(self, identity: Identity, observe: Callable[[], Observation]) -> None:

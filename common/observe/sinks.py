@@ -1,4 +1,4 @@
-"""Who listens to a party's steps: metrics, a trace file, a collector; each only if it was asked for."""
+"""Sinks of a party's steps: metrics, a trace file, a collector; each is optional."""
 
 import ipaddress
 import logging
@@ -19,23 +19,23 @@ from veiltab.common.rpc.server import Registration
 from veiltab.v1.status_pb2_grpc import add_StatusServiceServicer_to_server
 
 HEARD = ("veiltab.common.observe.steps", "veiltab.common.rpc.authorisation")
-"""The loggers whose records sinks hear: steps, and refusals."""
+"""The loggers whose records the sinks get: steps, and refusals."""
 
 COLLECTOR = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-"""Environment variables of which one names an OpenTelemetry collector."""
+"""Environment variables that name an OpenTelemetry collector."""
 
 _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def observed(
+def observing(
     identity: Identity, observe: Callable[[], Observation], *, metrics: str | None, trace_file: Path | None
 ) -> Iterator[Registration]:
-    """Let the sinks that were asked for listen; yield what adds the status service to the party's server.
+    """Attach the configured sinks; yield the registration of the status service.
 
     Args:
         identity: the party's.
-        observe: says what the party does now; called in threads.
+        observe: returns the party's observation; called in threads.
         metrics: where to serve metrics, as `metrics_address` reads it.
         trace_file: where to write spans.
 
@@ -54,7 +54,7 @@ def observed(
 
 @contextmanager
 def listening(sink: logging.Handler) -> Iterator[None]:
-    """Let a sink hear of steps and refusals, also of those that stderr does not show; then close it."""
+    """Send a sink all steps and refusals, also those that stderr does not show; then close it."""
     loggers = [logging.getLogger(name) for name in HEARD]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -85,7 +85,7 @@ def metrics_address(text: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a host."""
+    """Return whether only this machine reaches a host."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

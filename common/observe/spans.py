@@ -1,7 +1,7 @@
-"""Steps as spans of traces: one release is one trace over all parties, though none of them sends it to another.
+"""Steps as spans of traces: one release is one trace over all parties, although no party sends its spans to another.
 
-A trace's id is the release's (or the round's): both have 128 bits. The id of the one span that all others hang from
-follows from it by hashing, so every party finds it alone.
+A trace's id is the release's (or the round's): both have 128 bits. The root span's id is a hash of it, so every party
+derives it by itself.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.request import current_request
 
 ROOTS = frozenset({"release", "open round"})
-"""The steps that a whole trace hangs from: the researcher's release, and the server's opening of a round."""
+"""The root steps of traces: the researcher's release, and the server's opening of a round."""
 
 _TRACE, _SPAN = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{16}")
 _FACTS = ("outcome", "reason", "attribute", "bytes", "reports")
@@ -31,7 +31,7 @@ class Span:
     Args:
         trace: id of the release or round, 32 hexadecimal digits.
         span: id of the span, 16 hexadecimal digits.
-        parent: id of the span that it hangs from; empty for the one that all hang from.
+        parent: id of its parent span; empty for the root.
         name: the step, or "state ..." for the time a release was in a state.
         party: role and name, as in "curator alice".
         start: nanoseconds since 1970, by the party's own clock.
@@ -59,7 +59,7 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Its duration."""
         return (self.end - self.start) / _NANO
 
     def to_json(self) -> str:
@@ -85,16 +85,16 @@ class Span:
 
 
 def root_of(trace: str) -> str:
-    """Return the id of the span that all others of a trace hang from, which every party derives alone."""
+    """Return the id of a trace's root span, which every party derives by itself."""
     return hashlib.sha256(b"veiltab trace root" + trace.encode()).hexdigest()[:16]
 
 
 def span_of(record: logging.LogRecord, party: str) -> Span | None:
-    """Return the span of a log record, or None if it tells of no step of a release or round.
+    """Return the span of a log record, or None if the record is not a step of a release or round.
 
     Args:
-        record: as `step`, `left` and `concluded` make it.
-        party: who tells it.
+        record: as `step`, `state_left` and `release_ended` make it.
+        party: the reporting party.
     """
     told = record.__dict__
     trace, seconds = told.get("release") or told.get("round"), told.get("seconds")
@@ -120,5 +120,5 @@ def span_of(record: logging.LogRecord, party: str) -> Span | None:
 
 
 def _id(*parts: object) -> str:
-    """Return the id of a span, the same wherever it is told."""
+    """Return the id of a span; it depends on its content only."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

@@ -1,11 +1,11 @@
-"""What a party says of itself at a moment: what is under way, what it waits for, what waits for it, what is left."""
+"""A party's status: its current work, what that waits for, its queues, and the remaining budget."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 SHOWN = 10
-"""Releases and rounds that are over, and still shown beside those under way."""
+"""Number of finished releases and rounds in a status."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,8 +16,8 @@ class Work:
         kind: "release", "round" or "alignment".
         id: its id; empty for an alignment.
         about: what it is, for people: attributes, epsilon, researcher.
-        state: where it stands.
-        waiting_for: what it waits for, or why it failed; empty if it does neither.
+        state: its state here.
+        waiting_for: what it waits for, or why it failed; empty otherwise.
         since: Unix seconds since which it is in this state; 0 if that is not known.
     """
 
@@ -31,12 +31,12 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What is left of a privacy budget.
+    """A privacy budget and its remainder.
 
     Args:
         protects: "respondents" or "nodes".
         epsilon: the whole budget, nats.
-        left: what may still be spent, nats, rounded down.
+        left: the remainder, nats, rounded down.
         delta: the budget's delta; None for a pure one.
     """
 
@@ -48,13 +48,13 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """A party at a moment.
+    """A party's status at one moment.
 
     Args:
-        work: what is under way and what ended last, oldest first.
-        counts: (kind, state) -> how many there are in all.
-        queues: what waits to be done, by what it waits in.
-        budgets: what is left of each.
+        work: current work and the last that ended, oldest first.
+        counts: (kind, state) -> their total number.
+        queues: queue -> number of waiting items.
+        budgets: the privacy budgets.
     """
 
     work: tuple[Work, ...] = ()

@@ -1,8 +1,7 @@
-"""What happens at a party, told once: each step that ended is one log record, and all else is made of these records.
+"""Log records of steps, one for each step that ends. Metrics, traces and the log on stderr are made from them.
 
-Roles say here what they did and know nothing of who listens: the log on stderr, metrics, traces. A record has the step,
-the release or round, the attribute, seconds, bytes and how it ended; never data, ids of people, keys, tokens or
-ciphertext.
+Roles log their steps here and know nothing of the sinks. A record has the step, the release or round, the attribute,
+seconds, bytes and the outcome; never data, ids of people, keys, tokens or ciphertext.
 """
 
 import logging
@@ -18,8 +17,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Measured:
-    """What a step moved; whoever does it may say so once it is known."""
+class StepSize:
+    """The size of a step; its block may set what is not known beforehand."""
 
     bytes: int | None = None
     reports: int | None = None
@@ -34,20 +33,20 @@ def step(  # noqa: PLR0913 - what a step may be about
     attribute: str | None = None,
     size: int | None = None,
     reports: int | None = None,
-) -> Iterator[Measured]:
-    """Tell of a step when it ends, well or badly.
+) -> Iterator[StepSize]:
+    """Log a step when its block ends, with or without an error.
 
-    A step that another party is not ready for is not told: it is tried again, and the status says what it waits for.
+    A step for which another party is not ready is not logged: it is tried again, and the status says what it waits for.
 
     Args:
-        name: what is done, a verb; one of a few constant texts.
+        name: a verb; one of a few constant texts.
         release_id: the release it belongs to.
         round_id: the round it belongs to.
         attribute: whose column it is about.
-        size: bytes that it moves, if that is known beforehand.
+        size: bytes that it moves, if known beforehand.
         reports: reports that it counts.
     """
-    measured, began = Measured(bytes=size, reports=reports), time.monotonic()
+    measured, began = StepSize(bytes=size, reports=reports), time.monotonic()
 
     def tell(outcome: str, reason: str | None = None) -> None:
         _log.info(
@@ -76,13 +75,13 @@ def step(  # noqa: PLR0913 - what a step may be about
     tell(DONE)
 
 
-def left(state: str, *, release_id: str, seconds: float) -> None:
-    """Tell that a release left a state at this party, and how long it was in it, waiting included."""
+def state_left(state: str, *, release_id: str, seconds: float) -> None:
+    """Log that a release left a state at this party, and the time in that state, waiting included."""
     _log.info("state left", extra={"state": state, "release": release_id, "seconds": round(seconds, 6)})
 
 
-def concluded(state: str, *, release_id: str, seconds: float) -> None:
-    """Tell that a release is over for the researcher who asked for it, in which state, and how long it took in all."""
+def release_ended(state: str, *, release_id: str, seconds: float) -> None:
+    """Log that a release is over for its researcher, its last state, and its total time."""
     _log.info(
         "release concluded",
         extra={

@@ -1,4 +1,4 @@
-"""A trace as a file, a JSON object a line, for machines without a collector."""
+"""A trace file: one JSON object a line, for machines without a collector."""
 
 import logging
 import os
@@ -17,8 +17,8 @@ class TraceFile(logging.Handler):
     """Adds the spans of a party's steps to a file.
 
     Args:
-        path: the file; made if missing, open to its owner alone.
-        party: who tells them.
+        path: the file; made if missing, readable by its owner only.
+        party: the reporting party.
 
     Raises:
         InvalidInputError: the file cannot be written.
@@ -38,7 +38,7 @@ class TraceFile(logging.Handler):
             ) from None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the span of a record; a full disk is no reason to stop anything but the trace."""
+        """Write the span of a record; a full disk stops only the trace."""
         span = span_of(record, self._party)
         if span is None:
             return
@@ -58,9 +58,9 @@ class TraceFile(logging.Handler):
 
 
 def read_spans(paths: Iterable[Path]) -> tuple[Span, ...]:
-    """Return the spans of some trace files, by their beginning.
+    """Return the spans of some trace files, ordered by their start.
 
-    A full disk or a crash may leave a line cut short; such lines are passed over.
+    A full disk or a crash may leave a line cut short; such lines are skipped.
 
     Raises:
         InvalidInputError: a file cannot be read, or has lines and none is a span.

@@ -15,7 +15,7 @@ _MOST, _LONGEST = 500, 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartyStatus:
-    """What a party answers.
+    """A party's answer to the status RPC.
 
     Args:
         party: whose status this is.

@@ -1,1 +1,1 @@
-"""Privacy accounting: what a release reveals, to whom, as upper bounds."""
+"""Privacy accounting: upper bounds on what a release reveals to each adversary."""

@@ -1,4 +1,4 @@
-"""What a secret sample buys, for the gamma-diagonal mechanism and for any mechanism with a group profile.
+"""Amplification by a secret sample, for the gamma-diagonal mechanism and for any mechanism with a group profile.
 
 Neighbouring relation: substitution of one respondent's row, with a public population size n; Poisson sampling relates
 to adding or removing one (see veiltab.common.schemes). The two are never mixed.
@@ -16,7 +16,7 @@ from veiltab.common.schemes import Relation
 
 
 class MultiplicityLaw(Protocol):
-    """A sampling scheme, as far as amplification is concerned; see Scheme."""
+    """The part of a sampling scheme that amplification needs; see Scheme."""
 
     relation: ClassVar[Relation]
 
@@ -29,7 +29,7 @@ class MultiplicityLaw(Protocol):
 
 
 class Effect(Enum):
-    """What sampling does to (epsilon, delta) of a base mechanism (MUST, Definition 5)."""
+    """The effect of sampling on (epsilon, delta) of a base mechanism (MUST, Definition 5)."""
 
     STRONG = "strong"
     TYPE_I_WEAK = "type-I weak"
@@ -59,7 +59,7 @@ class Amplified:
 
     @property
     def effect(self) -> Effect:
-        """Which of the two parameters the sampling improves."""
+        """The parameters that the sampling improves."""
         smaller_epsilon, smaller_delta = self.epsilon <= self.base_epsilon, self.delta <= self.base_delta
         if smaller_epsilon:
             return Effect.STRONG if smaller_delta else Effect.TYPE_I_WEAK
@@ -67,12 +67,12 @@ class Amplified:
 
 
 def amplify(scheme: MultiplicityLaw, profile: GroupProfile, epsilon: float) -> Amplified:
-    """Return what a base mechanism guarantees on a sample.
+    """Return the guarantee of a base mechanism on a sample.
 
     epsilon' = ln(1 + eta (e^epsilon - 1)),    delta' = sum_j P(a respondent is drawn j times) delta_j(epsilon)
 
     Args:
-        scheme: how the sample is drawn; its relation is that of the result.
+        scheme: the sampling scheme; its relation is that of the result.
         profile: the base mechanism.
         epsilon: the base epsilon at which its profile is read, nats.
 

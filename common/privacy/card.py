@@ -1,4 +1,4 @@
-"""The epsilon card: who faces which guarantee. Shown before any approval and beside every result."""
+"""The epsilon card: the guarantee against each adversary. It is shown before any approval and beside every result."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,13 +11,13 @@ from veiltab.common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpsilonCard:
-    """What a release guarantees against whom (neighbours: substitution of one respondent's row).
+    """The guarantees of a release by adversary (neighbours: substitution of one respondent's row).
 
     Args:
         epsilon: pure epsilon against the researcher, nats, an upper bound.
         order: (epsilon, delta) against the researcher from the secret order, upper bounds; None where there is no
             certificate for the scheme. It holds beside the pure one, and is shown where its epsilon is less.
-        local_epsilon: ln gamma against who knows the sample and its order, nats per row, an upper bound.
+        local_epsilon: ln gamma against an adversary who knows the sample and its order, nats per row, an upper bound.
         one_time: whether the pads are one-time pads.
     """
 

@@ -1,8 +1,9 @@
 """Several releases together: basic composition of pure epsilons, and privacy loss distributions for (epsilon, delta).
 
 Both are upper bounds for releases that each draw a fresh sample; one sample never serves two (its gammas multiply). A
-certified profile delta(epsilon), valid in both directions, is read on a grid, replaced by its convex minorant, which is
-still above the exact profile because that is convex, and turned into a distribution by connecting the dots.
+certified profile delta(epsilon), valid in both directions, is read on a grid and replaced by its convex minorant. The
+exact profile is convex, so the minorant still lies above it. Linear interpolation between the points makes it a loss
+distribution.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,11 +33,11 @@ _LARGEST_GRID = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composed:
-    """What several releases guarantee together (substitution; against who sees all their results).
+    """The guarantee of several releases together (substitution; against an adversary who sees all results).
 
     Args:
         epsilon: at delta, nats, an upper bound; never above `pure_epsilon`.
-        delta: for which epsilon holds.
+        delta: at which epsilon holds.
         pure_epsilon: sum of the pure epsilons, nats; holds with delta = 0.
     """
 
@@ -46,7 +47,7 @@ class Composed:
 
 
 def compose(releases: Sequence[tuple[ReleaseDescription, int]], delta: float) -> Composed:
-    """Compose releases, each with how many there are of it.
+    """Compose releases, each with a count.
 
     Args:
         releases: (description, count), count at least 1; every one of them on a fresh sample.

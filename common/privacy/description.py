@@ -1,7 +1,7 @@
-"""What happened, as plain facts: one release, whichever accountant may look at it.
+"""The plain facts of one release, for any accountant.
 
-Relation: substitution of one respondent's row, n public. A Poisson sample is described by the size that it came to
-have: given its size it is a sample without replacement, and its size says nothing under substitution.
+Relation: substitution of one respondent's row, n public. A Poisson sample is described by its actual size: given its
+size it is a sample without replacement, and its size says nothing under substitution.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class ReleaseDescription:
     Args:
         scheme: how rows were sampled.
         cells: K.
-        gamma: that of the mechanism that ran, exact, at least 1.
+        gamma: of the mechanism that ran, exact, at least 1.
     """
 
     scheme: Scheme
@@ -42,7 +42,7 @@ class ReleaseDescription:
 
     @property
     def local_epsilon(self) -> Decimal:
-        """Return ln gamma (nats, rounded up): what a row faces from who knows the sample."""
+        """Return ln gamma (nats, rounded up): the loss of a row against an adversary who knows the sample."""
         return ln_above(self.gamma)
 
     @property
@@ -55,7 +55,7 @@ class ReleaseDescription:
 
     @property
     def order_certificate(self) -> OrderCertificate | None:
-        """Return what certifies the secret order; None if the scheme has no certificate."""
+        """Return the certificate of the secret order; None if the scheme has none."""
         if not self.scheme.is_simple_random:
             return None
         return OrderCertificate(
@@ -63,10 +63,10 @@ class ReleaseDescription:
         )
 
     def delta(self, epsilon: float) -> float:
-        """Return an upper bound of delta at an epsilon (nats, at least 0): the best of all that is proved.
+        """Return an upper bound of delta at an epsilon (nats, at least 0): the least of the proved bounds.
 
         Raises:
-            InvalidInputError: nothing is proved under substitution for the scheme but its pure epsilon.
+            InvalidInputError: for this scheme only the pure epsilon is proved under substitution.
         """
         if epsilon >= float(self.pure_epsilon):
             return 0.0
@@ -79,7 +79,7 @@ class ReleaseDescription:
         return amplify(self.scheme, profile, max(0.0, base * (1 - 1e-13))).delta
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the plain form, as a ledger or a file holds it."""
+        """Return plain data for a ledger or a file."""
         return {
             "mechanism": "gamma-diagonal",
             "relation": Relation.SUBSTITUTION.value,

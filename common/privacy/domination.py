@@ -1,11 +1,11 @@
-"""The least mu whose Gaussian, with a slack, is worse in every respect than a release: the condition (*) of a price.
+"""The least mu whose Gaussian, with a slack, dominates a release: the condition (*) of a price.
 
     delta_A(epsilon) <= (1 - delta0) delta_mu(epsilon) + delta0    for all epsilon >= 0                            (*)
 
 Both profiles are convex in a = e^epsilon. Between two points delta_A lies below the chord of its upper bounds there,
 and delta_mu above each of its tangents there, hence above every mean of the two. The chord minus such a mean is affine,
 so (*) holds between the points if it holds for it at both; the mean whose slope is the chord's is the best. Beyond a
-point with delta_A <= delta0 there is nothing to show.
+point with delta_A <= delta0, (*) holds trivially.
 
 A profile here bounds delta_A from above, for both directions of every neighbouring pair.
 """
@@ -29,10 +29,10 @@ Slack = Callable[[float], float]
 _INTERVALS = 24
 _ROUNDS = 4
 _GAP = 3e-4
-"""Relative loss between the points that is accepted."""
+"""Accepted relative loss between the points."""
 
 _MARGIN = 5e-5
-"""Raises a price, so that whoever checks it on another grid finds it enough."""
+"""Increases a price, so that a check on another grid succeeds."""
 
 _CLOSE = 1e-5
 _SMALLEST = 1e-12
@@ -89,7 +89,7 @@ def _convex(epsilons: Floats, deltas: Floats) -> Floats:
 
 
 def holds(epsilons: Floats, deltas: Floats, mu: float, slack: float) -> bool:
-    """Say whether (*) holds from the first to the last epsilon.
+    """Return whether (*) holds from the first to the last epsilon.
 
     Args:
         epsilons: ascending, nats, shape (k,).
@@ -106,7 +106,7 @@ def _holds_at(epsilons: Floats, deltas: Floats, mu: float, slack: float) -> bool
 
 
 def _holds_between(epsilons: Floats, deltas: Floats, mu: float, slack: float) -> NDArray[np.bool_]:
-    """Say of each interval whether (*) can be shown in it."""
+    """Return for each interval whether (*) can be shown in it."""
     curve = GaussianProfile.of(mu, epsilons)
     one, two = curve.below[:-1], curve.below[1:]
     # Between the points a tangent is lowest with the steeper slope from the left, and with the gentler from the right.

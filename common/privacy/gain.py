@@ -15,7 +15,7 @@ class Variance:
     """Variance of a privatised statistic, split; squared units of the statistic.
 
     Args:
-        sampling: because only a sample is seen.
+        sampling: because only a sample is used.
         noise: because of the noise.
     """
 
@@ -51,7 +51,7 @@ class Gain:
 
 
 def sample_epsilon(epsilon: float, *, population: int, sample: int) -> float:
-    """Return epsilon_n = ln(1 + (N/n)(e^epsilon - 1)): what a sample of n of N may be protected with.
+    """Return epsilon_n = ln(1 + (N/n)(e^epsilon - 1)), the epsilon that a sample of n of N may use.
 
     Source: Hu, Drechsler, Kim, Theorem 1, solved for the base.
     """

@@ -1,4 +1,4 @@
-"""The profile of telling N(0,1) from N(mu,1), rounded either way: the measure of a release's price.
+"""The profile of distinguishing N(0,1) from N(mu,1), rounded up or down: the measure of a release's price.
 
     delta_mu(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
 
@@ -19,7 +19,7 @@ from veiltab.common.core.binomial import Floats
 from veiltab.common.privacy.root import largest_allowed
 
 LARGEST = 64.0
-"""The largest mu that is worked with: its delta at epsilon = 0 is 1 to all digits."""
+"""The largest mu in use: its delta at epsilon = 0 is 1 to all digits."""
 
 _SMALLEST = 1e-12
 _TINY = 1e-290
@@ -74,7 +74,7 @@ def delta_above(mu: float, epsilon: float) -> float:
     """Return delta_mu(epsilon) (substitution or whatever relation mu is for), rounded up.
 
     Args:
-        mu: in (0, 64]; 0 stands for no release at all.
+        mu: in (0, 64]; 0 means no release.
         epsilon: nats, at least 0.
     """
     if mu <= 0:

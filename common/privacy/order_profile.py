@@ -1,4 +1,4 @@
-"""The order certificate at many epsilons at once: a looser bound of Theorem A that costs one pass.
+"""The order certificate at many epsilons at once: a looser bound of Theorem A that takes one pass.
 
 In the law of Theorem A, h1 ~ Bin(m, 1/q), h0 given h1 is Bin(m-h1, 1/(q-1)), and hr given s = h0 + h1 is Bin(m-s, r),
 r = (K-2)/(q-2). The integrand is the positive part of an affine function, so each count may be replaced by anything
@@ -45,7 +45,7 @@ class OrderProfile:
 
     Args:
         certificate: the release.
-        negligible: a probability; what is left out is far below it, and added.
+        negligible: a probability; the omitted mass is far below it, and is added.
         points: points of the lattice of h1, about.
     """
 

@@ -1,4 +1,4 @@
-"""How many rows to sample and how much to perturb, from what is public: n, the cells and epsilon.
+"""Plans how many rows to sample and how much to perturb, from public parameters: n, the cells and epsilon.
 
 Every curator computes the plan for itself and compares; so nothing in it may depend on the machine. Sizes and privacy
 parameters come from exact arithmetic; floats appear only in the expected errors, which decide nothing.
@@ -106,13 +106,13 @@ def _within(population: int, rows: Fraction) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A release's public parameters: what will be sampled, how it will be perturbed, what that guarantees.
+    """A release's public parameters: its sampling, its mechanism and its guarantees.
 
     Args:
         scheme: how rows are sampled.
         mechanism: what the server runs.
-        epsilon: what was asked for, nats.
-        delta: what was asked for; None asks for a pure guarantee.
+        epsilon: the requested one, nats.
+        delta: the requested one; None asks for a pure guarantee.
     """
 
     scheme: Scheme
@@ -137,7 +137,7 @@ class Plan:
 
     @property
     def gamma(self) -> float:
-        """Worst-case ratio of the mechanism that runs, for people to read."""
+        """Worst-case ratio of the mechanism that runs, as a float for display."""
         return float(self.mechanism.gamma)
 
     @property
@@ -148,7 +148,7 @@ class Plan:
 
     @property
     def local_epsilon(self) -> Decimal:
-        """Return ln gamma, a row's upper bound against who knows the sample, nats."""
+        """Return ln gamma, a row's upper bound against an adversary who knows the sample, nats."""
         return self.description.local_epsilon
 
     @property
@@ -201,7 +201,7 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
         sample: rows to sample, m.
         scheme: name of the sampling scheme.
         stage: rows after stage one, for a MUST scheme.
-        sum_of_squares: what is known of sum T(x)^2 from public sources.
+        sum_of_squares: sum T(x)^2, if known from public sources.
 
     Returns:
         The plan, the same on every machine.

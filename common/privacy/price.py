@@ -1,4 +1,4 @@
-"""The price of a release: one number whose squares add up, whatever was chosen after seeing earlier results.
+"""The price of a release: one number whose squares add up even under adaptive choices.
 
 **Statement.** A release has price (mu, delta0) if for all epsilon >= 0
 
@@ -44,29 +44,29 @@ from veiltab.common.schemes import Relation, Scheme
 _UP = Context(prec=40, rounding=ROUND_CEILING)
 _DOWN = Context(prec=40, rounding=ROUND_FLOOR)
 _DIGITS = Decimal("1e-8")
-"""Prices enter a shared record: they are rounded up to this, and budgets down."""
+"""Resolution of prices in a shared record: prices are rounded up to it, budgets down."""
 
 _SHARE_DIGITS = Decimal("1e-12")
 _GAMMA_DIGITS = Context(prec=7, rounding=ROUND_FLOOR)
 _LARGEST_LOG = 60.0
-"""ln(gamma - 1) beyond which a release is as good as without noise."""
+"""ln(gamma - 1) beyond which a release has practically no noise."""
 
 _LARGE_EPSILON = 600
 _POINTS = 256
 _CLOSE = 1e-3
-"""How close to the limit, relatively, the price of a mechanism is to be."""
+"""Relative tolerance of a mechanism's price below the limit."""
 
 _SLACK_PART = 10
-"""delta0 of a budget is this part of its delta: it costs half a percent of epsilon."""
+"""Fraction of a budget's delta that is its delta0; it costs half a percent of epsilon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What a release costs, or several together.
+    """The price of one release, or of several together.
 
     Args:
-        mu: against the researcher it is no worse than telling N(0,1) from N(mu,1), at least 0,
-        slack: but for this probability, delta0, in [0, 1).
+        mu: against the researcher it is no worse than distinguishing N(0,1) from N(mu,1), at least 0,
+        slack: delta0, the probability of an exception, in [0, 1).
     """
 
     mu: Decimal
@@ -100,7 +100,7 @@ def price(release: ReleaseDescription, slack: Decimal) -> Price:
     and MUST, that of MUST, Theorem 5.
 
     Args:
-        release: what runs; a Poisson sample by the size that it came to have.
+        release: what runs; a Poisson sample by its actual size.
         slack: delta0, above 0 and below 1.
 
     Raises:
@@ -119,7 +119,7 @@ def price_within(release: ReleaseDescription, budget: Price) -> Price:
     to mu_B^2, the slacks keep to delta0_B. A price above the budget has the slack of the budget.
 
     Args:
-        release: what runs; a Poisson sample by the size that it came to have.
+        release: what runs; a Poisson sample by its actual size.
         budget: mu_B and delta0_B, both above 0 (see `price_budget`).
     """
     most, mu_b = float(budget.slack), float(budget.mu)
@@ -192,7 +192,7 @@ def share(of: Price, budget: Price) -> Decimal:
 def is_price(of: Price, release: ReleaseDescription) -> bool:
     """Show, on a grid finer than that of `price`, that a release has a price; False where this cannot be shown.
 
-    What checks a price that another party computed: the floats of two machines may differ in the last digit.
+    This checks another party's price: floats of two machines may differ in the last digit.
     """
     if of.mu >= price_of_pure_epsilon(release.pure_epsilon).mu:
         return True

@@ -13,11 +13,11 @@ import numpy as np
 from veiltab.common.errors import InvalidInputError
 
 _UP = 1 + 1e-11
-"""Enlarges results by more than the rounding errors."""
+"""Relative enlargement that covers the rounding errors."""
 
 
 class GroupProfile(Protocol):
-    """A mechanism, as far as groups of copies are concerned."""
+    """The privacy profile of a mechanism for groups of copies."""
 
     def delta(self, epsilon: float, copies: int) -> float:
         """Return an upper bound of delta_j(epsilon), j = copies >= 1."""

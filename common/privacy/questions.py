@@ -1,4 +1,4 @@
-"""Questions about a release before it is asked for: what error, which epsilon, how many people, and why not.
+"""Questions about a release before its request: which error, which epsilon, how many people, and why not.
 
 Answers come from `plan_release` and the exact expected error; floats decide nothing here, they only search.
 """
@@ -16,18 +16,18 @@ _MOST_PEOPLE = 10**8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What is fixed beforehand; the rest is asked for.
+class PlanQuestion:
+    """The fixed parameters of a release; the open ones are computed.
 
     Args:
         cells: K.
         population: n, or None to ask how many.
         epsilon: nats, or None to ask how much.
         delta: None for a pure epsilon.
-        error: root-mean-square error of the joint distribution that is aimed at, or None.
+        error: target root-mean-square error of the joint distribution, or None.
         sample: m, or None for the best.
         max_local_epsilon: cap on ln gamma, or None.
-        sum_of_squares: what is known of sum T^2, or None for the worst, 1/K.
+        sum_of_squares: sum T^2 if known, or None for the worst case, 1/K.
     """
 
     cells: int
@@ -40,7 +40,7 @@ class Question:
     sum_of_squares: Fraction | None = None
 
     def plan(self, *, population: int | None = None, epsilon: Decimal | None = None, cells: int | None = None) -> Plan:
-        """Return the plan, with some of what is fixed replaced."""
+        """Return the plan with some of the parameters replaced."""
         people, nats = population or self.population, epsilon or self.epsilon
         if people is None or nats is None:
             raise InvalidInputError("give the population and epsilon, or an error to aim at", where="plan")
@@ -61,14 +61,14 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class PlanAnswer:
     """The plan that answers a question.
 
     Args:
-        plan: the release; where the aim cannot be met, the nearest to it.
+        plan: the release; the closest one if the target error cannot be met.
         root_mse: its expected error.
-        feasible: whether it meets the error aimed at (always, where none is).
-        advice: what is best, or what would make the aim possible.
+        feasible: whether it meets the target error (always true without one).
+        advice: what is best, or what would make the target possible.
     """
 
     plan: Plan
@@ -77,11 +77,11 @@ class Answer:
     advice: str
 
 
-def answer(question: Question) -> Answer:
-    """Answer a question.
+def answer(question: PlanQuestion) -> PlanAnswer:
+    """PlanAnswer a question.
 
     Raises:
-        InvalidInputError: more than one thing is left open, or sizes are out of range.
+        InvalidInputError: more than one parameter is open, or sizes are out of range.
     """
     if question.error is not None and not 0 < question.error < 1:
         raise InvalidInputError("the error must lie between 0 and 1", where="error")
@@ -92,17 +92,17 @@ def answer(question: Question) -> Answer:
     plan = question.plan()
     error = question.root_mse(plan)
     if question.error is None or error <= question.error:
-        return Answer(plan=plan, root_mse=error, feasible=True, advice=_praise(question, plan))
-    return Answer(plan=plan, root_mse=error, feasible=False, advice=_remedies(question, question.epsilon))
+        return PlanAnswer(plan=plan, root_mse=error, feasible=True, advice=_praise(question, plan))
+    return PlanAnswer(plan=plan, root_mse=error, feasible=False, advice=_remedies(question, question.epsilon))
 
 
-def _how_much(question: Question) -> Answer:
+def _how_much(question: PlanQuestion) -> PlanAnswer:
     """Find the least epsilon for the error, to three digits."""
     aim = _aim(question)
     most = MAX_EPSILON if question.delta is None else Decimal(20)
     best = question.plan(epsilon=most)
     if question.root_mse(best) > aim:
-        return Answer(plan=best, root_mse=question.root_mse(best), feasible=False, advice=_remedies(question, most))
+        return PlanAnswer(plan=best, root_mse=question.root_mse(best), feasible=False, advice=_remedies(question, most))
     low, high = Decimal("1e-6"), most
     while high / low > Decimal("1.002"):
         middle = (low * high).sqrt()
@@ -112,27 +112,27 @@ def _how_much(question: Question) -> Answer:
             enough = False
         low, high = (low, middle) if enough else (middle, high)
     plan = question.plan(epsilon=max(Decimal(f"{high:.3g}"), high))
-    return Answer(plan=plan, root_mse=question.root_mse(plan), feasible=True, advice=_praise(question, plan))
+    return PlanAnswer(plan=plan, root_mse=question.root_mse(plan), feasible=True, advice=_praise(question, plan))
 
 
-def _how_many(question: Question) -> Answer:
+def _how_many(question: PlanQuestion) -> PlanAnswer:
     """Find the least population for the error."""
     aim = _aim(question)
     people = _least_whole(lambda n: question.root_mse(question.plan(population=n)) <= aim, _MOST_PEOPLE)
     plan = question.plan(population=people or _MOST_PEOPLE)
     feasible = people is not None
     advice = f"{people} respondents are enough." if feasible else _remedies(question, plan.epsilon)
-    return Answer(plan=plan, root_mse=question.root_mse(plan), feasible=feasible, advice=advice)
+    return PlanAnswer(plan=plan, root_mse=question.root_mse(plan), feasible=feasible, advice=advice)
 
 
-def _aim(question: Question) -> float:
+def _aim(question: PlanQuestion) -> float:
     if question.error is None:
         raise InvalidInputError("give the population and epsilon, or an error to aim at", where="plan")
     return question.error
 
 
 def _least_whole(enough: Callable[[int], bool], most: int) -> int | None:
-    """Return the least number that is enough, by doubling and halving; None if the most is not."""
+    """Return the least sufficient number, by doubling and bisection; None if the largest is not sufficient."""
     high = 16
     while not enough(high):
         if high >= most:
@@ -145,7 +145,7 @@ def _least_whole(enough: Callable[[int], bool], most: int) -> int | None:
     return high
 
 
-def _praise(question: Question, plan: Plan) -> str:
+def _praise(question: PlanQuestion, plan: Plan) -> str:
     if question.sample is not None:
         return "The sample size is the one that was asked for."
     if plan.sample < plan.population:
@@ -157,8 +157,8 @@ def _praise(question: Question, plan: Plan) -> str:
     return "With delta above 0 the secret order protects, and sampling everyone is best."
 
 
-def _remedies(question: Question, epsilon: Decimal) -> str:
-    """Say what would make the aim possible, each alone."""
+def _remedies(question: PlanQuestion, epsilon: Decimal) -> str:
+    """Return the changes that would each make the target possible."""
     aim = _aim(question)
     found = []
     if question.population is not None:

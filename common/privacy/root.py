@@ -1,4 +1,4 @@
-"""Solving a rising condition from the allowed side: the answer is allowed, whatever the rounding."""
+"""Solves an increasing condition from the allowed side: the answer is allowed, whatever the rounding."""
 
 from collections.abc import Callable
 from math import inf
@@ -10,10 +10,10 @@ def largest_allowed(low: float, guess: float, top: float, excess: Callable[[floa
     """Return the largest x in [low, top] with excess(x) <= 0, or a point just below it.
 
     Args:
-        low: allowed, without being tried.
-        guess: where to begin looking.
+        low: assumed to be allowed.
+        guess: start of the search.
         top: largest x of interest; returned if it is allowed.
-        excess: rises with x; may be minus infinity. The returned x was tried and found allowed, or is `low`.
+        excess: rises with x; may be minus infinity. The returned x was evaluated and is allowed, or is `low`.
     """
     x, step = min(max(guess, low), top), 0.5
     value = excess(x)

@@ -1,4 +1,4 @@
-"""The order certificate: what the secret, uniformly random order of the released rows buys.
+"""The order certificate: the guarantee of the secret, uniformly random order of the released rows.
 
 Theorem A. For all neighbouring tables (substitution of one row) and every epsilon >= 0, the release of m of n rows
 through the gamma-diagonal mechanism over K cells, in uniformly random order, has

@@ -1,4 +1,4 @@
-"""Logs as one JSON object a line on stderr: what happened, to which release, never data, ids, keys or ciphertext."""
+"""Logs as one JSON object a line on stderr: events and their release, never data, ids, keys or ciphertext."""
 
 import json
 import logging
@@ -35,7 +35,7 @@ def log_to_stderr(*, verbose: bool = False) -> None:
     level = logging.INFO if verbose else logging.WARNING
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
-    # Of its own, too: for metrics and traces some loggers tell more than is to be shown.
+    # The handler needs a level of its own: for metrics and traces some loggers emit more than stderr shows.
     handler.setLevel(level)
     logging.basicConfig(level=level, handlers=[handler], force=True)
     # gRPC's own errors may quote what a peer sent.

@@ -1,11 +1,11 @@
-"""Beginning again with the same command: how a party takes over a renewed certificate without losing a call."""
+"""Restart with the same command: a party loads a renewed certificate without losing a call."""
 
 import os
 import sys
 
 
 class RestartRequest(Exception):  # noqa: N818 - it is no error
-    """The party has stopped in order and shall begin again."""
+    """The party has stopped in order and is to restart."""
 
 
 def begin_again() -> None:

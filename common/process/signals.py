@@ -1,4 +1,4 @@
-"""The signals that end a party or let it begin again; none that ends it is lost.
+"""The signals that end or restart a party; none that ends it is lost.
 
 SIGTERM and SIGINT end a party in order. SIGHUP stops it in the same order, and then the same command replaces the
 process. An end wins over a restart whenever it comes, because SIGTERM finds one of two things at every moment:
@@ -36,7 +36,7 @@ class PartySignals:
     """Reads the signals of a party while the block lasts; enter it in the main thread, on a running loop.
 
     Args:
-        stop: called on the loop when the party shall stop, for good or to begin again; it may be called repeatedly.
+        stop: called on the loop to stop the party, for good or for a restart; it may be called repeatedly.
         may_restart: called on the loop at a SIGHUP; false lets the party go on as if there had been none.
     """
 
@@ -46,7 +46,7 @@ class PartySignals:
 
     @property
     def restart(self) -> bool:
-        """Whether the party begins again; final once the block is left."""
+        """Whether the party restarts; final after the block."""
         return self._hung_up and not self._ended
 
     def __enter__(self) -> Self:
@@ -57,15 +57,15 @@ class PartySignals:
         self._wakeup_before = signal.set_wakeup_fd(self._wakeup)
         for number in (*_ENDS, signal.SIGHUP):
             signal.signal(number, _leave_to_the_pipe)
-            # System calls under way, as those of a database, go on.
+            # Interrupted system calls, such as a database's, continue.
             signal.siginterrupt(number, False)  # noqa: FBT003 - the standard library's signature
         asyncio.get_running_loop().add_reader(self._pipe, self._read)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the ends back to the kernel, ignore further hangups, and read what came before."""
+        """Restore the defaults of SIGTERM and SIGINT, ignore further SIGHUPs, and read the signals so far."""
         asyncio.get_running_loop().remove_reader(self._pipe)
-        # One hangup is enough: the next image shall not die of another before it is in this block.
+        # Ignore further SIGHUPs: the next process image must not die of one before it enters this block.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         for number in _ENDS:
             signal.signal(number, signal.SIG_DFL)

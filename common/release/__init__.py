@@ -1,1 +1,1 @@
-"""A release: what is asked for, what is made of it, where it stands, and how it travels."""
+"""A release: its request, its spec, its state, and their messages."""

@@ -1,6 +1,6 @@
-"""What a release's spec guarantees. The spec itself is plain data: nothing here is worked out by reading one.
+"""The guarantees of a release's spec. The spec itself is plain data: reading one computes none of them.
 
-Whoever plans a spec or receives one checks it once; whoever shows the card asks for it.
+A party checks a spec once, when it plans or receives it, and computes the card when it shows it.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ from veiltab.common.release.spec import ReleaseSpec
 
 
 def check_keeps_what_was_asked(spec: ReleaseSpec) -> None:
-    """Refuse a spec whose mechanism does not keep the epsilon, or the epsilon and delta, that were asked for.
+    """Refuse a spec whose mechanism does not keep the requested epsilon, or epsilon and delta.
 
     Raises:
         InvalidInputError: it does not.
@@ -42,7 +42,7 @@ def _keeps_what_was_asked(spec: ReleaseSpec) -> bool:
 
 
 def _keeps_exactly(spec: ReleaseSpec) -> bool:
-    """Whether the mechanism keeps a pure epsilon; the bound is rounded up, perhaps past it."""
+    """Return whether the mechanism keeps a pure epsilon; the bound is rounded up, perhaps past it."""
     return spec.description.scheme.is_within(spec.epsilon, spec.mechanism.gamma)
 
 

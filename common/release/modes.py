@@ -1,4 +1,4 @@
-"""How a release is sampled and encrypted, and which ways go together."""
+"""How a release is sampled and encrypted, and which modes can be combined."""
 
 from decimal import Decimal
 from enum import Enum
@@ -10,7 +10,7 @@ from veiltab.common.schemes import check_certified, scheme_class
 
 
 class Sampling(Enum):
-    """How the curators come to the same sample."""
+    """How the curators agree on a sample."""
 
     SEED = "seed"
     INDICES = "indices"
@@ -18,7 +18,7 @@ class Sampling(Enum):
 
     @property
     def is_by_server(self) -> bool:
-        """Whether the curators upload everyone's rows, of which the server draws the sample."""
+        """Whether the curators upload everyone's rows and the server draws the sample."""
         match self:
             case Sampling.SEED | Sampling.INDICES:
                 return False
@@ -29,7 +29,7 @@ class Sampling(Enum):
 
 
 class Pad(Enum):
-    """Where a column's pad comes from, and so what its key is: 32 bytes, or the pad itself."""
+    """The source of a column's pad, which decides the key: 32 bytes, or the pad itself."""
 
     CHACHA20 = "chacha20"
     OTP = "otp"
@@ -47,7 +47,7 @@ class Pad(Enum):
 
 
 def check_modes(scheme: str, sampling: Sampling, delta: Decimal | None) -> None:
-    """Refuse ways of sampling that do not go together.
+    """Refuse modes of sampling that cannot be combined.
 
     Raises:
         InvalidInputError: an unknown scheme; one that is not simple random, with delta (there is no order certificate

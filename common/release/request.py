@@ -1,4 +1,4 @@
-"""What a researcher asks of the curators."""
+"""A researcher's request to the curators."""
 
 import re
 from dataclasses import dataclass, fields
@@ -14,20 +14,20 @@ RELEASE_ID = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseRequest:
-    """What a researcher asks of the curators; the release id is the idempotency key.
+    """A researcher's request to the curators; the release id is the idempotency key.
 
     Args:
         release_id: 32 hexadecimal digits.
         researcher: who asks.
-        attributes: what is asked for, in study order.
+        attributes: the requested ones, in study order.
         epsilon: pure epsilon, nats.
-        purpose: for the persons who decide.
+        purpose: for the people who decide.
         deadline: Unix seconds after which an unfinished release is abandoned.
-        partial: go on with what is granted when some attributes are denied.
-        sampling: how the curators come to the same sample.
-        pad: where the pads come from.
+        partial: continue with the granted attributes if some are denied.
+        sampling: how the curators agree on a sample.
+        pad: source of the pads.
         sample: rows to sample (for Poisson on average), or None for the planner's choice.
-        delta: to keep with epsilon; None asks for a pure epsilon.
+        delta: of the guarantee; None asks for a pure epsilon.
         max_local_epsilon: most that ln gamma may be, nats; None for no cap.
         scheme: name of the sampling scheme.
         stage: rows after stage one of a two-stage scheme.
@@ -61,7 +61,7 @@ class ReleaseRequest:
             raise InvalidInputError("the first stage must take at least 1 row", where="stage")
         if self.max_local_epsilon is not None:
             parse_epsilon(self.max_local_epsilon, what="max_local_epsilon")
-        # They are printed on the terminals of those who decide, who must see what they decide about.
+        # The terminals of the people who decide show these lines.
         for field in fields(self):
             text = getattr(self, field.name)
             if isinstance(text, str) and (len(text) > 1000 or not text.isprintable()):
@@ -74,7 +74,7 @@ class ReleaseRequest:
         return canonical_text(self)
 
     def asked(self) -> str:
-        """Return the canonical text of what is asked for, whatever the id and the deadline."""
+        """Return the canonical text without the id and the deadline."""
         return canonical_text(self, without=frozenset({"release_id", "deadline"}))
 
     @classmethod

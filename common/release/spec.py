@@ -1,6 +1,6 @@
 """A release's public description; the same object at every party.
 
-Plain data, valid by itself. Whether it keeps the epsilon asked for is worked out in `guarantees`.
+Plain data, valid by itself. `guarantees` checks that it keeps the requested epsilon.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class Column:
     size: int
 
     def __post_init__(self) -> None:
-        # Both become names of files and stand in reports; a spec may come from another party.
+        # Both become file names and appear in reports; a spec may come from another party.
         check_attribute_name(self.attribute)
         check_name("owner", self.owner)
         symbol_dtype(self.size)
@@ -54,17 +54,17 @@ class ReleaseSpec:
         release_id: 32 hexadecimal digits, chosen at random by the researcher.
         study_digest: SHA-256 of the study file, hexadecimal.
         researcher: who asked.
-        columns: what is released, in study order.
+        columns: the released ones, in study order.
         population: common respondents n.
         sample: sampled rows m.
         replacement: r64; the server replaces a row with probability r64 / 2^64.
-        epsilon: epsilon asked for, nats; pure unless there is a delta.
+        epsilon: the requested one, nats; pure unless there is a delta.
         scheme: name of the sampling scheme; "wor" is uniform without replacement.
-        sampling: how the curators come to the same sample.
-        pad: where the pads come from.
+        sampling: how the curators agree on a sample.
+        pad: source of the pads.
         alignment: keyed digest of the common respondents, hexadecimal.
         deadline: Unix seconds after which an unfinished release is abandoned.
-        delta: delta asked for with epsilon; None asks for a pure epsilon.
+        delta: the requested one; None asks for a pure epsilon.
         stage: rows after stage one of a two-stage scheme.
     """
 
@@ -96,7 +96,7 @@ class ReleaseSpec:
             raise InvalidInputError("an attribute is listed twice", where="columns")
         parse_epsilon(self.epsilon)
         check_modes(self.scheme, self.sampling, self.delta)
-        # The scheme and the mechanism refuse sizes that they cannot have.
+        # The scheme and the mechanism refuse impossible sizes.
         _ = self.description
 
     @property
@@ -114,7 +114,7 @@ class ReleaseSpec:
 
     @property
     def description(self) -> ReleaseDescription:
-        """What the accountants look at."""
+        """The description for the accountants."""
         scheme = scheme_of(self.scheme, population=self.population, sample=self.sample, stage=self.stage)
         return ReleaseDescription(scheme=scheme, cells=self.cells, gamma=self.mechanism.gamma)
 
@@ -135,7 +135,7 @@ class ReleaseSpec:
         return tuple(column for column in self.columns if column.owner == owner)
 
     def to_json(self) -> str:
-        """Return the canonical text: what is stored, and what the digest covers."""
+        """Return the canonical text, which is stored and covered by the digest."""
         return canonical_text(self)
 
     @classmethod
@@ -151,7 +151,7 @@ class ReleaseSpec:
 def spec_of(
     request: ReleaseRequest, columns: tuple[Column, ...], plan: Plan, *, study_digest: str, alignment: str
 ) -> ReleaseSpec:
-    """Put a request, what was granted of it, and the plan together."""
+    """Return the spec of a request, its granted columns, and the plan."""
     return ReleaseSpec(
         release_id=request.release_id,
         study_digest=study_digest,

@@ -1,11 +1,11 @@
-"""Where a release stands at one party."""
+"""The state of a release at one party."""
 
 from enum import Enum
 from typing import assert_never
 
 
 class ReleaseState(Enum):
-    """Where a release stands at one party; the order of the first six is the order of the steps."""
+    """The state of a release at one party; the order of the first six is the order of the steps."""
 
     REQUESTED = "requested"
     APPROVED = "approved"
@@ -20,7 +20,7 @@ class ReleaseState(Enum):
 
     @property
     def finished(self) -> bool:
-        """Whether nothing more will happen by itself."""
+        """Whether the release has come to an end here."""
         return self is ReleaseState.READY or self.unsuccessful
 
     @property

@@ -1,4 +1,4 @@
-"""Calls for callers that do not await: a loop of their own, beside whatever loop a notebook is busy running."""
+"""Blocking calls: an event loop of their own, beside the running loop of a notebook."""
 
 import asyncio
 import threading
@@ -32,7 +32,7 @@ class BlockingChannel:
             raise
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end and return what it returns; who interrupts the waiting ends the work too."""
+        """Run a coroutine to its end and return its result; an interruption of the waiting cancels it."""
         running = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return running.result()

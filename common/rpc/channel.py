@@ -1,4 +1,4 @@
-"""A party's way to one peer: a channel that accepts this peer's certificate alone, and calls with bounded repeats."""
+"""A party's connection to one peer: a channel that accepts only the peer's certificate, and bounded retries."""
 
 import asyncio
 from itertools import count
@@ -27,8 +27,9 @@ _jitter = SystemRandom()
 def connect(identity: Identity, peer: Party, endpoint: str, *, clock: Clock = utc_now) -> grpc.aio.Channel:
     """Return a channel to one peer. It connects with the first call, and again by itself.
 
-    The server must show a certificate that the study's authority issued to exactly this peer: another party's, valid as
-    it may be, is refused whatever the endpoint. Call it within a running event loop, and close it.
+    The server must show a certificate that the study's authority issued to exactly this peer: any other certificate,
+    even a valid one of another party, is refused whatever the endpoint. Call it within a running event loop, and close
+    it.
 
     Args:
         identity: the party's own.

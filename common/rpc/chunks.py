@@ -40,7 +40,7 @@ class ChunkMessage(Protocol):
         ...
 
     def HasField(self, field_name: str, /) -> bool:  # noqa: N802 - protobuf's name
-        """Say whether the chunk is there."""
+        """Return whether the message has the chunk."""
         ...
 
 

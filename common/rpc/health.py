@@ -1,4 +1,4 @@
-"""Asking a party whether it serves."""
+"""Asks a party whether it serves."""
 
 from grpc_health.v1 import health_pb2
 

@@ -1,4 +1,4 @@
-"""One peer, as a party reaches it: a channel, a stub, and how long an answer may take."""
+"""One peer of a party: a channel, a stub, and how long an answer may take."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -22,7 +22,7 @@ STREAM_SECONDS = 1800.0
 """Longest time for one stream."""
 
 PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-"""Seconds that a driver waits after each attempt in vain; the last one stays."""
+"""Seconds that a driver waits after each failed attempt; the last one repeats."""
 
 
 async def pause_after(attempt: int) -> None:

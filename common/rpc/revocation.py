@@ -1,4 +1,4 @@
-"""Which certificates no longer count: the authorities' revocation lists, read again whenever their file changes."""
+"""Revoked certificates: the authorities' revocation lists, read again whenever their file changes."""
 
 import logging
 import re
@@ -39,7 +39,7 @@ class RevocationList:
         self._read()
 
     def revokes(self, serial: int) -> bool:
-        """Tell whether a certificate with this serial number is revoked now."""
+        """Return whether a certificate with this serial number is revoked now."""
         try:
             self._read()
         except InvalidInputError as error:

@@ -23,7 +23,7 @@ Registration = Callable[[grpc.aio.Server], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one server spends on its callers.
+    """Resource limits of a server.
 
     Args:
         calls: most calls at a time, of all parties; one counts from its first byte until its answer has gone.
@@ -89,7 +89,7 @@ class PartyServer:
         await self.health.set("", HealthCheckResponse.SERVING)
 
     async def stop(self) -> None:
-        """Say NOT_SERVING, take no more calls, and end those under way after the grace."""
+        """Report NOT_SERVING, accept no more calls, and end the current ones after the grace period."""
         await self.health.enter_graceful_shutdown()
         await self.grpc_server.stop(self.grace)
 

@@ -1,4 +1,4 @@
-"""Sampling schemes: how a respondent comes into a sample, and how often."""
+"""Sampling schemes: whether and how often a sample contains each respondent."""
 
 from veiltab.common.schemes.must_ow import MustOW
 from veiltab.common.schemes.must_wo import MustWO

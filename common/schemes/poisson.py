@@ -1,4 +1,4 @@
-"""Poisson sampling, and the size that such a sample comes to have."""
+"""Poisson sampling, and the size of such a sample."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +16,7 @@ _WORDS = MAX_FILL // 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poisson(SimpleRandom):
-    """Every respondent by itself with probability p = m/n. Given its size, the sample is one without replacement.
+    """Every respondent independently with probability p = m/n. Given its size, the sample is one without replacement.
 
     A release describes it by the size that `poisson_size` gave it.
     """
@@ -28,7 +28,7 @@ class Poisson(SimpleRandom):
 
 
 def poisson_size(n: int, expected: int, coin: bytes) -> int:
-    """Return the size of a Poisson sample in which everyone of n takes part with probability p = expected/n.
+    """Return the size of a Poisson sample that contains each of n respondents with probability p = expected/n.
 
     The size is Bin(n, p): how many of n 64-bit words lie below p 2^64, rounded down. Given its size, a Poisson sample
     is uniform without replacement; so the size may be public before the sample is drawn.

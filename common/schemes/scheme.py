@@ -1,8 +1,7 @@
-"""What every sampling scheme answers; each is plain frozen data in a file of its own.
+"""The interface of every sampling scheme; each is plain frozen data in a file of its own.
 
 A scheme is one class, its registration (see veiltab.common.schemes.registry) and its number in release.proto: every
-layer asks its methods. A class that leaves a fact open cannot be defined, and one that leaves a method open cannot be
-instantiated.
+layer asks its methods. A class that lacks a fact cannot be defined, and one that lacks a method cannot be instantiated.
 """
 
 from abc import ABC, abstractmethod
@@ -33,7 +32,7 @@ class Relation(Enum):
 
 
 class SizeLaw(Enum):
-    """How large a sample is: as asked for, or binomial about it."""
+    """The law of a sample's size: fixed, or binomial around the expected size."""
 
     FIXED = "fixed"
     BINOMIAL = "binomial"
@@ -43,10 +42,10 @@ class SizeLaw(Enum):
 class Scheme(ABC):
     """A sampling scheme: m rows of a population of n (for Poisson, m = n p rows on average).
 
-    Rows are drawn whatever is in the table, and a sample in which a respondent comes j times becomes one without that
-    respondent when those j rows alone are replaced: what amplification rests on (Balle, Barthe, Gaboardi 2018).
+    The draw does not depend on the table, and replacing the j rows of one respondent turns a sample into one without
+    that respondent. Amplification rests on both (Balle, Barthe, Gaboardi 2018).
 
-    A base of several schemes, which leaves facts to them, names ABC among its bases.
+    A common base of several schemes, which lacks facts, names ABC among its bases.
 
     Args:
         population: n, rows.
@@ -54,15 +53,15 @@ class Scheme(ABC):
     """
 
     name: ClassVar[str]
-    """What requests, files and commands call it."""
+    """The name in requests, files and commands."""
     title: ClassVar[str]
-    """What reports call it."""
+    """The name in reports."""
     relation: ClassVar[Relation]
     """Which tables are neighbours when it amplifies any mechanism."""
     size_law: ClassVar[SizeLaw]
     """The law of the number of rows."""
     is_simple_random: ClassVar[bool]
-    """Whether, given its size, nobody comes twice and every set of that size is equally likely.
+    """Whether, given its size, the sample has nobody twice and every set of that size is equally likely.
 
     The order certificate, indices that one curator draws, and sampling at the server hold for such schemes alone.
     """
@@ -71,7 +70,7 @@ class Scheme(ABC):
     sample: int
 
     def __init_subclass__(cls) -> None:
-        """Refuse a scheme that leaves a fact open."""
+        """Refuse a scheme that lacks a fact."""
         facts = ("name", "title", "relation", "size_law", "is_simple_random")
         missing = [fact for fact in facts if not hasattr(cls, fact)]
         if missing and ABC not in cls.__bases__:
@@ -87,7 +86,7 @@ class Scheme(ABC):
         """Raise InvalidInputError if the scheme forbids its sizes."""
 
     def sizes(self) -> dict[str, int]:
-        """Return population, sample and whatever other size the scheme has, by name."""
+        """Return population, sample and any other size of the scheme, by name."""
         return asdict(self)
 
     @property
@@ -97,7 +96,7 @@ class Scheme(ABC):
 
     @abstractmethod
     def multiplicities(self) -> Floats:
-        """Return P(a respondent is drawn j times), j = 0, 1, ...; what is left out is below 1e-17."""
+        """Return P(a respondent is drawn j times), j = 0, 1, ...; the omitted mass is below 1e-17."""
 
     @property
     @abstractmethod
@@ -116,7 +115,7 @@ class Scheme(ABC):
             key: 32 secret bytes, for this release alone.
 
         Returns:
-            (m,) row numbers; a respondent drawn several times comes several times. The order is exchangeable: every
+            (m,) row numbers; a respondent drawn several times is there several times. The order is exchangeable: every
             arrangement of the same rows is equally likely.
         """
 

@@ -1,4 +1,4 @@
-"""What the two-stage schemes of MUST share."""
+"""The common base of MUST's two-stage schemes."""
 
 from abc import ABC
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from veiltab.common.schemes.scheme import Relation, Scheme, SizeLaw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoStage(Scheme, ABC):
-    """Stage one takes b of n, stage two m of those b.
+    """Stage one draws b of n respondents, stage two m of those b.
 
     Args:
         stage: b, rows after stage one.

@@ -27,7 +27,7 @@ class WithReplacement(Scheme):
     is_simple_random: ClassVar[bool] = False
 
     def _check_sizes(self) -> None:
-        """Any number of draws will do."""
+        """Accept any number of draws."""
 
     @property
     def eta(self) -> float:

@@ -1,4 +1,4 @@
-"""A party's database: what its stores ask of one, and SQLite as veiltab keeps what it has acknowledged.
+"""A party's database: the interface that its stores use, and SQLite with durable transactions.
 
 SQLite runs with WAL, synchronous FULL, one writer at a time.
 """
@@ -17,7 +17,7 @@ from veiltab.common.storage.disk import disk_refusal, named_in_errors
 
 
 class Rows(Protocol):
-    """What a statement found; a row is read by column name or by place."""
+    """The rows of a statement's result; a row is read by column name or by position."""
 
     @property
     def rowcount(self) -> int:
@@ -38,7 +38,7 @@ class Rows(Protocol):
 
 
 class Connection(Protocol):
-    """What a store asks of its database; threads share it, and each has its own transaction."""
+    """The interface of a store's database; threads share it, and each has its own transaction."""
 
     shared: ClassVar[bool]
     """Whether other processes may work on the same state."""
@@ -56,7 +56,7 @@ class Connection(Protocol):
         ...
 
     def erase_traces(self) -> bool:
-        """Erase what statements have erased from wherever else it stands; return whether that is done."""
+        """Erase deleted rows from the database's log too; return whether none is left."""
         ...
 
     def close(self) -> None:
@@ -67,8 +67,8 @@ class Connection(Protocol):
 AnyConnection = TypeVar("AnyConnection", bound=Connection)
 
 
-class Found:
-    """What a statement found, read to its end; see Rows."""
+class FetchedRows:
+    """All rows of a statement's result; see Rows."""
 
     def __init__(self, cursor: sqlite3.Cursor) -> None:
         self.rowcount = cursor.rowcount
@@ -101,15 +101,15 @@ class Database(sqlite3.Connection):
         self.turn = threading.RLock()
         self._path = path
 
-    def execute(self, *args: Any) -> Found:  # type: ignore[override]  # noqa: ANN401 - as above
+    def execute(self, *args: Any) -> FetchedRows:  # type: ignore[override]  # noqa: ANN401 - as above
         """Run a statement once no other thread is in a transaction."""
         with self.turn, named_in_errors(self._path):
-            return Found(super().execute(*args))
+            return FetchedRows(super().execute(*args))
 
-    def executemany(self, *args: Any) -> Found:  # type: ignore[override]  # noqa: ANN401 - as above
+    def executemany(self, *args: Any) -> FetchedRows:  # type: ignore[override]  # noqa: ANN401 - as above
         """Run a statement many times once no other thread is in a transaction."""
         with self.turn, named_in_errors(self._path):
-            return Found(super().executemany(*args))
+            return FetchedRows(super().executemany(*args))
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:
@@ -120,7 +120,7 @@ class Database(sqlite3.Connection):
                 yield self
                 self.execute("COMMIT")
             except BaseException:
-                # SQLite has rolled back by itself after some errors, a full disk among them.
+                # SQLite has already rolled back after some errors, such as a full disk.
                 if self.in_transaction:
                     self.execute("ROLLBACK")
                 raise
@@ -131,9 +131,9 @@ class Database(sqlite3.Connection):
             super().close()
 
     def erase_traces(self) -> bool:
-        """Empty the log beside the database, where what a statement has erased still stands.
+        """Empty the write-ahead log, which still holds deleted rows.
 
-        A reader of another process may hold the log for the moment; it is then emptied by a later call, or at the end.
+        A reader in another process may block this for the moment; a later call, or the end, then empties the log.
         """
         with self.turn, suppress(sqlite3.OperationalError):
             self.execute("PRAGMA busy_timeout = 500")
@@ -234,5 +234,5 @@ def transaction(connection: AnyConnection) -> AbstractContextManager[AnyConnecti
 
 
 def erase_traces(connection: Connection) -> bool:
-    """Erase what statements have erased from wherever else it stands; return whether that is done."""
+    """Erase deleted rows from the database's log too; return whether none is left."""
     return connection.erase_traces()

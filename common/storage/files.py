@@ -1,4 +1,4 @@
-"""Files that survive a crash whole or not at all, and a state folder that has one owner."""
+"""Files that survive a crash complete or not at all, and a state folder with one owner."""
 
 import fcntl
 import hashlib
@@ -32,7 +32,7 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
+    """Make the directory entries of a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Strict reading of a parsed configuration table: every key is asked for by name and type, and none is left over."""
+"""Strict reading of a configuration table: every key is read by name and type, and unknown keys are refused."""
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Fields:
-    """One table of a configuration file, read key by key; `finish` refuses the keys nobody asked for.
+    """One table of a configuration file, read key by key; `finish` refuses the keys that nobody read.
 
     Args:
         table: the parsed table.
@@ -24,7 +24,7 @@ class Fields:
         self._asked: list[str] = []
 
     def holds(self, key: str, kind: type) -> bool:
-        """Say whether a key is there with a value of this kind; `object` is any kind."""
+        """Return whether a key has a value of this kind; `object` is any kind."""
         self._asked.append(key)
         return key in self._table and isinstance(self._table[key], kind)
 
@@ -88,7 +88,7 @@ class Fields:
         return tuple(Fields(v, f"{self.where} [[{key}]] {name}") for v, name in zip(values, names, strict=True))
 
     def finish(self) -> None:
-        """Refuse keys that nobody asked for, and name the one that may have been meant."""
+        """Refuse keys that nobody read, and suggest the one that may have been meant."""
         for key in self._table:
             if key not in self._asked:
                 known = list(dict.fromkeys(self._asked))
@@ -97,7 +97,7 @@ class Fields:
                 raise InvalidInputError(f"unknown key {key!r}", where=self.where, remedy=remedy)
 
     def checked(self, build: Callable[[], T]) -> T:
-        """Return what `build` makes; a refusal that names no place is given this table's."""
+        """Return the result of `build`; add this table's place to a refusal that names none."""
         try:
             return build()
         except InvalidInputError as error:

@@ -1,7 +1,7 @@
 """The study file: who takes part, which attributes there are and how raw values become categories.
 
-Every party holds the same bytes; their SHA-256 is the version of the study, and parties whose digests differ do not
-work together. Everything in a study file is public among the parties: nothing in it may depend on data.
+Every party holds the same bytes; their SHA-256 is the version of the study, and parties with different digests refuse
+one another. Everything in a study file is public among the parties: nothing in it may depend on data.
 """
 
 import hashlib
@@ -69,7 +69,7 @@ class AttributeRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What nodes are asked: an alphabet, and how a node's raw value becomes one of its symbols."""
+    """A question to the nodes: an alphabet, and how a node's raw value becomes one of its symbols."""
 
     attribute: Attribute
     coding: Coding

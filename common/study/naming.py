@@ -1,4 +1,4 @@
-"""Shape of names, titles and endpoints in a study: what goes safely into DNS names, URIs, paths and reports."""
+"""Shape of names, titles and endpoints in a study, so that they are safe in DNS names, URIs, paths and reports."""
 
 import re
 from collections.abc import Sequence

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from veiltab.common.command.cli import run
-from veiltab.common.observe.sinks import observed
+from veiltab.common.observe.sinks import observing
 from veiltab.common.observe.status import Budget, Observation, Work
 from veiltab.common.observe.wire import PartyStatus
 from veiltab.common.rpc.identity import Party, Role, load_identity
@@ -102,7 +102,7 @@ def port(folder: Path) -> Iterator[int]:
         await server.start()
         return server
 
-    with observed(own, lambda: SEEN, metrics=None, trace_file=None) as registration:
+    with observing(own, lambda: SEEN, metrics=None, trace_file=None) as registration:
         server = asyncio.run_coroutine_threadsafe(started(), loop).result(20)
         yield server.port
         asyncio.run_coroutine_threadsafe(server.stop(), loop).result(20)

@@ -1,4 +1,4 @@
-"""Frequency oracles: local randomisers of one value, and how a server counts what they report."""
+"""Frequency oracles: local randomisers of one value, and how a server counts their reports."""
 
 from veiltab.common.collection.oracles.krr import KaryRandomisedResponse
 from veiltab.common.collection.oracles.olh import OptimisedLocalHashing

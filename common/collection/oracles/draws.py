@@ -1,7 +1,7 @@
 """Exact draws: events of a probability in units of 2^-64, and distinct values in random order.
 
-Every event takes a whole 64-bit word. Looking at a word's first byte alone mostly decides too, and is faster; but then
-the time would tell which events were close, and of one report that says something of the value.
+Every event takes a whole 64-bit word. A word's first byte usually decides, and reading it alone is faster; but then the
+time would show which events were close, which reveals something about the value of a single report.
 """
 
 from math import log, sqrt
@@ -21,9 +21,9 @@ def draw_events(count: int, units: int, source: ByteSource, *, label: int, chunk
     Args:
         count: number of events, at most CHUNK.
         units: 0..2^64-1.
-        source: where the words come from.
+        source: of the words.
         label: purpose.
-        chunk: which report or block of reports; (label, chunk) of a cipher stream serves one call, ever.
+        chunk: which report or block of reports; a pair (label, chunk) of a cipher stream may be used in one call only.
 
     Returns:
         (count,) whether each happened.

@@ -1,4 +1,4 @@
-"""k-ary randomised response: tell the value, or now and then a uniform one."""
+"""k-ary randomised response: report the value, or with some probability a uniform one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class KaryRandomisedResponse(Oracle):
 
     @property
     def mechanism(self) -> GammaDiagonal:
-        """The same thing as perturbation of a table with one attribute."""
+        """The equivalent mechanism on a table with one attribute."""
         return GammaDiagonal(cells=self.size, replacement=self.replacement)
 
     @property
@@ -113,12 +113,12 @@ class KaryRandomisedResponse(Oracle):
 
 
 def respond(symbol: int, mechanism: GammaDiagonal, source: ByteSource, *, label: int, chunk: int) -> int:
-    """Return one symbol after k-ary randomised response, drawn with the same steps whatever happens to it.
+    """Return one symbol after k-ary randomised response; the steps are the same whatever the outcome.
 
     Args:
         symbol: 0..mechanism.cells-1.
         mechanism: what to apply; r is below 1.
-        source: what decides.
+        source: of randomness.
         label: of the decision; the noise takes the next one.
         chunk: which report.
     """

@@ -28,7 +28,7 @@ from veiltab.common.core.symbols import fill_uniform
 from veiltab.common.errors import InvalidInputError
 
 SEED_BYTES = 16
-"""Length of the seed of a hash function, in bytes: no two nodes ever draw the same one."""
+"""Length of the seed of a hash function, in bytes: long enough that no two nodes draw the same one."""
 
 # Labels of the source; the response to many symbols at once takes labels 0 to 2.
 _RESPONSE, _SEED = 0, 3
@@ -43,7 +43,7 @@ class OptimisedLocalHashing(Oracle):
 
     p = 1 - r + r/g,    q = 1/g,    epsilon = ln(1 + g (1 - r)/r),    r = replacement / 2^64
 
-    The hash is drawn anew for each report and is public: privacy rests on the response alone, whatever the hash. That
+    Each report draws a fresh hash, which is public: privacy rests on the response alone, whatever the hash. That
     q = 1/g exactly takes uniform, independent hashes of all values; ChaCha20 under the seed stands for them.
 
     Args:
@@ -100,7 +100,7 @@ class OptimisedLocalHashing(Oracle):
         """Return the report of a node; see Oracle."""
         check_value(value, self.size)
         seed = self._seeds(1, source, chunk=0)[0]
-        # All values are hashed, so that the time does not tell which one was looked up.
+        # All values are hashed, so that the time does not reveal the node's value.
         hashed = int(hashes(seed, self.size, self.g)[value])
         return Hashed(seed=seed, symbol=respond(hashed, self.mechanism, source, label=_RESPONSE, chunk=0))
 

@@ -1,12 +1,12 @@
-"""What every frequency oracle is, and the checks that all of them make.
+"""The interface of every frequency oracle, and the checks that all of them share.
 
 An oracle turns one value x of 0..d-1 into a report under epsilon-local differential privacy (neighbours: substitution
 of the value), and a report into its support, a set of values. With p = P(i in support | x = i) and
 q = P(i in support | x != i), the sum of (1{i in support} - q)/(p - q) over all reports estimates without bias how many
 of their nodes hold i (Wang, Blocki, Li, Jha, USENIX Security 2017: "pure" protocols).
 
-Whatever the value, randomising takes the same steps, and no draw stops at what it has drawn: the time that a report
-took tells nothing of the value, as far as Python and NumPy allow.
+Randomising takes the same steps for every value, and no draw stops early because of its outcome. So the time of a
+report reveals nothing about the value, as far as Python and NumPy allow.
 """
 
 from abc import ABC, abstractmethod
@@ -42,7 +42,7 @@ _STEP = Decimal("1e-12")
 class Oracle(ABC):
     """A frequency oracle; every parameter is public and a whole number, so that all parties run the same one.
 
-    An oracle is one class and its registration; one that leaves a method open cannot be instantiated.
+    An oracle is one class and its registration; a class without all methods cannot be instantiated.
 
     Args:
         size: number of values d, 2 to 65536.
@@ -77,7 +77,7 @@ class Oracle(ABC):
 
     @property
     def parameters(self) -> dict[str, int]:
-        """What, with name and size, makes the same oracle again; each below 2^64."""
+        """The parameters that, with name and size, define the oracle; each below 2^64."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "size"}
 
     @property
@@ -87,7 +87,7 @@ class Oracle(ABC):
 
     @property
     def epsilon(self) -> Decimal:
-        """Upper bound of ln gamma, nats, a multiple of 1e-12; never above the epsilon it was made from."""
+        """Upper bound of ln gamma, nats, a multiple of 1e-12; never above the epsilon that it was made for."""
         return ln_above(self.gamma)
 
     @property
@@ -111,7 +111,7 @@ class Oracle(ABC):
 
         Args:
             value: 0..d-1.
-            source: what decides; a node takes the operating system's. A cipher stream serves one report, ever.
+            source: of randomness; a node uses the operating system's. A cipher stream serves one report only.
 
         Raises:
             InvalidInputError: the value is out of range.
@@ -119,14 +119,14 @@ class Oracle(ABC):
 
     @abstractmethod
     def randomise_many(self, values: Values, source: ByteSource) -> Sequence[Report]:
-        """Return the reports of many nodes, for simulation and measurement; a cipher stream serves one call, ever."""
+        """Return the reports of many nodes, for simulation and measurement; a cipher stream serves one call only."""
 
     @abstractmethod
     def check(self, report: Report) -> Report:
         """Return the report if a node that follows the oracle could have sent it.
 
         Raises:
-            InvalidInputError: it is malformed, or of another oracle; the message tells nothing of its content.
+            InvalidInputError: it is malformed, or of another oracle; the message does not reveal its content.
         """
 
     @abstractmethod
@@ -158,7 +158,8 @@ class Oracle(ABC):
 def _granted_ratio(epsilon: Decimal) -> Fraction:
     """Return a likelihood ratio that keeps epsilon, cut to a multiple of 1e-12 nats: at most e^epsilon.
 
-    The cut lets what runs be reported as a multiple of 1e-12, rounded up, without exceeding what was asked for.
+    The cut allows the epsilon that runs to be reported as a multiple of 1e-12, rounded up, without exceeding the
+    request.
 
     Raises:
         InvalidInputError: epsilon is not in [1e-12, 100].
@@ -182,7 +183,7 @@ def check_units(units: int, *, what: str, below: int = UNIT) -> None:
 
 
 def check_value(value: int, size: int) -> None:
-    """Raise InvalidInputError unless the value is one of 0..size-1; the message does not tell it."""
+    """Raise InvalidInputError unless the value is one of 0..size-1; the message does not reveal it."""
     if not is_symbol(value, size):
         raise InvalidInputError(f"the value is not one of 0 to {size - 1}", where="value")
 
@@ -202,5 +203,5 @@ def check_counts(counts: Counts, size: int) -> None:
 
 
 def is_symbol(symbol: object, size: int) -> bool:
-    """Say whether something received is a whole number 0..size-1."""
+    """Return whether a received value is a whole number 0..size-1."""
     return type(symbol) is int and 0 <= symbol < size

@@ -1,4 +1,4 @@
-"""Optimised unary encoding: one bit a value, the own one fair, every other one rarely set."""
+"""Optimised unary encoding: one bit a value; the bit of the node's value is fair, every other bit is rarely set."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _OTHERS, _OWN = 0, 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimisedUnaryEncoding(Oracle):
-    """Set the bit of the own value with probability 1/2 and every other one with probability q; support = set bits.
+    """Set the bit of the node's value with probability 1/2 and every other bit with probability q; support = set bits.
 
     p = 1/2,    q = q64 / 2^64,    epsilon = ln((1 - q)/q)
 
@@ -91,7 +91,7 @@ class OptimisedUnaryEncoding(Oracle):
         return [Bits(bits=row.tobytes()) for block in packed for row in block]
 
     def _packed(self, values: Values, source: ByteSource, *, chunk: int) -> NDArray[np.uint8]:
-        """Return the bits of some nodes, one row of bytes each; every bit is drawn, then the own one replaced."""
+        """Return the bits of some nodes, one row of bytes each; draw every bit, then replace that of the value."""
         rows = len(values)
         bits = draw_events(rows * self.size, self.q64, source, label=_OTHERS, chunk=chunk).reshape(rows, self.size)
         bits[np.arange(rows), values] = draw_events(rows, UNIT // 2, source, label=_OWN, chunk=chunk)

@@ -1,4 +1,4 @@
-"""What a node sends, one type an oracle. Whether a report is well formed, only the oracle can say: see Oracle.check."""
+"""Reports, one type for each oracle. Only the oracle can check a report: see Oracle.check."""
 
 from dataclasses import dataclass
 

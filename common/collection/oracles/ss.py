@@ -1,4 +1,4 @@
-"""Subset selection: report w values, among which the own one is more likely than any other."""
+"""Subset selection: report w values; the node's value is among them with a higher probability than any other value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _OWN, _OTHERS = 0, 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubsetSelection(Oracle):
-    """Report w of d values: with probability p the own one and w - 1 others, else w others; support = the subset.
+    """Report w of d values: with probability p the node's value and w - 1 others, else w others; support = the subset.
 
     p = p64 / 2^64,    q = (w - p)/(d - 1),    epsilon = ln( p (d - w) / ((1 - p) w) )
 
@@ -59,7 +59,7 @@ class SubsetSelection(Oracle):
             raise InvalidInputError(f"a subset has 1 to {self.size // 2} values, not {self.w}", where="w")
         check_units(self.p64, what="p64")
         if self.p64 * self.size <= self.w * UNIT:
-            raise InvalidInputError("the own value must be likelier than another", where="p64")
+            raise InvalidInputError("p must exceed w/d: the node's value must be likelier than any other", where="p64")
 
     @classmethod
     def _from_ratio(cls, size: int, gamma: Fraction) -> Self:
@@ -99,13 +99,13 @@ class SubsetSelection(Oracle):
         return [report for chunk, block in blocks for report in self._reports(block, source, chunk=chunk)]
 
     def _reports(self, values: Values, source: ByteSource, *, chunk: int) -> list[Subset]:
-        """Draw w others for each node, and put its own value in the place of the last if it belongs to the subset."""
+        """Draw w other values for each node, and replace the last by the node's value if the subset contains it."""
         rows = len(values)
         chosen = draw_distinct(self.size - 1, self.w, rows, source, label=_OTHERS, chunk=chunk)
         chosen += chosen >= values[:, None]
         included = draw_events(rows, self.p64, source, label=_OWN, chunk=chunk).astype(np.int64)
         chosen[:, -1] ^= (chosen[:, -1] ^ values) & -included
-        # Marking the values sorts them in a time that depends on the subset alone, not on how it came about.
+        # Marking the values sorts them in a time that depends on the subset alone, not on the node's value.
         marked = np.zeros((rows, self.size), np.bool_)
         marked[np.arange(rows)[:, None], chosen] = True
         subsets = np.nonzero(marked)[1].astype(symbol_dtype(self.size)).reshape(rows, self.w)

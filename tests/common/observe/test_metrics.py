@@ -14,9 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.metrics import MetricsSink, PartyCollector, serving_metrics
-from veiltab.common.observe.sinks import is_loopback, listening, metrics_address, observed
+from veiltab.common.observe.sinks import is_loopback, listening, metrics_address, observing
 from veiltab.common.observe.status import Budget, Observation
-from veiltab.common.observe.steps import concluded, left, step
+from veiltab.common.observe.steps import release_ended, state_left, step
 from veiltab.common.rpc.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study
 from veiltab.deploy.pki import init_pki
@@ -60,8 +60,8 @@ def test_steps_and_their_bytes_are_counted(counting: CollectorRegistry) -> None:
 
 
 def test_states_reports_and_ends_are_counted(counting: CollectorRegistry) -> None:
-    left("charged", release_id=ID, seconds=30.0)
-    concluded("denied", release_id=ID, seconds=31.0)
+    state_left("charged", release_id=ID, seconds=30.0)
+    release_ended("denied", release_id=ID, seconds=31.0)
     with step("count reports", round_id=ID, reports=5):
         pass
     assert value(counting, "veiltab_state_seconds_sum", state="charged") == 30
@@ -82,7 +82,7 @@ def test_refusals_are_counted_by_rpc_and_reason(counting: CollectorRegistry) -> 
 def test_no_label_names_a_release_or_an_attribute(counting: CollectorRegistry) -> None:
     with step("encrypt", release_id=ID, attribute="sex", size=3):
         pass
-    left("charged", release_id=ID, seconds=1.0)
+    state_left("charged", release_id=ID, seconds=1.0)
     labels = {text for family in counting.collect() for sample in family.samples for text in sample.labels.values()}
     assert not {text for text in labels if ID in text or "sex" in text}
 
@@ -153,17 +153,17 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         metrics_address(text)
 
 
-def observing(identity: Identity, metrics: str) -> Any:  # noqa: ANN401 - a context manager
-    return observed(identity, lambda: SEEN, metrics=metrics, trace_file=None)
+def serving_at(identity: Identity, metrics: str) -> Any:  # noqa: ANN401 - a context manager
+    return observing(identity, lambda: SEEN, metrics=metrics, trace_file=None)
 
 
 def test_metrics_beyond_this_machine_are_warned_of(
     identity: Identity, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with observing(identity, "127.0.0.1:0"):
+    with serving_at(identity, "127.0.0.1:0"):
         assert "metrics at http://127.0.0.1:" in capsys.readouterr().err
     assert not caplog.records
-    with observing(identity, "0.0.0.0:0"):
+    with serving_at(identity, "0.0.0.0:0"):
         pass
     assert "beyond this machine" in caplog.text
 
@@ -172,7 +172,7 @@ def test_a_port_that_is_taken_is_refused(identity: Identity) -> None:
     with (
         serving_metrics(identity, lambda: SEEN, ("127.0.0.1", 0)) as (_, port),
         pytest.raises(InvalidInputError, match="cannot be served here"),
-        observing(identity, str(port)),
+        serving_at(identity, str(port)),
     ):
         pass
 
@@ -196,7 +196,7 @@ def test_a_package_that_is_not_installed_is_named(
     monkeypatch.setattr(builtins, "__import__", without)
     with (
         pytest.raises(InvalidInputError, match="package") as caught,
-        observed(identity, lambda: SEEN, metrics=metrics, trace_file=None),
+        observing(identity, lambda: SEEN, metrics=metrics, trace_file=None),
     ):
         pass
     assert f"'veiltab[{extra}]'" in caught.value.remedy
@@ -205,7 +205,7 @@ def test_a_package_that_is_not_installed_is_named(
 def test_what_was_opened_is_closed_when_another_sink_cannot_be(identity: Identity, tmp_path: Path) -> None:
     with (
         pytest.raises(InvalidInputError, match="PORT or HOST:PORT"),
-        observed(identity, lambda: SEEN, metrics="x", trace_file=tmp_path / "trace"),
+        observing(identity, lambda: SEEN, metrics="x", trace_file=tmp_path / "trace"),
     ):
         pass
     assert not logging.getLogger("veiltab.common.observe.steps").handlers

@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
 from veiltab.common.observe.otlp import OtlpSpans
 from veiltab.common.observe.sinks import listening
 from veiltab.common.observe.spans import root_of
-from veiltab.common.observe.steps import concluded, left, step
+from veiltab.common.observe.steps import release_ended, state_left, step
 from veiltab.common.rpc.identity import Party, Role
 
 ID = "ab" * 16
@@ -59,11 +59,11 @@ def test_one_release_of_two_parties_is_one_trace(collector: Collector) -> None:
     with listening(OtlpSpans(ALICE)):
         with step("encrypt", release_id=ID, attribute="sex", size=400):
             pass
-        left("charged", release_id=ID, seconds=0.5)
+        state_left("charged", release_id=ID, seconds=0.5)
         with step("load table"):
             pass
     with listening(OtlpSpans(ROSA)):
-        concluded("ready", release_id=ID, seconds=1.5)
+        release_ended("ready", release_id=ID, seconds=1.5)
     found = {span.name: (about, span) for about, span in collector.spans()}
     assert set(found) == {"encrypt", "state charged", "release"}
     assert {span.trace_id.hex() for _, span in found.values()} == {ID}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from veiltab.common.errors import DeniedError, InvalidInputError
-from veiltab.common.observe.sinks import observed
+from veiltab.common.observe.sinks import observing
 from veiltab.common.observe.status import Budget, Observation, Work
 from veiltab.common.observe.wire import PartyStatus, status_from_proto, status_to_proto
 from veiltab.common.rpc.channel import call, connect
@@ -98,7 +98,7 @@ def test_a_party_tells_its_status_to_itself_alone(folders: Path) -> None:
 
     async def scenario() -> PartyStatus:
         own = identity_of(folders, ALICE)
-        with observed(own, observe, metrics=None, trace_file=None) as registration:
+        with observing(own, observe, metrics=None, trace_file=None) as registration:
             async with build_server(own, OTHERS, [registration], "localhost:0") as server:
                 for other in OTHERS:
                     with pytest.raises(DeniedError, match="not among the parties that may call here"):

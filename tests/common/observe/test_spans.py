@@ -10,7 +10,7 @@ import pytest
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.sinks import listening
 from veiltab.common.observe.spans import Span, root_of, span_of
-from veiltab.common.observe.steps import concluded, left, step
+from veiltab.common.observe.steps import release_ended, state_left, step
 from veiltab.common.observe.trace_file import TraceFile, read_spans
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.rpc.request import begin_request
@@ -44,12 +44,12 @@ def record() -> Iterator[Callable[[], logging.LogRecord]]:
 
 
 def test_all_parties_find_the_same_trace_and_the_same_root(record: Callable[[], logging.LogRecord]) -> None:
-    concluded("ready", release_id=ID, seconds=1.0)
+    release_ended("ready", release_id=ID, seconds=1.0)
     root = span_of(record(), "researcher rosa")
     with step("encrypt", release_id=ID, attribute="sex"):
         pass
     mine, other = span_of(record(), "curator alice"), span_of(record(), "curator bob")
-    left("charged", release_id=ID, seconds=0.5)
+    state_left("charged", release_id=ID, seconds=0.5)
     state = span_of(record(), "curator alice")
     assert root is not None
     assert mine is not None
@@ -69,7 +69,7 @@ def test_known_answers() -> None:
 
 
 def test_a_span_lasts_as_long_as_its_step_and_ends_when_it_was_told(record: Callable[[], logging.LogRecord]) -> None:
-    left("charged", release_id=ID, seconds=0.25)
+    state_left("charged", release_id=ID, seconds=0.25)
     span = span_of(record(), "curator alice")
     assert span is not None
     assert span.end - span.start == 250_000_000

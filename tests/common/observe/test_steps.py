@@ -8,7 +8,7 @@ import pytest
 
 from veiltab.common.errors import BudgetExceededError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.observe.sinks import HEARD, listening
-from veiltab.common.observe.steps import concluded, left, step
+from veiltab.common.observe.steps import release_ended, state_left, step
 from veiltab.common.process.logs import JsonFormatter, log_to_stderr
 from veiltab.common.rpc.request import begin_request, current_request
 
@@ -80,8 +80,8 @@ def test_what_will_be_tried_again_is_not_told(heard: list[dict[str, Any]], error
 
 
 def test_states_and_ends_are_told(heard: list[dict[str, Any]]) -> None:
-    left("charged", release_id=ID, seconds=1.25)
-    concluded("denied", release_id=ID, seconds=2.5)
+    state_left("charged", release_id=ID, seconds=1.25)
+    release_ended("denied", release_id=ID, seconds=2.5)
     assert (heard[0]["state"], heard[0]["release"], heard[0]["seconds"]) == ("charged", ID, 1.25)
     assert (heard[1]["step"], heard[1]["outcome"], heard[1]["seconds"]) == ("release", "denied", 2.5)
 

@@ -6,7 +6,7 @@ import pytest
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import FEW_ROWS, Plan, plan_release
-from veiltab.common.privacy.questions import Question, answer
+from veiltab.common.privacy.questions import PlanQuestion, answer
 from veiltab.common.schemes import SCHEMES
 
 ADULT = 45222
@@ -80,7 +80,7 @@ def test_where_the_secret_sample_is_better_it_is_planned(  # noqa: PLR0913, PLR0
     n: int, cells: int, epsilon: str, delta: str, cap: str | None, sample: int, root_mse: float
 ) -> None:
     found = answer(
-        Question(
+        PlanQuestion(
             cells=cells,
             population=n,
             epsilon=Decimal(epsilon),
@@ -95,7 +95,7 @@ def test_where_the_secret_sample_is_better_it_is_planned(  # noqa: PLR0913, PLR0
 
 
 def test_advice_is_true_of_the_plan() -> None:
-    question = Question(cells=24, population=ADULT, epsilon=Decimal(1))
+    question = PlanQuestion(cells=24, population=ADULT, epsilon=Decimal(1))
     assert "least expected error" in answer(question).advice
     assert "everyone is best" in answer(replace(question, delta=Decimal("1e-6"))).advice
     assert "asked for" in answer(replace(question, sample=100)).advice
@@ -103,55 +103,55 @@ def test_advice_is_true_of_the_plan() -> None:
 
 
 def test_plans_warn_of_few_rows_and_of_a_large_delta() -> None:
-    question = Question(cells=200, population=ADULT, epsilon=Decimal(1), sample=172)
+    question = PlanQuestion(cells=200, population=ADULT, epsilon=Decimal(1), sample=172)
     assert answer(question).plan.warnings == (FEW_ROWS,)
     assert answer(replace(question, sample=200)).plan.warnings == ()
     assert "not below 1/n" in answer(replace(question, sample=200, delta=Decimal("1e-4"))).plan.warnings[0]
 
 
 def test_which_epsilon_for_an_error() -> None:
-    found = answer(Question(cells=24, population=ADULT, epsilon=None, error=0.02))
+    found = answer(PlanQuestion(cells=24, population=ADULT, epsilon=None, error=0.02))
     assert found.feasible
     assert 0.0195 < found.root_mse <= 0.02
-    less = answer(Question(cells=24, population=ADULT, epsilon=found.plan.epsilon * Decimal("0.98"), error=0.02))
+    less = answer(PlanQuestion(cells=24, population=ADULT, epsilon=found.plan.epsilon * Decimal("0.98"), error=0.02))
     assert not less.feasible
 
 
 def test_how_many_people_for_an_error() -> None:
-    found = answer(Question(cells=24, population=None, epsilon=Decimal(1), error=0.02))
+    found = answer(PlanQuestion(cells=24, population=None, epsilon=Decimal(1), error=0.02))
     assert found.feasible
-    fewer = Question(cells=24, population=int(found.plan.population * 0.98), epsilon=Decimal(1), error=0.02)
+    fewer = PlanQuestion(cells=24, population=int(found.plan.population * 0.98), epsilon=Decimal(1), error=0.02)
     assert not answer(fewer).feasible
 
 
 def test_what_would_make_it_possible_is_true() -> None:
-    found = answer(Question(cells=24, population=ADULT, epsilon=Decimal("0.1"), error=0.02))
+    found = answer(PlanQuestion(cells=24, population=ADULT, epsilon=Decimal("0.1"), error=0.02))
     assert not found.feasible
     assert "respondents" in found.advice
     assert "--delta" in found.advice
     people = int(found.advice.split("with: ")[1].split()[0])
-    assert answer(Question(cells=24, population=people, epsilon=Decimal("0.1"), error=0.02)).feasible
-    capped = Question(
+    assert answer(PlanQuestion(cells=24, population=people, epsilon=Decimal("0.1"), error=0.02)).feasible
+    capped = PlanQuestion(
         cells=24, population=ADULT, epsilon=Decimal(1), delta=Decimal("1e-6"), error=0.001, max_local_epsilon=Decimal(1)
     )
     assert "higher cap" in answer(capped).advice
 
 
 def test_a_table_that_is_not_uniform_is_easier() -> None:
-    flat = answer(Question(cells=24, population=1000, epsilon=Decimal(1)))
-    peaked = answer(Question(cells=24, population=1000, epsilon=Decimal(1), sum_of_squares=Fraction(8, 10)))
+    flat = answer(PlanQuestion(cells=24, population=1000, epsilon=Decimal(1)))
+    peaked = answer(PlanQuestion(cells=24, population=1000, epsilon=Decimal(1), sum_of_squares=Fraction(8, 10)))
     assert peaked.root_mse < flat.root_mse
 
 
 @pytest.mark.parametrize(
     ("question", "message"),
     [
-        (Question(cells=24, population=None, epsilon=None, error=0.02), "give the population and epsilon"),
-        (Question(cells=24, population=100, epsilon=None), "an error to aim at"),
-        (Question(cells=24, population=100, epsilon=Decimal(1), error=2.0), "between 0 and 1"),
-        (Question(cells=24, population=100, epsilon=Decimal(1), sample=101), "1 to n = 100"),
+        (PlanQuestion(cells=24, population=None, epsilon=None, error=0.02), "give the population and epsilon"),
+        (PlanQuestion(cells=24, population=100, epsilon=None), "an error to aim at"),
+        (PlanQuestion(cells=24, population=100, epsilon=Decimal(1), error=2.0), "between 0 and 1"),
+        (PlanQuestion(cells=24, population=100, epsilon=Decimal(1), sample=101), "1 to n = 100"),
     ],
 )
-def test_questions_without_an_answer_are_refused(question: Question, message: str) -> None:
+def test_questions_without_an_answer_are_refused(question: PlanQuestion, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         answer(question)
