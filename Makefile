@@ -80,7 +80,7 @@ compose-test: .venv/dev ## the parties in containers; root on Debian needs no en
 
 lock: .venv/dev ## refresh the pinned versions: 5 s
 	$(COMPILE) --all-extras --group dev pyproject.toml -o requirements-dev.lock
-	$(COMPILE) --constraint requirements-dev.lock --extra researcher --extra composition pyproject.toml -o requirements.lock
+	$(COMPILE) --constraint requirements-dev.lock --extra researcher pyproject.toml -o requirements.lock
 	$(COMPILE) --constraint requirements-dev.lock --group build -o requirements-build.lock
 	for extra in metrics otel postgres; do $(COMPILE) --constraint requirements-dev.lock --extra $$extra \
 	  $$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' requirements.lock) \

@@ -215,7 +215,7 @@ def compose(  # noqa: PLR0913, PLR0917 - one argument an option
     epsilon: float | None,
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
-    """Say what releases that were all chosen beforehand guarantee together, or many noisy steps on subsamples.
+    """Say what releases guarantee together by their prices, or many noisy steps on subsamples.
 
     A file lists release descriptions (population, sample, cells, gamma or replacement, scheme, stage), each with a
     count; every release is on a fresh sample (a repeated "sample_id" is refused). The sample of a Poisson

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.binomial import Floats
-from veiltab.common.privacy.composition import convex_minorant
 from veiltab.common.privacy.gaussian import LARGEST, GaussianProfile
 
 Profile = Callable[[Floats], Floats]
@@ -150,3 +149,17 @@ def _least(holds_for: Callable[[float], bool], low: float) -> float:
         middle = sqrt(low * high)
         low, high = (low, middle) if holds_for(middle) else (middle, high)
     return high
+
+
+def convex_minorant(x: Floats, y: Floats) -> Floats:
+    """Return the largest convex function of x that lies nowhere above the points, at the points."""
+    kept: list[int] = []
+    for index in range(len(x)):
+        while len(kept) >= 2:
+            a, b = kept[-2], kept[-1]
+            if (y[b] - y[a]) * (x[index] - x[a]) < (y[index] - y[a]) * (x[b] - x[a]):
+                break
+            kept.pop()
+        kept.append(index)
+    result: Floats = np.minimum(np.interp(x, x[kept], y[kept]), y)
+    return result
