@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.planning import FEW_ROWS
 from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.independence import IndependenceTest, independence
 from veiltab.researcher.page import facts, figure, page, table
@@ -139,7 +140,8 @@ def _estimates(report: ReportInput) -> str:
     marks = "Dot and bar: raw estimate and its interval. Open diamond: projected."
     truth = "" if report.truth is None else " Long upright stroke: truth."
     caption = f"{scope}{marks}{truth}"
-    return figure(estimates_picture(report.estimate, report.truth), caption)
+    few = f'<p class="note">{FEW_ROWS}</p>' if report.estimate.has_few_rows else ""
+    return figure(estimates_picture(report.estimate, report.truth), caption) + few
 
 
 def _marginals(report: ReportInput) -> str:

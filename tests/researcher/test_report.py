@@ -10,6 +10,7 @@ import pytest
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.planning import FEW_ROWS
 from veiltab.researcher.estimation import Estimate, ReleaseDesign
 from veiltab.researcher.pictures import LABEL_LENGTH, cell_label, largest
 from veiltab.researcher.report import ReportInput, render
@@ -175,6 +176,11 @@ def test_truth_is_shown_only_where_it_is_known() -> None:
     hidden = Page(render(replace(report, truth=None))).text.split("Estimates", 1)[1]
     assert "Long upright stroke" not in hidden
     assert "<th class" in render(report)
+
+
+def test_fewer_rows_than_cells_are_warned_of() -> None:
+    assert FEW_ROWS not in Page(render(make_report((40, 35)))).text
+    assert FEW_ROWS in Page(render(make_report((50, 41)))).text
 
 
 def test_large_tables_show_the_largest_cells_and_say_so() -> None:
