@@ -1,1 +1,1 @@
-"""A curator: holds some columns, draws the shared secret sample, encrypts, keeps the ledger and the keys."""
+"""A curator: it holds some columns, draws the shared secret sample, encrypts, and keeps the ledger and the keys."""

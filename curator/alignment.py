@@ -1,4 +1,4 @@
-"""Aligning tables, once per table version: toss a key, exchange tokens, keep the common respondents."""
+"""Aligns tables, once per table version: toss a key, exchange tokens, keep the common respondents."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""`veiltab curator`: check a table, serve it, decide about requests, see the ledger."""
+"""`veiltab curator`: check a table, serve it, decide about requests, show the ledger."""
 
 import functools
 import time
@@ -57,7 +57,7 @@ held_option = click.option(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _State:
-    """What a curator's commands look at, beside the process that runs on it."""
+    """The state that a curator's commands read beside the running process."""
 
     study: Study
     name: str
@@ -90,7 +90,7 @@ def with_state(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group(epilog=EXIT_CODES)
 def curator() -> None:
-    """Hold some columns, and decide who learns what of them.
+    """Hold some columns, and decide who may learn what about them.
 
     Example: veiltab curator check study.toml --name alice --table alice.csv
     """
@@ -102,7 +102,7 @@ def curator() -> None:
 @click.option("--table", "table_path", required=True, type=click.Path(path_type=Path), help=".csv or .parquet file.")
 @json_option
 def check(study_path: Path, name: str, table_path: Path, as_json: bool) -> int:  # noqa: FBT001 - an option
-    """Read a table against the study and say what is in it; nothing is sent anywhere."""
+    """Check a table against the study and report its contents; the command sends nothing."""
     from veiltab.curator.inspection import inspect_table  # noqa: PLC0415 - --help stays light
 
     inspection = inspect_table(table_path, load_study(study_path), name)
@@ -139,7 +139,7 @@ def requests(state: _State, as_json: bool) -> None:  # noqa: FBT001 - an option
 @with_state
 @request_option
 @held_option
-@click.option("--expires-days", type=click.IntRange(min=1), help="Give the key out for so many days.")
+@click.option("--expires-days", type=click.IntRange(min=1), help="Days for which the key may be fetched.")
 @json_option
 def approve(
     state: _State,
@@ -148,7 +148,7 @@ def approve(
     expires_days: int | None,
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
-    """Approve held attributes of a request; the running service goes on by itself."""
+    """Approve held attributes of a request; the running service continues by itself."""
     expires = None if expires_days is None else int(time.time()) + expires_days * 86_400
     decided = _decide(state.store, release_id, attributes, APPROVED, expires)
     emit(as_json, {"release": release_id, "approved": decided}, f"Approved: {', '.join(decided)}")

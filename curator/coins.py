@@ -1,8 +1,8 @@
-"""The coins that the curators toss together: when one may be tossed, what is asked for it, and what is answered.
+"""The coins that the curators toss together: when a toss may happen, its questions and its answers.
 
-common/core/coin has the mathematics. Both halves of a toss give the same answers when they are repeated, so that it
-goes on after a crash at either end. A release's coin has no share before the release is charged here: a seed costs its
-epsilon first. A coin that was tossed and forgotten is never tossed again.
+common/core/coin has the mathematics. Both halves of a toss give the same answers when repeated, so a toss survives a
+crash at either end. A release's coin has no share before the release is charged here: a seed costs its epsilon first. A
+coin whose value was erased is never tossed again.
 """
 
 import secrets

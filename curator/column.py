@@ -1,4 +1,4 @@
-"""One attribute's column of a curator's table: coded batch by batch, and what it held counted on the way."""
+"""One attribute's column of a curator's table: coded batch by batch, with counts of its values."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.study.file import AttributeRule
 
 FIRST = 5
-"""How many row numbers are named of the rows that share a problem."""
+"""Number of row numbers to report for a problem."""
 
 _MOST_CACHED = 1 << 16
 _MOST_UNKNOWN = 1000
@@ -89,12 +89,12 @@ class ColumnReader:
         return coded
 
     def keep(self, codes: NDArray[np.int32]) -> None:
-        """Take the symbols of the rows that stay."""
+        """Keep the symbols of the remaining rows."""
         symbols: Symbols = codes.astype(self._dtype)  # type: ignore[assignment]
         self._kept.append(symbols)
 
     def reading(self) -> ColumnReading:
-        """Return what was found."""
+        """Return the reading."""
         symbols: Symbols = np.concatenate([np.empty(0, self._dtype), *self._kept])
         return ColumnReading(
             rule=self.rule,

@@ -1,4 +1,4 @@
-"""What a curator asks of the others: who they are, their parts of a coin, how far they are with a release.
+"""A curator's questions to its peers: table versions, shares of a coin, progress with a release.
 
 Nothing is pushed. Each curator drives its own side and reads the others', so every exchange may be repeated after a
 crash at either end, and the same answers come.
@@ -20,11 +20,11 @@ from veiltab.v1 import curator_peer_pb2, curator_peer_pb2_grpc
 
 
 class Peers:
-    """The other curators of a study, as one of them reaches them.
+    """Connections to the other curators of a study.
 
     Args:
         identity: the curator's own.
-        study: names the others and their endpoints.
+        study: lists the others and their endpoints.
     """
 
     def __init__(self, identity: Identity, study: Study) -> None:
@@ -72,14 +72,14 @@ class Peers:
         return answer.commitment
 
     async def opening(self, curator: str, coin_id: str, seen: bytes) -> bytes:
-        """Return a peer's share of a coin; it opens it to who has seen the same commitments."""
+        """Return a peer's share of a coin; the peer opens it only to a curator with the same commitments."""
         request = curator_peer_pb2.RevealRequest(coin_id=coin_id, transcript=seen)
         peer = self.curators[curator]
         answer = await peer.ask(peer.stub.Reveal, request)
         return answer.share
 
     async def progress(self, release_id: str) -> tuple[Progress, ...]:
-        """Return how far every other curator is with a release."""
+        """Return every other curator's progress with a release."""
         request = curator_peer_pb2.GetProgressRequest(release_id=release_id)
         answers = []
         for name, peer in self.curators.items():

@@ -1,7 +1,7 @@
 """The curator at work: it aligns tables, and takes every release through the steps that curator/progress names.
 
-This file only carries the steps out and records what became of them. Every step is durable before the next, and repeats
-without harm.
+This file only executes the steps and records their outcomes. Every step is durable before the next, and may be
+repeated.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ _FINISHED = {state for state in ReleaseState if state.finished}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """What takes the encryption off a column: 32 bytes, or the file of a one-time pad."""
+    """The key of a column: 32 bytes, or the file of a one-time pad."""
 
     pad: Pad
     content: bytes | Path
@@ -110,10 +110,10 @@ class CuratorDriver:
         self._identity = identity
         self._submitted = asyncio.Event()
         self._driven: set[str] = set()
-        # Samples that this process drew and has not encrypted yet.
+        # Samples that this process drew and did not encrypt yet.
         self._samples: dict[str, NDArray[np.int64]] = {}
 
-    # What the RPCs ask
+    # Called by the RPCs
 
     def greet(self, peer: str, study_digest: str, witness: tuple[int, bytes]) -> tuple[int, bytes]:
         """Take a peer's greeting.
@@ -132,7 +132,7 @@ class CuratorDriver:
         return longest
 
     def propose(self, request: ReleaseRequest, study_digest: str) -> CuratorRelease:
-        """Take a request; one that is known is answered even when its deadline is over."""
+        """Record a request; a recorded one is answered even after its deadline."""
         check_study_digest(self.study, study_digest, f"researcher {request.researcher}")
         now = int(time.time())
         if not self.store.knows(request.release_id):
@@ -142,7 +142,7 @@ class CuratorDriver:
         return stored
 
     def proposal(self, release_id: str, researcher: str) -> tuple[CuratorRelease, Progress]:
-        """Return how a request stands, for the researcher whose it is."""
+        """Return the status of a request to its researcher."""
         stored = self.store.release(release_id)
         check_asker(stored, researcher)
         return stored, self.progress(release_id)
@@ -171,7 +171,7 @@ class CuratorDriver:
         return frozenset(rule.name for rule in self.study.attributes_of(self.name))
 
     def progress(self, release_id: str) -> Progress:
-        """Say how far this curator is with a release."""
+        """Return this curator's progress with a release."""
         stored = self.store.release(release_id)
         wanted = self.own_attributes & set(stored.request.attributes)
         verdicts = {d.attribute: d.verdict for d in self.store.decisions(release_id)}
@@ -229,7 +229,7 @@ class CuratorDriver:
         return ()
 
     async def _drive_or_log(self, release_id: str, peers: Peers, server: ServerLink) -> None:
-        """Drive a release; what goes wrong on the way, such as a full disk, is tried again at the next look."""
+        """Drive a release; a failure on the way, such as a full disk, is tried again later."""
         with failures_logged(_log, "a release cannot go on", release=release_id):
             await self._drive(release_id, peers, server)
         self._driven.discard(release_id)
@@ -237,7 +237,7 @@ class CuratorDriver:
     async def _drive(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         attempt, entered = 0, time.monotonic()
         if (stored := self.store.release(release_id)).state is ReleaseState.REQUESTED:
-            self._apply_policy(stored.request)  # it may have changed since an earlier process applied it
+            self._apply_policy(stored.request)  # the policy may have changed since an earlier process applied it
         while not (state := self.store.release(release_id).state).finished:
             if await self._try_step(release_id, peers, server):
                 seconds = time.monotonic() - entered
@@ -269,7 +269,7 @@ class CuratorDriver:
         return True
 
     async def _step(self, stored: CuratorRelease, peers: Peers, server: ServerLink) -> Step | Wait | End:
-        """Take the next step if there is one; return it, or what became of the release instead."""
+        """Take the next step if there is one; return it, or the outcome that replaces it."""
         try:
             others = await _progress_of(peers, stored.request.release_id)
             outcome = next_step(stored, await self._review(stored), others, time.time())
@@ -345,7 +345,7 @@ class CuratorDriver:
         )
 
     async def _over_budget(self, request: ReleaseRequest) -> str:
-        """Say why the budget does not hold a request, before a person spends time on it; empty if it may."""
+        """Return why the budget cannot hold a request, before a person decides about it; empty if it can."""
         population = self.store.latest_population()
         if population is None:
             return ""
@@ -378,7 +378,7 @@ class CuratorDriver:
 
     async def _charge(self, spec: ReleaseSpec, server: ServerLink) -> None:
         if spec.columns_of(self.name):
-            # A server that is away, or has another study file, is found before anything is spent.
+            # An unreachable server, or one with another study file, is noticed before the charge.
             with step("announce", release_id=spec.release_id):
                 await server.announce(spec)
         with step("charge", release_id=spec.release_id):
@@ -427,7 +427,7 @@ class CuratorDriver:
         """Forget the seed once every curator has encrypted, or the release is over everywhere."""
         deadline = self.store.release(release_id).request.deadline
         while time.time() < deadline:
-            # Whatever a peer answers, also that one's own certificate has expired, is no reason to end here.
+            # No answer of a peer, not even that one's own certificate has expired, ends the release here.
             with suppress(VeiltabError):
                 progress = await peers.progress(release_id)
                 if all(p.state in {ReleaseState.UPLOADING, *_FINISHED} for p in progress):
@@ -438,7 +438,7 @@ class CuratorDriver:
 
 
 async def _progress_of(peers: Peers, release_id: str) -> tuple[Progress, ...] | VeiltabError:
-    """Return how far the others are, or why that is not known."""
+    """Return the others' progress, or why it is unknown."""
     try:
         return await peers.progress(release_id)
     except VeiltabError as error:

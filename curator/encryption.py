@@ -1,4 +1,4 @@
-"""Encrypting a sampled column once: a fresh pad, spent durably before its first symbol, and the one ciphertext it made.
+"""Encrypts a sampled column once: a fresh pad, durably spent before its first symbol, and its only ciphertext.
 
 A key is drawn by this curator alone; no other curator can derive it. If a crash leaves a key spent but no ciphertext
 recorded, nothing under it was sent: the key is dropped and a fresh one drawn. Once the ciphertext's digest is recorded,
@@ -22,7 +22,7 @@ from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.curator.store import CuratorStore
 
 _DISTINCT = 128
-"""Symbols of a pad from which on no two pads are ever equal by chance."""
+"""Length of a pad, in symbols, from which on two pads are never equal by chance."""
 
 
 class ColumnEncryption:
@@ -53,7 +53,7 @@ class ColumnEncryption:
             pad: where the pad comes from.
 
         Raises:
-            IntegrityError: the pad is spent and its ciphertext is not here whole; it is never made again.
+            IntegrityError: the pad is spent and its ciphertext is not complete here; it is never made again.
 
         Source: Lin, Wang, Rane, Section III-A (one-time pad), with a stream cipher as the alternative.
         """

@@ -1,4 +1,4 @@
-"""The check report a curator makes of its own table before anyone else is involved.
+"""A curator's report on its own table, before anyone else is involved.
 
 It quotes raw values that the study does not know, so it is for the curator's own terminal: never log or send it.
 """
@@ -15,7 +15,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttributeInspection:
-    """What one attribute's column holds, over all rows read.
+    """The values of one attribute's column, over all rows read.
 
     Args:
         name: the attribute.
@@ -52,7 +52,7 @@ class Inspection:
         repeated_ids: rows whose id an earlier row has too.
         attributes: one report an attribute, in study order.
         problems: what keeps the table from being loaded, gravest first.
-        notes: what does not, but deserves a look.
+        notes: what does not, but deserves attention.
     """
 
     path: str
@@ -138,7 +138,7 @@ def _attribute(column: ColumnReading) -> AttributeInspection:
 
 
 def _notes(reading: Reading, study: Study) -> tuple[str, ...]:
-    """Return what a curator may want to know of a table that could be loaded."""
+    """Return notes about a table that can be loaded."""
     notes = []
     if len(reading.ids) < study.minimum_population:
         notes.append(

@@ -1,4 +1,4 @@
-"""Finding the common respondents: every curator's sorted tokens against one's own, and the table in token order.
+"""Finds the common respondents by every curator's sorted tokens, and writes the table in token order.
 
 Tokens are keyed (see veiltab.curator.tokens): a curator learns which of its own ids the others have. It could also test
 ids it guesses, because all curators hold the key; docs/threat-model.md says so. The server never sees a token.
@@ -25,7 +25,7 @@ MAX_RESPONDENTS = 2**27
 """Most respondents of a peer's table: its tokens take 2 GiB here while the tables are aligned."""
 
 PIECE = 2**16
-"""Tokens that are worked on at once: what fits the cache."""
+"""Tokens that are processed at once: as many as fit the cache."""
 
 Tokens = NDArray[np.uint8]
 """(n, 16) tokens, one a row, in ascending order."""
@@ -51,7 +51,7 @@ def slices(rows: int) -> Iterator[slice]:
 
 
 class Intersection:
-    """Which of one's own tokens every other curator has; only the pieces that are compared are in memory.
+    """One's own tokens that every other curator has; only the compared pieces are in memory.
 
     Args:
         own: this curator's tokens, ascending; may be mapped from disk.
@@ -162,7 +162,7 @@ def tokens_of(path: Path) -> Tokens:
 
 
 def population_digest(tokens: Tokens, key: bytes) -> str:
-    """Return a keyed digest of the common respondents, equal where they are the same, telling others nothing."""
+    """Return a keyed digest of the common respondents, equal for equal respondents, and meaningless without the key."""
     digest = hmac.new(key, digestmod="sha256")
     for piece in slices(len(tokens)):
         digest.update(np.ascontiguousarray(tokens[piece]).data)

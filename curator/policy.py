@@ -82,7 +82,7 @@ def policy_of(study: Study, curator: str, path: Path | None) -> Policy:
 
 
 def load_policy(path: Path | None, *, researchers: Iterable[str], attributes: Iterable[str]) -> Policy:
-    """Read a policy file; without one, everything is held for a person.
+    """Read a policy file; without one, a person decides about everything.
 
     Raises:
         InvalidInputError: the file cannot be read, or names what the study does not know.

@@ -40,7 +40,7 @@ APPROVED, HELD, DENIED = "approved", "held", "denied"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantDecision:
-    """What this curator decided about one attribute of its own: approved, held or denied."""
+    """This curator's decision about one attribute of its own: approved, held or denied."""
 
     attribute: str
     verdict: str
@@ -77,7 +77,7 @@ class CuratorRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far one curator is with a release, as it tells the others."""
+    """One curator's progress with a release, as its peers see it."""
 
     curator: str
     state: ReleaseState
@@ -97,7 +97,7 @@ class Review:
 
     Args:
         curator: its name.
-        undecided: attributes that neither its policy nor a person has looked at.
+        undecided: attributes that neither its policy nor a person has considered.
         held: attributes that wait for a person.
         refusal: why the release cannot be planned, or the budget will not hold it, if that can be foreseen; else empty.
         is_reserved: whether its ledger keeps the release's epsilon.
@@ -113,7 +113,7 @@ class Review:
 
 
 class Step(Enum):
-    """What a curator does next for a release; each step is durable before the next."""
+    """A curator's next step for a release; each step is durable before the next."""
 
     DECIDE = auto()
     """Apply the policy to one's own attributes."""
@@ -154,7 +154,7 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing can be done now; the reason says who or what is waited for."""
+    """No step is possible now; the reason names the party or event to wait for."""
 
     reason: str
 
@@ -170,16 +170,16 @@ class End:
 def next_step(
     stored: CuratorRelease, own: Review, peers: tuple[Progress, ...] | VeiltabError, now: float
 ) -> Step | Wait | End:
-    """Return what a curator does next for a release.
+    """Return a curator's next step for a release.
 
     Args:
         stored: the release as this curator has recorded it.
-        own: how far it is with deciding.
-        peers: how far every other curator is, or why that is not known.
+        own: its progress with the decisions.
+        peers: every other curator's progress, or why it is unknown.
         now: Unix seconds.
 
     Raises:
-        IntegrityError: the record is none that a curator can have.
+        IntegrityError: the record is impossible at a curator.
     """
     if stored.state.finished:
         return End(stored.state, stored.failure)
@@ -192,7 +192,7 @@ def next_step(
 
 
 def outcome_of(error: VeiltabError | OSError, *, is_charged: bool) -> Wait | End:
-    """Return what becomes of a release whose step was refused: what may heal is waited for, the rest ends it.
+    """Return the outcome of a refused step: wait after a temporary refusal, else end the release.
 
     Before the charge an end costs nothing, and tells the researcher at once. After it, only what shows that the release
     can never be right is an end: another sample, a share that was not committed to, a pad that is spent, a table that
@@ -221,7 +221,7 @@ def outcome_of(error: VeiltabError | OSError, *, is_charged: bool) -> Wait | End
 
 
 def check_asker(stored: CuratorRelease, researcher: str) -> None:
-    """Refuse to tell anything of a release to anyone but the researcher who asked for it.
+    """Refuse any information about a release to anyone but its researcher.
 
     Raises:
         DeniedError: it is another researcher's.
@@ -235,7 +235,7 @@ def check_key_may_leave(stored: CuratorRelease, decision: GrantDecision | None, 
 
     Args:
         stored: the release as this curator has recorded it.
-        decision: what was decided about the attribute, if anything was.
+        decision: about the attribute, if there is one.
         attribute: whose key is asked for.
         now: Unix seconds.
 
@@ -326,5 +326,5 @@ def _end_with(peer: Progress) -> End:
 
 
 def _lacking(peers: tuple[Progress, ...], has: Callable[[Progress], bool], what: str) -> Wait | None:
-    """Wait for the first curator that is not so far."""
+    """Wait for the first curator that has not reached a step."""
     return next((Wait(f"curator {peer.curator}: {what}") for peer in peers if not has(peer)), None)

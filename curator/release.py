@@ -1,4 +1,4 @@
-"""What a curator makes of a request, before it is granted and after: its columns and its plan; pure."""
+"""A curator's checks of a request, its granted columns, and its plan; pure functions."""
 
 import hashlib
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from veiltab.curator.progress import Progress
 
 _MOST_DRAWS = 2**32
 _MOST_DRAWS_EACH = 64
-"""Most rows of a sample or a first stage, for each respondent of the population."""
+"""Largest ratio of the rows of a sample or a first stage to the population."""
 
 _LONGEST_SECONDS = 366 * 86_400
 
@@ -51,7 +51,7 @@ def _check_draws(request: ReleaseRequest, most: int) -> None:
 
 
 def _moment(seconds: int) -> str:
-    """Write a moment for people, also one that no calendar has."""
+    """Return a moment as text, even outside the calendar's range."""
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat()
     except (ValueError, OverflowError, OSError):
@@ -104,7 +104,7 @@ def planned_spec(
 
 
 def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Plan:
-    """Plan what a request asks for, before or after it is granted.
+    """Plan a request, before or after it is granted.
 
     A Poisson sample's size is drawn here, from the release id: it is public, and given it the sample is one without
     replacement.
@@ -137,7 +137,7 @@ def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Pl
 
 
 def joint_decision(everyone: Iterable[Progress], study: Study) -> tuple[frozenset[str], frozenset[str]]:
-    """Return what is granted and what is denied, from how far every curator is.
+    """Return the granted and the denied attributes, from every curator's progress.
 
     A curator decides about its own attributes only, whatever it says about others'; what it both grants and denies is
     denied.

@@ -1,7 +1,7 @@
-"""Respondents' ids: normalised so that spellings of one person meet, and searched for repetitions.
+"""Respondents' ids: normalised so that spellings of one person agree, and checked for repetitions.
 
-Arrow's values are looked at through their buffers where nothing is missing: its conversions to and from Python load
-pandas, which costs a curator more than all the rest of its start.
+Where no value is missing, Arrow's values are read through their buffers: its conversions to and from Python load
+pandas, which takes longer than the rest of a curator's start.
 """
 
 import os

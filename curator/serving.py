@@ -1,4 +1,4 @@
-"""A curator, from its options to its end."""
+"""Runs a curator."""
 
 from contextlib import closing
 from functools import partial
@@ -23,7 +23,7 @@ from veiltab.v1.curator_peer_pb2_grpc import add_CuratorPeerServiceServicer_to_s
 
 
 def serve_curator(options: ServeOptions, *, table_path: Path, policy_path: Path | None) -> None:
-    """Load the table and take part in releases until the process is told to stop."""
+    """Load the table and take part in releases until a signal stops the process."""
     log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.CURATOR)
     policy = policy_of(study, options.name, policy_path)

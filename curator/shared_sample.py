@@ -27,7 +27,7 @@ class Sampler:
     Args:
         name: the curator.
         folder: where its releases have their folders.
-        coins: those that seeds are tossed with.
+        coins: the coins of the seeds.
     """
 
     def __init__(self, name: str, folder: Path, coins: Coins) -> None:
@@ -54,7 +54,7 @@ class Sampler:
         """Draw the sample of a release, again if need be; return its rows, shape (m,), and the keyed check of them.
 
         Raises:
-            VeiltabError: as `Coins.toss`; NotReadyError may be tried again.
+            VeiltabError: as `Coins.toss`; after NotReadyError try again.
             IntegrityError: the indices that a peer shares are no sample.
         """
         with step("toss", release_id=spec.release_id):
@@ -75,7 +75,7 @@ class Sampler:
         return rows, check.digest()
 
     async def _indices(self, spec: ReleaseSpec, peers: Peers) -> NDArray[np.int64]:
-        """Draw the row indices if this curator is the one that does, else take them from the one that did."""
+        """Draw the row indices if this is the drawing curator, else fetch them from it."""
         drawer = spec.columns[0].owner
         path = self.indices_file(spec.release_id)
         if not path.exists():

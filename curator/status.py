@@ -1,4 +1,4 @@
-"""What a curator does now, for its status and its metrics."""
+"""A curator's observation, for its status and its metrics."""
 
 from veiltab.common.errors import VeiltabError
 from veiltab.common.observe.status import SHOWN, Budget, Observation, Work
@@ -8,7 +8,7 @@ from veiltab.curator.progress import CuratorRelease
 
 
 def observe(driver: CuratorDriver) -> Observation:
-    """Return what a curator does and waits for; it may take a while, as what is left of a budget is composed."""
+    """Return a curator's current work and what it waits for; composing the remaining budget may take a while."""
     found = driver.store.counts()
     counts = {state: found.get(state.value, 0) for state in ReleaseState}
     ledger = driver.ledger
@@ -24,7 +24,7 @@ def observe(driver: CuratorDriver) -> Observation:
 
 
 def _alignment(driver: CuratorDriver) -> Work:
-    """Say how the table stands with the other curators'."""
+    """Return the state of the alignment with the other curators."""
     try:
         population, _ = driver.alignment.result()
     except VeiltabError as error:

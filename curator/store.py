@@ -1,4 +1,4 @@
-"""What a curator remembers: requests, decisions, coins, pads and peers. Durable before it is acted upon."""
+"""A curator's durable state: requests, decisions, coins, pads and peers. Every record precedes the action on it."""
 
 import hashlib
 import json
@@ -134,7 +134,7 @@ class CuratorStore:
         return int(held)
 
     def set_state(self, release_id: str, state: ReleaseState, failure: str = "") -> None:
-        """Move a release on; a release that ended never moves again."""
+        """Change a release's state; a release that ended never moves again."""
         self.connection.execute(
             f"UPDATE release SET state = ?, failure = ?, waiting_for = '', since = ? WHERE id = ?"  # noqa: S608
             f" AND state NOT IN ({', '.join('?' * len(_ENDED))})",
@@ -196,7 +196,7 @@ class CuratorStore:
     # Decisions
 
     def decide(self, release_id: str, decisions: tuple[GrantDecision, ...]) -> None:
-        """Record decisions; one that is final stays."""
+        """Record decisions; a final one stays."""
         with transaction(self.connection) as db:
             for d in decisions:
                 db.execute(
@@ -333,7 +333,7 @@ class CuratorStore:
         return (0, b"") if row is None else (row["length"], bytes(row["head"]))
 
     def set_witness(self, curator: str, length: int, head: bytes) -> None:
-        """Remember a peer's ledger if it is longer than what is remembered."""
+        """Record a peer's ledger if it is longer than the recorded one."""
         self.connection.execute(
             "INSERT INTO witness VALUES (?, ?, ?) ON CONFLICT (curator) DO UPDATE SET"
             " length = excluded.length, head = excluded.head WHERE excluded.length > witness.length",

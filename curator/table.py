@@ -46,7 +46,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Everything one pass over a table's file found; a table if nothing is wrong with it.
+    """The result of one pass over a table's file; it makes a table if there are no errors.
 
     Args:
         ids: normalised ids of the kept rows.
@@ -55,7 +55,7 @@ class Reading:
         rows_dropped: rows that left because an attribute is missing.
         empty_ids: rows with an empty id.
         repeated_ids: rows whose id an earlier row has too.
-        errors: what stands between the file and a table, gravest first; none quotes a value or an id.
+        errors: what keeps the file from being a table, gravest first; none quotes a value or an id.
     """
 
     ids: pa.ChunkedArray
@@ -93,7 +93,7 @@ def load_table(path: Path, study: Study, curator_name: str) -> Table:
 
 
 def read_table(path: Path, study: Study, curator_name: str) -> Reading:
-    """Read a curator's table and gather everything that is wrong with it, instead of stopping at the first."""
+    """Read a curator's table and gather all errors, not only the first."""
     curator, rules = study.curator(curator_name), study.attributes_of(curator_name)
     rows = _Rows(curator, rules)
     errors: list[InvalidInputError] = []
@@ -116,7 +116,7 @@ class _Rows:
         self._kept: list[NDArray[np.bool_]] = []
 
     def take(self, batch: Batch) -> None:
-        """Code the rows of a batch, and note which of them stay."""
+        """Code the rows of a batch, and note the rows to keep."""
         first_row = FIRST_ROW + self._read
         ids = normalised_ids([batch.texts[name] for name in self._curator.id_columns], self._curator.normalise)
         kept = ids.whole.copy()
@@ -135,7 +135,7 @@ class _Rows:
         self._kept.append(kept)
 
     def reading(self, where: str, errors: Sequence[InvalidInputError]) -> Reading:
-        """Search for repeated ids among all rows read, then let go of the rows that do not stay."""
+        """Find repeated ids among all rows, then drop the rows that are not kept."""
         repeats = repeated_rows(pa.chunked_array(self._ids, pa.large_string()))
         columns = tuple(column.reading() for column in self._columns)
         for place, kept in enumerate(self._kept):

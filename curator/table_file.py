@@ -1,7 +1,7 @@
 """A curator's table on disk, CSV or Parquet, read in batches: only the columns asked for, and never the whole file.
 
-Columns of categories come dictionary-encoded (each distinct value of a batch once), all others as text. What is wrong
-with the file itself is raised from here; messages of the parser are never passed on, because they quote the data.
+Columns of categories come dictionary-encoded (each distinct value of a batch once), all others as text. Errors of the
+file itself are raised here; the parser's messages are never passed on, because they quote the data.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -66,7 +66,7 @@ def read_batches(path: Path, texts: Collection[str], coded: Collection[str]) -> 
 
 
 def _check_readable(path: Path) -> None:
-    """Refuse what is no regular readable file with something in it."""
+    """Refuse anything but a readable, regular, non-empty file."""
     if path.is_dir():
         raise _refusal(path, "this is a directory", "Give the table's file.")
     try:
@@ -168,7 +168,7 @@ def _check_type(path: Path, name: str, kind: pa.DataType, *, as_id: bool) -> Non
 
 
 def _translated(path: Path, message: str) -> InvalidInputError:
-    """Say what a message of the parser means, without the message: it may quote the data."""
+    """Return the refusal for a parser's message, without the message: it may quote the data."""
     if "UTF8" in message or "utf-8" in message:
         return _refusal(path, "the file is not UTF-8 text", _UTF8)
     if "Empty CSV" in message:

@@ -19,7 +19,7 @@ _MORE = 17
 def tokens(ids: Any, key: bytes) -> NDArray[np.uint8]:  # noqa: ANN401  # pyarrow ships no types
     """Turn ids into tokens: token = AES-256-CMAC_key(UTF-8 bytes of the id), 128 bits.
 
-    Equal ids have equal tokens, and without the key a token says nothing else of its id. CMAC is a pseudorandom
+    Equal ids have equal tokens, and without the key a token reveals nothing else about its id. CMAC is a pseudorandom
     function like a keyed hash, but its AES runs over a whole column at once: tens of nanoseconds an id, not hundreds.
     Two of n distinct ids share a token with probability about n^2 / 2^129.
 

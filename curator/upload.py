@@ -1,4 +1,4 @@
-"""Sending encrypted columns to the server, from wherever an earlier attempt stopped."""
+"""Sends encrypted columns to the server, starting where an earlier attempt stopped."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -21,7 +21,7 @@ from veiltab.v1 import ingest_pb2, ingest_pb2_grpc
 
 
 class ServerLink:
-    """The server, as a curator reaches it.
+    """A curator's connection to the server.
 
     Args:
         identity: the curator's own.
@@ -38,11 +38,11 @@ class ServerLink:
         await self._server.close()
 
     async def announce(self, spec: ReleaseSpec) -> ingest_pb2.OpenReleaseResponse:
-        """Announce a release, or find it again; nothing of the data is in it.
+        """Announce a release, or find the announced one; the announcement contains no data.
 
         Raises:
             FailedReleaseError: the release ended at the server.
-            VeiltabError: as the server refused; UnavailableError may be tried again.
+            VeiltabError: the server's refusal; after UnavailableError try again.
         """
         request = ingest_pb2.OpenReleaseRequest(spec=spec_to_proto(spec))
         answer = await self._server.ask(self._server.stub.OpenRelease, request, once=True)
@@ -62,11 +62,11 @@ class ServerLink:
         Args:
             spec: of the release; announced, if it was not.
             columns: file and SHA-256 of each column's ciphertext.
-            sent: told the bytes the server holds of all columns.
+            sent: called with the bytes of all columns that the server holds.
 
         Raises:
             FailedReleaseError: the release ended at the server.
-            VeiltabError: as the server refused; UnavailableError may be tried again.
+            VeiltabError: the server's refusal; after UnavailableError try again.
         """
         answer = await self.announce(spec)
         if state_from_proto(answer.state) is ReleaseState.UPLOADING:
@@ -105,6 +105,6 @@ async def _messages(
 
 
 def _is_cancelled() -> bool:
-    """Whether this task itself is to end."""
+    """Return whether this task itself is being cancelled."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -1,1 +1,1 @@
-"""A researcher: asks, fetches, decrypts, estimates, reports."""
+"""A researcher: requests releases, fetches and decrypts them, estimates and reports."""

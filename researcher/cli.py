@@ -85,14 +85,16 @@ def serve(options: ServeOptions) -> None:
 @click.option("--attributes", required=True, help="Attributes to ask for, separated by commas.")
 @click.option("--epsilon", required=True, help="Epsilon in nats; pure unless there is a --delta.")
 @click.option("--delta", help="Keep (epsilon, delta) by the secret order instead: far more accurate.")
-@click.option("--max-local-epsilon", help="Most that a row may face from who knows the sample, ln gamma, nats.")
+@click.option(
+    "--max-local-epsilon", help="Largest ln gamma: a row's epsilon against an adversary who knows the sample."
+)
 @click.option(
     "--scheme", type=click.Choice(list(SCHEMES)), default="wor", show_default=True, help="How rows are drawn."
 )
-@click.option("--stage", type=click.IntRange(min=1), help="Rows after stage one of a MUST scheme.")
-@click.option("--purpose", default="", help="Why, for the persons who decide.")
+@click.option("--stage", type=click.IntRange(min=1), help="Rows b that stage one of a MUST scheme draws.")
+@click.option("--purpose", default="", help="Purpose, for the people who decide.")
 @click.option("--label", default="", help="Your own name for the release; the same label is the same release.")
-@click.option("--partial", is_flag=True, help="Go on with what is granted when some attributes are denied.")
+@click.option("--partial", is_flag=True, help="Continue with the granted attributes if some are denied.")
 @_member_option("--sampling", Sampling, help="By default as the study says.")
 @_member_option("--pad", Pad, help="By default as the study says.")
 @click.option("--sample", type=click.IntRange(min=1), help="Rows to sample; by default the planner's choice.")
@@ -101,7 +103,7 @@ def serve(options: ServeOptions) -> None:
     default=24.0,
     show_default=True,
     callback=finite,
-    help="Until an unfinished release is abandoned.",
+    help="Time until an unfinished release is abandoned.",
 )
 @click.option("--wait", is_flag=True, help="Wait until the release is ready.")
 @click.option(
@@ -109,7 +111,7 @@ def serve(options: ServeOptions) -> None:
     default=600.0,
     show_default=True,
     callback=finite,
-    help="Seconds to wait; the release goes on after them.",
+    help="Seconds to wait; the release continues after that.",
 )
 @json_option
 def request(  # noqa: PLR0913 - one argument an option
@@ -122,7 +124,7 @@ def request(  # noqa: PLR0913 - one argument an option
     as_json: bool,
     **choices: Any,  # noqa: ANN401 - the other options are keywords of Client.request
 ) -> None:
-    """Ask the curators for a release; the same command again continues the unfinished one."""
+    """Ask the curators for a release; the same command continues an unfinished one."""
     release = client.request(_split(attributes), lifetime_seconds=round(lifetime_hours * 3600), **choices)
     note(f"release {release.id}" + (" (continued)" if release.continued else ""))
     status = release.wait(timeout, _Watcher()) if wait else release.status()
@@ -140,7 +142,7 @@ def status(
     release_name: str | None,
     as_json: bool,  # noqa: FBT001 - an option
 ) -> None:
-    """Say how releases stand, and whom they wait for."""
+    """Show releases, and the parties that they wait for."""
     found = [client.status(release_name)] if release_name else client.releases()
     if release_name:
         emit(as_json, _status_dict(found[0]), _status_text(found[0]))
@@ -239,7 +241,7 @@ def _estimate(release: "Release", attributes: str | None, confidence: float) -> 
 
 
 class _Watcher:
-    """Says on stderr what a release is doing, whenever that changes."""
+    """Prints a release's status to stderr whenever it changes."""
 
     def __init__(self) -> None:
         self._last = ""

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """How a release stands.
+    """The status of a release.
 
     Args:
         release_id: the release.

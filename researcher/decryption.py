@@ -1,6 +1,6 @@
-"""Taking the pads off perturbed columns and counting the noisy rows.
+"""Removes the pads from perturbed columns and counts the noisy rows.
 
-Perturbation commutes with the pads, so what comes off is the gamma-diagonal mechanism's output on the sampled rows.
+Perturbation commutes with the pads, so the result is the gamma-diagonal mechanism's output on the sampled rows.
 """
 
 from collections.abc import Sequence

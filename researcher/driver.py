@@ -1,4 +1,4 @@
-"""The researcher's service at work: ask every curator, wait, fetch, decrypt, count. Every step repeats without harm."""
+"""The work of the researcher's service: ask every curator, wait, fetch, decrypt, count. Every step may be repeated."""
 
 import asyncio
 import logging
@@ -72,7 +72,7 @@ class ResearcherDriver:
         self._driven: set[str] = set()
 
     def start(self, request: ReleaseRequest, label: str, study_digest: str) -> tuple[ResearcherRelease, bool]:
-        """Record a request, its attributes in study order, or find the one to continue.
+        """Record a request, its attributes in study order, or return the one to continue.
 
         Args:
             request: what is asked for.

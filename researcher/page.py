@@ -1,4 +1,4 @@
-"""The frame of an HTML page that needs nothing else: no script, no font, no picture from elsewhere."""
+"""The frame of a self-contained HTML page: no script, no font and no picture from elsewhere."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -56,7 +56,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def figure(svg: str, caption: str) -> str:
-    """Return a picture with its caption, which also describes it to who cannot see it."""
+    """Return a picture with its caption, which is also its text alternative."""
     text = escape(caption)
     return f'<figure>\n<div role="img" aria-label="{text}">\n{svg}\n</div>\n<figcaption>{text}</figcaption>\n</figure>'
 

@@ -1,4 +1,4 @@
-"""A release's status and estimate, put together as a report."""
+"""Makes a report of a release's status and estimate."""
 
 from datetime import UTC, datetime
 from typing import assert_never

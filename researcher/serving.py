@@ -1,4 +1,4 @@
-"""A researcher's service, from its options to its end."""
+"""Runs a researcher's service."""
 
 from contextlib import closing
 from functools import partial
@@ -17,7 +17,7 @@ from veiltab.v1.researcher_pb2_grpc import add_ResearcherServiceServicer_to_serv
 
 
 def serve_researcher(options: ServeOptions) -> None:
-    """Carry requests to the curators, fetch and decrypt releases, keep results, until the process is told to stop."""
+    """Carry requests to the curators, fetch and decrypt releases, keep results, until a signal stops the process."""
     log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.RESEARCHER)
     endpoint = next(r.endpoint for r in study.researchers if r.name == options.name)

@@ -1,4 +1,4 @@
-"""What a researcher's service does now, for its status and its metrics."""
+"""The observation of a researcher's service, for its status and its metrics."""
 
 from veiltab.common.observe.status import SHOWN, Observation, Work
 from veiltab.common.release.state import ReleaseState
@@ -7,7 +7,7 @@ from veiltab.researcher.store import ResearcherRelease
 
 
 def observe(driver: ResearcherDriver) -> Observation:
-    """Return what a researcher's service does and whom it waits for."""
+    """Return the current work of a researcher's service and the parties that it waits for."""
     found = driver.store.counts()
     counts = {state: found.get(state.value, 0) for state in ReleaseState}
     return Observation(
@@ -31,7 +31,7 @@ def _work(stored: ResearcherRelease, driver: ResearcherDriver) -> Work:
 
 
 def _waiting(driver: ResearcherDriver, release_id: str) -> str:
-    """Return what each party last said that it waits for."""
+    """Return what each party waits for, by its last answer."""
     # A copy, as this runs in another thread than the one that asks the parties.
     said = dict(driver.statuses.get(release_id, {}))
     return "; ".join(f"{party}: {reason}" for party, (_, reason) in said.items() if reason)

@@ -75,7 +75,7 @@ class ResearcherStore:
         self.connection.close()
 
     def start(self, request: ReleaseRequest, label: str, now: int) -> tuple[ResearcherRelease, bool]:
-        """Record a request, or find the one to continue; return it and whether it was there.
+        """Record a request, or find the one to continue; return it and whether it was recorded before.
 
         The release of the same id is continued; else, with a label, the release of that label; without, an unfinished
         one that asks for the same.
@@ -155,7 +155,7 @@ class ResearcherStore:
         )
 
     def set_state(self, release_id: str, state: ReleaseState) -> None:
-        """Record how far a release is."""
+        """Record the state of a release."""
         self.connection.execute(
             "UPDATE release SET state = ?, since = ? WHERE id = ? AND state <> ?",
             [state.value, int(time.time()), release_id, state.value],
@@ -170,7 +170,7 @@ class ResearcherStore:
         self.connection.execute("UPDATE release SET granted = ? WHERE id = ?", [json.dumps(granted), release_id])
 
     def set_measure(self, release_id: str, seconds: dict[str, float], byte_counts: dict[str, int]) -> None:
-        """Record how long the steps took and what went over each link; later figures join earlier ones."""
+        """Record the duration of steps and the bytes over each link; add to the earlier figures."""
         self.connection.execute(
             "UPDATE release SET seconds = json_patch(seconds, ?), bytes = json_patch(bytes, ?) WHERE id = ?",
             [json.dumps(seconds), json.dumps(byte_counts), release_id],

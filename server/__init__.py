@@ -1,1 +1,1 @@
-"""The cloud server: holds ciphertext, perturbs it once, publishes it once; never a key, a seed or an id."""
+"""The cloud server: it holds ciphertext, perturbs and publishes it once, and never has a key, a seed or an id."""

@@ -1,4 +1,4 @@
-"""Where a server's state is: in SQLite beside its columns, or in a PostgreSQL that several processes share."""
+"""Opens a server's database: SQLite beside its columns, or a PostgreSQL that several processes share."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,8 +1,7 @@
-"""Where the columns of a release lie at the server: every holder of a lease writes to files of its own.
+"""The files of a release's columns at the server: every holder of a lease writes to files of its own.
 
 A file or folder is named by the fence of the lease under which it was written: `sex.3`, `published.5`. So a process
-that was paused and wakes up cannot touch what another made after it. Fence 0, of a process that has the state to
-itself, gives the plain name.
+that wakes up after a pause cannot touch the files of its successor. Fence 0, of a sole process, gives the plain name.
 """
 
 import shutil
@@ -39,11 +38,11 @@ class ReleaseFolder:
         return 0
 
     def begin_column(self, attribute: str, fence: int) -> Path:
-        """Return the file for the rest of a column, with all that came under earlier fences in it already."""
+        """Return the file for the rest of a column; it starts with all bytes received under earlier fences."""
         own = self.column(attribute, fence)
         earlier = sorted((version, path) for version, path in _versions(self.ciphertext, attribute) if version < fence)
         if earlier:
-            # A copy: whoever began the earlier file may still write to it.
+            # Copy it: the holder of the earlier lease may still write to it.
             copy = own.with_name(own.name + ".tmp")
             shutil.copyfile(earlier[-1][1], copy)
             copy.chmod(0o600)
@@ -65,13 +64,13 @@ class ReleaseFolder:
         shutil.rmtree(self.ciphertext, ignore_errors=True)
 
     def delete_outputs_through(self, fence: int) -> None:
-        """Delete what was perturbed under this fence and earlier ones."""
+        """Delete the perturbed columns of this fence and earlier ones."""
         for version, path in self._outputs():
             if version <= fence:
                 shutil.rmtree(path, ignore_errors=True)
 
     def delete_outputs_but(self, kept: Path | None) -> None:
-        """Delete all perturbed columns, but for one folder of them."""
+        """Delete all perturbed columns except one folder of them."""
         for _, path in self._outputs():
             if path != kept:
                 shutil.rmtree(path, ignore_errors=True)
@@ -85,7 +84,7 @@ def _named(name: str, fence: int) -> str:
 
 
 def _versions(folder: Path, name: str) -> Iterator[tuple[int, Path]]:
-    """Yield the fences under which something was written, and where."""
+    """Yield each fence under which something was written, and its path."""
     try:
         paths = list(folder.iterdir())
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""Leases with fencing: of several server processes one works on a thing, and one that was paused cannot finish it.
+"""Leases with fencing: one of several server processes works on a resource, and a paused one cannot finish later.
 
 A lease runs out unless it is renewed, by the database's own clock. Whoever takes it then gets a larger fence. Each
-change of state is made in a transaction that first looks whether its fence is still the current one, so a process that
-was stopped for a while, and does not know it, is refused.
+change of state is made in a transaction that first checks that its fence is the current one, so a process that was
+paused without noticing is refused.
 
 Source: Gray, Cheriton, Leases (1989), for the lease; the fence is the sequencer of Burrows, Chubby (2006).
 """
@@ -22,7 +22,7 @@ from veiltab.common.errors import UnavailableError
 from veiltab.common.storage.database import Connection
 
 SECONDS = 15.0
-"""How long a lease lasts unless it is renewed; it is, three times as often."""
+"""Seconds that a lease lasts unless it is renewed; it is renewed three times in that period."""
 
 LEASES = (
     """
@@ -41,7 +41,7 @@ class BusyError(UnavailableError):
 
 
 class LostLeaseError(UnavailableError):
-    """The lease ran out and another server process took it: whatever this one did under it is void."""
+    """The lease ran out and another server process took it: this process's work under it is void."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +49,9 @@ class Lease:
     """The right to work on something.
 
     Args:
-        resource: what.
+        resource: its name.
         holder: the process.
-        fence: larger for every holder of the resource after another; 0 where there is one process.
+        fence: increases with every new holder of the resource; 0 where there is one process.
     """
 
     resource: str
@@ -60,17 +60,17 @@ class Lease:
 
 
 class Leases(Protocol):
-    """How a server process gets leases."""
+    """The leases of a server process."""
 
     seconds: float
-    """How long a lease lasts, and how long work rests that failed; 0 where there is one process."""
+    """Seconds that a lease lasts, and pause after failed work; 0 where there is one process."""
 
     def take(self, resource: str) -> Lease:
         """Take a lease that nobody holds, or raise BusyError."""
         ...
 
     def held(self, resource: str) -> AbstractAsyncContextManager[Lease]:
-        """Hold a lease for a block, or raise BusyError; it is renewed meanwhile and given back at the end."""
+        """Hold a lease for a block, or raise BusyError; it is renewed during the block and given back at the end."""
         ...
 
     def give_back(self, lease: Lease) -> None:
@@ -87,7 +87,7 @@ class Leases(Protocol):
 
 
 class SoleProcess:
-    """Leases where one process has the state to itself: held by whoever asks."""
+    """Leases of a sole process: every request succeeds."""
 
     seconds = 0.0
 
@@ -122,7 +122,7 @@ class SharedLeases:
         self.seconds = SECONDS if seconds is None else seconds
         self._connection = connection
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(8)}"
-        # Threads of their own: a lease must not run out because the other threads perturb.
+        # Leases have threads of their own, so that perturbation in the other threads cannot delay a renewal.
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="leases")
 
     def take(self, resource: str) -> Lease:
@@ -141,14 +141,14 @@ class SharedLeases:
 
     @asynccontextmanager
     async def held(self, resource: str) -> AsyncIterator[Lease]:
-        """Hold a lease for a block, or raise BusyError; it is renewed meanwhile and given back at the end."""
+        """Hold a lease for a block, or raise BusyError; it is renewed during the block and given back at the end."""
         lease = await self._in_thread(self.take, resource)
         renewing = asyncio.create_task(self._keep(lease))
         try:
             yield lease
         finally:
             renewing.cancel()
-            # It runs out by itself if the database is away.
+            # It runs out by itself if the database is unreachable.
             with suppress(UnavailableError):
                 await self._in_thread(self.give_back, lease)
 
@@ -167,7 +167,7 @@ class SharedLeases:
         return await asyncio.get_running_loop().run_in_executor(self._threads, step, of)
 
     def renew(self, lease: Lease) -> None:
-        """Let a lease last anew, or raise LostLeaseError; one that ran out is its holder's until it is taken."""
+        """Extend a lease, or raise LostLeaseError; an expired lease is its holder's until another takes it."""
         self._set(lease, self.seconds)
 
     def give_back(self, lease: Lease) -> None:

@@ -1,9 +1,9 @@
-"""One noise for one release: whoever perturbs it again, from whatever copy of the state, draws the same coins.
+"""One noise for one release: a repeated perturbation, from any copy of the state, draws the same coins.
 
 A release's noise secret is made when the release is opened, lies in the database until the release is published or
 over, and is deleted then. A copy of the state that still has to perturb holds the secret too, so it publishes the same
 symbols; other ciphertext under the same release id gets coins that are independent of these. After the publication
-nobody can tell any more which rows were replaced.
+nobody can determine which rows were replaced.
 """
 
 import hashlib

@@ -1,9 +1,9 @@
-"""Perturbing a complete release: ciphertext columns in, noisy ciphertext columns out, once.
+"""Perturbs a complete release: ciphertext columns in, noisy ciphertext columns out, once.
 
 The output is written to a folder of its own, synced and renamed whole; only then is the release marked published, and
-only then is the ciphertext deleted. A run that is cut short is begun anew and draws the same noise (see
-veiltab.server.noise): however often a release is perturbed, one perturbation of it exists.
-One whose lease was lost meanwhile is not published, and what it wrote is deleted.
+only then is the ciphertext deleted. An interrupted run starts again and draws the same noise (see
+veiltab.server.noise), so a release has only one perturbation. A run whose lease was lost publishes nothing and deletes
+its output.
 """
 
 import os
@@ -47,7 +47,7 @@ def perturb_release(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None
     try:
         _perturb(store, spec, lease)
     except (LostLeaseError, FileNotFoundError):
-        # Who takes over deletes what others wrote, and the ciphertext in the end.
+        # A successor deletes the files of others, and the ciphertext at the end.
         try:
             store.check_current(lease)
         except LostLeaseError:
@@ -61,7 +61,7 @@ def _perturb(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None:
     began = time.monotonic()
     store.session(spec.release_id).published()
     folder = store.folder(spec.release_id)
-    # What an earlier run left was never served: the release is not marked published.
+    # The output of an earlier run was never served: the release is not marked published.
     folder.delete_outputs_through(lease.fence)
     published, working = folder.published(lease.fence), folder.working(lease.fence)
     working.mkdir(parents=True)
@@ -101,9 +101,9 @@ def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[s
 
 
 def _sampled_places(spec: ReleaseSpec, key: bytes, working: Path) -> NDArray[np.int64]:
-    """Draw the sample of a release that the curators left to the server; its places go to the researcher with it.
+    """Draw the sample of a release with sampling at the server; the researcher gets its places too.
 
-    The rows stand in an order that the curators alone know, so the places tell nothing of who was drawn.
+    Only the curators know the order of the rows, so the places do not reveal the sampled respondents.
     """
     places = np.sort(sample_indices(spec.population, spec.sample, key))
     with written_whole(working / PLACES) as file:

@@ -1,11 +1,11 @@
-"""PostgreSQL for the server's state, where several server processes share it: the same statements, the same promises.
+"""PostgreSQL for a state that several server processes share: the same statements and guarantees as SQLite.
 
 One writer at a time, as with SQLite: a transaction begins by locking the row of its store, and runs under READ
-COMMITTED, so each of its statements sees all that was committed before. There is nothing to deadlock on and nothing to
-repeat. A process that is paused in a transaction is cut off after a while, and its transaction undone.
+COMMITTED, so each of its statements sees all that was committed before. So no deadlock and no repetition can occur.
+PostgreSQL disconnects a process that is paused in a transaction, and rolls back.
 
-Whatever the database cannot do now is an UnavailableError, which callers repeat; a transaction in which a statement
-failed is never committed, even if its block went on.
+A temporary failure of the database is an UnavailableError, which callers retry; a transaction with a failed statement
+is never committed, even if its block continued.
 """
 
 import logging
@@ -22,14 +22,14 @@ from psycopg_pool import ConnectionPool
 from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError
 
 PAUSE_SECONDS = 10.0
-"""A process that is silent for so long in the middle of a transaction is cut off."""
+"""Longest silence of a process within a transaction before it is disconnected."""
 
 TURN_SECONDS = 30.0
-"""Longest wait for a turn."""
+"""Longest wait for the store's lock."""
 
 _CONNECT: dict[str, str | int] = {
     "connect_timeout": 5,
-    # A database that vanishes without a word is noticed within half a minute.
+    # A database that stops answering is noticed within half a minute.
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -38,7 +38,7 @@ _CONNECT: dict[str, str | int] = {
     "application_name": "veiltab",
 }
 _TYPES = {"BLOB": "BYTEA", "REAL": "DOUBLE PRECISION", "INTEGER": "BIGINT", "WITHOUT ROWID": ""}
-"""What the migrations of SQLite are called in PostgreSQL."""
+"""SQLite's terms in the migrations, and PostgreSQL's."""
 
 _CONNECTIONS = 12
 """Most connections of one store."""
@@ -48,12 +48,12 @@ _WAIT_SECONDS = 3.0
 
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
 _log = logging.getLogger(__name__)
-# It tells of every connection that a statement takes.
+# It logs every connection that a statement takes.
 logging.getLogger("psycopg.pool").setLevel(logging.WARNING)
 
 
 class Row:
-    """One row: its values by column name or by place."""
+    """One row: its values by column name or by position."""
 
     __slots__ = ("_places", "_values")
 
@@ -95,8 +95,8 @@ class Postgres:
 
     Args:
         pool: its connections.
-        store: whose turn its transactions take.
-        migrations: those of the store that this program knows.
+        store: the store whose lock its transactions take.
+        migrations: the store's migrations.
     """
 
     shared: ClassVar[bool] = True
@@ -113,7 +113,7 @@ class Postgres:
         return self._run(lambda connection: _execute(connection, statement, parameters))
 
     def executemany(self, statement: str, parameters: Sequence[Sequence[Any]], /) -> _Result:
-        """Run a statement once for each of some parameters, on one way there and back."""
+        """Run a statement once for each of some parameters, in one round trip."""
         return self._run(lambda connection: _execute_many(connection, statement, parameters))
 
     def _run(self, ask: Callable[[_Connection], _Result]) -> _Result:
@@ -148,9 +148,9 @@ class Postgres:
             raise _newer()
 
     def erase_traces(self) -> bool:
-        """Write the tables anew in the order of their keys, without the rows that updates and deletions left behind.
+        """Rewrite the tables in the order of their keys, without the old versions of updated and deleted rows.
 
-        The database server's log, its archives and its replicas are its operator's.
+        The database server's log, archives and replicas are the operator's responsibility.
         """
         try:
             return sum(self._rewritten(table) for table in self._tables) == 0
@@ -158,7 +158,7 @@ class Postgres:
             return False
 
     def _rewritten(self, table: str) -> int:
-        """Write a table anew; return how many old versions of rows had to be kept, because a reader may need them."""
+        """Rewrite a table; return the number of old row versions that had to stay, because a reader may need them."""
         kept: list[int] = []
 
         def heard(notice: psycopg.errors.Diagnostic) -> None:
@@ -212,7 +212,7 @@ def open_postgres(url: str, stores: dict[str, Sequence[str]]) -> Postgres:
 
 @contextmanager
 def _first_connection(settings: str) -> Iterator[_Connection]:
-    """Connect, and tell the operator what the database says if it does not let this process in."""
+    """Connect; a refusal quotes the database's message for the operator."""
     try:
         connection = _Connection.connect(settings, **_KIND)
     except psycopg.Error as error:
@@ -239,16 +239,16 @@ def _settings(url: str) -> str:
         given = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         given = {}
-    # libpq looks at ports when it connects, and would repeat what stands there.
+    # libpq checks ports when it connects, and its message would repeat the text.
     if not re.match("postgres(ql)?://", url) or not re.fullmatch("[0-9,]*", str(given.get("port", ""))):
         raise InvalidInputError(
-            "this is no URL of a PostgreSQL database", where="--database", remedy="postgresql://user@host/database"
+            "this is not the URL of a PostgreSQL database", where="--database", remedy="postgresql://user@host/database"
         )
     return make_conninfo(url, **{name: value for name, value in _CONNECT.items() if name not in given})
 
 
 def _settle(connection: _Connection) -> None:
-    """Bound what a session waits for, and let a commit be one."""
+    """Set a session's timeouts, and make commits durable."""
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     for setting, seconds in (("idle_in_transaction_session_timeout", PAUSE_SECONDS), ("lock_timeout", TURN_SECONDS)):
         connection.execute("SELECT set_config(%s, %s, false)", [setting, f"{seconds}s"])
@@ -259,7 +259,7 @@ def _settle(connection: _Connection) -> None:
 
 
 def _migrate(connection: _Connection, store: str, migrations: Sequence[str]) -> None:
-    # Two processes may start at once, and nothing is there yet that could be locked.
+    # Two processes may start at once, when there is no table to lock yet.
     _execute(connection, "SELECT pg_advisory_xact_lock(hashtext('veiltab'))")
     _execute(connection, "CREATE TABLE IF NOT EXISTS veiltab (store TEXT PRIMARY KEY, version BIGINT NOT NULL)")
     _execute(connection, "INSERT INTO veiltab VALUES (?, 0) ON CONFLICT DO NOTHING", (store,))
@@ -294,13 +294,13 @@ def _execute_many(connection: _Connection, statement: str, parameters: Sequence[
 
 
 def _marked(statement: str) -> bytes:
-    """Return a statement with psycopg's marks for parameters instead of SQLite's."""
+    """Return a statement with psycopg's parameter markers instead of SQLite's."""
     return statement.replace("?", "%s").encode()
 
 
 @contextmanager
 def _reached() -> Iterator[None]:
-    """Turn what the driver raises into errors that callers may repeat, or act on."""
+    """Turn the driver's exceptions into errors that callers can retry or act on."""
     try:
         yield
     except _AWAY as error:

@@ -1,4 +1,4 @@
-"""What one curator may have open at the server, so that none takes the others' disk."""
+"""A curator's quota at the server, so that none can fill the others' disk."""
 
 from dataclasses import dataclass
 

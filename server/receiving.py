@@ -1,4 +1,4 @@
-"""Taking the columns of a release: one process a column at a time, each under a lease and into a file of its own."""
+"""Receives the columns of a release: one process for each column, under a lease and into a file of its own."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -23,10 +23,10 @@ Chunks = AsyncIterator[tuple[int, bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announced:
-    """What a curator says of the column that it sends.
+    """A curator's announcement of a column.
 
     Args:
-        curator: who sends.
+        curator: the sender.
         release_id: of an open release.
         attribute: one of the curator's columns.
         spec_digest: of the release's description.
@@ -45,19 +45,19 @@ class Receiver:
 
     Args:
         store: durable state.
-        completed: told of a release whenever one of its columns became complete.
+        completed: called with a release whenever one of its columns is complete.
     """
 
     def __init__(self, store: ServerStore, completed: Callable[[Session], None]) -> None:
         self._store = store
         self._completed = completed
-        # A lock is kept while an upload holds it or waits for it.
+        # A lock exists while an upload holds it or waits for it.
         self._columns = WeakValueDictionary[tuple[str, str], asyncio.Lock]()
 
     async def take(self, announced: Announced, chunks: Chunks) -> tuple[int, bool]:
         """Take the chunks of one column; return the bytes held and whether it is complete."""
         release_id, attribute = announced.release_id, announced.attribute
-        # Before anything is kept for it: whoever makes up releases and columns is refused here.
+        # Check first, so that invented releases and columns allocate nothing.
         await self._session(announced)
         async with self._columns.setdefault((release_id, attribute), asyncio.Lock()):
             session, column = await self._session(announced)
@@ -65,7 +65,7 @@ class Receiver:
                 return await self._check_again(session, column, announced)
             session.check_open()
             async with self._store.leases.held(f"{release_id}/{attribute}") as lease:
-                # Another process may have gone on with it until the lease was this one's.
+                # Another process may have received more before this one got the lease.
                 session, column = await self._session(announced)
                 if attribute in session.complete:
                     return await self._check_again(session, column, announced)
@@ -79,7 +79,7 @@ class Receiver:
         return session, session.column_of(announced.attribute, announced.curator)
 
     async def _check_again(self, session: Session, column: Column, announced: Announced) -> tuple[int, bool]:
-        """Answer an upload of a column that is complete: the same bytes are fine, others are refused."""
+        """Answer an upload of a complete column: accept the same bytes, refuse others."""
         await asyncio.to_thread(
             self._store.check_column_digest, announced.release_id, column.attribute, announced.column_digest
         )
@@ -98,13 +98,13 @@ class Receiver:
             await asyncio.to_thread(self._say_why_gone, announced.release_id, lease)
             raise
         except LostLeaseError:
-            # Nobody else reads a file of this fence.
+            # No other process reads a file of this fence.
             folder.column(column.attribute, lease.fence).unlink(missing_ok=True)
             raise
         return received, whole
 
     def _say_why_gone(self, release_id: str, lease: Lease) -> None:
-        """Raise what happened to a file, if another process took over or the release ended."""
+        """Raise the reason for a missing file: another process took over, or the release ended."""
         self._store.check_current(lease)
         self._store.session(release_id).check_open()
 
@@ -128,9 +128,9 @@ class Receiver:
             upload.close()
 
     def _check_held(self, offset: int, held: int) -> None:
-        """Ask a curator to begin again if another process held more than could be taken over from it."""
+        """Ask a curator to start again if this process could not take over all bytes of another."""
         if offset > held and self._store.connection.shared:
-            raise UnavailableError("less is held of the column than was said", remedy="Ask again.")
+            raise UnavailableError("the server holds less of the column than it said before", remedy="Ask again.")
 
     async def _complete(self, path: Path, session: Session, announced: Announced, lease: Lease) -> None:
         attribute, digest = announced.attribute, announced.column_digest

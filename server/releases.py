@@ -1,7 +1,7 @@
-"""The server at work: takes columns, perturbs complete releases, forgets what is over.
+"""The server's work on releases: it receives columns, perturbs complete releases and deletes finished ones.
 
-Several processes may do so on one state. Each works on a column, or perturbs a release, under a lease; what one of them
-does not finish another takes up.
+Several processes may share one state. Each works on a column or a release under a lease; another takes over unfinished
+work.
 """
 
 import asyncio
@@ -36,14 +36,14 @@ _LOOK_SECONDS = 5
 _SECONDS_A_DAY = 86_400
 _MOST_ROWS = 2**32
 _LONGEST_DAYS = 370
-"""Curators take at most 366; their clocks may differ from this one."""
+"""Longest deadline; curators accept 366 days, and their clocks may differ from this one."""
 
 
 class Releases:
     """What the server does, behind its RPCs.
 
     Args:
-        study: the study file; names who may upload what.
+        study: the study file; its columns and parties.
         store: durable state.
         retention_days: how long a published release can be fetched after its deadline.
         quota: what one curator may have open here.
@@ -58,17 +58,17 @@ class Releases:
         self._quota = quota or Quota()
         self._receiver = Receiver(store, self._completed)
         self._perturbing: dict[str, asyncio.Task[None]] = {}
-        # More at a time would be no faster, and would keep releases from another process.
+        # More at a time would not be faster, and would block other processes.
         self._room = asyncio.Semaphore(os.cpu_count() or 1)
 
     async def run(self) -> None:
-        """Take up what an earlier process left, or another does not finish, and sweep, until cancelled."""
+        """Continue unfinished work of this and other processes, and sweep, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._take_up())
             tasks.create_task(self._sweep_again_and_again())
 
     async def _take_up(self) -> None:
-        """Begin what is to be perturbed, again and again: a full disk, or another process, may leave something."""
+        """Start pending perturbations periodically: a full disk, or another process, may have left some."""
         while True:
             with failures_logged(_log, "releases cannot be taken up"):
                 for session in await asyncio.to_thread(self._store.perturbing):
@@ -142,7 +142,7 @@ class Releases:
         except BusyError:
             pass  # another process works on it
         except Exception as error:  # noqa: BLE001 - the disk is full, the database away, another process took over
-            # The ciphertext is kept: whoever looks next takes it up.
+            # The ciphertext is kept for the next attempt, by any process.
             _log.warning(
                 "perturbation given up: %s",
                 refusal_of(error)[1],
@@ -166,7 +166,7 @@ class Releases:
 
     @property
     def perturbing(self) -> int:
-        """Releases that are being perturbed now."""
+        """Number of releases that are being perturbed."""
         return len(self._perturbing)
 
     def release_of(self, release_id: str, researcher: str) -> tuple[Session, float]:

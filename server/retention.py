@@ -1,4 +1,4 @@
-"""What is over at the server: releases that end, and the columns that nobody needs any more.
+"""Ends overdue releases at the server, and deletes the columns that nobody needs any more.
 
 A release that is published or ended never changes back, so its columns may be deleted by any process at any time.
 """
@@ -12,7 +12,7 @@ from veiltab.server.store import ServerStore
 
 
 def sweep(store: ServerStore, now: int, retention: int) -> None:
-    """End what is past its time, and delete what processes left that were killed or overtaken.
+    """End overdue releases, and delete the files of processes that were killed or replaced.
 
     Args:
         store: durable state.
@@ -37,7 +37,7 @@ def _expire(store: ServerStore, session: Session, reason: str) -> None:
 
 
 def end(store: ServerStore, session: Session, state: ReleaseState, failure: str, lease: Lease) -> None:
-    """End a release and delete its columns, unless it has gone on since the session was read.
+    """End a release and delete its columns, unless its state has changed since the session was read.
 
     Raises:
         LostLeaseError: another process took over; nothing is deleted.

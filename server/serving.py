@@ -1,4 +1,4 @@
-"""The server, from its options to its end; and all that one of its processes holds: folder, releases, rounds."""
+"""Runs a server process: its folder, its releases and its rounds."""
 
 import asyncio
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from veiltab.v1.server_release_pb2_grpc import add_ReleaseServiceServicer_to_ser
 
 
 def serve_server(options: ServeOptions, *, retention_days: int, database: str) -> None:
-    """Perturb columns and count reports until the process is told to stop."""
+    """Perturb columns and count reports until a signal stops the process."""
     log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.SERVER)
     callers = [Party(study=study.id, role=Role.CURATOR, name=c.name) for c in study.curators]
@@ -47,7 +47,7 @@ def serve_server(options: ServeOptions, *, retention_days: int, database: str) -
 
 @contextmanager
 def held_state(path: Path, owner: str, database: str) -> Iterator[tuple[ServerStore, CollectionStore]]:
-    """Hold a server's state for a block.
+    """Open a server's state for a block.
 
     Args:
         path: the state folder.
@@ -55,7 +55,7 @@ def held_state(path: Path, owner: str, database: str) -> Iterator[tuple[ServerSt
         database: URL of the PostgreSQL that several processes share; empty for SQLite in the folder.
 
     Raises:
-        ConflictError: the folder or the database is another's.
+        ConflictError: the folder or the database belongs to another party.
         InvalidInputError, UnavailableError, IntegrityError: the database cannot be opened.
     """
     with ExitStack() as stack:
@@ -68,7 +68,7 @@ def held_state(path: Path, owner: str, database: str) -> Iterator[tuple[ServerSt
 
 
 async def _both(releases: Releases, rounds: RoundKeeper) -> None:
-    """Work on releases and on rounds; what ends one ends both."""
+    """Work on releases and on rounds; the end of one ends both."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(releases.run())
         tasks.create_task(rounds.run())

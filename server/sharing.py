@@ -1,7 +1,7 @@
-"""A state folder that several server processes hold at once, because their state is in a database that they share.
+"""A state folder that several server processes use at once; their state is in a shared database.
 
-Folder and database belong together: columns lie in the one, and the other says which of them are published. Each knows
-the other by a random mark.
+Folder and database belong together: the folder has the columns, and the database says which of them are published. A
+random mark in each identifies the other.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ class SharedFolder:
         owner: the party, as its certificate names it.
 
     Raises:
-        ConflictError: it is another party's, or a process holds it that has the state to itself.
+        ConflictError: it is another party's, or a sole process holds it.
     """
 
     def __init__(self, path: Path, owner: str) -> None:
@@ -51,7 +51,7 @@ class SharedFolder:
             ) from None
 
     def join(self, connection: Connection) -> None:
-        """Refuse a database that is another party's, or that goes with another folder.
+        """Refuse a database that is another party's, or that belongs to another folder.
 
         Raises:
             ConflictError: says which.
@@ -78,7 +78,7 @@ class SharedFolder:
         return path.read_text("utf-8") if path.exists() else ""
 
     def _marked(self) -> str:
-        """Give the folder its owner and its mark, in the turn of the first process."""
+        """Write the owner and the mark into the folder, under the lock of the first process."""
         if self._mark() and any(self.path.glob("releases/*")):
             raise ConflictError(
                 "this folder goes with another database",
@@ -92,7 +92,7 @@ class SharedFolder:
         return mark
 
     def release(self) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         self._lock.close()
 
 
@@ -100,7 +100,7 @@ def hold_folder(path: Path, owner: str, database: str) -> OwnedFolder | SharedFo
     """Hold a server's state folder: alone, or together with other processes if the state is in a database.
 
     Raises:
-        ConflictError: it is held otherwise, or its state is elsewhere.
+        ConflictError: a process holds it in another way, or its state is elsewhere.
     """
     if database:
         return SharedFolder(path, owner)

@@ -1,4 +1,4 @@
-"""What the server does now, for its status and its metrics."""
+"""The server's observation, for its status and its metrics."""
 
 from collections import Counter
 from decimal import ROUND_FLOOR, Context, Decimal
@@ -20,7 +20,7 @@ _DOWN = Context(prec=100, rounding=ROUND_FLOOR)
 def observe(
     study: Study, releases: Releases, sessions: ServerStore, collection: RoundKeeper, rounds: CollectionStore
 ) -> Observation:
-    """Return what the server does and waits for.
+    """Return the server's current work and what it waits for.
 
     Args:
         study: says what the nodes may spend.
@@ -75,5 +75,5 @@ def _round(spec: Round, state: RoundState, reports: int, closed: int) -> Work:
 
 
 def _budget(epsilon: Decimal, rounds: tuple[Round, ...]) -> Budget:
-    """Return what all rounds together leave of what one node may be asked to spend."""
+    """Return the remainder of a node's budget over all rounds."""
     return Budget(protects="nodes", epsilon=epsilon, left=reduce(_DOWN.subtract, (r.epsilon for r in rounds), epsilon))

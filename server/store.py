@@ -111,7 +111,7 @@ class ServerStore:
         return state_counts(self.connection, "session")
 
     def open_session(self, spec: ReleaseSpec, announced_by: str = "", quota: Quota | None = None) -> Session:
-        """Record a release, or find it; another spec under the same id is refused.
+        """Record a release, or return the recorded one; refuse another spec under the same id.
 
         Args:
             spec: of the release.
@@ -120,7 +120,7 @@ class ServerStore:
 
         Raises:
             ConflictError: it is another spec.
-            UnavailableError: with this release the curator would have too much open.
+            UnavailableError: with this release the curator would exceed its quota.
         """
         now = int(time.time())
         with transaction(self.connection) as db:

@@ -1,4 +1,4 @@
-"""Receiving one encrypted column: resumable, idempotent, and whole only when its digest says so."""
+"""Receives one encrypted column: resumable, idempotent, and complete only with the right digest."""
 
 import os
 from pathlib import Path
@@ -48,7 +48,7 @@ class ColumnUpload:
         self._file.flush()
 
     def finish(self, digest: bytes) -> bool:
-        """Make what came durable; say whether the column is whole.
+        """Make the received bytes durable; return whether the column is complete.
 
         Raises:
             TransferError: it has its length but not its digest; it is deleted, and may be sent again from its start.

@@ -23,7 +23,7 @@ def serve_party(
     address: str,
     work: Callable[[], Coroutine[object, object, None]],
 ) -> None:
-    """Bind a party's server and run it beside the party's work, until the process is told to stop; see `run_party`."""
+    """Bind a party's server and run it beside the party's work, until a signal stops the process; see `run_party`."""
 
     async def main() -> None:
         await run_party(identity, build_server(identity, callers, services, address), work())

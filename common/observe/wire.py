@@ -33,7 +33,7 @@ class PartyStatus:
 
 
 def status_to_proto(status: PartyStatus) -> status_pb2.GetStatusResponse:
-    """Encode a status; of very much work the newest is told, and of long texts the beginning."""
+    """Encode a status; keep the newest entries of a long list and the beginning of a long text."""
     observation = status.observation
     return status_pb2.GetStatusResponse(
         party=status.party.uri,

@@ -114,9 +114,9 @@ async def abort(context: grpc.aio.ServicerContext[Any, Any], error: VeiltabError
 
 
 def refusal_of(error: Exception) -> tuple[VeiltabError, str]:
-    """Return what a caller is told of any exception, and what the local log keeps of it beside that.
+    """Return the answer to a caller for any exception, and the additional text for the local log.
 
-    A veiltab error is told as it is. A disk that takes no more is told as UnavailableError, and the log names its
+    A veiltab error is returned as it is. A full disk becomes an UnavailableError, and the log names its
     files. Anything else is an incident.
     """
     if isinstance(error, VeiltabError):
@@ -143,7 +143,7 @@ def failures_logged(log: logging.Logger, what: str, **extra: str) -> Iterator[No
 
 
 def incident(error: BaseException) -> tuple[VeiltabError, str]:
-    """Return what a caller is told of an unexpected exception, and what the local log keeps of it.
+    """Return the answer to a caller for an unexpected exception, and the text for the local log.
 
     Both carry the same random number. Neither carries the exception's text, which may hold values: the log has its
     type and its places in the code.

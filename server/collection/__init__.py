@@ -1,1 +1,1 @@
-"""Rounds of collection at the server: tokens spent at most once, reports counted, nothing that joins the two."""
+"""Rounds of collection at the server: it spends tokens at most once and counts reports, and nothing links the two."""

@@ -1,4 +1,4 @@
-"""The server's part in a round: checks what comes, and counts many reports in one transaction."""
+"""The server's part in a round: it checks requests, and counts many reports in one transaction."""
 
 import asyncio
 import logging
@@ -28,10 +28,10 @@ MOST_AT_ONCE = 1024
 """Most reports of one transaction."""
 
 MOST_WAITING = 4 * MOST_AT_ONCE
-"""Most reports that wait to be counted; one more is asked to come again."""
+"""Largest number of waiting reports; a further one is refused as UNAVAILABLE."""
 
 MOST_WAITING_EACH = 16
-"""Most reports with one token that wait to be counted; an honest node sends one, and again if it hears nothing."""
+"""Largest number of waiting reports with one token; an honest node sends one, and again if it gets no answer."""
 
 _SWEEP_SECONDS = 30
 _SECONDS_A_DAY = 86_400
@@ -39,7 +39,7 @@ _SECONDS_A_DAY = 86_400
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A checked report, and where its answer goes."""
+    """A checked report, and the future of its answer."""
 
     arrival: Arrival
     answer: "asyncio.Future[None]"
@@ -49,7 +49,7 @@ class RoundKeeper:
     """What the server does in rounds, behind its RPCs.
 
     Args:
-        study: the study file; says who asks whom what.
+        study: the study file; its researchers, nodes and questions.
         store: durable state.
         retention_days: how long a closed round can be fetched.
     """
@@ -60,22 +60,22 @@ class RoundKeeper:
         self._retention = retention_days * _SECONDS_A_DAY
         self._rounds: dict[str, Round] = {}
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue()
-        # By the digest of their token: one node shall not fill the queue.
+        # Counted by the digest of their token, so that one node cannot fill the queue.
         self._under_way: Counter[bytes] = Counter()
 
     async def run(self) -> None:
-        """Count reports as they come, and forget what is over, until cancelled."""
+        """Count reports as they arrive, and erase expired rounds, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._count())
             tasks.create_task(self._sweep())
 
     async def _count(self) -> None:
-        """Take whatever has come, make it durable together, then answer all of it."""
+        """Count all waiting reports in one transaction, then answer them."""
         while True:
             batch = [await self._queue.get()]
             while len(batch) < MOST_AT_ONCE and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
-            # Who has gone away was told nothing, and its report waits for its next attempt.
+            # A caller that left got no answer; its next attempt gets the report's outcome.
             batch = [waiting for waiting in batch if not waiting.answer.done()]
             if not batch:
                 continue
@@ -98,7 +98,7 @@ class RoundKeeper:
 
     async def _sweep(self) -> None:
         while True:
-            # A database that is away for the moment, or has no room, is asked again.
+            # An unreachable database, or a full disk, is tried again.
             with failures_logged(_log, "rounds could not be swept"):
                 await asyncio.to_thread(self._sweep_once)
             await asyncio.sleep(_SWEEP_SECONDS)
@@ -144,7 +144,7 @@ class RoundKeeper:
         return status.round, status.state
 
     def status(self, round_id: str, researcher: str) -> RoundStatus:
-        """Return how a researcher's round stands."""
+        """Return the status of a researcher's round."""
         self._owned(round_id, researcher)
         return self._store.status(round_id)
 
@@ -180,8 +180,8 @@ class RoundKeeper:
         Raises:
             NotFoundError: no such round.
             InvalidInputError: a stratum or a payload that the round does not have.
-            DeniedError: a token that is not of this round and stratum.
-            SpentTokenError: a token that was spent before.
+            DeniedError: the token belongs to another round or stratum.
+            SpentTokenError: the token was spent before.
             ClosedRoundError: the round is closed.
             UnavailableError: too many reports wait, or too many with this token.
         """
@@ -207,7 +207,7 @@ class RoundKeeper:
 
     @property
     def waiting(self) -> int:
-        """Reports that came and are not counted yet."""
+        """Number of reports that are not counted yet."""
         return self._queue.qsize()
 
     def _described(self, round_id: str) -> Round:

@@ -1,6 +1,6 @@
 """The durable state of rounds: tokens by their digests, and counts; one transaction spends and counts.
 
-No row joins a token to a report: a token is spent or not, and a report is what it added to the counts.
+No row links a token to a report: a token is spent or not, and a report is only an increment of the counts.
 """
 
 import time
@@ -60,7 +60,7 @@ _described = lru_cache(maxsize=256)(Round.from_json)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """A report that was checked: its round, its token's digest, its stratum's place, its payload."""
+    """A checked report: its round, its token's digest, the position of its stratum, its payload."""
 
     round_id: str
     digest: bytes
@@ -78,7 +78,7 @@ class CollectionStore:
 
     def __init__(self, folder: Path, database: str = "") -> None:
         self.connection: Connection = open_state(folder / "collection.sqlite", _MIGRATIONS, database)
-        # An earlier process may have left some.
+        # An earlier process may have left traces.
         self._traces = True
 
     def close(self) -> None:
@@ -136,7 +136,7 @@ class CollectionStore:
         return _described(self._row(round_id)["spec"])
 
     def status(self, round_id: str) -> RoundStatus:
-        """Return how a round stands; one that is past its deadline is closed."""
+        """Return a round's status; a round past its deadline is closed."""
         row = self._row(round_id)
         spec = _described(row["spec"])
         if row["state"] == RoundState.OPEN.value and time.time() > spec.deadline:
@@ -178,7 +178,7 @@ class CollectionStore:
         return now, False
 
     def _disjoin(self, round_id: str) -> None:
-        """Let PostgreSQL, which marks rows with the transaction that wrote them, mark all of a round with this one."""
+        """Rewrite all rows of a round, so that PostgreSQL marks all of them with the same transaction."""
         for table in ("token", "block", "tally"):
             self.connection.execute(f"UPDATE {table} SET round_id = round_id WHERE round_id = ?", [round_id])  # noqa: S608
 
@@ -209,7 +209,7 @@ class CollectionStore:
             self._check_stratum(round_id, stratum, digests[first : first + _AT_ONCE])
 
     def _check_stratum(self, round_id: str, stratum: int, digests: Sequence[bytes]) -> None:
-        """Refuse tokens of which some are in another stratum."""
+        """Refuse tokens if some are in another stratum."""
         elsewhere = self.connection.execute(
             "SELECT 1 FROM token WHERE round_id = ? AND stratum <> ?"  # noqa: S608 - question marks
             f" AND digest IN ({', '.join('?' * len(digests))}) LIMIT 1",
@@ -230,7 +230,7 @@ class CollectionStore:
         """Spend the tokens of some reports and count them, all in one transaction.
 
         Args:
-            arrivals: checked reports; they are taken in the order of their digests, not as they came.
+            arrivals: checked reports; they are counted in the order of their digests, not of their arrival.
 
         Returns:
             For each arrival, None if it was counted, or why it was not.
@@ -253,7 +253,7 @@ class CollectionStore:
     def _spend(self, arrival: Arrival) -> None:
         token = self._token(arrival.round_id, arrival.digest)
         if token["spent"]:
-            # Before the question whether the round is open: a node that lost the answer learns that it was counted.
+            # Check this before the round's state: a node that lost the answer learns that its report was counted.
             raise SpentTokenError("this token is spent", remedy="A node reports once; there is nothing to repeat.")
         self._check_open(self._row(arrival.round_id))
         if token["stratum"] != arrival.stratum:
@@ -269,7 +269,7 @@ class CollectionStore:
             raise ClosedRoundError("the round is closed", where=f"round {row['id']}", remedy="Nothing more is taken.")
 
     def _count(self, round_id: str, stratum: int, reports: Sequence[Report]) -> None:
-        """Add reports to the counts of a stratum, block by block where something changed."""
+        """Add reports to the counts of a stratum, in the blocks that change."""
         spec = self.round(round_id)
         added = np.zeros(spec.size, np.int64)
         spec.randomiser.aggregate(reports, added)
@@ -292,7 +292,7 @@ class CollectionStore:
         )
 
     def counts(self, round_id: str) -> NDArray[np.int64]:
-        """Return the counts of a round, shape (strata, d); a round that is forgotten has none."""
+        """Return the counts of a round, shape (strata, d); an erased round has none."""
         spec = self.round(round_id)
         self._check_kept(round_id)
         counts = np.zeros((len(spec.strata), spec.size), "<i8")
@@ -303,14 +303,14 @@ class CollectionStore:
         return counts
 
     def _check_kept(self, round_id: str) -> None:
-        """Refuse a round whose reports were counted and whose tokens are gone, whatever the clock says now."""
+        """Refuse a round whose reports were counted and whose tokens are erased, whatever the time is now."""
         (reports,) = self.connection.execute("SELECT SUM(reports) FROM tally WHERE round_id = ?", [round_id]).fetchone()
         kept = self.connection.execute("SELECT 1 FROM token WHERE round_id = ? LIMIT 1", [round_id]).fetchone()
         if reports and kept is None:
             raise ClosedRoundError("the round is no longer kept", where=f"round {round_id}")
 
     def forget(self, closed_before: int) -> None:
-        """Erase tokens and counts of rounds closed before an instant; what they cost the nodes stays on record."""
+        """Erase tokens and counts of rounds closed before an instant; their epsilon stays on record."""
         with transaction(self.connection) as db:
             rows = db.execute(
                 "SELECT id FROM round WHERE state = ? AND closed < ?", [RoundState.CLOSED.value, closed_before]
@@ -321,22 +321,22 @@ class CollectionStore:
                     self._traces = self._traces or deleted.rowcount > 0
 
     def erase_traces(self) -> None:
-        """Erase the order of arrivals, and what was forgotten, from wherever it still stands beside the counts."""
+        """Erase the order of arrivals, and deleted rows, from the database's log and old row versions too."""
         if self._traces and erase_traces(self.connection):
-            # SQLite's log has traces of every report, and is quickly emptied.
+            # SQLite's log has traces of every report, and emptying it is fast.
             self._traces = not self.connection.shared
 
 
 def _check_holds(spec: Round, rounds: Iterable[Round], allowed: Fraction, rule: str, remedy: str) -> None:
-    """Refuse a round that costs more than some others have left."""
-    # Exactly: sums of decimals are rounded.
+    """Refuse a round whose epsilon exceeds the remaining budget."""
+    # Fractions add up exactly; sums of decimals are rounded.
     spent = sum((Fraction(one.epsilon) for one in rounds), Fraction(0))
     if spent + Fraction(spec.epsilon) > allowed:
         raise BudgetExceededError(f"{rule}, and {float(spent):g} of it is spent", where="epsilon", remedy=remedy)
 
 
 def split_digests(joined: bytes) -> Iterable[bytes]:
-    """Return the digests of a message that has them one after the other."""
+    """Split a message of concatenated digests."""
     if not joined or len(joined) % DIGEST_BYTES:
         raise InvalidInputError(f"digests of {DIGEST_BYTES} bytes each do not make {len(joined)} bytes")
     return [joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES)]

@@ -39,7 +39,7 @@ def start(served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serv
 
 def test_a_database_is_named_by_an_option_or_in_the_environment(start: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VEILTAB_DATABASE", "sqlite:///hunter2")
-    with pytest.raises(InvalidInputError, match="no URL of a PostgreSQL") as refusal:
+    with pytest.raises(InvalidInputError, match="not the URL of a PostgreSQL") as refusal:
         start()
     assert "hunter2" not in str(refusal.value)
     with pytest.raises(UnavailableError, match="--database: the database cannot be reached") as refused:

@@ -450,7 +450,7 @@ def test_an_upload_may_be_continued_anywhere(two: Two, make_spec: Make) -> None:
             assert [path.name for path in store.ciphertext_folder(ID).iterdir()] == [f"sex.{number + 1}"]
         assert await receivers[0].take(announced(spec, "sex"), pieces(column)) == (400, True)
         # What one said is held may be more than another holds: begin again.
-        with pytest.raises(UnavailableError, match="less is held of the column than was said"):
+        with pytest.raises(UnavailableError, match="the server holds less of the column than it said before"):
             await receivers[1].take(announced(spec, "salary"), pieces(DATA["salary"], 100, None))
 
     two[0].open_session(spec)
