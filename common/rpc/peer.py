@@ -59,7 +59,7 @@ class Peer(Generic[Stub]):
         """Call an RPC of the stub; see `call`."""
         return await call(method, request, peer=self.party, within=within, once=once)
 
-    def stream(
+    async def stream(
         self,
         method: grpc.aio.UnaryStreamMultiCallable[Request, Piece],
         request: Request,
@@ -69,7 +69,12 @@ class Peer(Generic[Stub]):
     ) -> AsyncIterator[bytes]:
         """Return the bytes that an RPC of the stub streams; see `received`."""
         responses = method(request, timeout=STREAM_SECONDS)
-        return received(responses, offset=0, peer=str(self.party), total=total, most=most)
+        try:
+            async for data in received(responses, offset=0, peer=str(self.party), total=total, most=most):
+                yield data
+        finally:
+            # A peer whose stream is refused must not go on to fill what gRPC reads ahead.
+            responses.cancel()
 
     async def fetch(
         self, method: grpc.aio.UnaryStreamMultiCallable[Request, Piece], request: Request, total: int | None = None
