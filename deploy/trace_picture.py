@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from veiltab.common.errors import InvalidInputError
-from veiltab.common.extras import importing
 from veiltab.common.observe.spans import Span
+from veiltab.researcher.drawing import INK, write_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _ROLES = ("researcher", "curator", "server")
-_COLOURS = {"researcher": "#c2571a", "curator": "#16324f", "server": "#3d7a4b"}
+_COLOURS = {"researcher": "#c2571a", "curator": INK, "server": "#3d7a4b"}
 _PALE, _HEIGHT = "#d7dde4", 0.72
 _SHORTEST = 0.004
 """Least width of a bar, as a share of the picture, so that the shortest step is visible."""
@@ -32,20 +31,9 @@ def draw(spans: Sequence[Span], path: Path) -> None:
     Raises:
         InvalidInputError: another suffix, or the file cannot be written.
     """
-    if path.suffix not in {".svg", ".png"}:
-        raise InvalidInputError("a picture is .svg or .png", where=str(path), remedy="Give it one of these suffixes.")
-    with importing("researcher", "a picture", where="--out"):
-        import matplotlib as mpl  # noqa: PLC0415 - an optional package
-        from matplotlib.figure import Figure  # noqa: PLC0415
-
     rows = [row for party in _parties(spans) for row in _rows(party, spans)]
-    with mpl.rc_context({"svg.hashsalt": "veiltab", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(10, 0.9 + 0.21 * len(rows)), layout="constrained")
-        _paint(figure.subplots(), rows, spans)
-        try:
-            figure.savefig(path, dpi=150, metadata={"Date": None, "Creator": None} if path.suffix == ".svg" else None)
-        except OSError as error:
-            raise InvalidInputError(f"the picture cannot be written ({error.strerror})", where=str(path)) from None
+    size = (10, 0.9 + 0.21 * len(rows))
+    write_picture(path, size, lambda figure: _paint(figure.subplots(), rows, spans), option="--out")
 
 
 def _parties(spans: Sequence[Span]) -> list[str]:
@@ -110,4 +98,4 @@ def _paint_bar(axes: "Axes", place: int, span: Span, start: float, whole: float)
     axes.barh(place, width, left=start, height=_HEIGHT, color=colour, edgecolor=edge, linewidth=0.5)
     text = span.name.removeprefix("state ")
     if pale and width > 0.011 * len(text) * whole:
-        axes.text(start + 0.005 * whole, place, text, va="center", fontsize=7.5, color="#16324f", clip_on=True)
+        axes.text(start + 0.005 * whole, place, text, va="center", fontsize=7.5, color=INK, clip_on=True)

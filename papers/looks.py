@@ -5,26 +5,20 @@ from itertools import count
 from typing import Any
 
 from veiltab.papers.experiment import Curve, Panel
+from veiltab.researcher import drawing
+from veiltab.researcher.drawing import INK
 
-INK, GRID = "#16324f", "#d7dde4"
+GRID = drawing.SOFT
 
-STYLE: Any = {
-    "svg.hashsalt": "veiltab",
-    "svg.fonttype": "none",
-    "text.parse_math": False,
-    "font.family": "sans-serif",
+STYLE: Any = drawing.STYLE | {
     "font.size": 9.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#8a949e",
-    "axes.axisbelow": True,
     "axes.titlesize": 10.5,
     "axes.titlelocation": "left",
     "axes.titleweight": "bold",
     "axes.titlecolor": INK,
     "hatch.linewidth": 0.7,
 }
-"""Text stays text in an SVG, and names may contain any character: no mathematical markup."""
+"""The style of the house, a little smaller."""
 
 MARK: Any = {"color": "#444c55", "linewidth": 1.0, "linestyle": (0, (7, 2, 1.5, 2)), "zorder": 1}
 """A vertical line."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from veiltab.papers.experiment import Comparison, Figure, Findings
-from veiltab.papers.panels import number
 from veiltab.papers.style import element
+from veiltab.researcher.drawing import number
 from veiltab.researcher.page import CONTENT_POLICY
 
 _CSS = """

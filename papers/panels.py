@@ -8,6 +8,7 @@ import numpy as np
 
 from veiltab.papers.experiment import Curve, Panel
 from veiltab.papers.looks import DASHES, GRID, MARK, Looks, needs_markers
+from veiltab.researcher.drawing import logarithmic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,8 +32,8 @@ def draw_panel(axes: "Axes", panel: Panel, looks: Looks) -> None:
             _line(axes, curve, panel, looks, order)
     axes.set_title(fill(panel.title, 52), pad=16 if panel.marks else 7)
     axes.set(xlabel=panel.x_label, ylabel=panel.y_label)
-    _scale(axes.xaxis, "x", axes, logarithmic=panel.x_log)
-    _scale(axes.yaxis, "y", axes, logarithmic=panel.y_log)
+    _scale(axes.xaxis, "x", axes, is_logarithmic=panel.x_log)
+    _scale(axes.yaxis, "y", axes, is_logarithmic=panel.y_log)
     axes.grid(visible=True, color=GRID, linewidth=0.6)
     _marks(axes, panel, looks)
 
@@ -76,26 +77,14 @@ def _bars(axes: "Axes", curve: Curve, bars: Sequence[Curve], looks: Looks) -> No
         axes.vlines(x, curve.low, curve.high, color="black", linewidth=1.1)
 
 
-def _scale(axis: Any, name: str, axes: "Axes", *, logarithmic: bool) -> None:  # noqa: ANN401 - either axis
+def _scale(axis: Any, name: str, axes: "Axes", *, is_logarithmic: bool) -> None:  # noqa: ANN401 - either axis
     """Set the scale, with plain numbers at its ticks."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator  # noqa: PLC0415
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
 
-    if not logarithmic:
+    if is_logarithmic:
+        logarithmic(axes, name)
+    else:
         axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
-        return
-    axes.set(**{f"{name}scale": "log"})
-    low, high = sorted(getattr(axes, f"get_{name}lim")())
-    narrow = high < 100 * low
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,), numticks=12))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-    axis.set_minor_formatter(NullFormatter())
-    if narrow:
-        axis.set_minor_locator(NullLocator())
-
-
-def number(value: float) -> str:
-    """Return a number in plain notation."""
-    return f"{value:,.6g}" if 1e-4 <= abs(value) < 1e7 or value == 0 else f"{value:.3g}"
 
 
 def _marks(axes: "Axes", panel: Panel, looks: Looks) -> None:

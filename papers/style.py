@@ -1,7 +1,6 @@
 """Draws a figure: panels side by side, their legend below, the same bytes for the same numbers."""
 
 import re
-import warnings
 from collections.abc import Collection, Sequence
 from io import BytesIO, StringIO
 from math import ceil
@@ -9,9 +8,9 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from veiltab.papers.experiment import Figure, Panel
-from veiltab.papers.looks import INK, MARK, STYLE, Looks
+from veiltab.papers.looks import MARK, STYLE, Looks
 from veiltab.papers.panels import draw_panel
-from veiltab.researcher.svg import own_ids
+from veiltab.researcher.drawing import INK, house_style, own_ids
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,12 +36,9 @@ def draw(figure: Figure) -> tuple[str, bytes]:
     Returns:
         A whole SVG document, whose ids begin with the figure's name so that it can also stand in a page; PNG bytes.
     """
-    import matplotlib as mpl  # noqa: PLC0415 - only pictures pay for it
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - only pictures pay for it
 
-    with mpl.rc_context(STYLE), warnings.catch_warnings():
-        # The reader's viewer has fonts for scripts that matplotlib's own font lacks.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+    with house_style(STYLE):
         canvas = _canvas(figure)
         FigureCanvasAgg(canvas)
         canvas.draw_without_rendering()

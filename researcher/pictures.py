@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.researcher.drawing import ACCENT, INK, SOFT, draw, draw_figure
 from veiltab.researcher.estimation import Estimate
-from veiltab.researcher.svg import ACCENT, INK, SOFT, draw, draw_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.researcher.drawing import ACCENT, INK, SOFT, draw
 from veiltab.researcher.frequency.estimation import Frequencies
-from veiltab.researcher.svg import ACCENT, INK, SOFT, draw
+from veiltab.researcher.pictures import largest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +28,7 @@ def frequencies_picture(result: Frequencies, truth: NDArray[np.float64] | None =
     Returns:
         An <svg> element, the same bytes for the same numbers.
     """
-    shown = np.sort(np.argsort(-result.counts, kind="stable")[:VALUES_SHOWN])
+    shown = largest(result.counts, VALUES_SHOWN)
     return draw((9.6, 4.6), lambda axes: _paint(axes, result, shown, truth), "f")
 
 

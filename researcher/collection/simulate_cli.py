@@ -83,7 +83,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one argument an option
             note("--rate is not used: every stratum of --strata has its own.")
         setting = _many_strata(strata, nodes, distribution, domain)
     if plot is not None:
-        from veiltab.researcher.collection.simulate_picture import check_picture  # noqa: PLC0415
+        from veiltab.researcher.drawing import check_picture  # noqa: PLC0415
 
         check_picture(plot)
     mechanism = GammaDiagonal.from_gamma(setting.truth.shape[1], exp_below(nats))

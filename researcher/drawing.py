@@ -1,0 +1,147 @@
+"""Drawing in one style, to a file or into a page; the same bytes for the same numbers."""
+
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, ACCENT, SOFT = "#16324f", "#c2571a", "#d7dde4"
+
+STYLE: Any = {
+    "svg.hashsalt": "veiltab",
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#8a949e",
+    "axes.axisbelow": True,
+}
+"""Text stays text in an SVG, and names may contain any character: no mathematical markup."""
+
+
+@contextmanager
+def house_style(style: Any = STYLE) -> Iterator[None]:  # noqa: ANN401 - matplotlib's settings
+    """Draw inside the block in the style of the house, or in a variant of it."""
+    import matplotlib as mpl  # noqa: PLC0415 - an optional package
+
+    with mpl.rc_context(style), warnings.catch_warnings():
+        # The reader's viewer has fonts for scripts that matplotlib's own font, used for measuring only, lacks.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
+
+
+def check_picture(path: Path) -> None:
+    """Refuse an unusable file name of a picture, before any computation.
+
+    Raises:
+        InvalidInputError: another suffix than .svg or .png, or a folder that does not exist.
+    """
+    _check_suffix(path)
+    if not path.parent.is_dir():
+        raise InvalidInputError("the folder of the picture does not exist", where=str(path))
+
+
+def _check_suffix(path: Path) -> None:
+    if path.suffix not in {".svg", ".png"}:
+        raise InvalidInputError("a picture is .svg or .png", where=str(path), remedy="Give it one of these suffixes.")
+
+
+def write_picture(path: Path, size: tuple[float, float], paint: "Callable[[Figure], None]", *, option: str) -> None:
+    """Draw a figure to a file.
+
+    Args:
+        path: .svg or .png.
+        size: width and height, inches.
+        paint: draws into the figure.
+        option: which named the file.
+
+    Raises:
+        InvalidInputError: another suffix, or a file that cannot be written.
+    """
+    _check_suffix(path)
+    with importing("researcher", "a picture", where=option):
+        from matplotlib.figure import Figure  # noqa: PLC0415 - an optional package
+
+    with house_style():
+        figure = Figure(figsize=size, layout="constrained")
+        paint(figure)
+        try:
+            figure.savefig(path, dpi=150, metadata={"Date": None, "Creator": None} if path.suffix == ".svg" else None)
+        except OSError as error:
+            raise InvalidInputError(f"the picture cannot be written ({error.strerror})", where=str(path)) from None
+
+
+def logarithmic(axes: "Axes", *names: str) -> None:
+    """Make axes of a panel, "x" or "y", logarithmic, with plain numbers at their ticks; call it after drawing."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator  # noqa: PLC0415
+
+    for name in names:
+        axes.set(**{f"{name}scale": "log"})
+        low, high = sorted(getattr(axes, f"get_{name}lim")())
+        narrow = high < 100 * low
+        axis = getattr(axes, f"{name}axis")
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,), numticks=12))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+        axis.set_minor_formatter(NullFormatter())
+        if narrow:
+            axis.set_minor_locator(NullLocator())
+
+
+def number(value: float) -> str:
+    """Return a number in plain notation."""
+    return f"{value:,.6g}" if 1e-4 <= abs(value) < 1e7 or value == 0 else f"{value:.3g}"
+
+
+def draw(size: tuple[float, float], paint: "Callable[[Axes], None]", prefix: str) -> str:
+    """Return the SVG of one panel."""
+    return draw_figure(size, lambda figure: paint(figure.subplots()), prefix)
+
+
+def draw_figure(size: tuple[float, float], paint: "Callable[[Figure], None]", prefix: str) -> str:
+    """Return the SVG of a figure; without pyplot, so that no window system and no global figure list is touched."""
+    with importing("researcher", "a picture"):
+        from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415 - an optional package
+        from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with house_style():
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasSVG(figure)
+        paint(figure)
+        text = StringIO()
+        figure.savefig(text, format="svg", transparent=True)
+    return _inline(text.getvalue(), prefix)
+
+
+def _inline(svg: str, prefix: str) -> str:
+    """Return an <svg> element that can stand beside others in a page: no prologue, no metadata, ids of its own."""
+    svg = svg[svg.index("<svg") :].rstrip()
+    return own_ids(re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL), prefix)
+
+
+def own_ids(svg: str, prefix: str) -> str:
+    """Return an SVG whose ids and references are the prefix and a number, in order of appearance.
+
+    Some of matplotlib's own ids depend on addresses in memory. Texts stand between tags and stay as they are.
+    """
+    numbers: dict[str, int] = {}
+
+    def numbered(tag: re.Match[str]) -> str:
+        return re.sub(
+            r'(\bid="|\bhref="#|url\(#)([^")]+)',
+            lambda found: f"{found.group(1)}{prefix}-{numbers.setdefault(found.group(2), len(numbers))}",
+            tag.group(),
+        )
+
+    return re.sub(r"<[^>]*>", numbered, svg)
