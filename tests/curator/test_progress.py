@@ -268,7 +268,9 @@ def test_before_the_charge_what_may_heal_is_waited_for_and_after_it_what_is_not_
 
 
 def test_every_kind_of_refusal_has_an_outcome_that_is_stated() -> None:
-    assert {type(error) for error, _, _ in OUTCOMES} == set(kinds())
+    # Other tests of the process may have loaded a role's own kinds, which never reach a curator.
+    shared = {kind for kind in kinds() if kind.__module__ == VeiltabError.__module__}
+    assert {type(error) for error, _, _ in OUTCOMES} == shared
 
 
 def test_a_disk_may_heal() -> None:
