@@ -33,7 +33,7 @@ test: .venv/dev ## everything that is quick: 5 min
 test-all: .venv/dev ## the long tests too: 20 min
 	VEILTAB_EXAMPLES=searching $(BIN)/python -m pytest -m "not compose" -n 2 --dist loadfile
 
-mutants: .venv/dev ## what the tests notice of 150 small changes to the core: 40 min
+mutants: .venv/dev ## what the tests notice of 150 small changes to the core: 1 h
 	$(BIN)/python -m tests.mutation
 
 lint: .venv/dev ## style, types, import rules, the protocol and the published one: 1 min

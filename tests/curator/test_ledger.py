@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veiltab.common.errors import BudgetExceededError, IntegrityError
+from veiltab.common.privacy.planning import plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.curator.ledger import Ledger, _chained
 from veiltab.curator.store import CuratorStore
@@ -122,6 +123,22 @@ def test_what_was_charged_is_never_kept_again(store: CuratorStore, make_spec: Ma
     assert (ledger.spent, ledger.remaining) == (Decimal("0.4"), Decimal("0.6"))
 
 
+def test_what_is_reserved_for_others_may_still_be_had(store: CuratorStore, make_spec: Make) -> None:
+    ledger = Ledger(store.connection, BUDGET)
+    first, second = (make_spec(release_id=name(number), epsilon=Decimal("0.6")) for number in (1, 2))
+    ledger.reserve(first)
+    assert ledger.fits_what_is_charged(second)
+    ledger.charge(name(1))
+    assert not ledger.fits_what_is_charged(second)
+    assert ledger.fits_what_is_charged(first)
+
+
+def test_nothing_is_left_after_a_release_that_takes_more_than_there_is(store: CuratorStore) -> None:
+    ledger = Ledger(store.connection, BUDGET)
+    plans = [plan_release(population=1000, cells=4, epsilon=Decimal(epsilon)) for epsilon in ("0.25", "3")]
+    assert [ledger.remaining_after(plan) for plan in plans] == [1 - plans[0].pure_epsilon, 0]
+
+
 def test_the_last_plan_is_what_is_charged(store: CuratorStore, make_spec: Make) -> None:
     ledger = Ledger(store.connection, BUDGET)
     ledger.reserve(make_spec(epsilon=Decimal("0.6")))
@@ -217,6 +234,21 @@ def test_known_answers_of_the_chain(store: CuratorStore) -> None:
         "c5212639d26fd99deb55fd019cd56cd4cd355a0e20d867125c22e8ea30572402",
         "95cfabff4a9fc7046c8dca7c2b625b17f7a68fd7a067d7d01c3a6afa5783ab93",
         "ac55d0395cec346728f7c7953d2ce05f6af66cefa596306450611b9ee9702872",
+    ]
+
+
+def test_known_answers_of_the_chain_of_prices(store: CuratorStore) -> None:
+    """Under a budget with delta a link covers the price of its entry, and the sums up to it."""
+    ledger = Ledger(store.connection, BUDGET, Decimal("1e-6"))
+    heads = []
+    for number in (1, 2):
+        store.connection.execute("INSERT INTO reservation VALUES (?, '{}', '0.10')", [name(number)])
+        store.connection.execute("INSERT INTO price VALUES (?, '0.05', '0.001')", [name(number)])
+        ledger.charge(name(number))
+        heads.append(ledger.head[1].hex())
+    assert heads == [
+        "ca6e19b5158c81346ccad1749c4462067cad744b033f47d2330f0458dfedd2d7",
+        "228f999e2800181f7c63e953b867ad3d04069eb340d861907167cedc555961af",
     ]
 
 

@@ -84,6 +84,11 @@ def test_what_cannot_be_planned_is_refused_at_once(
         foreseen_plan(make_request(**changes), population=1000, cells=4)
 
 
+def test_as_many_rows_as_are_allowed_may_be_drawn(make_request: Make) -> None:
+    request = make_request(scheme="wr", sample=64_000, epsilon=Decimal(1))
+    assert foreseen_plan(request, population=1000, cells=4).sample == 64_000
+
+
 def agreed(study: Study, request: Any, granted: set[str], denied: set[str]) -> tuple[Column, ...]:  # noqa: ANN401
     return agreed_columns(request, study, frozenset(granted), frozenset(denied))
 

@@ -175,6 +175,10 @@ def test_wrong_shapes_are_refused(fractions: NDArray[np.float64]) -> None:
     for call in (variances, covariance):
         with pytest.raises(InvalidInputError, match="needs 4 values"):
             call(fractions, design)
+    with pytest.raises(InvalidInputError, match="needs 4 values"):
+        contrast_covariance(np.ones((2, fractions.size)), fractions, design)
+    with pytest.raises(InvalidInputError, match="needs 4 values"):
+        score_interval(fractions, design, 0.95)
     with pytest.raises(InvalidInputError, match="contrasts need"):
         contrast_covariance(np.ones((2, 3)), np.full(4, 0.25), design)
 
