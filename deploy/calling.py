@@ -2,20 +2,21 @@
 
 from pathlib import Path
 
+from veiltab.common.command.parties import serving_parties
 from veiltab.common.errors import InvalidInputError, NotFoundError
-from veiltab.common.rpc.identity import Identity, Party, Role, load_identity, party_of_certificate
+from veiltab.common.rpc.identity import Identity, Party, load_identity, party_of_certificate
 from veiltab.common.study.file import Study
 
 
 def endpoint_of(study: Study, party: Party) -> str:
     """Return a party's endpoint in the study file."""
-    listed = {Role.CURATOR: study.curators, Role.SERVER: (study.server,), Role.RESEARCHER: study.researchers}
-    known = {member.name: member.endpoint for member in listed.get(party.role, ())}
-    if party.name not in known:
+    serving = serving_parties(study)
+    if party not in serving:
+        known = ", ".join(other.name for other in serving if other.role is party.role)
         raise InvalidInputError(
-            f"the study has no {party} that serves", where="--name", remedy=f"Known: {', '.join(known) or 'none'}."
+            f"the study has no {party} that serves", where="--name", remedy=f"Known: {known or 'none'}."
         )
-    return known[party.name]
+    return serving[party]
 
 
 def identity_in(folder: Path, study: str) -> Identity:

@@ -16,6 +16,7 @@ import click
 
 from veiltab.common.command.config import ENVIRONMENT, KEYS, Value, read_party_file
 from veiltab.common.command.options import listen_address
+from veiltab.common.command.parties import serving_parties
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.extras import importing
 from veiltab.common.observe.sinks import is_loopback, metrics_address
@@ -25,7 +26,6 @@ from veiltab.common.study.file import Study, load_study
 from veiltab.curator import cli as curator_cli
 from veiltab.curator.policy import policy_of
 from veiltab.curator.table import read_table
-from veiltab.deploy.calling import endpoint_of
 from veiltab.researcher import cli as researcher_cli
 from veiltab.server import cli as server_cli
 
@@ -126,9 +126,11 @@ def _study(values: Mapping[str, Value], findings: Findings) -> Study | None:
 def _check_for(study: Study, values: Mapping[str, Value], said: set[str], findings: Findings, clock: Clock) -> None:
     """Check the settings that depend on the party."""
     name = str(values["name"])
-    party = findings.party = _party(study, name)
+    serving = serving_parties(study)
+    # Names are unique among all parties of a study.
+    party = findings.party = next((one for one in serving if one.name == name), None)
     if party is None:
-        known = [study.server.name, *(c.name for c in study.curators), *(r.name for r in study.researchers)]
+        known = [one.name for one in serving]
         findings.add("name", f"no party {name[:60]!r} of the study serves", f"Known: {', '.join(known)}.")
         return
     findings.notes.append(f"study: {study.id}, with {party}")
@@ -137,7 +139,7 @@ def _check_for(study: Study, values: Mapping[str, Value], said: set[str], findin
     runs = _check_state(values, party, findings)
     if party.role is Role.CURATOR:
         _check_curator(values, said, study, party, findings)
-    _check_addresses(values, endpoint_of(study, party), findings, runs=runs)
+    _check_addresses(values, serving[party], findings, runs=runs)
     _check_trace_file(values, findings)
 
 
@@ -159,13 +161,6 @@ def _check_options(values: Mapping[str, Value], said: set[str], party: Party, fi
 
 def _add_missing(key: str, findings: Findings) -> None:
     findings.add(key, f"{key} is missing", f"Add {key}, or give it to `serve` as an option.")
-
-
-def _party(study: Study, name: str) -> Party | None:
-    """Return the party of a name: names are unique among all parties of a study."""
-    roles = [(Role.SERVER, study.server.name), *((Role.CURATOR, c.name) for c in study.curators)]
-    roles += [(Role.RESEARCHER, r.name) for r in study.researchers]
-    return next((Party(study=study.id, role=role, name=known) for role, known in roles if known == name), None)
 
 
 def _check_identity(values: Mapping[str, Value], study: Study, party: Party, findings: Findings, clock: Clock) -> None:

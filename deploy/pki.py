@@ -7,19 +7,19 @@ DIR/<role>-<name>/<name>.pem
 DIR/<role>-<name>/<name>.key
 """
 
-from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
+from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
-from veiltab.common.rpc.identity import Clock, Party, Role, utc_now
+from veiltab.common.rpc.identity import Clock, Party, utc_now
 from veiltab.common.rpc.revocation import FILE
 from veiltab.common.storage.files import written_whole
+from veiltab.common.study.file import Study
 from veiltab.deploy.authority import Authority, authority_name, common_name, key_pem, names_of, new_authority
 
 LIFETIME = timedelta(days=825)
@@ -34,79 +34,11 @@ AUTHORITY_LIFETIME = timedelta(days=3650)
 BACKDATING = timedelta(minutes=5)
 """How long before its making a certificate becomes valid: the parties' clocks differ a little."""
 
-
-class PartyEntry(Protocol):
-    """A party in a study file."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def endpoint(self) -> str:
-        """Where it listens, "host:port"."""
-        ...
+_NOWHERE = "localhost:0"
+"""Endpoint in the certificate of the nodes, who listen nowhere."""
 
 
-class GroupEntry(Protocol):
-    """Nodes, which share one certificate and listen nowhere."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-
-class StudyParties(Protocol):
-    """What the certificates need from a study."""
-
-    @property
-    def id(self) -> str:
-        """The study's id."""
-        ...
-
-    @property
-    def server(self) -> PartyEntry:
-        """The cloud server."""
-        ...
-
-    @property
-    def curators(self) -> Sequence[PartyEntry]:
-        """All curators."""
-        ...
-
-    @property
-    def researchers(self) -> Sequence[PartyEntry]:
-        """All researchers."""
-        ...
-
-    @property
-    def nodes(self) -> GroupEntry | None:
-        """The nodes, if there are any."""
-        ...
-
-
-def parties_of(study: StudyParties) -> dict[Party, str]:
-    """Return the parties of a study with their endpoints; that of the nodes, who listen nowhere, is localhost:0."""
-    roles: list[tuple[Role, Sequence[PartyEntry]]] = [
-        (Role.SERVER, [study.server]),
-        (Role.CURATOR, study.curators),
-        (Role.RESEARCHER, study.researchers),
-    ]
-    parties = {
-        Party(study=study.id, role=role, name=member.name): member.endpoint
-        for role, members in roles
-        for member in members
-    }
-    if study.nodes is not None:
-        parties[Party(study=study.id, role=Role.NODE, name=study.nodes.name)] = "localhost:0"
-    return parties
-
-
-def init_pki(
-    study: StudyParties, out: Path, *, lifetime: timedelta = LIFETIME, clock: Clock = utc_now
-) -> dict[Party, Path]:
+def init_pki(study: Study, out: Path, *, lifetime: timedelta = LIFETIME, clock: Clock = utc_now) -> dict[Party, Path]:
     """Make a study's authority and one certificate for each of its parties.
 
     Args:
@@ -130,7 +62,7 @@ def init_pki(
         )
     parties = parties_of(study)
     for party, endpoint in parties.items():
-        names_of(party, endpoint)
+        names_of(party, endpoint or _NOWHERE)
     now = clock()
     authority = new_authority(study.id, since=now - BACKDATING, until=now + max(AUTHORITY_LIFETIME, lifetime))
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -140,7 +72,7 @@ def init_pki(
 
 
 def issue_party(
-    study: StudyParties, pki: Path, party: Party, *, lifetime: timedelta = LIFETIME, clock: Clock = utc_now
+    study: Study, pki: Path, party: Party, *, lifetime: timedelta = LIFETIME, clock: Clock = utc_now
 ) -> Path:
     """Make or renew one party's certificate, with a fresh key, by the existing authority.
 
@@ -168,7 +100,7 @@ def issue_party(
         raise InvalidInputError(
             "the authority has expired", where=str(pki), remedy="Make a new one with `veiltab pki init`."
         )
-    issued = authority.issue(str(party), names_of(party, known[party]), now - BACKDATING, now + lifetime)
+    issued = authority.issue(str(party), names_of(party, known[party] or _NOWHERE), now - BACKDATING, now + lifetime)
     folder = pki / f"{party.role.value}-{party.name}"
     folder.mkdir(exist_ok=True, mode=0o700)
     _write(folder / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
@@ -180,7 +112,7 @@ def issue_party(
 
 
 def revoke_certificates(
-    study: StudyParties, pki: Path, *, party: Party | None = None, serial: int | None = None, clock: Clock = utc_now
+    study: Study, pki: Path, *, party: Party | None = None, serial: int | None = None, clock: Clock = utc_now
 ) -> list[int]:
     """Revoke all certificates of a party, or one certificate, and write the authority's list to DIR/crl.pem.
 

@@ -4,6 +4,7 @@ from contextlib import closing
 from functools import partial
 
 from veiltab.common.command.options import ServeOptions
+from veiltab.common.command.parties import serving_parties
 from veiltab.common.command.run import serve_party
 from veiltab.common.observe.sinks import observing
 from veiltab.common.process.logs import log_to_stderr
@@ -20,7 +21,7 @@ def serve_researcher(options: ServeOptions) -> None:
     """Carry requests to the curators, fetch and decrypt releases, keep results, until a signal stops the process."""
     log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.RESEARCHER)
-    endpoint = next(r.endpoint for r in study.researchers if r.name == options.name)
+    address = options.address(serving_parties(study)[identity.party])
     with (
         OwnedFolder(options.state_folder, identity.party.uri) as folder,
         closing(ResearcherStore(folder.path, study)) as store,
@@ -30,4 +31,4 @@ def serve_researcher(options: ServeOptions) -> None:
         with observing(
             identity, partial(observe, driver), metrics=options.metrics, trace_file=options.trace_file
         ) as status:
-            serve_party(identity, [identity.party], [status, own], options.address(endpoint), driver.run)
+            serve_party(identity, [identity.party], [status, own], address, driver.run)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from veiltab.common.command.config import ENVIRONMENT, KEYS, read_party_file
+from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.process.protection import keep_files_private
 from veiltab.common.rpc.identity import Identity, Role, load_identity
@@ -118,13 +119,7 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
 def load_party(study_path: Path, identity_folder: Path, role: Role, name: str | None) -> tuple[Study, Identity]:
     """Load a study and the identity of one of its parties; without a name, of the only one of its role."""
     study = load_study(study_path)
-    parties = {
-        Role.CURATOR: study.curators,
-        Role.SERVER: (study.server,),
-        Role.RESEARCHER: study.researchers,
-        Role.NODE: () if study.nodes is None else (study.nodes,),
-    }
-    known = [party.name for party in parties[role]]
+    known = [party.name for party in parties_of(study) if party.role is role]
     if name is None and len(known) == 1:
         name = known[0]
     if name is None or name not in known:

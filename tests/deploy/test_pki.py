@@ -1,6 +1,6 @@
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -11,33 +11,62 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
 from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.common.study.file import CuratorMember, Member, Study, study_from_bytes
 from veiltab.deploy.authority import names_of
-from veiltab.deploy.pki import init_pki, issue_party, parties_of
+from veiltab.deploy.pki import init_pki, issue_party
 from veiltab.deploy.pki_cli import pki
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
 ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
 
 
-@dataclass(frozen=True)
-class Member:
-    name: str
-    endpoint: str
+STUDY_FILE = """
+[study]
+id = "survey"
+title = "A survey"
+[budget]
+epsilon = 4
+[server]
+name = "cloud"
+endpoint = "localhost:7000"
+[[curator]]
+name = "alice"
+endpoint = "localhost:7001"
+id_columns = ["id"]
+[[curator]]
+name = "bob"
+endpoint = "localhost:7002"
+id_columns = ["id"]
+[[researcher]]
+name = "rita"
+endpoint = "localhost:7003"
+[[attribute]]
+name = "smokes"
+owner = "alice"
+categories = ["no", "yes"]
+"""
+SURVEY = replace(
+    study_from_bytes(STUDY_FILE.encode(), "study.toml"),
+    server=Member(name="cloud", endpoint="cloud.example.org:7000"),
+    curators=(
+        CuratorMember(name="alice", endpoint="alice.example.org:7001", id_columns=("id",)),
+        CuratorMember(name="bob", endpoint="192.0.2.7:7002", id_columns=("id",)),
+    ),
+    researchers=(Member(name="rita", endpoint="[2001:db8::7]:7003"),),
+)
 
 
-@dataclass(frozen=True)
-class Study:
-    id: str = "survey"
-    server: Member = Member("cloud", "cloud.example.org:7000")
-    curators: tuple[Member, ...] = (Member("alice", "alice.example.org:7001"), Member("bob", "192.0.2.7:7002"))
-    researchers: tuple[Member, ...] = (Member("rita", "[2001:db8::7]:7003"),)
-    nodes: Member | None = None
+class Anywhere(Member):
+    """A researcher with an endpoint that a study file may refuse."""
+
+    def __post_init__(self) -> None: ...
 
 
 def make(out: Path, study: Study | None = None, lifetime: timedelta = timedelta(days=30)) -> dict[Party, Path]:
-    return init_pki(study or Study(), out, lifetime=lifetime, clock=lambda: NOW)
+    return init_pki(study or SURVEY, out, lifetime=lifetime, clock=lambda: NOW)
 
 
 def certificate(path: Path) -> x509.Certificate:
@@ -123,7 +152,7 @@ def test_localhost_stands_once() -> None:
     ["cloud.server.survey.veiltab", "CLOUD.SERVER.SURVEY.VEILTAB", "x.veiltab.", "veiltab", "*.example.org", "*", ""],
 )
 def test_no_endpoint_makes_a_certificate_another_partys(host: str, tmp_path: Path) -> None:
-    study = Study(researchers=(Member("rita", f"{host}:7003"),))
+    study = replace(SURVEY, researchers=(Anywhere(name="rita", endpoint=f"{host}:7003"),))
     with pytest.raises(InvalidInputError, match="researcher rita"):
         make(tmp_path / "pki", study)
     assert not (tmp_path / "pki").exists()
@@ -147,7 +176,7 @@ def test_renewal_gives_a_fresh_key_and_leaves_the_others(tmp_path: Path) -> None
     folders = make(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     later = NOW + timedelta(days=29)
-    assert issue_party(Study(), tmp_path, ALICE, lifetime=timedelta(days=1), clock=lambda: later) == folders[ALICE]
+    assert issue_party(SURVEY, tmp_path, ALICE, lifetime=timedelta(days=1), clock=lambda: later) == folders[ALICE]
     after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert {path.name for path in before if before[path] != after[path]} == {"alice.key", "alice.pem", "issued"}
     identity = load_identity(folders[ALICE], Role.CURATOR, "alice", clock=lambda: later)
@@ -156,7 +185,7 @@ def test_renewal_gives_a_fresh_key_and_leaves_the_others(tmp_path: Path) -> None
 
 def test_a_party_that_joins_is_added(tmp_path: Path) -> None:
     make(tmp_path)
-    study = Study(researchers=(*Study().researchers, Member("ruth", "ruth.example.org:1")))
+    study = replace(SURVEY, researchers=(*SURVEY.researchers, Member(name="ruth", endpoint="ruth.example.org:1")))
     ruth = Party(study="survey", role=Role.RESEARCHER, name="ruth")
     folder = issue_party(study, tmp_path, ruth, clock=lambda: NOW)
     assert load_identity(folder, ruth.role, ruth.name, clock=lambda: NOW).party == ruth
@@ -165,10 +194,10 @@ def test_a_party_that_joins_is_added(tmp_path: Path) -> None:
 def test_a_certificate_ends_with_its_authority(tmp_path: Path) -> None:
     make(tmp_path)
     late = NOW + timedelta(days=3649)
-    folder = issue_party(Study(), tmp_path, ALICE, clock=lambda: late)
+    folder = issue_party(SURVEY, tmp_path, ALICE, clock=lambda: late)
     assert certificate(folder / "alice.pem").not_valid_after_utc == NOW + timedelta(days=3650)
     with pytest.raises(InvalidInputError, match="authority has expired"):
-        issue_party(Study(), tmp_path, ALICE, clock=lambda: late + timedelta(days=2))
+        issue_party(SURVEY, tmp_path, ALICE, clock=lambda: late + timedelta(days=2))
 
 
 def test_a_lifetime_may_be_seconds(tmp_path: Path) -> None:
@@ -194,7 +223,7 @@ def test_an_authority_that_is_none_issues_nothing(case: str, tmp_path: Path) -> 
     damage, kind = BROKEN[case]
     damage(tmp_path)
     with pytest.raises(kind):
-        issue_party(Study(), tmp_path, ALICE, clock=lambda: NOW)
+        issue_party(SURVEY, tmp_path, ALICE, clock=lambda: NOW)
 
 
 def test_nobody_outside_the_study_gets_a_certificate(tmp_path: Path) -> None:
@@ -206,37 +235,10 @@ def test_nobody_outside_the_study_gets_a_certificate(tmp_path: Path) -> None:
         Party(study="other", role=Role.CURATOR, name="alice"),
     ):
         with pytest.raises(InvalidInputError, match="the study has no"):
-            issue_party(Study(), tmp_path, party, clock=lambda: NOW)
-    other = Study(id="other")
+            issue_party(SURVEY, tmp_path, party, clock=lambda: NOW)
+    other = replace(SURVEY, id="other")
     with pytest.raises(InvalidInputError, match="not the authority of study other"):
         issue_party(other, tmp_path, next(iter(parties_of(other))), clock=lambda: NOW)
-
-
-STUDY_FILE = """
-[study]
-id = "survey"
-title = "A survey"
-[budget]
-epsilon = 4
-[server]
-name = "cloud"
-endpoint = "localhost:7000"
-[[curator]]
-name = "alice"
-endpoint = "localhost:7001"
-id_columns = ["id"]
-[[curator]]
-name = "bob"
-endpoint = "localhost:7002"
-id_columns = ["id"]
-[[researcher]]
-name = "rita"
-endpoint = "localhost:7003"
-[[attribute]]
-name = "smokes"
-owner = "alice"
-categories = ["no", "yes"]
-"""
 
 
 @pytest.fixture

@@ -1,0 +1,26 @@
+"""The parties of a study, as its file lists them."""
+
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.study.file import Member, Study
+
+
+def parties_of(study: Study) -> dict[Party, str | None]:
+    """Return the parties of a study with their endpoints; the nodes, last, listen nowhere and have None."""
+    roles: dict[Role, tuple[Member, ...]] = {
+        Role.SERVER: (study.server,),
+        Role.CURATOR: study.curators,
+        Role.RESEARCHER: study.researchers,
+    }
+    parties: dict[Party, str | None] = {
+        Party(study=study.id, role=role, name=member.name): member.endpoint
+        for role, members in roles.items()
+        for member in members
+    }
+    if study.nodes is not None:
+        parties[Party(study=study.id, role=Role.NODE, name=study.nodes.name)] = None
+    return parties
+
+
+def serving_parties(study: Study) -> dict[Party, str]:
+    """Return the parties of a study that listen, with their endpoints."""
+    return {party: endpoint for party, endpoint in parties_of(study).items() if endpoint is not None}
