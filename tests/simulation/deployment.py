@@ -7,8 +7,9 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,7 @@ from veiltab.curator.store import CuratorStore
 TROUBLE_SECONDS = 30.0
 SETTLING_SECONDS = 900.0
 TIDYING_SECONDS = 35.0
-_TROUBLES = (*["kill"] * 2, *["kill at a step"] * 2, "stop", "full", "clock", "restore", "nothing")
+_TROUBLES = (*["kill"] * 2, *["kill at a step"] * 2, "stop", "full", "clock", "nothing")
 LONG_DAYS = 20
 """Days until the deadline of a request that no fault may keep from its end."""
 
@@ -81,9 +82,13 @@ class Deployment:
 
     Args:
         seed: decides all of it.
+        changes: what is not as the seed would have it in the plan.
+        symbols: another number gives the same people other symbols.
     """
 
     seed: int
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    symbols: int = 7
     rng: random.Random = field(init=False)
     plan: Plan = field(init=False)
     village: Village = field(init=False)
@@ -102,8 +107,8 @@ class Deployment:
             AssertionError: something happened that must not, or something did not that must.
         """
         self.rng = random.Random(self.seed)  # noqa: S311 - it must repeat
-        self.plan = plan_of(self.rng)
-        self.village = village(self.plan.curators, self.plan.budget)
+        self.plan = replace(plan_of(self.rng), **self.changes)
+        self.village = village(self.plan.curators, self.plan.budget, self.symbols)
         folder = Path(tempfile.mkdtemp(prefix="deployment-", dir=_fast_folder()))
         certificates = {name: identity.certificate for name, identity in self.village.identities.items()}
         self.hosts = {}
@@ -247,7 +252,7 @@ class Deployment:
                 hostile=self.plan.hostile,
             )
             host = self.hosts[rng.choice(list(self.hosts))]
-            match rng.choice(_TROUBLES):
+            match "restore" if self.plan.restores and rng.random() < 0.5 else rng.choice(_TROUBLES):
                 case "kill" if host.process is not None:
                     await host.kill()
                     network.happened["kill"] += 1
@@ -262,21 +267,26 @@ class Deployment:
                     network.happened["full disk"] += 1
                 case "clock":
                     self._set_clock(host)
-                case "restore" if self.plan.restores:
+                    network.happened["clock set"] += 1
+                case "restore":
                     await self._restore(self.hosts[SERVER])
                 case _:
                     pass
             await asyncio.sleep(rng.expovariate(0.3))
 
     async def _restore(self, server: PartyHost) -> None:
-        """Copy the server's disk as it is, and put the copy back in the place of what it has some time later."""
-        copy = server.copied_disk()
-        await asyncio.sleep(self.rng.uniform(0.1, 10))
+        """Copy the server's disk at one of its next durable steps, and put the copy in its place some time later."""
+        copies: list[Path] = []
         if server.process is not None:
+            server.process.machine.copied = lambda: copies.append(server.copied_disk())
+            server.process.machine.copying = self.rng.randrange(20)
+        await asyncio.sleep(self.rng.uniform(5, 15))
+        if server.process is not None and copies:
             await server.kill()
-        server.disk = copy
-        self.network.happened["restored server"] += 1
-        self.network.note("the server is restored from a copy")
+        if copies:
+            server.disk = copies[0]
+            self.network.happened["restored server"] += 1
+            self.network.note("the server is restored from a copy")
 
     def _fill(self, host: PartyHost, *, full: bool = False) -> None:
         host.full = full

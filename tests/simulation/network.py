@@ -253,7 +253,8 @@ class Network:
                     await asyncio.sleep(rng.expovariate(400))
                     answers.put_nowait(one)
             await asyncio.sleep(rng.expovariate(400))
-            self.note(f"{name} {one.code.name if one.code else 'OK'}{' (reply lost)' if lost_reply else ''}")
+            sizes = f"{sum(map(len, kept))} -> {sum(map(len, said))} bytes in {len(kept)} -> {len(said)}"
+            self.note(f"{name} {one.code.name if one.code else 'OK'} {sizes}{' (reply lost)' if lost_reply else ''}")
             if one.code is None:
                 self._observe(method, caller.name, peer, kept, said)
             answers.put_nowait((await self._silence(seconds) if silent else _LOST) if lost_reply else one)

@@ -76,7 +76,7 @@ class Village:
 
 
 @cache
-def village(curators: int, budget: str) -> Village:
+def village(curators: int, budget: str, seed: int) -> Village:
     """Return a study of two or three curators; made once a process."""
     folder = Path(tempfile.mkdtemp(prefix="village-"))
     owner = owners(curators)
@@ -102,7 +102,7 @@ endpoint = "{SERVER}:1"
         text += f'[[attribute]]\nname = "{name}"\nowner = "{holder}"\ncategories = {categories}\n'
     study = study_from_bytes(text.encode(), "study.toml")
     init_pki(study, folder / "pki", lifetime=timedelta(days=36_500), clock=lambda: datetime.fromtimestamp(START, UTC))
-    _write_tables(folder, owner)
+    _write_tables(folder, owner, seed)
     identities = {
         party.name: load_identity(folder / "pki" / f"{party.role.value}-{party.name}", party.role, party.name)
         for party in parties_of(study)
@@ -110,18 +110,19 @@ endpoint = "{SERVER}:1"
     return Village(folder=folder, study=study, identities=identities)
 
 
-def _write_tables(folder: Path, owner: dict[str, str]) -> None:
-    rng = np.random.default_rng(7)
+def _write_tables(folder: Path, owner: dict[str, str], seed: int) -> None:
+    rng = np.random.default_rng(seed)
     symbols = follows(rng.integers(0, 5, PEOPLE))
     symbols |= {name: rng.integers(0, size, PEOPLE) for name, size in SIZES.items() if name not in symbols}
-    for curator in set(owner.values()):
+    for curator in sorted(set(owner.values())):
         names = [name for name, holder in owner.items() if holder == curator]
         rows = [(f"person-{row:04d}", *(f"{name}-{symbols[name][row]}" for name in names)) for row in range(PEOPLE)]
         rows += [(f"{curator}-only-{row}", *(f"{name}-0" for name in names)) for row in range(10)]
+        order = np.random.default_rng(len(names)).permutation(len(rows))
         with (folder / f"{curator}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["id", *names])
-            writer.writerows(rows[place] for place in rng.permutation(len(rows)))
+            writer.writerows(rows[place] for place in order)
         rules = (_HOLD if "held" in names else "") + (_DENY if "denied" in names else "") + _APPROVE
         (folder / f"{curator}.toml").write_text(rules, "utf-8")
 

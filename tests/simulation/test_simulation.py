@@ -3,11 +3,12 @@
 import logging
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
 from tests.simulation.deployment import Deployment, Outcome
+from tests.simulation.mutants import HONEST, MUTANTS
 
 QUICK = 24
 BATCHES, EACH = 10, 100
@@ -21,10 +22,10 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def run(seed: int) -> Outcome:
+def run(seed: int, changes: Mapping[str, object] | None = None, *, symbols: int = 7) -> Outcome:
     """Run a deployment; say how to run a failing one again."""
     try:
-        return Deployment(seed=seed).run()
+        return Deployment(seed=seed, symbols=symbols, changes=changes or {}).run()
     except Exception as error:
         error.add_note(f"again: python -m tests.simulation {seed} --trace")
         raise
@@ -38,12 +39,14 @@ def test_a_deployment_keeps_its_promises(seed: int) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_a_thousand_deployments_keep_their_promises(batch: int) -> None:
+def test_a_thousand_deployments_keep_their_promises(batch: int, record_property: Callable[[str, object], None]) -> None:
     happened, ends = Counter[str](), Counter[str]()
     for seed in range(QUICK + batch * EACH, QUICK + (batch + 1) * EACH):
         outcome = run(seed)
         happened += outcome.happened
         ends += Counter(outcome.ends.values())
+    kills = happened["kill"] + happened["kill at a step"]
+    record_property("figure", f"{EACH} seeds: {ends['ready']} results of {ends.total()} requests, {kills} kills")
     # Each fault befalls somebody, and releases end well nevertheless.
     assert set(happened) >= FAULTS
     assert ends["ready"] > EACH / 2
@@ -60,3 +63,35 @@ def test_the_same_seed_is_the_same_run() -> None:
     first, second = run(seed), run(seed)
     assert first.trace == second.trace
     assert len(first.trace) > 100
+
+
+def test_whom_a_party_sends_how_many_bytes_and_when_does_not_depend_on_the_symbols() -> None:
+    sent = 0
+    for seed in range(4):
+        first, second = run(seed, {"hostile": ""}), run(seed, {"hostile": ""}, symbols=8)
+        assert first.trace == second.trace
+        sent += sum("UploadColumn OK" in line for line in first.trace)
+    assert sent > 10
+
+
+def test_clocks_that_are_two_days_off_or_jump_end_no_release() -> None:
+    happened, ends = Counter[str](), Counter[str]()
+    for seed in range(6):
+        outcome = run(seed, HONEST | {"skewed": 2 * 86_400.0})
+        happened += outcome.happened
+        ends += Counter(outcome.ends.values())
+    assert happened["clock set"]
+    assert ends["ready"] >= 3
+
+
+@pytest.mark.parametrize("mutant", list(MUTANTS))
+def test_the_simulation_notices_a_promise_that_is_broken(mutant: str) -> None:
+    broken, changes = MUTANTS[mutant]
+    with broken(), pytest.raises(AssertionError):
+        some_runs(changes)
+
+
+def some_runs(changes: Mapping[str, object]) -> None:
+    """Run some deployments with changed plans."""
+    for seed in range(QUICK):
+        run(seed, changes)

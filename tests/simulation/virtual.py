@@ -43,6 +43,8 @@ class Machine:
         full: whether its disk is full.
         countdown: durable steps until it is killed; negative for never.
         killed: called in the very moment of the kill, to keep the disk as it is then.
+        copying: durable steps until its disk is copied; negative for never.
+        copied: called in that moment.
     """
 
     name: str
@@ -51,6 +53,8 @@ class Machine:
     full: bool = False
     countdown: int = -1
     killed: Callable[[], None] = field(default=lambda: None)
+    copying: int = -1
+    copied: Callable[[], None] = field(default=lambda: None)
     dead: bool = False
     tasks: dict["asyncio.Task[Any]", None] = field(default_factory=dict)
 
@@ -64,6 +68,9 @@ class Machine:
 
     def durable_step(self, *, full: BaseException) -> None:
         """Pass a durable step, die there, or fail of a full disk."""
+        if self.copying == 0:
+            self.copied()
+        self.copying -= 1
         if self.countdown == 0:
             self.kill()
         self.countdown -= 1
