@@ -4,7 +4,7 @@ from abc import ABC
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from math import expm1
+from math import expm1, inf, nextafter
 from typing import ClassVar
 
 from veiltab.common.core.rounding import ln_above
@@ -36,4 +36,4 @@ class TwoStage(Scheme, ABC):
         None stands for an exponential beyond a float's range.
         """
         epsilon = self.sample * ln_above(1 + (gamma - 1) / self.stage)
-        return epsilon, Fraction(expm1(float(epsilon)) * (1 + 1e-14)) if epsilon < 600 else None
+        return epsilon, Fraction(expm1(nextafter(float(epsilon), inf)) * (1 + 1e-14)) if epsilon < 600 else None

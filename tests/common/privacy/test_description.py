@@ -8,6 +8,7 @@ import pytest
 
 from veiltab.common.core.rounding import exp_below
 from veiltab.common.privacy.description import ReleaseDescription, description_of
+from veiltab.common.schemes.two_stage import TwoStage
 
 TWO_STAGE = pytest.mark.parametrize("scheme", ["must.ow", "must.ww"])
 
@@ -52,6 +53,17 @@ def test_the_bound_is_never_below_the_exact_value(scheme: str, population: int) 
             release = described(scheme, population=population, sample=sample, stage=30, gamma=Fraction(7 + sample, 3))
             true, found = exact(release), value(release.pure_epsilon)
             assert true <= found <= true + mpmath.mpf("1e-8")
+
+
+@TWO_STAGE
+def test_the_exponential_of_stage_two_is_rounded_up_however_large(scheme: str) -> None:
+    with mpmath.workdps(300):
+        for sample in range(1, 590):
+            release = described(scheme, population=1000, sample=sample, stage=1, gamma=Fraction(2_718_281, 10**6))
+            assert isinstance(release.scheme, TwoStage)
+            epsilon, grown = release.scheme._second_stage(release.gamma)
+            assert grown is not None
+            assert mpmath.mpf(grown.numerator) / grown.denominator >= mpmath.expm1(mpmath.mpf(str(epsilon)))
 
 
 def test_a_float_that_rounds_down_takes_nothing_off_the_bound() -> None:
