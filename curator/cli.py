@@ -101,9 +101,9 @@ def curator() -> None:
 @name_option
 @click.option("--table", "table_path", required=True, type=click.Path(path_type=Path), help=".csv or .parquet file.")
 @json_option
-def check(study_path: Path, name: str, table_path: Path, as_json: bool) -> int:  # noqa: FBT001 - an option
+def check(study_path: Path, name: str, table_path: Path, as_json: bool) -> int:
     """Check a table against the study and report its contents; the command sends nothing."""
-    from veiltab.curator.inspection import inspect_table  # noqa: PLC0415 - --help stays light
+    from veiltab.curator.inspection import inspect_table
 
     inspection = inspect_table(table_path, load_study(study_path), name)
     emit(as_json, inspection.as_dict(), inspection.as_text())
@@ -119,7 +119,7 @@ def check(study_path: Path, name: str, table_path: Path, as_json: bool) -> int: 
 @policy_option
 def serve(options: ServeOptions, table_path: Path, policy_path: Path | None) -> None:
     """Load the table, align it with the other curators', and take part in releases."""
-    from veiltab.curator.serving import serve_curator  # noqa: PLC0415 - --help stays light
+    from veiltab.curator.serving import serve_curator
 
     serve_curator(options, table_path=table_path, policy_path=policy_path)
 
@@ -127,7 +127,7 @@ def serve(options: ServeOptions, table_path: Path, policy_path: Path | None) -> 
 @curator.command(epilog="Example: veiltab curator requests study.toml --name alice --state state")
 @with_state
 @json_option
-def requests(state: _State, as_json: bool) -> None:  # noqa: FBT001 - an option
+def requests(state: _State, as_json: bool) -> None:
     """List the requests, with the epsilon card and what is left of the budget before anyone decides."""
     ledger = state.ledger
     listed = [_described(stored, state.study, state.store, state.name) for stored in state.store.releases()]
@@ -146,7 +146,7 @@ def approve(
     release_id: str,
     attributes: tuple[str, ...],
     expires_days: int | None,
-    as_json: bool,  # noqa: FBT001 - an option
+    as_json: bool,
 ) -> None:
     """Approve held attributes of a request; the running service continues by itself."""
     expires = None if expires_days is None else int(time.time()) + expires_days * 86_400
@@ -159,7 +159,7 @@ def approve(
 @request_option
 @held_option
 @json_option
-def deny(state: _State, release_id: str, attributes: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001 - an option
+def deny(state: _State, release_id: str, attributes: tuple[str, ...], as_json: bool) -> None:
     """Deny held attributes of a request, or the whole of one that is not charged yet; nothing is charged for it."""
     held = [d for d in state.store.decisions(release_id) if d.verdict == HELD]
     if not held and not attributes:
@@ -173,7 +173,7 @@ def deny(state: _State, release_id: str, attributes: tuple[str, ...], as_json: b
 @curator.command(epilog="Example: veiltab curator ledger study.toml --name alice --state state")
 @with_state
 @json_option
-def ledger(state: _State, as_json: bool) -> None:  # noqa: FBT001 - an option
+def ledger(state: _State, as_json: bool) -> None:
     """Show every charge, and check the ledger's chain."""
     book = state.ledger
     entries = [{"number": e.number, "release": e.release_id, "epsilon": e.epsilon, **e.facts} for e in book.entries]

@@ -23,12 +23,12 @@ def config() -> None:
 @config.command(epilog="Example: veiltab config check party.toml --json")
 @click.argument("path", metavar="PARTY.toml", type=click.Path(path_type=Path))
 @json_option
-def check(path: Path, as_json: bool) -> int:  # noqa: FBT001 - an option
+def check(path: Path, as_json: bool) -> int:
     """Check the file and everything that it names. The check starts, changes and sends nothing.
 
     VEILTAB_IDENTITY and VEILTAB_STATE override the file, as they do for `serve`.
     """
-    from veiltab.deploy.party_check import check_party  # noqa: PLC0415 - --help stays light
+    from veiltab.deploy.party_check import check_party
 
     findings = check_party(path)
     emit(as_json, _as_dict(findings), _as_text(findings))

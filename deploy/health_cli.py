@@ -38,14 +38,8 @@ from veiltab.deploy.calling import endpoint_of, identity_in
     help="Seconds to keep asking.",
 )
 @json_option
-def health(  # noqa: PLR0913, PLR0917 - one argument an option
-    study_path: Path,
-    identity_folder: Path,
-    name: str,
-    role: str,
-    endpoint: str | None,
-    within: float,
-    as_json: bool,  # noqa: FBT001 - an option
+def health(
+    study_path: Path, identity_folder: Path, name: str, role: str, endpoint: str | None, within: float, as_json: bool
 ) -> None:
     """Say whether a party serves: exit code 0 if it does, 4 if it does not answer, 3 if it refuses the caller."""
     study = load_study(study_path)

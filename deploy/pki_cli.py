@@ -31,7 +31,7 @@ def pki() -> None:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory to make.")
 @_days
 @json_option
-def init(study: Path, out: Path, days: int, as_json: bool) -> None:  # noqa: FBT001 - mirrors the option
+def init(study: Path, out: Path, days: int, as_json: bool) -> None:
     """Make the authority of a study and a certificate for each party.
 
     Each party's directory goes to its machine as it is. Keep ca.key away from all of them: whoever holds it can pose as
@@ -56,7 +56,7 @@ def init(study: Path, out: Path, days: int, as_json: bool) -> None:  # noqa: FBT
 @click.option("--party", "who", required=True, metavar="ROLE/NAME", help="A party of the study file.")
 @_days
 @json_option
-def issue(study: Path, directory: Path, who: str, days: int, as_json: bool) -> None:  # noqa: FBT001 - as above
+def issue(study: Path, directory: Path, who: str, days: int, as_json: bool) -> None:
     """Make or renew the certificate of one party, with a fresh key.
 
     Example: veiltab pki issue study.toml --pki pki --party curator/alice
@@ -70,7 +70,7 @@ def issue(study: Path, directory: Path, who: str, days: int, as_json: bool) -> N
 @pki.command()
 @click.argument("certificate", type=click.Path(path_type=Path), metavar="CERT.pem")
 @json_option
-def show(certificate: Path, as_json: bool) -> None:  # noqa: FBT001 - as above
+def show(certificate: Path, as_json: bool) -> None:
     """Show whose a certificate is, and its lifetime.
 
     Example: veiltab pki show pki/curator-alice/alice.pem
@@ -97,13 +97,7 @@ def show(certificate: Path, as_json: bool) -> None:  # noqa: FBT001 - as above
 @click.option("--party", "who", metavar="ROLE/NAME", help="Revoke every certificate of this party.")
 @click.option("--serial", help="Revoke one certificate by its serial number, which `pki show` prints.")
 @json_option
-def revoke(
-    study: Path,
-    directory: Path,
-    who: str | None,
-    serial: str | None,
-    as_json: bool,  # noqa: FBT001 - as above
-) -> None:
+def revoke(study: Path, directory: Path, who: str | None, serial: str | None, as_json: bool) -> None:
     """Revoke certificates whose keys may have leaked, and write the list that every party must get.
 
     Copy crl.pem into every party's folder: running parties read it at the next call. Then issue a new certificate.

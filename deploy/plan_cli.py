@@ -32,7 +32,7 @@ from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion, answer
 )
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the error against m and epsilon (.svg or .png).")
 @json_option
-def plan(  # noqa: PLR0913, PLR0917 - one argument an option
+def plan(
     population: int | None,
     cells: int,
     epsilon: str | None,
@@ -42,7 +42,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument an option
     max_local_epsilon: str | None,
     sum_of_squares: str | None,
     plot: Path | None,
-    as_json: bool,  # noqa: FBT001 - an option
+    as_json: bool,
 ) -> None:
     """Say how many rows to sample, how much to perturb, and what error to expect.
 
@@ -60,7 +60,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument an option
     )
     reply = answer(question)
     if plot is not None:
-        from veiltab.deploy.plan_picture import draw  # noqa: PLC0415 - matplotlib is slow to load
+        from veiltab.deploy.plan_picture import draw
 
         draw(question, reply.plan, plot)
     emit(as_json, _as_dict(question, reply), _text(question, reply))

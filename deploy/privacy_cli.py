@@ -61,7 +61,7 @@ def privacy() -> None:
     "--inverse", is_flag=True, help="Take --epsilon as the target after sampling, and compute the base epsilon."
 )
 @json_option
-def amplify(  # noqa: PLR0913, PLR0917 - one argument an option
+def amplify(
     scheme: str,
     population: int,
     sample: int,
@@ -71,16 +71,16 @@ def amplify(  # noqa: PLR0913, PLR0917 - one argument an option
     ratio: float | None,
     gamma: float | None,
     cells: int | None,
-    inverse: bool,  # noqa: FBT001 - an option
-    as_json: bool,  # noqa: FBT001 - an option
+    inverse: bool,
+    as_json: bool,
 ) -> None:
     """Say what a base mechanism guarantees on a sample.
 
     For poisson, --sample is the expected size: n times the probability with which each respondent is drawn.
     """
-    from veiltab.common.privacy.amplification import amplify as amplified  # noqa: PLC0415 - --help stays light
-    from veiltab.common.privacy.amplification import base_epsilon  # noqa: PLC0415
-    from veiltab.common.privacy.profiles import GammaDiagonalProfile, Gaussian, GroupProfile, Laplace, Pure  # noqa: PLC0415
+    from veiltab.common.privacy.amplification import amplify as amplified
+    from veiltab.common.privacy.amplification import base_epsilon
+    from veiltab.common.privacy.profiles import GammaDiagonalProfile, Gaussian, GroupProfile, Laplace, Pure
 
     drawn = scheme_of(scheme, population=population, sample=sample, stage=stage)
     if inverse:
@@ -125,17 +125,11 @@ def amplify(  # noqa: PLR0913, PLR0917 - one argument an option
 @click.option("--epsilon", type=float, help="Ask for delta at this epsilon, nats.")
 @click.option("--delta", type=float, help="Ask for epsilon at this delta.")
 @json_option
-def certify(  # noqa: PLR0913, PLR0917 - one argument an option
-    population: int,
-    sample: int,
-    cells: int,
-    gamma: str,
-    epsilon: float | None,
-    delta: float | None,
-    as_json: bool,  # noqa: FBT001 - an option
+def certify(
+    population: int, sample: int, cells: int, gamma: str, epsilon: float | None, delta: float | None, as_json: bool
 ) -> None:
     """Say what a release in secret order guarantees: delta at an epsilon, or epsilon at a delta."""
-    from veiltab.common.privacy.shuffle import OrderCertificate  # noqa: PLC0415 - --help stays light
+    from veiltab.common.privacy.shuffle import OrderCertificate
 
     if (epsilon is None) == (delta is None):
         raise InvalidInputError("give either --epsilon or --delta", where="certify")
@@ -159,19 +153,13 @@ def certify(  # noqa: PLR0913, PLR0917 - one argument an option
     "--max-local-epsilon", help="Largest epsilon of a row against an adversary who knows the sample, ln gamma, nats."
 )
 @json_option
-def calibrate(  # noqa: PLR0913, PLR0917 - one argument an option
-    population: int,
-    sample: int,
-    cells: int,
-    epsilon: str,
-    delta: str,
-    max_local_epsilon: str | None,
-    as_json: bool,  # noqa: FBT001 - an option
+def calibrate(
+    population: int, sample: int, cells: int, epsilon: str, delta: str, max_local_epsilon: str | None, as_json: bool
 ) -> None:
     """Find the least noise that keeps (epsilon, delta)."""
-    from veiltab.common.core.rounding import parse_delta, parse_epsilon  # noqa: PLC0415
-    from veiltab.common.privacy.calibration import calibrate as calibrated  # noqa: PLC0415 - --help stays light
-    from veiltab.common.privacy.shuffle import OrderCertificate  # noqa: PLC0415
+    from veiltab.common.core.rounding import parse_delta, parse_epsilon
+    from veiltab.common.privacy.calibration import calibrate as calibrated
+    from veiltab.common.privacy.shuffle import OrderCertificate
 
     wanted = parse_epsilon(epsilon)
     mechanism = calibrated(
@@ -202,7 +190,7 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one argument an option
 @click.option("--steps", type=click.IntRange(min=1))
 @click.option("--epsilon", type=float, help="Epsilon of the whole, for steps.")
 @json_option
-def compose(  # noqa: PLR0913, PLR0917 - one argument an option
+def compose(
     path: Path | None,
     delta: float | None,
     mechanism: str | None,
@@ -213,7 +201,7 @@ def compose(  # noqa: PLR0913, PLR0917 - one argument an option
     noise_multiplier: float | None,
     steps: int | None,
     epsilon: float | None,
-    as_json: bool,  # noqa: FBT001 - an option
+    as_json: bool,
 ) -> None:
     """Say what releases guarantee together by their prices, or many noisy steps on subsamples.
 
@@ -222,8 +210,8 @@ def compose(  # noqa: PLR0913, PLR0917 - one argument an option
     release is the size that came out, not the one expected: with the expected size the statement would be false. Steps
     clip to norm 1: a substitution moves their sum by 2; a Poisson step is given by its expected size.
     """
-    from veiltab.common.privacy.composition import compose as composed  # noqa: PLC0415 - --help stays light
-    from veiltab.common.privacy.composition import subsampled_delta  # noqa: PLC0415
+    from veiltab.common.privacy.composition import compose as composed
+    from veiltab.common.privacy.composition import subsampled_delta
 
     if mechanism is not None:
         drawn = scheme_of(
@@ -266,7 +254,7 @@ def compose(  # noqa: PLR0913, PLR0917 - one argument an option
 @click.option("--trials", default=200, show_default=True, type=click.IntRange(min=2))
 @click.option("--seed", default=1, show_default=True)
 @json_option
-def gain(  # noqa: PLR0913, PLR0917 - one argument an option
+def gain(
     statistic: str,
     epsilon: float,
     rate: float,
@@ -279,10 +267,10 @@ def gain(  # noqa: PLR0913, PLR0917 - one argument an option
     delta: float | None,
     trials: int,
     seed: int,
-    as_json: bool,  # noqa: FBT001 - an option
+    as_json: bool,
 ) -> None:
     """Say whether privatising a sample beats privatising the population at the same protection."""
-    from veiltab.common.privacy.gain import mean_gain, mean_noise_ratio  # noqa: PLC0415 - --help stays light
+    from veiltab.common.privacy.gain import mean_gain, mean_noise_ratio
 
     extra: dict[str, object] = {}
     match statistic:
@@ -298,7 +286,7 @@ def gain(  # noqa: PLR0913, PLR0917 - one argument an option
             )
             extra = {"noise_ratio": mean_noise_ratio(epsilon, population=size, sample=sample)}
         case "median":
-            from veiltab.common.privacy.median_gain import median_gain, odd_values  # noqa: PLC0415
+            from veiltab.common.privacy.median_gain import median_gain, odd_values
 
             data = odd_values(_read_values(values))
             sample = max(1, round(rate * len(data)))
@@ -340,13 +328,10 @@ def gain(  # noqa: PLR0913, PLR0917 - one argument an option
 
 
 def _emit_guarantee(
-    as_json: bool,  # noqa: FBT001 - an option
-    certificate: "OrderCertificate",
-    epsilon_delta: tuple[float, float],
-    extra: dict[str, object],
+    as_json: bool, certificate: "OrderCertificate", epsilon_delta: tuple[float, float], extra: dict[str, object]
 ) -> None:
-    from veiltab.common.core.rounding import ln_above  # noqa: PLC0415 - --help stays light
-    from veiltab.common.privacy.card import delta_warning  # noqa: PLC0415
+    from veiltab.common.core.rounding import ln_above
+    from veiltab.common.privacy.card import delta_warning
 
     epsilon, delta = epsilon_delta
     pure, local = ln_above(certificate.pure_ratio), ln_above(certificate.gamma)
@@ -372,7 +357,7 @@ def _emit_guarantee(
 
 
 def _releases(path: Path) -> "list[tuple[ReleaseDescription, int]]":
-    from veiltab.common.privacy.description import description_of  # noqa: PLC0415 - --help stays light
+    from veiltab.common.privacy.description import description_of
 
     try:
         listed = json.loads(path.read_text("utf-8"), parse_float=str)
@@ -398,7 +383,7 @@ def _releases(path: Path) -> "list[tuple[ReleaseDescription, int]]":
 
 
 def _read_values(path: Path | None) -> "NDArray[np.float64]":
-    import numpy as np  # noqa: PLC0415 - --help stays light
+    import numpy as np
 
     if path is None:
         raise InvalidInputError("the median needs a file of values", where="--values")

@@ -30,13 +30,7 @@ _EVERY_SECONDS = 1.0
 @click.option("--endpoint", metavar="HOST:PORT", help="HOST:PORT of the party, if not the study file's.")
 @click.option("--watch", is_flag=True, help="Refresh it on the screen until Ctrl-C.")
 @json_option
-def status(
-    study_path: Path,
-    identity_folder: Path,
-    endpoint: str | None,
-    watch: bool,  # noqa: FBT001 - an option
-    as_json: bool,  # noqa: FBT001 - as above
-) -> None:
+def status(study_path: Path, identity_folder: Path, endpoint: str | None, watch: bool, as_json: bool) -> None:
     """Show what a running party is doing and what it waits for; ask with its own certificate."""
     if watch and as_json:
         raise click.UsageError("--watch is for a screen; give it without --json.")
@@ -62,10 +56,10 @@ async def _ask(identity: Identity, address: str) -> "PartyStatus":
 
 async def _answers(identity: Identity, address: str, *, every: float) -> "AsyncGenerator[PartyStatus | VeiltabError]":
     """Ask every second; yield the party's status, or why there is none."""
-    from veiltab.common.observe.wire import status_from_proto  # noqa: PLC0415
-    from veiltab.common.rpc.channel import call, connect  # noqa: PLC0415 - --help stays light
-    from veiltab.v1.status_pb2 import GetStatusRequest  # noqa: PLC0415
-    from veiltab.v1.status_pb2_grpc import StatusServiceStub  # noqa: PLC0415
+    from veiltab.common.observe.wire import status_from_proto
+    from veiltab.common.rpc.channel import call, connect
+    from veiltab.v1.status_pb2 import GetStatusRequest
+    from veiltab.v1.status_pb2_grpc import StatusServiceStub
 
     channel = connect(identity, identity.party, address)
     try:
@@ -82,8 +76,8 @@ async def _answers(identity: Identity, address: str, *, every: float) -> "AsyncG
 
 
 async def _watch(identity: Identity, address: str) -> None:
-    from rich.live import Live  # noqa: PLC0415 - slow to load
-    from rich.text import Text  # noqa: PLC0415
+    from rich.live import Live
+    from rich.text import Text
 
     with Live(auto_refresh=False, vertical_overflow="crop") as live:
         async for answer in _answers(identity, address, every=_EVERY_SECONDS):

@@ -21,17 +21,11 @@ from veiltab.common.observe.trace_file import read_spans
 @click.option("--out", type=click.Path(path_type=Path), help="Draw a timeline here (.svg or .png).")
 @click.option("--text", "as_text", is_flag=True, help="Print the timeline too when it is drawn.")
 @json_option
-def trace(
-    files: tuple[Path, ...],
-    wanted: str,
-    out: Path | None,
-    as_text: bool,  # noqa: FBT001 - an option
-    as_json: bool,  # noqa: FBT001 - as above
-) -> None:
+def trace(files: tuple[Path, ...], wanted: str, out: Path | None, as_text: bool, as_json: bool) -> None:
     """Show who did what and when in one release. Times are by each party's own clock."""
     spans = _of_one(read_spans(files), wanted)
     if out is not None:
-        from veiltab.deploy.trace_picture import draw  # noqa: PLC0415 - matplotlib is slow to load
+        from veiltab.deploy.trace_picture import draw
 
         draw(spans, out)
     printed = [] if out is not None and not as_text else timeline(spans)

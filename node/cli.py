@@ -73,7 +73,7 @@ def node() -> None:
 @click.option("--stratum", help="The node's public group, if the study has strata and the token's line names none.")
 @timeout_option
 @json_option
-def report(  # noqa: PLR0913, PLR0917 - one argument an option
+def report(
     study_path: Path,
     identity_folder: Path,
     state_folder: Path,
@@ -84,14 +84,14 @@ def report(  # noqa: PLR0913, PLR0917 - one argument an option
     token_file: Path | None,
     stratum: str | None,
     timeout: float,
-    as_json: bool,  # noqa: FBT001 - an option
+    as_json: bool,
 ) -> None:
     """Answer a round as one node: toss the coin, randomise the value, report or stay silent.
 
     The node remembers its answer in the state folder: the same command repeats it and never draws again.
     """
-    from veiltab.node.device import Node  # noqa: PLC0415 - --help stays light
-    from veiltab.node.token_line import token_line  # noqa: PLC0415
+    from veiltab.node.device import Node
+    from veiltab.node.token_line import token_line
 
     raw, line = _read_option("value", value, value_file), token_line(_read_option("token", token, token_file), round_id)
     node_here = Node(study_path, identity=identity_folder, state=state_folder)
@@ -154,7 +154,7 @@ def _read_option(what: str, given: str | None, file: Path | None) -> str:
 )
 @timeout_option
 @json_option
-def fleet(  # noqa: PLR0913, PLR0917 - one argument an option
+def fleet(
     study_path: Path,
     identity_folder: Path,
     state_folder: Path,
@@ -164,7 +164,7 @@ def fleet(  # noqa: PLR0913, PLR0917 - one argument an option
     distribution: str | None,
     concurrency: int,
     timeout: float,
-    as_json: bool,  # noqa: FBT001 - an option
+    as_json: bool,
 ) -> int:
     """Answer a round as thousands of nodes, each with a coin, a randomisation and an RPC of its own.
 
@@ -200,7 +200,7 @@ def _print_bad_rows(bad: "tuple[BadRow, ...]") -> None:
         note(f"{problem}: {len(places):,} line{'s' if len(places) > 1 else ''}: {shown}{more}")
 
 
-async def _run(  # noqa: PLR0913, PLR0917 - what a fleet's run consists of
+async def _run(
     study: "Study",
     identity: "Identity",
     state_folder: Path,
@@ -209,13 +209,13 @@ async def _run(  # noqa: PLR0913, PLR0917 - what a fleet's run consists of
     source: tuple[Path | None, str | None],
     patience: tuple[int, float],
 ) -> "tuple[FleetResult, tuple[BadRow, ...]]":
-    from veiltab.common.rpc.channel import connect  # noqa: PLC0415
-    from veiltab.common.storage.files import OwnedFolder  # noqa: PLC0415 - --help stays light
-    from veiltab.node.fleet import FleetRun  # noqa: PLC0415
-    from veiltab.node.journal import Journal  # noqa: PLC0415
-    from veiltab.node.sending import fetch_round, server_of  # noqa: PLC0415
-    from veiltab.node.values import fleet_from_distribution, fleet_from_file  # noqa: PLC0415
-    from veiltab.v1.collection_pb2_grpc import CollectionServiceStub  # noqa: PLC0415
+    from veiltab.common.rpc.channel import connect
+    from veiltab.common.storage.files import OwnedFolder
+    from veiltab.node.fleet import FleetRun
+    from veiltab.node.journal import Journal
+    from veiltab.node.sending import fetch_round, server_of
+    from veiltab.node.values import fleet_from_distribution, fleet_from_file
+    from veiltab.v1.collection_pb2_grpc import CollectionServiceStub
 
     values, distribution = source
     concurrency, within = patience

@@ -35,25 +35,25 @@ ADULT_FILES = ("adult.data", "adult.test")
     help="Folder with adult.data and adult.test of the UCI repository; what needs them is left out without it.",
 )
 @json_option
-def reproduce(  # noqa: PLR0913, PLR0917 - one argument an option
+def reproduce(
     name: str,
     out: Path,
     trials: int | None,
-    quick: bool,  # noqa: FBT001 - an option
+    quick: bool,
     seed: int,
     jobs: int | None,
     dask: str | None,
     adult: Path | None,
-    as_json: bool,  # noqa: FBT001 - an option
+    as_json: bool,
 ) -> None:
     """Compute the figures and numbers of a paper again, and say which printed numbers agree with ours.
 
     The same command resumes an interrupted run: computed points are kept in the folder.
     """
-    from veiltab.papers.experiment import Settings  # noqa: PLC0415 - --help stays light
-    from veiltab.papers.registry import ALL, load, names_of  # noqa: PLC0415
-    from veiltab.papers.reproduction import reproduce as replay  # noqa: PLC0415
-    from veiltab.papers.reproduction import write  # noqa: PLC0415
+    from veiltab.papers.experiment import Settings
+    from veiltab.papers.registry import ALL, load, names_of
+    from veiltab.papers.reproduction import reproduce as replay
+    from veiltab.papers.reproduction import write
 
     start = monotonic()
     names = names_of(name)
@@ -81,8 +81,8 @@ def _adult(folder: Path | None) -> Path | None:
 
 
 def _perform(jobs: int | None, dask: str | None) -> "Perform":
-    from veiltab.papers.cluster import on_dask  # noqa: PLC0415
-    from veiltab.papers.running import in_processes  # noqa: PLC0415
+    from veiltab.papers.cluster import on_dask
+    from veiltab.papers.running import in_processes
 
     if jobs is not None and jobs < 1:
         raise InvalidInputError(f"there must be at least 1 process, not {jobs}", where="--jobs")

@@ -50,7 +50,7 @@ def with_client(command: Callable[..., None]) -> Callable[..., None]:
     @identity_option
     @functools.wraps(command)
     def connected(study_path: Path, name: str, identity_folder: Path, **options: object) -> None:
-        from veiltab.researcher.client import Client  # noqa: PLC0415 - --help stays light
+        from veiltab.researcher.client import Client
 
         with Client(study_path, identity=identity_folder, name=name) as client:
             command(client=client, **options)
@@ -72,7 +72,7 @@ def researcher() -> None:
 @serve_options
 def serve(options: ServeOptions) -> None:
     """Carry requests to the curators, fetch and decrypt releases, keep results."""
-    from veiltab.researcher.serving import serve_researcher  # noqa: PLC0415 - --help stays light
+    from veiltab.researcher.serving import serve_researcher
 
     serve_researcher(options)
 
@@ -114,7 +114,7 @@ def serve(options: ServeOptions) -> None:
     help="Seconds to wait; the release continues after that.",
 )
 @json_option
-def request(  # noqa: PLR0913 - one argument an option
+def request(
     client: "Client",
     *,
     attributes: str,
@@ -137,11 +137,7 @@ def request(  # noqa: PLR0913 - one argument an option
 @with_client
 @click.option("--release", "release_name", help="Id or label of one release; by default all are listed.")
 @json_option
-def status(
-    client: "Client",
-    release_name: str | None,
-    as_json: bool,  # noqa: FBT001 - an option
-) -> None:
+def status(client: "Client", release_name: str | None, as_json: bool) -> None:
     """Show releases, and the parties that they wait for."""
     found = [client.status(release_name)] if release_name else client.releases()
     if release_name:
@@ -161,17 +157,12 @@ def status(
 @confidence_option
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the table here (.csv, .parquet or .json).")
 @json_option
-def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
-    client: "Client",
-    release_name: str,
-    attributes: str | None,
-    confidence: float,
-    out: Path | None,
-    as_json: bool,  # noqa: FBT001 - an option
+def estimate(
+    client: "Client", release_name: str, attributes: str | None, confidence: float, out: Path | None, as_json: bool
 ) -> None:
     """Estimate the joint distribution, or a marginal, with standard errors and intervals."""
-    from veiltab.common.privacy.planning import FEW_ROWS  # noqa: PLC0415 - --help stays light
-    from veiltab.researcher.table import to_frame, to_records, write  # noqa: PLC0415 - pandas is slow to load
+    from veiltab.common.privacy.planning import FEW_ROWS
+    from veiltab.researcher.table import to_frame, to_records, write
 
     release = client.release(release_name)
     found = _estimate(release, attributes, confidence)
@@ -212,15 +203,9 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
 @confidence_option
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="HTML file to write.")
 @json_option
-def report(
-    client: "Client",
-    release_name: str,
-    confidence: float,
-    out: Path,
-    as_json: bool,  # noqa: FBT001 - an option
-) -> None:
+def report(client: "Client", release_name: str, confidence: float, out: Path, as_json: bool) -> None:
     """Write one self-contained HTML page with pictures, the epsilon card and every number."""
-    from veiltab.researcher.presentation import report_page  # noqa: PLC0415 - matplotlib is slow to load
+    from veiltab.researcher.presentation import report_page
 
     release = client.release(release_name)
     page = report_page(client.study, release.status(), release.estimate(confidence))
@@ -254,13 +239,13 @@ class _Watcher:
 
 
 def _card_lines(spec: "ReleaseSpec") -> list[str]:
-    from veiltab.common.release.guarantees import epsilon_card  # noqa: PLC0415 - --help stays light
+    from veiltab.common.release.guarantees import epsilon_card
 
     return [f"  {who}: {faces}" for who, faces in epsilon_card(spec).rows()]
 
 
 def _status_dict(status: "Status") -> dict[str, object]:
-    from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon  # noqa: PLC0415 - as above
+    from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 
     spec = status.spec
     return {

@@ -36,6 +36,6 @@ def server() -> None:
 )
 def serve(options: ServeOptions, retention_days: int, database: str) -> None:
     """Perturb encrypted columns and serve them to their researchers; count the reports of nodes, round by round."""
-    from veiltab.server.serving import serve_server  # noqa: PLC0415 - --help stays light
+    from veiltab.server.serving import serve_server
 
     serve_server(options, retention_days=retention_days, database=database)

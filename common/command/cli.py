@@ -30,7 +30,7 @@ def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")(command)
 
 
-def emit(as_json: bool, data: Mapping[str, object], text: str) -> None:  # noqa: FBT001 - mirrors the option
+def emit(as_json: bool, data: Mapping[str, object], text: str) -> None:
     """Print a command's result: one JSON object, or the text for people."""
     click.echo(json.dumps(data, default=_plain) if as_json else printable(text))
 

@@ -33,7 +33,7 @@ class DemoCommand(click.Command):
     ) -> click.Context:
         """Run the other demonstration if it is the one named."""
         if args[:1] == ["collect"]:
-            from veiltab.deploy.local.collection_cli import collect  # noqa: PLC0415 - --help stays light
+            from veiltab.deploy.local.collection_cli import collect
 
             return collect.make_context(f"{info_name} collect", args[1:], parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
@@ -73,7 +73,7 @@ class DemoCommand(click.Command):
 @click.argument("more_tables", nargs=-1, type=click.Path(path_type=Path), metavar="")
 @click.option("--out", type=click.Path(path_type=Path), help="New folder for all output; by default veiltab-demo-TIME.")
 @json_option
-def demo(  # noqa: PLR0913, PLR0917 - one argument an option
+def demo(
     curators: int,
     epsilon: str,
     delta: str | None,
@@ -83,13 +83,13 @@ def demo(  # noqa: PLR0913, PLR0917 - one argument an option
     tables: tuple[Path, ...],
     more_tables: tuple[Path, ...],
     out: Path | None,
-    as_json: bool,  # noqa: FBT001 - an option
+    as_json: bool,
 ) -> None:
     """Run a whole release here: every party a process, over real TLS, on the census of the paper.
 
     Alice holds education and sex of 45,222 people, Bob marital status and salary. The result stands beside the truth.
     """
-    from veiltab.deploy.local.demo import DemoOptions, run_demo  # noqa: PLC0415 - --help stays light
+    from veiltab.deploy.local.demo import DemoOptions, run_demo
 
     if more_tables and not tables:
         raise InvalidInputError("tables are given without --table", remedy="Write: veiltab demo --table a.csv b.csv")
@@ -125,7 +125,7 @@ def _as_dict(result: "DemoResult") -> dict[str, object]:
 
 
 def _outcome_dict(outcome: "Outcome") -> dict[str, object]:
-    from veiltab.researcher.table import to_records  # noqa: PLC0415 - pandas is slow to load
+    from veiltab.researcher.table import to_records
 
     spec = outcome.spec
     return {
@@ -155,7 +155,7 @@ def _outcome_dict(outcome: "Outcome") -> dict[str, object]:
 
 
 def _print(result: "DemoResult", out: Path) -> None:
-    from rich.console import Console  # noqa: PLC0415 - --help stays light
+    from rich.console import Console
 
     # Piped output has no width; without one, long rows of a table would wrap.
     console = Console(width=None if sys.stdout.isatty() else 110)
@@ -197,9 +197,9 @@ def _print_outcome(console: "Console", outcome: "Outcome") -> None:
 
 
 def _print_table(console: "Console", title: str, headings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
-    from rich import box  # noqa: PLC0415 - --help stays light
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
 
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for number, heading in enumerate(headings):

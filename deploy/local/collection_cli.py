@@ -35,19 +35,12 @@ if TYPE_CHECKING:
     "--out", type=click.Path(path_type=Path), help="New folder for all output; by default veiltab-collection-TIME."
 )
 @json_option
-def collect(  # noqa: PLR0913, PLR0917 - one argument an option
-    nodes: int,
-    domain: int,
-    epsilon: str,
-    rate: str,
-    distribution: str,
-    oracle: str,
-    out: Path | None,
-    as_json: bool,  # noqa: FBT001 - an option
+def collect(
+    nodes: int, domain: int, epsilon: str, rate: str, distribution: str, oracle: str, out: Path | None, as_json: bool
 ) -> None:
     """Run a round of collection here: server, researcher and a fleet of nodes as processes, over real TLS."""
-    from veiltab.deploy.local.collection import CollectionOptions, run_collection  # noqa: PLC0415 - --help stays light
-    from veiltab.researcher.collection.strata import rate_of  # noqa: PLC0415
+    from veiltab.deploy.local.collection import CollectionOptions, run_collection
+    from veiltab.researcher.collection.strata import rate_of
 
     options = CollectionOptions(
         out=out or Path(f"veiltab-collection-{datetime.now(UTC):%Y%m%d-%H%M%S}"),
@@ -65,7 +58,7 @@ def collect(  # noqa: PLR0913, PLR0917 - one argument an option
 
 
 def _as_dict(result: "CollectionResult") -> dict[str, object]:
-    from veiltab.researcher.collection.guarantee import card  # noqa: PLC0415 - --help stays light
+    from veiltab.researcher.collection.guarantee import card
 
     spec = result.status.round
     return {
@@ -86,7 +79,7 @@ def _as_dict(result: "CollectionResult") -> dict[str, object]:
 
 
 def _as_text(result: "CollectionResult") -> str:
-    from veiltab.researcher.collection.guarantee import card  # noqa: PLC0415 - --help stays light
+    from veiltab.researcher.collection.guarantee import card
 
     spec, sent, full = result.status.round, result.fleet["bytes"], result.fleet["bytes_full_participation"]
     variation = result.total_variation()

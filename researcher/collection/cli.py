@@ -57,7 +57,7 @@ def collect() -> None:
     help="Time until the round closes by itself.",
 )
 @json_option
-def open_round(  # noqa: PLR0913, PLR0917 - one argument an option
+def open_round(
     rounds: "Rounds",
     question: str | None,
     epsilon: str,
@@ -65,10 +65,10 @@ def open_round(  # noqa: PLR0913, PLR0917 - one argument an option
     population: str,
     oracle: str,
     lifetime_hours: float,
-    as_json: bool,  # noqa: FBT001 - an option
+    as_json: bool,
 ) -> None:
     """Open a round, and print its id, which the nodes need."""
-    from veiltab.researcher.collection.strata import by_stratum, rate_of  # noqa: PLC0415 - --help stays light
+    from veiltab.researcher.collection.strata import by_stratum, rate_of
 
     strata = rounds.strata
     asked = question or rounds.only_question
@@ -87,17 +87,12 @@ def open_round(  # noqa: PLR0913, PLR0917 - one argument an option
     emit(as_json, {**spec_dict(spec), "why": why}, spec_text(spec))
 
 
-def _oracle(  # noqa: PLR0913, PLR0917 - what a choice depends on
-    rounds: "Rounds",
-    question: str,
-    epsilon: str,
-    rates: dict[str, Decimal],
-    populations: dict[str, int],
-    oracle: str,
+def _oracle(
+    rounds: "Rounds", question: str, epsilon: str, rates: dict[str, Decimal], populations: dict[str, int], oracle: str
 ) -> tuple[str, str]:
     """Return an oracle's name, and the reason for the choice."""
-    from veiltab.common.collection.choosing import choose  # noqa: PLC0415 - --help stays light
-    from veiltab.common.core.rounding import parse_epsilon  # noqa: PLC0415
+    from veiltab.common.collection.choosing import choose
+    from veiltab.common.core.rounding import parse_epsilon
 
     if oracle != "auto":
         return oracle, f"{oracle}, as you asked."
@@ -116,20 +111,14 @@ def _oracle(  # noqa: PLR0913, PLR0917 - what a choice depends on
 @click.option("--nodes", required=True, help="How many tokens: one number for every stratum, or stratum=number,...")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="New CSV file for the tokens.")
 @json_option
-def enrol(
-    rounds: "Rounds",
-    round_id: str,
-    nodes: str,
-    out: Path,
-    as_json: bool,  # noqa: FBT001 - an option
-) -> None:
+def enrol(rounds: "Rounds", round_id: str, nodes: str, out: Path, as_json: bool) -> None:
     """Make one-time tokens, one for each node; the server gets only their digests.
 
     Hand every node one line of the file, in an order of your own. Whoever has a token can spend it. If the command is
     interrupted, the same command continues with the tokens of its file.
     """
-    from veiltab.researcher.collection.strata import by_stratum  # noqa: PLC0415 - --help stays light
-    from veiltab.researcher.collection.token_file import kept_tokens  # noqa: PLC0415
+    from veiltab.researcher.collection.strata import by_stratum
+    from veiltab.researcher.collection.token_file import kept_tokens
 
     numbers = by_stratum(nodes, rounds.strata, int, "--nodes")
     if any(number < 1 for number in numbers.values()):
@@ -150,7 +139,7 @@ def enrol(
 
 def _check_room(status: "RoundStatus", numbers: Mapping[str, int]) -> None:
     """Refuse tokens that the server would refuse, before writing a file of them."""
-    from veiltab.common.collection.round import RoundState  # noqa: PLC0415 - --help stays light
+    from veiltab.common.collection.round import RoundState
 
     if status.state is not RoundState.OPEN:
         raise ClosedRoundError("the round is closed", where=f"round {status.round.round_id}")
@@ -167,11 +156,7 @@ def _check_room(status: "RoundStatus", numbers: Mapping[str, int]) -> None:
 @with_rounds
 @click.option("--round", "round_id", help="Id of one round; by default all are listed.")
 @json_option
-def status(
-    rounds: "Rounds",
-    round_id: str | None,
-    as_json: bool,  # noqa: FBT001 - an option
-) -> None:
+def status(rounds: "Rounds", round_id: str | None, as_json: bool) -> None:
     """Show rounds: open or closed, tokens, reports."""
     statuses = [rounds.status(one) for one in ([round_id] if round_id else rounds.rounds())]
     text = "\n".join(status_text(one) for one in statuses) or "No rounds yet."
@@ -182,11 +167,7 @@ def status(
 @with_rounds
 @round_option
 @json_option
-def close(
-    rounds: "Rounds",
-    round_id: str,
-    as_json: bool,  # noqa: FBT001 - an option
-) -> None:
+def close(rounds: "Rounds", round_id: str, as_json: bool) -> None:
     """Close a round for good: later reports are refused, and its counts can be fetched."""
     closed, already = rounds.close_round(round_id)
     status = rounds.status(round_id)

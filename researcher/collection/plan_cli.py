@@ -19,20 +19,13 @@ if TYPE_CHECKING:
 @click.option("--rate", default="1", show_default=True, help="Probability that a node reports.")
 @click.option("--delta", help="Delta against an adversary who sees only counts; by default the advised one.")
 @json_option
-def plan(  # noqa: PLR0913, PLR0917 - one argument an option
-    domain: int,
-    epsilon: str,
-    population: int,
-    rate: str,
-    delta: str | None,
-    as_json: bool,  # noqa: FBT001 - an option
-) -> None:
+def plan(domain: int, epsilon: str, population: int, rate: str, delta: str | None, as_json: bool) -> None:
     """Rank the local randomisers by expected error, and say what k-ary randomised response guarantees centrally."""
-    from veiltab.common.collection.choosing import choose  # noqa: PLC0415 - --help stays light
-    from veiltab.common.collection.oracles import oracle_for  # noqa: PLC0415
-    from veiltab.common.privacy.card import advised_delta  # noqa: PLC0415
-    from veiltab.researcher.collection.shuffling import central_guarantee, gaussian_standard_error  # noqa: PLC0415
-    from veiltab.researcher.collection.strata import rate_of  # noqa: PLC0415
+    from veiltab.common.collection.choosing import choose
+    from veiltab.common.collection.oracles import oracle_for
+    from veiltab.common.privacy.card import advised_delta
+    from veiltab.researcher.collection.shuffling import central_guarantee, gaussian_standard_error
+    from veiltab.researcher.collection.strata import rate_of
 
     asked, share = parse_epsilon(epsilon), rate_of(rate)
     at = advised_delta(max(population, 2)) if delta is None else parse_delta(delta)

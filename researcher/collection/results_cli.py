@@ -35,19 +35,14 @@ estimator_option = click.option(
 @confidence_option
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the table here (.csv, .parquet or .json).")
 @json_option
-def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
-    rounds: "Rounds",
-    round_id: str,
-    estimator: str | None,
-    confidence: float,
-    out: Path | None,
-    as_json: bool,  # noqa: FBT001 - an option
+def estimate(
+    rounds: "Rounds", round_id: str, estimator: str | None, confidence: float, out: Path | None, as_json: bool
 ) -> None:
     """Estimate how many nodes hold each value, with standard errors and intervals; the round must be closed."""
-    from veiltab.researcher.collection.guarantee import card, centre, centre_text  # noqa: PLC0415 - --help stays light
-    from veiltab.researcher.collection.results import values_frame, values_records  # noqa: PLC0415
-    from veiltab.researcher.frequency.estimation import estimate as estimated  # noqa: PLC0415
-    from veiltab.researcher.table import write  # noqa: PLC0415
+    from veiltab.researcher.collection.guarantee import card, centre, centre_text
+    from veiltab.researcher.collection.results import values_frame, values_records
+    from veiltab.researcher.frequency.estimation import estimate as estimated
+    from veiltab.researcher.table import write
 
     known, counted = rounds.result(round_id)
     frequencies = estimated(counted, estimator, confidence)
@@ -92,16 +87,9 @@ def estimate(  # noqa: PLR0913, PLR0917 - one argument an option
 @confidence_option
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="HTML file to write.")
 @json_option
-def report(  # noqa: PLR0913, PLR0917 - one argument an option
-    rounds: "Rounds",
-    round_id: str,
-    estimator: str | None,
-    confidence: float,
-    out: Path,
-    as_json: bool,  # noqa: FBT001 - an option
-) -> None:
+def report(rounds: "Rounds", round_id: str, estimator: str | None, confidence: float, out: Path, as_json: bool) -> None:
     """Write one self-contained HTML page with the picture, the guarantee and every number."""
-    from veiltab.researcher.collection.report import report_page  # noqa: PLC0415 - --help stays light
+    from veiltab.researcher.collection.report import report_page
 
     if out.suffix.lower() not in {".html", ".htm"}:
         raise InvalidInputError("a report is an HTML page", where=str(out), remedy="End its name in .html.")
@@ -139,18 +127,12 @@ def _check_no_tokens(path: Path) -> None:
     help="What to minimise: the largest variance of a value, or the sum over all values.",
 )
 @json_option
-def adapt(
-    rounds: "Rounds",
-    round_id: str,
-    budget: int,
-    goal: str,
-    as_json: bool,  # noqa: FBT001 - an option
-) -> None:
+def adapt(rounds: "Rounds", round_id: str, budget: int, goal: str, as_json: bool) -> None:
     """Compute from a closed round the rates at which the strata should report in a second one.
 
     A node that answers both rounds pays both epsilons.
     """
-    from veiltab.researcher.collection.allocation import Objective, allocate  # noqa: PLC0415 - --help stays light
+    from veiltab.researcher.collection.allocation import Objective, allocate
 
     first = rounds.tally(round_id)
     allocation = allocate(first, budget=budget, objective=Objective(goal))

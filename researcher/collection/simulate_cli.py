@@ -53,7 +53,7 @@ class _Setting:
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(min=0))
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw variance against value (.svg or .png).")
 @json_option
-def simulate(  # noqa: PLR0913, PLR0917 - one argument an option
+def simulate(
     nodes: int | None,
     distribution: str | None,
     domain: int | None,
@@ -63,17 +63,17 @@ def simulate(  # noqa: PLR0913, PLR0917 - one argument an option
     strata: Path | None,
     seed: int,
     plot: Path | None,
-    as_json: bool,  # noqa: FBT001 - an option
+    as_json: bool,
 ) -> None:
     """Simulate rounds of k-ary randomised response and compare the estimators with their exact variances.
 
     Estimates are of counts. With --strata, populations and rates come from the file, and values from its column
     distribution, or else from --distribution.
     """
-    from veiltab.common.core.mechanism import GammaDiagonal  # noqa: PLC0415 - --help stays light
-    from veiltab.common.core.rounding import exp_below, parse_epsilon  # noqa: PLC0415
-    from veiltab.researcher.collection.simulation import simulate as simulated  # noqa: PLC0415
-    from veiltab.researcher.frequency.design import RoundDesign  # noqa: PLC0415
+    from veiltab.common.core.mechanism import GammaDiagonal
+    from veiltab.common.core.rounding import exp_below, parse_epsilon
+    from veiltab.researcher.collection.simulation import simulate as simulated
+    from veiltab.researcher.frequency.design import RoundDesign
 
     nats = parse_epsilon(epsilon, what="--epsilon")
     if strata is None:
@@ -83,7 +83,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one argument an option
             note("--rate is not used: every stratum of --strata has its own.")
         setting = _many_strata(strata, nodes, distribution, domain)
     if plot is not None:
-        from veiltab.researcher.drawing import check_picture  # noqa: PLC0415
+        from veiltab.researcher.drawing import check_picture
 
         check_picture(plot)
     mechanism = GammaDiagonal.from_gamma(setting.truth.shape[1], exp_below(nats))
@@ -91,7 +91,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one argument an option
     design = RoundDesign.of_mechanism(setting.truth.sum(axis=1).tolist(), setting.rates, mechanism)
     title = f"{_title(design, setting.truth.shape[1])}, epsilon = {nats.normalize():f}, {trials} trials"
     if plot is not None:
-        from veiltab.researcher.collection.simulate_picture import draw  # noqa: PLC0415 - matplotlib is slow to load
+        from veiltab.researcher.collection.simulate_picture import draw
 
         draw(results, title, plot)
     settings = {"epsilon": nats, "trials": trials, "seed": seed}
@@ -99,7 +99,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one argument an option
 
 
 def _one_stratum(nodes: int | None, distribution: str | None, domain: int | None, rate: str | None) -> _Setting:
-    from veiltab.common.collection.population import parse_population, parse_rate  # noqa: PLC0415 - --help stays light
+    from veiltab.common.collection.population import parse_population, parse_rate
 
     chance = parse_rate(_given(rate, "--rate"), where="--rate")
     law = parse_population(_given(distribution, "--distribution"), where="--distribution")
@@ -108,9 +108,9 @@ def _one_stratum(nodes: int | None, distribution: str | None, domain: int | None
 
 
 def _many_strata(path: Path, nodes: int | None, distribution: str | None, domain: int | None) -> _Setting:
-    import numpy as np  # noqa: PLC0415 - --help stays light
+    import numpy as np
 
-    from veiltab.common.collection.population import parse_population, parse_strata  # noqa: PLC0415
+    from veiltab.common.collection.population import parse_population, parse_strata
 
     try:
         strata = parse_strata(path.read_text("utf-8"), where=str(path))
@@ -175,7 +175,7 @@ def _as_dict(setting: _Setting, design: "RoundDesign", results: "dict[Estimator,
 
 
 def _text(design: "RoundDesign", results: "dict[Estimator, Performance]", title: str) -> str:
-    from veiltab.researcher.frequency.estimation import bias_of  # noqa: PLC0415 - --help stays light
+    from veiltab.researcher.frequency.estimation import bias_of
 
     lines = [
         f"{title}.",

@@ -33,7 +33,7 @@ def run_with(monkeypatch: pytest.MonkeyPatch, command: click.Command, *args: str
 def raising(error: BaseException) -> click.Command:
     @click.command()
     @json_option
-    def command(as_json: bool) -> None:  # noqa: FBT001 - an option
+    def command(as_json: bool) -> None:
         del as_json
         raise error
 
