@@ -97,7 +97,6 @@ class Deployment:
     hosts: dict[str, PartyHost] = field(init=False)
     requests: dict[str, ReleaseRequest] = field(default_factory=dict)
     verdicts: dict[str, str] = field(default_factory=dict)
-    down: set[str] = field(default_factory=set)
     loop: VirtualLoop = field(init=False)
 
     def run(self) -> "Outcome":

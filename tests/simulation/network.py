@@ -321,10 +321,11 @@ class _Method:
     def __init__(self, channel: "Channel", method: str, to_bytes: Callable[..., bytes], from_bytes: Any) -> None:  # noqa: ANN401 - gRPC's
         self._channel = channel
         self._method = method
-        self._to_bytes = to_bytes
+        self.to_bytes = to_bytes
         self._from_bytes = from_bytes
 
-    def _begin(self, requests: "asyncio.Queue[bytes | None]", seconds: float) -> "asyncio.Queue[bytes | Ended]":
+    def begin(self, requests: "asyncio.Queue[bytes | None]", seconds: float) -> "asyncio.Queue[bytes | Ended]":
+        """Begin a call; return where its answers come."""
         answers: asyncio.Queue[bytes | Ended] = asyncio.Queue()
         network, machine = self._channel.network, self._channel.machine
         if machine.dead:
@@ -337,7 +338,8 @@ class _Method:
         asyncio.get_running_loop().call_later(seconds, answers.put_nowait, _LATE)
         return answers
 
-    def _read(self, one: bytes | Ended) -> Any:  # noqa: ANN401 - a message
+    def read(self, one: bytes | Ended) -> Any:  # noqa: ANN401 - a message
+        """Return a message, or raise what gRPC raises at the end of a call."""
         if isinstance(one, bytes):
             try:
                 return self._from_bytes(one)
@@ -353,21 +355,21 @@ class _Method:
     async def one(self, request: Any, timeout: float) -> Any:  # noqa: ANN401, ASYNC109 - gRPC's names
         """Send one message, and return one."""
         requests: asyncio.Queue[bytes | None] = asyncio.Queue()
-        requests.put_nowait(self._to_bytes(request))
+        requests.put_nowait(self.to_bytes(request))
         requests.put_nowait(None)
-        return self._read(await self._begin(requests, timeout).get())
+        return self.read(await self.begin(requests, timeout).get())
 
     async def upload(self, messages: AsyncIterator[Any], timeout: float) -> Any:  # noqa: ANN401, ASYNC109 - as above
         """Send some messages, and return one."""
         requests: asyncio.Queue[bytes | None] = asyncio.Queue()
-        answers = self._begin(requests, timeout)
+        answers = self.begin(requests, timeout)
         broken = False
 
         async def pump() -> None:
             nonlocal broken
             try:
                 async for message in messages:
-                    requests.put_nowait(self._to_bytes(message))
+                    requests.put_nowait(self.to_bytes(message))
                     await asyncio.sleep(0.001)
                 requests.put_nowait(None)
             except Exception:  # noqa: BLE001 - as gRPC does
@@ -381,16 +383,39 @@ class _Method:
             pumping.cancel()
         if broken:
             raise asyncio.CancelledError
-        return self._read(one)
+        return self.read(one)
 
-    async def many(self, request: Any, timeout: float) -> AsyncIterator[Any]:  # noqa: ANN401, ASYNC109 - as above
-        """Send one message, and yield some."""
+    def many(self, request: Any, timeout: float) -> "_Stream":  # noqa: ANN401 - gRPC's names
+        """Send one message, and return what yields some."""
         requests: asyncio.Queue[bytes | None] = asyncio.Queue()
-        requests.put_nowait(self._to_bytes(request))
+        requests.put_nowait(self.to_bytes(request))
         requests.put_nowait(None)
-        answers = self._begin(requests, timeout)
-        while (one := await answers.get()) != Ended():
-            yield self._read(one)
+        return _Stream(self, self.begin(requests, timeout))
+
+
+class _Stream:
+    """The answers of a call, one after another."""
+
+    def __init__(self, method: _Method, answers: "asyncio.Queue[bytes | Ended]") -> None:
+        self._method = method
+        self._answers = answers
+        self._over = False
+
+    def __aiter__(self) -> "_Stream":
+        return self
+
+    async def __anext__(self) -> Any:  # noqa: ANN401 - a message
+        if self._over:
+            raise StopAsyncIteration
+        one = await self._answers.get()
+        self._over = isinstance(one, Ended)
+        if one == Ended():
+            raise StopAsyncIteration
+        return self._method.read(one)
+
+    def cancel(self) -> None:
+        """Take no more answers."""
+        self._over = True
 
 
 def _nowhere() -> Any:  # noqa: ANN401 - a Context

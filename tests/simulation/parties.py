@@ -1,10 +1,12 @@
 """The parties of a simulated study: the product's own drivers, stores and servicers, each on a virtual machine."""
 
 import asyncio
+import atexit
 import csv
 import shutil
 import tempfile
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -75,10 +77,14 @@ class Village:
     identities: dict[str, Identity]
 
 
+_KEPT = ExitStack()
+atexit.register(_KEPT.close)
+
+
 @cache
 def village(curators: int, budget: str, seed: int) -> Village:
     """Return a study of two or three curators; made once a process."""
-    folder = Path(tempfile.mkdtemp(prefix="village-"))
+    folder = Path(_KEPT.enter_context(tempfile.TemporaryDirectory(prefix="village-")))
     owner = owners(curators)
     text = f"""
 [study]
