@@ -1,11 +1,12 @@
 """`veiltab config`: check a party's configuration file before starting the party."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def config() -> None:
 
 
 @config.command(epilog="Example: veiltab config check party.toml --json")
-@click.argument("path", metavar="PARTY.toml", type=click.Path(path_type=Path))
+@click.argument("path", metavar="PARTY.toml", type=PATH)
 @json_option
 def check(path: Path, as_json: bool) -> int:
     """Check the file and everything that it names. The check starts, changes and sends nothing.
@@ -40,16 +41,7 @@ def _as_dict(findings: "Findings") -> dict[str, object]:
         "ok": not findings.problems,
         "file": findings.path,
         "party": None if findings.party is None else findings.party.uri,
-        "problems": [
-            {
-                "file": findings.path,
-                "key": problem.key,
-                "where": problem.where,
-                "problem": problem.problem,
-                "fix": problem.fix,
-            }
-            for problem in findings.problems
-        ],
+        "problems": [{"file": findings.path, **asdict(problem)} for problem in findings.problems],
         "notes": findings.notes,
     }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.command.options import study_argument
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Party, Role
@@ -22,7 +22,7 @@ from veiltab.deploy.calling import endpoint_of, identity_in
     "--identity",
     "identity_folder",
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Identity folder of the caller: the party itself, or one that it serves.",
 )
 @click.option("--name", required=True, help="Name of the party to ask.")

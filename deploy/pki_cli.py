@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import emit, json_option
+from veiltab.common.command.cli import PATH, emit, json_option
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.rpc.identity import Party, Role, party_of_certificate, utc_now
 from veiltab.common.rpc.revocation import FILE
 from veiltab.common.study.file import load_study
 from veiltab.deploy.pki import LIFETIME, init_pki, issue_party, revoke_certificates
 
-_study = click.argument("study", type=click.Path(path_type=Path), metavar="STUDY.toml")
+_study = click.argument("study", type=PATH, metavar="STUDY.toml")
 _days = click.option(
     "--days", type=click.IntRange(1, 3650), default=LIFETIME.days, show_default=True, help="Lifetime of certificates."
 )
@@ -28,7 +28,7 @@ def pki() -> None:
 
 @pki.command()
 @_study
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory to make.")
+@click.option("--out", type=PATH, required=True, help="Directory to make.")
 @_days
 @json_option
 def init(study: Path, out: Path, days: int, as_json: bool) -> None:
@@ -52,7 +52,7 @@ def init(study: Path, out: Path, days: int, as_json: bool) -> None:
 
 @pki.command()
 @_study
-@click.option("--pki", "directory", type=click.Path(path_type=Path), required=True, help="Directory of the authority.")
+@click.option("--pki", "directory", type=PATH, required=True, help="Directory of the authority.")
 @click.option("--party", "who", required=True, metavar="ROLE/NAME", help="A party of the study file.")
 @_days
 @json_option
@@ -68,7 +68,7 @@ def issue(study: Path, directory: Path, who: str, days: int, as_json: bool) -> N
 
 
 @pki.command()
-@click.argument("certificate", type=click.Path(path_type=Path), metavar="CERT.pem")
+@click.argument("certificate", type=PATH, metavar="CERT.pem")
 @json_option
 def show(certificate: Path, as_json: bool) -> None:
     """Show whose a certificate is, and its lifetime.
@@ -93,7 +93,7 @@ def show(certificate: Path, as_json: bool) -> None:
 
 @pki.command()
 @_study
-@click.option("--pki", "directory", type=click.Path(path_type=Path), required=True, help="Directory of the authority.")
+@click.option("--pki", "directory", type=PATH, required=True, help="Directory of the authority.")
 @click.option("--party", "who", metavar="ROLE/NAME", help="Revoke every certificate of this party.")
 @click.option("--serial", help="Revoke one certificate by its serial number, which `pki show` prints.")
 @json_option

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.card import card_of
@@ -30,7 +30,7 @@ from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion, answer
     "--sum-of-squares",
     help="Sum of the squared cell probabilities, if known from public sources; by default 1/K, the worst case.",
 )
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw the error against m and epsilon (.svg or .png).")
+@click.option("--plot", type=PATH, help="Draw the error against m and epsilon (.svg or .png).")
 @json_option
 def plan(
     population: int | None,

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -156,28 +157,10 @@ def _as_dict(status: "PartyStatus") -> dict[str, object]:
         "version": status.version,
         "started": _instant(status.started),
         "certificate_ends": _instant(status.certificate_ends),
-        "work": [
-            {
-                "kind": work.kind,
-                "id": work.id,
-                "about": work.about,
-                "state": work.state,
-                "waiting_for": work.waiting_for,
-                "since": _instant(work.since) if work.since else None,
-            }
-            for work in seen.work
-        ],
+        "work": [asdict(work) | {"since": _instant(work.since) if work.since else None} for work in seen.work],
         "counts": [{"kind": kind, "state": state, "number": number} for (kind, state), number in seen.counts.items()],
         "queues": dict(seen.queues),
-        "budgets": [
-            {
-                "protects": budget.protects,
-                "epsilon": budget.epsilon,
-                "left": budget.left,
-                "delta": budget.delta,
-            }
-            for budget in seen.budgets
-        ],
+        "budgets": [asdict(budget) for budget in seen.budgets],
     }
 
 

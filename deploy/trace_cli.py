@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, json_option
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.observe.spans import Span
 from veiltab.common.observe.trace_file import read_spans
@@ -14,11 +14,11 @@ from veiltab.common.observe.trace_file import read_spans
 @click.command(
     epilog="Example: veiltab trace alice.jsonl bob.jsonl cloud.jsonl rosa.jsonl --out trace.svg\n\n" + EXIT_CODES
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=PATH)
 @click.option(
     "--release", "wanted", default="", help="Id of the release or round, or a prefix of it; by default the last one."
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Draw a timeline here (.svg or .png).")
+@click.option("--out", type=PATH, help="Draw a timeline here (.svg or .png).")
 @click.option("--text", "as_text", is_flag=True, help="Print the timeline too when it is drawn.")
 @json_option
 def trace(files: tuple[Path, ...], wanted: str, out: Path | None, as_text: bool, as_json: bool) -> None:

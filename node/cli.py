@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections import defaultdict
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, finite, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, finite, json_option, note
 from veiltab.common.command.options import identity_option, load_party, state_option, study_argument
 from veiltab.common.errors import (
     ClosedRoundError,
@@ -56,9 +57,7 @@ def node() -> None:
 @round_option
 @click.option("--value", envvar="VEILTAB_VALUE", help="The node's raw value, as the study's question codes it.")
 @click.option(
-    "--value-file",
-    type=click.Path(path_type=Path),
-    help="File with the value; unlike an option, it stays out of the list of processes.",
+    "--value-file", type=PATH, help="File with the value; unlike an option, it stays out of the list of processes."
 )
 @click.option(
     "--token",
@@ -66,9 +65,7 @@ def node() -> None:
     help="The node's one-time token, or its whole line of tokens.csv; or VEILTAB_TOKEN, or --token-file.",
 )
 @click.option(
-    "--token-file",
-    type=click.Path(path_type=Path),
-    help="File with the token; unlike an option, it stays out of the list of processes.",
+    "--token-file", type=PATH, help="File with the token; unlike an option, it stays out of the list of processes."
 )
 @click.option("--stratum", help="The node's public group, if the study has strata and the token's line names none.")
 @timeout_option
@@ -134,12 +131,9 @@ def _read_option(what: str, given: str | None, file: Path | None) -> str:
 @state_option
 @round_option
 @click.option(
-    "--tokens",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="CSV file with round,stratum,token as `veiltab collect enrol` writes it.",
+    "--tokens", required=True, type=PATH, help="CSV file with round,stratum,token as `veiltab collect enrol` writes it."
 )
-@click.option("--values", type=click.Path(path_type=Path), help="CSV file with value[,stratum], one line a node.")
+@click.option("--values", type=PATH, help="CSV file with value[,stratum], one line a node.")
 @click.option(
     "--distribution",
     help="Instead of values: spread one over all tokens, such as binomial:100:0.5. Its values 1 to d are the question's"
@@ -174,8 +168,9 @@ def fleet(
         raise InvalidInputError("give either values or a distribution", where="--values, --distribution")
     began = time.monotonic()
     study, identity = load_party(study_path, identity_folder, Role.NODE, None)
-    source = (values, distribution)
-    result, bad = asyncio.run(_run(study, identity, state_folder, round_id, tokens, source, (concurrency, timeout)))
+    result, bad = asyncio.run(
+        _run(study, identity, state_folder, round_id, tokens, values, distribution, concurrency, timeout)
+    )
     _print_bad_rows(bad)
     emit(as_json, _as_dict(round_id, result, bad, time.monotonic() - began), _as_text(result, bad))
     return _exit_code(result, bad)
@@ -206,8 +201,10 @@ async def _run(
     state_folder: Path,
     round_id: str,
     tokens: Path,
-    source: tuple[Path | None, str | None],
-    patience: tuple[int, float],
+    values: Path | None,
+    distribution: str | None,
+    concurrency: int,
+    within: float,
 ) -> "tuple[FleetResult, tuple[BadRow, ...]]":
     from veiltab.common.rpc.channel import connect
     from veiltab.common.storage.files import OwnedFolder
@@ -217,26 +214,22 @@ async def _run(
     from veiltab.node.values import fleet_from_distribution, fleet_from_file
     from veiltab.v1.collection_pb2_grpc import CollectionServiceStub
 
-    values, distribution = source
-    concurrency, within = patience
-    folder = OwnedFolder(state_folder, f"{identity.party.uri} (a fleet)")
-    journal = Journal(folder.path)
-    channel = connect(identity, server_of(study), study.server.endpoint)
-    try:
-        stub = CollectionServiceStub(channel)
-        spec, state = await fetch_round(stub, study, round_id, within)
-        if values is not None:
-            nodes = fleet_from_file(spec, study, values, tokens)
-        else:
-            nodes = fleet_from_distribution(spec, distribution or "", tokens)
-        if not nodes.nodes:
-            _print_bad_rows(nodes.bad_rows)
-        run = FleetRun(stub, study, spec, journal, state=state, concurrency=concurrency, within=within)
-        return await run.run(nodes, lambda done, total: note(f"{done} of {total} reports settled")), nodes.bad_rows
-    finally:
-        await channel.close()
-        journal.close()
-        folder.release()
+    party = f"{identity.party.uri} (a fleet)"
+    with OwnedFolder(state_folder, party) as folder, closing(Journal(folder.path)) as journal:
+        channel = connect(identity, server_of(study), study.server.endpoint)
+        try:
+            stub = CollectionServiceStub(channel)
+            spec, state = await fetch_round(stub, study, round_id, within)
+            if values is not None:
+                nodes = fleet_from_file(spec, study, values, tokens)
+            else:
+                nodes = fleet_from_distribution(spec, distribution or "", tokens)
+            if not nodes.nodes:
+                _print_bad_rows(nodes.bad_rows)
+            run = FleetRun(stub, study, spec, journal, state=state, concurrency=concurrency, within=within)
+            return await run.run(nodes, lambda done, total: note(f"{done} of {total} reports settled")), nodes.bad_rows
+        finally:
+            await channel.close()
 
 
 def _as_dict(round_id: str, result: "FleetResult", bad: "tuple[BadRow, ...]", seconds: float) -> dict[str, object]:

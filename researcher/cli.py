@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, Command, emit, finite, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, PATH, Command, emit, finite, json_option, note
 from veiltab.common.command.options import (
     ServeOptions,
     identity_option,
@@ -17,7 +17,6 @@ from veiltab.common.command.options import (
     serve_options,
     study_argument,
 )
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.schemes import SCHEMES
 
@@ -155,7 +154,7 @@ def status(client: "Client", release_name: str | None, as_json: bool) -> None:
 @release_option
 @attributes_option
 @confidence_option
-@click.option("--out", type=click.Path(path_type=Path), help="Also write the table here (.csv, .parquet or .json).")
+@click.option("--out", type=PATH, help="Also write the table here (.csv, .parquet or .json).")
 @json_option
 def estimate(
     client: "Client", release_name: str, attributes: str | None, confidence: float, out: Path | None, as_json: bool
@@ -201,18 +200,15 @@ def estimate(
 @with_client
 @release_option
 @confidence_option
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="HTML file to write.")
+@click.option("--out", required=True, type=PATH, help="HTML file to write.")
 @json_option
 def report(client: "Client", release_name: str, confidence: float, out: Path, as_json: bool) -> None:
     """Write one self-contained HTML page with pictures, the epsilon card and every number."""
+    from veiltab.researcher.page import write_page
     from veiltab.researcher.presentation import report_page
 
     release = client.release(release_name)
-    page = report_page(client.study, release.status(), release.estimate(confidence))
-    try:
-        out.write_text(page, "utf-8")
-    except OSError as error:
-        raise InvalidInputError(f"the report cannot be written ({error.strerror})", where=str(out)) from None
+    write_page(report_page(client.study, release.status(), release.estimate(confidence)), out)
     emit(as_json, {"release": release.id, "report": out}, f"Report: {out}")
 
 
@@ -245,7 +241,7 @@ def _card_lines(spec: "ReleaseSpec") -> list[str]:
 
 
 def _status_dict(status: "Status") -> dict[str, object]:
-    from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
+    from veiltab.common.release.guarantees import guaranteed_epsilon, release_facts
 
     spec = status.spec
     return {
@@ -256,23 +252,7 @@ def _status_dict(status: "Status") -> dict[str, object]:
             "attributes": list(status.attributes),
             "epsilon": status.epsilon,
             "study_digest": status.study_digest,
-            **(
-                {}
-                if spec is None
-                else {
-                    "n": spec.population,
-                    "m": spec.sample,
-                    "cells": spec.cells,
-                    "gamma": spec.mechanism.gamma,
-                    "replacement_probability": spec.replacement / 2**64,
-                    "guaranteed_epsilon": guaranteed_epsilon(spec),
-                    "delta": spec.delta,
-                    "scheme": spec.scheme,
-                    "sampling": spec.sampling.value,
-                    "pad": spec.pad.value,
-                    "card": [list(row) for row in epsilon_card(spec).rows()],
-                }
-            ),
+            **({} if spec is None else release_facts(spec) | {"guaranteed_epsilon": guaranteed_epsilon(spec)}),
         },
         "granted": list(status.granted),
         "failure": status.failure,

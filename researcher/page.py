@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
+
+from veiltab.common.errors import InvalidInputError
 
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """What a browser may load and run for a page: its own styles and pictures, no script, nothing from elsewhere."""
@@ -47,6 +50,18 @@ def page(title: str, lead: str, sections: Iterable[tuple[str, str]]) -> str:
         f"<style>{_CSS}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
         f'<p class="lead">{escape(lead)}</p>\n{body}\n</body>\n</html>\n'
     )
+
+
+def write_page(html: str, path: Path) -> None:
+    """Write a page to a file.
+
+    Raises:
+        InvalidInputError: the file cannot be written.
+    """
+    try:
+        path.write_text(html, "utf-8")
+    except OSError as error:
+        raise InvalidInputError(f"the report cannot be written ({error.strerror})", where=str(path)) from None
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:

@@ -22,6 +22,9 @@ Exit codes: 0 done, 2 bad input, 3 denied or over budget, 4 a party did not answ
 5 conflict, damaged data, a spent token or a closed round, 6 the release ended without a result, 1 anything else.
 """
 
+PATH = click.Path(path_type=Path)
+"""The type of an option that names a file or a folder."""
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from veiltab.common.command.cli import PATH
 from veiltab.common.command.config import ENVIRONMENT, KEYS, read_party_file
 from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import InvalidInputError
@@ -15,13 +16,13 @@ from veiltab.common.process.protection import keep_files_private
 from veiltab.common.rpc.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study, load_study
 
-study_argument = click.argument("study_path", metavar="STUDY.toml", type=click.Path(path_type=Path))
+study_argument = click.argument("study_path", metavar="STUDY.toml", type=PATH)
 name_option = click.option("--name", required=True, help="This party's name in the study file.")
 identity_option = click.option(
     "--identity",
     "identity_folder",
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     envvar=ENVIRONMENT["identity"],
     show_envvar=True,
     help="Folder with ca.pem, NAME.pem and NAME.key, as `veiltab pki init` makes it.",
@@ -30,7 +31,7 @@ state_option = click.option(
     "--state",
     "state_folder",
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     envvar=ENVIRONMENT["state"],
     show_envvar=True,
     help="Folder for this party's state.",
@@ -54,14 +55,14 @@ def _read_config(context: click.Context, _option: click.Parameter, path: Path | 
 _SERVE = (
     click.option(
         "--config",
-        type=click.Path(path_type=Path),
+        type=PATH,
         is_eager=True,
         expose_value=False,
         callback=_read_config,
         metavar="PARTY.toml",
         help="File with these options, STUDY.toml among them; options on the command line override it.",
     ),
-    click.argument("study_path", metavar="[STUDY.toml]", type=click.Path(path_type=Path)),
+    click.argument("study_path", metavar="[STUDY.toml]", type=PATH),
     name_option,
     identity_option,
     state_option,
@@ -72,9 +73,7 @@ _SERVE = (
         help="Serve metrics for Prometheus; a PORT alone is the loopback interface's. Needs the extra metrics.",
     ),
     click.option(
-        "--trace-file",
-        type=click.Path(path_type=Path),
-        help="Write a line of JSON for each step of a release; `veiltab trace` draws it.",
+        "--trace-file", type=PATH, help="Write a line of JSON for each step of a release; `veiltab trace` draws it."
     ),
     click.option("--verbose", is_flag=True, help="Log every step, not only refusals."),
 )

@@ -35,6 +35,22 @@ def epsilon_card(spec: ReleaseSpec) -> EpsilonCard:
     return replace(card, epsilon=guaranteed_epsilon(spec))
 
 
+def release_facts(spec: ReleaseSpec) -> dict[str, object]:
+    """Return the figures of a release and its epsilon card, as plain data for JSON."""
+    return {
+        "n": spec.population,
+        "m": spec.sample,
+        "cells": spec.cells,
+        "gamma": spec.mechanism.gamma,
+        "replacement_probability": spec.replacement / 2**64,
+        "delta": spec.delta,
+        "scheme": spec.scheme,
+        "sampling": spec.sampling.value,
+        "pad": spec.pad.value,
+        "card": [list(row) for row in epsilon_card(spec).rows()],
+    }
+
+
 def _keeps_what_was_asked(spec: ReleaseSpec) -> bool:
     if spec.delta is None:
         return guaranteed_epsilon(spec) <= spec.epsilon

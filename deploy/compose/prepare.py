@@ -13,9 +13,9 @@ from pathlib import Path
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, json_option, run
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, run
 from veiltab.common.study.file import study_from_bytes
+from veiltab.deploy.local.folder import new_folder
 from veiltab.deploy.pki import init_pki
 from veiltab.deploy.studies.adult_tables import adult_study, write_tables
 
@@ -57,11 +57,9 @@ def prepare(folder: Path, *, port: int = PORT, source: Path = _FOLDER.parents[1]
         User and group id of the containers, who own the files that they read.
 
     Raises:
-        InvalidInputError: the folder is not empty.
+        InvalidInputError: the folder is not empty, or cannot be made.
     """
-    if folder.exists() and any(folder.iterdir()):
-        raise InvalidInputError("this folder is not empty", where=str(folder), remedy="Give another folder.")
-    folder.mkdir(parents=True, exist_ok=True)
+    new_folder(folder)
     owner = (os.getuid() or IMAGE_USER, os.getgid() or IMAGE_USER)
     endpoints = _ENDPOINTS | {"rosa": f"localhost:{port}", "rita": f"localhost:{port + 1}"}
     text = adult_study(endpoints=endpoints, epsilon=Decimal(4), delta=Decimal("1e-5")) + _NODES
@@ -83,7 +81,7 @@ def prepare(folder: Path, *, port: int = PORT, source: Path = _FOLDER.parents[1]
 
 
 @click.command(name="prepare", epilog=f"Example: python -m veiltab.deploy.compose.prepare adult-compose\n{EXIT_CODES}")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("folder", type=PATH, metavar="DIR")
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(1, 65_534), help="The researcher's, here.")
 @json_option
 def command(folder: Path, port: int, as_json: bool) -> None:  # noqa: FBT001 - mirrors the option

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, note
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
+from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon, release_facts
 from veiltab.common.release.modes import Pad, Sampling
 
 if TYPE_CHECKING:
@@ -67,11 +67,11 @@ class DemoCommand(click.Command):
     "tables",
     multiple=True,
     metavar="CSV ...",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Your own tables, one a curator, with exactly one column in common: the id.",
 )
-@click.argument("more_tables", nargs=-1, type=click.Path(path_type=Path), metavar="")
-@click.option("--out", type=click.Path(path_type=Path), help="New folder for all output; by default veiltab-demo-TIME.")
+@click.argument("more_tables", nargs=-1, type=PATH, metavar="")
+@click.option("--out", type=PATH, help="New folder for all output; by default veiltab-demo-TIME.")
 @json_option
 def demo(
     curators: int,
@@ -133,18 +133,9 @@ def _outcome_dict(outcome: "Outcome") -> dict[str, object]:
         "granted": list(outcome.status.granted),
         "release": {
             "id": spec.release_id,
-            "n": spec.population,
-            "m": spec.sample,
-            "cells": spec.cells,
-            "gamma": spec.mechanism.gamma,
-            "replacement_probability": spec.replacement / 2**64,
             "epsilon": guaranteed_epsilon(spec) if spec.delta is None else spec.epsilon,
-            "delta": spec.delta,
             "pure_epsilon": guaranteed_epsilon(spec),
-            "scheme": spec.scheme,
-            "sampling": spec.sampling.value,
-            "pad": spec.pad.value,
-            "card": [list(row) for row in epsilon_card(spec).rows()],
+            **release_facts(spec),
         },
         "cells": to_records(outcome.estimate, outcome.fractions),
         "l2_error": outcome.l2_error,

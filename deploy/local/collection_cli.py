@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.collection.oracles import ORACLE_NAMES
-from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, note
 from veiltab.common.core.rounding import parse_epsilon
 
 if TYPE_CHECKING:
@@ -25,15 +25,9 @@ if TYPE_CHECKING:
 @click.option("--rate", default="0.5", show_default=True, help="Probability that a node reports.")
 @click.option("--distribution", default="", help="Of the values, by default binomial:DOMAIN:0.5.")
 @click.option(
-    "--oracle",
-    type=click.Choice(ORACLE_NAMES),
-    default="krr",
-    show_default=True,
-    help="The local randomiser.",
+    "--oracle", type=click.Choice(ORACLE_NAMES), default="krr", show_default=True, help="The local randomiser."
 )
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="New folder for all output; by default veiltab-collection-TIME."
-)
+@click.option("--out", type=PATH, help="New folder for all output; by default veiltab-collection-TIME.")
 @json_option
 def collect(
     nodes: int, domain: int, epsilon: str, rate: str, distribution: str, oracle: str, out: Path | None, as_json: bool

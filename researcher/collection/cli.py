@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from veiltab.common.collection.oracles import ORACLE_NAMES
-from veiltab.common.command.cli import EXIT_CODES, emit, finite, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, finite, json_option, note
 from veiltab.common.errors import ClosedRoundError, InvalidInputError
 from veiltab.researcher.collection.options import CONNECTION, round_option, with_rounds
 from veiltab.researcher.collection.plan_cli import plan
@@ -109,7 +109,7 @@ def _oracle(
 @with_rounds
 @round_option
 @click.option("--nodes", required=True, help="How many tokens: one number for every stratum, or stratum=number,...")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="New CSV file for the tokens.")
+@click.option("--out", required=True, type=PATH, help="New CSV file for the tokens.")
 @json_option
 def enrol(rounds: "Rounds", round_id: str, nodes: str, out: Path, as_json: bool) -> None:
     """Make one-time tokens, one for each node; the server gets only their digests.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import emit, json_option
+from veiltab.common.command.cli import PATH, emit, json_option
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.researcher.collection.options import CONNECTION, round_option, with_rounds
 from veiltab.researcher.collection.text import status_dict
@@ -33,7 +33,7 @@ estimator_option = click.option(
 @round_option
 @estimator_option
 @confidence_option
-@click.option("--out", type=click.Path(path_type=Path), help="Also write the table here (.csv, .parquet or .json).")
+@click.option("--out", type=PATH, help="Also write the table here (.csv, .parquet or .json).")
 @json_option
 def estimate(
     rounds: "Rounds", round_id: str, estimator: str | None, confidence: float, out: Path | None, as_json: bool
@@ -85,19 +85,16 @@ def estimate(
 @round_option
 @estimator_option
 @confidence_option
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="HTML file to write.")
+@click.option("--out", required=True, type=PATH, help="HTML file to write.")
 @json_option
 def report(rounds: "Rounds", round_id: str, estimator: str | None, confidence: float, out: Path, as_json: bool) -> None:
     """Write one self-contained HTML page with the picture, the guarantee and every number."""
     from veiltab.researcher.collection.report import report_page
+    from veiltab.researcher.page import write_page
 
     if out.suffix.lower() not in {".html", ".htm"}:
         raise InvalidInputError("a report is an HTML page", where=str(out), remedy="End its name in .html.")
-    page = report_page(rounds.study, *rounds.result(round_id), estimator, confidence)
-    try:
-        out.write_text(page, "utf-8")
-    except OSError as error:
-        raise InvalidInputError(f"the report cannot be written ({error.strerror})", where=str(out)) from None
+    write_page(report_page(rounds.study, *rounds.result(round_id), estimator, confidence), out)
     emit(as_json, {"round": round_id, "report": out}, f"Report: {out}")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, note
 from veiltab.common.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ class _Setting:
 @click.option("--trials", default=200, show_default=True, type=click.IntRange(2, 1_000_000), help="Simulated rounds.")
 @click.option(
     "--strata",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="CSV file with the columns stratum, population, rate and, if values differ by stratum, distribution.",
 )
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(min=0))
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw variance against value (.svg or .png).")
+@click.option("--plot", type=PATH, help="Draw variance against value (.svg or .png).")
 @json_option
 def simulate(
     nodes: int | None,
