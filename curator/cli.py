@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 
@@ -19,20 +20,21 @@ from veiltab.common.command.options import (
     state_option,
     study_argument,
 )
-from veiltab.common.core.rounding import upward
+from veiltab.common.core.rounding import parse_delta, parse_epsilon, upward
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.privacy.card import card_of
-from veiltab.common.release.guarantees import epsilon_card
+from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.storage.files import check_owner
 from veiltab.common.study.file import Study, load_study
-from veiltab.curator.ledger import Ledger
-from veiltab.curator.policy import policy_of
+from veiltab.curator.ledger import Entry, Ledger, percent
+from veiltab.curator.policy import Policy, policy_of
 from veiltab.curator.progress import APPROVED, DENIED, HELD, CuratorRelease, GrantDecision
 from veiltab.curator.release import foreseen_plan
 from veiltab.curator.store import CuratorStore
+from veiltab.curator.trial import hypothetical_request, try_policy
 
 policy_option = click.option(
     "--policy", "policy_path", type=click.Path(path_type=Path), help="Policy file; without one, a person decides."
@@ -63,6 +65,8 @@ class _State:
     name: str
     store: CuratorStore
     ledger: Ledger
+    policy_path: Path | None
+    """The file of the option, or else that of the process that served last."""
 
 
 def with_state(command: Callable[..., None]) -> Callable[..., None]:
@@ -81,9 +85,12 @@ def with_state(command: Callable[..., None]) -> Callable[..., None]:
             raise NotFoundError("no curator has run on this folder", where=str(state_folder))
         check_owner(state_folder, Party(study=study.id, role=Role.CURATOR, name=name).uri)
         with closing(CuratorStore(path)) as store:
-            budget = policy_of(study, name, policy_path).budget_within(study.budget_epsilon)
-            ledger = Ledger(store.connection, budget, study.budget_delta)
-            command(state=_State(study=study, name=name, store=store, ledger=ledger), **options)
+            served, _, budget = store.served_policy()
+            # Without the option, the budget is the one that is served, whatever the file says by now.
+            policy = Policy(budget=budget) if policy_path is None else policy_of(study, name, policy_path)
+            ledger = Ledger(store.connection, policy.budget_within(study.budget_epsilon), study.budget_delta)
+            used = policy_path or served
+            command(state=_State(study=study, name=name, store=store, ledger=ledger, policy_path=used), **options)
 
     return opened
 
@@ -129,10 +136,8 @@ def serve(options: ServeOptions, table_path: Path, policy_path: Path | None) -> 
 @json_option
 def requests(state: _State, as_json: bool) -> None:
     """List the requests, with the epsilon card and what is left of the budget before anyone decides."""
-    ledger = state.ledger
-    listed = [_described(stored, state.study, state.store, state.name) for stored in state.store.releases()]
-    data = {"budget": ledger.budget, "spent": ledger.spent, "remaining": ledger.remaining, "requests": listed}
-    emit(as_json, data, _requests_text(listed, ledger))
+    listed = [_described(stored, state) for stored in state.store.releases()]
+    emit(as_json, {**_budget(state), "requests": listed}, _requests_text(listed, state.ledger))
 
 
 @curator.command(epilog="Example: veiltab curator approve study.toml --name alice --state state --release 3f... ")
@@ -176,13 +181,106 @@ def deny(state: _State, release_id: str, attributes: tuple[str, ...], as_json: b
 def ledger(state: _State, as_json: bool) -> None:
     """Show every charge, and check the ledger's chain."""
     book = state.ledger
-    entries = [{"number": e.number, "release": e.release_id, "epsilon": e.epsilon, **e.facts} for e in book.entries]
-    data = {"budget": book.budget, "spent": book.spent, "remaining": book.remaining, "entries": entries}
-    lines = [
-        f"{e.number:4}  epsilon {upward(e.epsilon)}  {e.facts['researcher']}  {e.release_id}" for e in book.entries
-    ]
-    lines.append(f"Spent {upward(book.spent)} of {book.budget}; {book.remaining:.6f} left. The chain is whole.")
-    emit(as_json, data, "\n".join(lines))
+    lines = [_entry_text(entry) for entry in book.entries]
+    lines.append(f"{_spent_text(book)} The chain is whole.")
+    entries = [_entry_data(entry) for entry in book.entries]
+    emit(as_json, {**_budget(state), "entries": entries}, "\n".join(lines))
+
+
+def _budget(state: _State) -> dict[str, object]:
+    book, path = state.ledger, state.policy_path
+    return {
+        "budget": book.budget,
+        "delta": book.delta,
+        "policy": None if path is None else str(path),
+        "spent": book.spent,
+        "share": book.share,
+        "remaining": book.remaining,
+    }
+
+
+def _spent_text(book: Ledger) -> str:
+    if book.delta is None:
+        return f"Spent {upward(book.spent)} of {book.budget}; {book.remaining:.6f} left."
+    return (
+        f"Spent epsilon {upward(book.spent)} at delta {book.delta}, {percent(book.share)} of the budget of"
+        f" {book.budget}; one more release may have {book.remaining:.6f}."
+    )
+
+
+def _entry_data(entry: Entry) -> dict[str, object]:
+    price = {} if entry.price is None else {"mu": entry.price.mu, "slack": entry.price.slack}
+    return {
+        "number": entry.number,
+        "release": entry.release_id,
+        **entry.facts,
+        "time": _time_of(entry),
+        "epsilon": Decimal(str(entry.facts.get("epsilon", entry.epsilon))),
+        "pure_epsilon": entry.epsilon,
+        **price,
+        "share": entry.share,
+    }
+
+
+def _entry_text(entry: Entry) -> str:
+    facts = entry.facts
+    asked = Decimal(str(facts["epsilon"])) if facts.get("delta") and "epsilon" in facts else entry.epsilon
+    delta = f", delta {facts['delta']}" if facts.get("delta") else ""
+    return (
+        f"{entry.number:4}  {_time_of(entry) or 'time unknown'}  {facts['researcher']}"
+        f"  {', '.join(map(str, _list(facts['attributes'])))}  epsilon {upward(asked)}{delta}"
+        f"  charge {percent(entry.share)}  {entry.release_id}"
+    )
+
+
+def _time_of(entry: Entry) -> str | None:
+    seconds = entry.facts.get("time")
+    return datetime.fromtimestamp(seconds, UTC).isoformat() if isinstance(seconds, int) else None
+
+
+@curator.group()
+def policy() -> None:
+    """Try the rules that decide about requests.
+
+    Example: veiltab curator policy test study.toml --name alice --state state --researcher rosa --epsilon .5
+    --attributes education
+    """
+
+
+@policy.command(
+    epilog="Example: veiltab curator policy test study.toml --name alice --state state --policy policy.toml"
+    " --researcher rosa --epsilon .5 --delta 1e-6 --attributes education"
+)
+@with_state
+@click.option("--researcher", required=True, help="Who would ask.")
+@click.option("--epsilon", required=True, help="Nats.")
+@click.option("--delta", help="Of the guarantee; without it epsilon is pure.")
+@click.option("--attributes", required=True, help="What would be asked for, separated by commas.")
+@click.option("--population", type=click.IntRange(min=1), help="Common respondents; by default those of the alignment.")
+@json_option
+def test(
+    state: _State,
+    researcher: str,
+    epsilon: str,
+    delta: str | None,
+    attributes: str,
+    population: int | None,
+    as_json: bool,
+) -> None:
+    """Say which rules would decide about a request, what it would be charged, and what would be left."""
+    if researcher not in {each.name for each in state.study.researchers}:
+        raise InvalidInputError("researcher is not in the study", where="--researcher")
+    respondents = population or state.store.latest_population()
+    if respondents is None:
+        raise InvalidInputError(
+            "the tables are not aligned yet", where="--population", remedy="Say how many they share."
+        )
+    request = hypothetical_request(
+        researcher, tuple(attributes.split(",")), parse_epsilon(epsilon), None if delta is None else parse_delta(delta)
+    )
+    rules = policy_of(state.study, state.name, state.policy_path)
+    trial = try_policy(rules, request, state.study, state.name, state.ledger, respondents)
+    emit(as_json, trial.as_dict(), trial.as_text())
 
 
 def _decide(
@@ -209,17 +307,17 @@ def _decide(
     return chosen
 
 
-def _described(stored: CuratorRelease, study: Study, store: CuratorStore, name: str) -> dict[str, object]:
+def _described(stored: CuratorRelease, state: _State) -> dict[str, object]:
     request = stored.request
-    own = {rule.name for rule in study.attributes_of(name)}
-    decisions = {d.attribute: d.verdict for d in store.decisions(request.release_id)}
+    own = {rule.name for rule in state.study.attributes_of(state.name)}
+    decisions = {d.attribute: d.verdict for d in state.store.decisions(request.release_id)}
     return {
         **_asked(request),
         "state": stored.state.value,
         "own": {attribute: decisions.get(attribute, HELD) for attribute in request.attributes if attribute in own},
         "waiting_for": stored.waiting_for,
         "failure": stored.failure,
-        **_expected(stored, study, store),
+        **_expected(stored, state),
     }
 
 
@@ -237,19 +335,26 @@ def _asked(request: ReleaseRequest) -> dict[str, object]:
     )
 
 
-def _expected(stored: CuratorRelease, study: Study, store: CuratorStore) -> dict[str, object]:
-    """Return the epsilon card and the expected error, from the spec or as far as the plan can be foreseen."""
-    if stored.spec is not None:
-        return {"card": [list(row) for row in epsilon_card(stored.spec).rows()]}
-    population = store.latest_population()
+def _expected(stored: CuratorRelease, state: _State) -> dict[str, object]:
+    """Return the epsilon card, the charge and the expected error, from the spec or as the plan can be foreseen."""
+    if (spec := stored.spec) is not None:
+        charge = state.ledger.share_of(spec.description, guaranteed_epsilon(spec))
+        return {"card": [list(row) for row in epsilon_card(spec).rows()], "charge": charge}
+    population = state.store.latest_population()
     if population is None:
         return {"card": [], "note": "The tables are not aligned yet; the card needs the number of common respondents."}
+    cells = state.study.domain(stored.request.attributes).cells
     try:
-        plan = foreseen_plan(stored.request, population=population, cells=study.domain(stored.request.attributes).cells)
+        plan = foreseen_plan(stored.request, population=population, cells=cells)
     except InvalidInputError as error:
         return {"card": [], "note": f"This cannot be planned: {error}"}
     card = card_of(plan.description, delta=plan.delta, one_time=stored.request.pad.is_one_time)
-    return {"card": [list(row) for row in card.rows()], "sample": plan.sample, "root_mse": plan.root_mse()}
+    return {
+        "card": [list(row) for row in card.rows()],
+        "charge": state.ledger.share_of(plan.description, plan.pure_epsilon),
+        "sample": plan.sample,
+        "root_mse": plan.root_mse(),
+    }
 
 
 def _requests_text(listed: list[dict[str, object]], ledger: Ledger) -> str:
@@ -264,6 +369,8 @@ def _requests_text(listed: list[dict[str, object]], ledger: Ledger) -> str:
             for key, label in _LABELS.items()
             if request.get(key)
         )
+        if isinstance(charge := request.get("charge"), Decimal):
+            lines.append(f"  charge: {percent(charge)} of the budget")
         lines.extend(f"  decision here: {name} {verdict}" for name, verdict in _pairs(request["own"]))
         lines.extend(f"  {who}: {faces}" for who, faces in _list(request["card"]))
     if not listed:

@@ -37,7 +37,7 @@ from veiltab.curator.coordination import Peers, check_study_digest
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.ledger import Ledger
-from veiltab.curator.policy import Policy
+from veiltab.curator.policy import Outlook, Policy
 from veiltab.curator.progress import (
     APPROVED,
     DENIED,
@@ -110,6 +110,8 @@ class CuratorDriver:
         self._identity = identity
         self._submitted = asyncio.Event()
         self._driven: set[str] = set()
+        # Releases about which this process has decided by its policy.
+        self._decided: set[str] = set()
         # Samples that this process drew and did not encrypt yet.
         self._samples: dict[str, NDArray[np.int64]] = {}
 
@@ -236,8 +238,6 @@ class CuratorDriver:
 
     async def _drive(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         attempt, entered = 0, time.monotonic()
-        if (stored := self.store.release(release_id)).state is ReleaseState.REQUESTED:
-            self._apply_policy(stored.request)  # the policy may have changed since an earlier process applied it
         while not (state := self.store.release(release_id).state).finished:
             if await self._try_step(release_id, peers, server):
                 seconds = time.monotonic() - entered
@@ -249,6 +249,7 @@ class CuratorDriver:
                 attempt += 1
         if state.unsuccessful:
             self._forget(release_id)  # a person ended it, or a process that did not come to the end of it
+        self._decided.discard(release_id)
         await self._tidy(release_id, peers)
 
     async def _try_step(self, release_id: str, peers: Peers, server: ServerLink) -> bool:
@@ -306,7 +307,7 @@ class CuratorDriver:
     ) -> None:
         match chosen:
             case Step.DECIDE:
-                self._apply_policy(stored.request)
+                await self._apply_policy(stored.request)
             case Step.APPROVE:
                 pass
             case Step.PLAN:
@@ -324,9 +325,22 @@ class CuratorDriver:
             case _:
                 assert_never(chosen)
 
-    def _apply_policy(self, request: ReleaseRequest) -> None:
-        decisions = self._policy.decide(request, self.own_attributes, int(time.time()))
+    async def _apply_policy(self, request: ReleaseRequest) -> None:
+        outlook = await asyncio.to_thread(self._outlook, request) if self._policy.needs_outlook(request) else None
+        final = {d.attribute for d in self.store.decisions(request.release_id) if d.verdict != HELD}
+        decisions = self._policy.decide(request, self.own_attributes - final, int(time.time()), outlook)
         self.store.decide(request.release_id, decisions)
+        self._decided.add(request.release_id)
+
+    def _outlook(self, request: ReleaseRequest) -> Outlook:
+        population = self.store.latest_population()
+        if population is None:
+            raise NotReadyError(
+                "the tables are not aligned yet, and the policy depends on how many respondents they share",
+                where=f"curator {self.name}",
+            )
+        plan = foreseen_plan(request, population=population, cells=self.study.domain(request.attributes).cells)
+        return Outlook(population=population, charge=self.ledger.share_of(plan.description, plan.pure_epsilon))
 
     async def _review(self, stored: CuratorRelease) -> Review:
         if stored.state is not ReleaseState.REQUESTED:
@@ -337,9 +351,11 @@ class CuratorDriver:
             )
         verdicts = {d.attribute: d.verdict for d in self.store.decisions(stored.request.release_id)}
         held = tuple(sorted(name for name, verdict in verdicts.items() if verdict == HELD))
+        # What an earlier process held may be decided by the policy of this one.
+        decided = set(verdicts) - set(() if stored.request.release_id in self._decided else held)
         return Review(
             curator=self.name,
-            undecided=tuple(sorted(self.own_attributes & set(stored.request.attributes) - set(verdicts))),
+            undecided=tuple(sorted(self.own_attributes & set(stored.request.attributes) - decided)),
             held=held,
             refusal=await self._over_budget(stored.request) if held else "",
         )

@@ -195,9 +195,9 @@ class Ledger:
         charge, alone = self._priced(guaranteed_epsilon(spec), spec.description)
         return self.is_charged(spec.release_id) or self.allowance.holds(charge, others=self._sums(), alone=alone)
 
-    def share_of(self, plan: Plan) -> Decimal:
-        """Return what part of the budget a release would take."""
-        return self.allowance.share(self._priced(plan.pure_epsilon, plan.description)[0])
+    def share_of(self, release: ReleaseDescription, epsilon: Decimal) -> Decimal:
+        """Return what part of the budget a release takes, of a pure epsilon (nats)."""
+        return self.allowance.share(self.allowance.charge(release, epsilon))
 
     def remaining_after(self, plan: Plan) -> Decimal:
         """Return what would be left after a release; see `remaining`."""

@@ -1,4 +1,4 @@
-"""Who may have which attribute at what epsilon: rules that approve, hold for a person, or deny.
+"""Who may have which attribute at what epsilon, delta and charge: rules that approve, hold for a person, or deny.
 
 The policy file is a curator's own (TOML):
 
@@ -8,10 +8,19 @@ The policy file is a curator's own (TOML):
     researcher = "rosa"               # or "*"
     attributes = ["education"]        # or "*"
     maximum_epsilon = 1.0             # optional: the rule matches up to here
+    maximum_delta = 1e-6              # optional: the same
+    maximum_charge = 0.05             # optional: the same, as a part of the budget
     decision = "approve"              # or "hold", or "deny"
     expires_days = 30                 # optional: keys are given out for so long
 
 What no rule matches is held for a person.
+
+A rule that approves and names no maximum_delta approves up to the delta of the study's budget, and never above 1/n, n
+being the number of common respondents: with a larger delta, publishing the row of one respondent would keep the
+guarantee. A request with a delta above 1/n is refused, unless a rule that matches it names a maximum_delta.
+
+The charge is that of the whole request, before anything of it is denied. The charge and n are known once the tables are
+aligned: a request waits until then if the decision depends on them.
 """
 
 import tomllib
@@ -20,8 +29,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
-from veiltab.common.core.rounding import parse_epsilon
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.core.rounding import parse_delta, parse_epsilon
+from veiltab.common.errors import DeniedError, InvalidInputError
+from veiltab.common.privacy.card import advised_delta
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import Study
@@ -33,62 +43,147 @@ _MOST_DAYS = 36_500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What a plan of a request says before anybody decides about it.
+
+    Args:
+        population: common respondents, n.
+        charge: the part of the budget that the release would take.
+    """
+
+    population: int
+    charge: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One rule; `None` stands for any researcher, any attribute, any epsilon, no expiry."""
+    """One rule; `None` stands for any researcher, any attribute, no maximum, no expiry."""
 
     researcher: str | None
     attributes: frozenset[str] | None
     maximum_epsilon: Decimal | None
     verdict: str
     expires_days: int | None
+    maximum_delta: Decimal | None = None
+    maximum_charge: Decimal | None = None
 
-    def matches(self, researcher: str, attribute: str, epsilon: Decimal) -> bool:
-        """Whether this rule decides."""
+    def matches(self, request: ReleaseRequest, attribute: str, charge: Decimal) -> bool:
+        """Whether this rule is about an attribute of a request."""
         return (
-            self.researcher in {None, researcher}
+            self.researcher in {None, request.researcher}
             and (self.attributes is None or attribute in self.attributes)
-            and (self.maximum_epsilon is None or epsilon <= self.maximum_epsilon)
+            and (self.maximum_epsilon is None or request.epsilon <= self.maximum_epsilon)
+            and (self.maximum_delta is None or (request.delta or 0) <= self.maximum_delta)
+            and (self.maximum_charge is None or charge <= self.maximum_charge)
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A curator's rules, first match first, and its own budget if it is below the study's."""
+    """A curator's rules, first match first, and its own budget if it is below the study's.
+
+    Args:
+        rules: the first that matches decides.
+        budget: the curator's own, nats.
+        delta: most that is approved by a rule without a maximum of its own: that of the study's budget.
+    """
 
     rules: tuple[Rule, ...] = field(default=())
     budget: Decimal | None = None
+    delta: Decimal | None = None
 
     def budget_within(self, study: Decimal) -> Decimal:
         """Return the epsilon that the curator spends at most: the study's, or its own if that is less."""
         return study if self.budget is None else min(self.budget, study)
 
-    def decide(self, request: ReleaseRequest, own: Iterable[str], now: int) -> tuple[GrantDecision, ...]:
-        """Decide about each attribute of this curator's that a request names."""
-        names = frozenset(own)
-        return tuple(self._decide(request, name, now) for name in request.attributes if name in names)
+    def needs_outlook(self, request: ReleaseRequest) -> bool:
+        """Whether a decision depends on the number of respondents or on the charge."""
+        return request.delta is not None or any(rule.maximum_charge is not None for rule in self.rules)
 
-    def _decide(self, request: ReleaseRequest, attribute: str, now: int) -> GrantDecision:
-        for rule in self.rules:
-            if rule.matches(request.researcher, attribute, request.epsilon):
-                expires = None if rule.expires_days is None else now + rule.expires_days * _SECONDS_A_DAY
-                return GrantDecision(attribute=attribute, verdict=rule.verdict, expires=expires, decided_by="policy")
-        return GrantDecision(attribute=attribute, verdict=HELD, expires=None, decided_by="policy")
+    def decide(
+        self, request: ReleaseRequest, own: Iterable[str], now: int, outlook: Outlook | None = None
+    ) -> tuple[GrantDecision, ...]:
+        """Decide about each attribute of this curator's that a request names.
+
+        Args:
+            request: who asks for what.
+            own: names of this curator's attributes.
+            now: Unix seconds.
+            outlook: of the request, where `needs_outlook` says so.
+
+        Raises:
+            DeniedError: its delta is above 1/n, and no rule says that it may be.
+        """
+        names = frozenset(own)
+        return tuple(self._decide(request, name, now, outlook) for name in request.attributes if name in names)
+
+    def _decide(self, request: ReleaseRequest, attribute: str, now: int, outlook: Outlook | None) -> GrantDecision:
+        number = self.deciding_rule(request, attribute, outlook)
+        if number is None:
+            return GrantDecision(attribute=attribute, verdict=HELD, expires=None, decided_by="policy")
+        rule = self.rules[number - 1]
+        expires = None if rule.expires_days is None else now + rule.expires_days * _SECONDS_A_DAY
+        return GrantDecision(attribute=attribute, verdict=rule.verdict, expires=expires, decided_by="policy")
+
+    def deciding_rule(self, request: ReleaseRequest, attribute: str, outlook: Outlook | None) -> int | None:
+        """Return the number of the rule that decides about an attribute, from 1; None if no rule does.
+
+        Raises:
+            DeniedError, InvalidInputError: as `decide`; the outlook is needed and missing.
+        """
+        if outlook is None:
+            if self.needs_outlook(request):
+                raise InvalidInputError("the charge and the number of respondents are not known", where="policy")
+            outlook = Outlook(population=1, charge=Decimal(0))
+        delta = request.delta or Decimal(0)
+        is_large = delta * outlook.population > 1
+        for number, rule in enumerate(self.rules, start=1):
+            if not rule.matches(request, attribute, outlook.charge):
+                continue
+            if rule.verdict == DENIED or rule.maximum_delta is not None:
+                return number
+            if rule.verdict == APPROVED and (is_large or (self.delta is not None and delta > self.delta)):
+                continue
+            if is_large:
+                break
+            return number
+        if is_large:
+            raise DeniedError(
+                f"delta {delta:.3g} is above 1/n = {1 / outlook.population:.3g}, and no rule of the policy allows that",
+                where="delta",
+                remedy=f"Ask with a smaller delta; advised: {advised_delta(outlook.population):.2g} or less.",
+            )
+        return None
+
+
+def policy_source(path: Path | None, rules: int) -> str:
+    """Say in a line where rules come from."""
+    return "none, so a person decides about every request" if path is None else f"{rules} rules ({path})"
 
 
 def policy_of(study: Study, curator: str, path: Path | None) -> Policy:
     """Read the policy file of a curator of a study; see `load_policy`."""
     own = [rule.name for rule in study.attributes_of(curator)]
-    return load_policy(path, researchers=[r.name for r in study.researchers], attributes=own)
+    researchers = [researcher.name for researcher in study.researchers]
+    return load_policy(path, researchers=researchers, attributes=own, delta=study.budget_delta)
 
 
-def load_policy(path: Path | None, *, researchers: Iterable[str], attributes: Iterable[str]) -> Policy:
+def load_policy(
+    path: Path | None, *, researchers: Iterable[str], attributes: Iterable[str], delta: Decimal | None = None
+) -> Policy:
     """Read a policy file; without one, a person decides about everything.
+
+    Args:
+        path: the file, if there is one.
+        researchers: those of the study.
+        attributes: the curator's.
+        delta: that of the study's budget.
 
     Raises:
         InvalidInputError: the file cannot be read, or names what the study does not know.
     """
     if path is None:
-        return Policy()
+        return Policy(delta=delta)
     try:
         plain = tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
     except (OSError, ValueError, ArithmeticError, RecursionError) as error:
@@ -98,7 +193,7 @@ def load_policy(path: Path | None, *, researchers: Iterable[str], attributes: It
     rules = tuple(_rule(fields, *known) for fields in (root.tables("rule") if root.holds("rule", object) else ()))
     budget = _epsilon(root, "budget")
     root.finish()
-    return Policy(rules=rules, budget=budget)
+    return Policy(rules=rules, budget=budget, delta=delta)
 
 
 def _rule(fields: Fields, researchers: frozenset[str], attributes: frozenset[str]) -> Rule:
@@ -119,6 +214,8 @@ def _rule(fields: Fields, researchers: frozenset[str], attributes: frozenset[str
         researcher=None if researcher == "*" else researcher,
         attributes=names,
         maximum_epsilon=_epsilon(fields, "maximum_epsilon"),
+        maximum_delta=_delta(fields, "maximum_delta"),
+        maximum_charge=_charge(fields, "maximum_charge"),
         verdict=_VERDICTS[decision],
         expires_days=days or None,
     )
@@ -130,3 +227,21 @@ def _epsilon(fields: Fields, key: str) -> Decimal | None:
     if not fields.holds(key, object):
         return None
     return parse_epsilon(fields.number(key), what=f"{fields.where}: {key}")
+
+
+def _delta(fields: Fields, key: str) -> Decimal | None:
+    if not fields.holds(key, object):
+        return None
+    try:
+        return parse_delta(fields.number(key))
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{key}: {error.problem}", where=fields.where) from None
+
+
+def _charge(fields: Fields, key: str) -> Decimal | None:
+    if not fields.holds(key, object):
+        return None
+    charge = fields.number(key)
+    if not 0 < charge <= 1:
+        raise InvalidInputError(f"{key} is a part of the budget, above 0 and at most 1", where=fields.where)
+    return charge

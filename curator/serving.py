@@ -4,6 +4,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from veiltab.common.command.cli import note
 from veiltab.common.command.options import ServeOptions
 from veiltab.common.command.run import serve_party
 from veiltab.common.observe.sinks import observing
@@ -11,9 +12,10 @@ from veiltab.common.observe.steps import step
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.storage.files import OwnedFolder
+from veiltab.common.study.file import load_study
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
-from veiltab.curator.policy import policy_of
+from veiltab.curator.policy import policy_of, policy_source
 from veiltab.curator.service import CuratorPeerServicer, CuratorServicer
 from veiltab.curator.status import observe
 from veiltab.curator.store import CuratorStore
@@ -27,6 +29,11 @@ def serve_curator(options: ServeOptions, *, table_path: Path, policy_path: Path 
     log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.CURATOR)
     policy = policy_of(study, options.name, policy_path)
+    note(f"policy: {policy_source(policy_path, len(policy.rules))}")
+
+    def check_files() -> None:
+        policy_of(load_study(options.study_path), options.name, policy_path)
+
     others = [curator.name for curator in study.curators if curator.name != options.name]
     callers = [Party(study=study.id, role=Role.CURATOR, name=name) for name in others]
     callers += [Party(study=study.id, role=Role.RESEARCHER, name=r.name) for r in study.researchers]
@@ -34,6 +41,7 @@ def serve_curator(options: ServeOptions, *, table_path: Path, policy_path: Path 
         OwnedFolder(options.state_folder, identity.party.uri) as folder,
         closing(CuratorStore(folder.path / "curator.sqlite")) as store,
     ):
+        store.set_served_policy(policy_path, len(policy.rules), policy.budget)
         ledger = Ledger(store.connection, policy.budget_within(study.budget_epsilon), study.budget_delta)
         driver = CuratorDriver(identity, study, folder.path, store, ledger, policy)
         own = (
@@ -45,4 +53,4 @@ def serve_curator(options: ServeOptions, *, table_path: Path, policy_path: Path 
             with step("load table"):
                 table = load_table(table_path, study, options.name)
             address = options.address(study.curator(options.name).endpoint)
-            serve_party(identity, callers, [status, *own], address, partial(driver.run, table))
+            serve_party(identity, callers, [status, *own], address, partial(driver.run, table), check_files)

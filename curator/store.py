@@ -4,6 +4,7 @@ import hashlib
 import json
 import sqlite3
 import time
+from decimal import Decimal
 from pathlib import Path
 
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
@@ -45,6 +46,9 @@ _MIGRATIONS = (
     """,
     """
     CREATE TABLE price (release_id TEXT PRIMARY KEY, mu TEXT NOT NULL, slack TEXT NOT NULL)
+    """,
+    """
+    CREATE TABLE served_policy (path TEXT, rules INTEGER NOT NULL, budget TEXT)
     """,
 )
 
@@ -326,6 +330,21 @@ class CuratorStore:
         self.connection.execute(
             "INSERT INTO alignment VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [alignment_id, population, digest]
         )
+
+    def set_served_policy(self, path: Path | None, rules: int, budget: Decimal | None) -> None:
+        """Record the policy that a process serves with: its file, its rules, its own budget."""
+        values = [None if path is None else str(path.absolute()), rules, None if budget is None else str(budget)]
+        with transaction(self.connection) as db:
+            db.execute("DELETE FROM served_policy")
+            db.execute("INSERT INTO served_policy VALUES (?, ?, ?)", values)
+
+    def served_policy(self) -> tuple[Path | None, int, Decimal | None]:
+        """Return (file, rules, own budget) of the policy that the latest process served with."""
+        row = self.connection.execute("SELECT * FROM served_policy").fetchone()
+        if row is None:
+            return None, 0, None
+        path, budget = row["path"], row["budget"]
+        return None if path is None else Path(path), row["rules"], None if budget is None else Decimal(budget)
 
     def witness(self, curator: str) -> tuple[int, bytes]:
         """Return the longest ledger (entries, head) that a peer ever showed."""

@@ -16,33 +16,45 @@ from veiltab.common.rpc.revocation import FILE, RevocationList
 from veiltab.common.rpc.server import PartyServer, Registration, build_server
 
 
-def serve_party(
+def serve_party(  # noqa: PLR0913, PLR0917 - what a party consists of
     identity: Identity,
     callers: Collection[Party],
     services: Sequence[Registration],
     address: str,
     work: Callable[[], Coroutine[object, object, None]],
+    check_files: Callable[[], object] = lambda: None,
 ) -> None:
     """Bind a party's server and run it beside the party's work, until a signal stops the process; see `run_party`."""
 
     async def main() -> None:
-        await run_party(identity, build_server(identity, callers, services, address), work())
+        await run_party(identity, build_server(identity, callers, services, address), work(), check_files)
 
     asyncio.run(main())
 
 
-async def run_party(identity: Identity, server: PartyServer, work: Coroutine[object, object, None]) -> None:
+async def run_party(
+    identity: Identity,
+    server: PartyServer,
+    work: Coroutine[object, object, None],
+    check_files: Callable[[], object] = lambda: None,
+) -> None:
     """Serve and work until SIGTERM or SIGINT; a failure of either ends both and is raised.
 
-    SIGHUP stops it in the same order and then restarts it with the certificate that is in the folder by then; a SIGTERM
-    in the meantime ends it for good. Call it in the main thread.
+    SIGHUP stops it in the same order and then restarts it with the files that are there by then; a SIGTERM in the
+    meantime ends it for good. Call it in the main thread.
+
+    Args:
+        identity: the party's own.
+        server: what it serves.
+        work: what it does beside that.
+        check_files: reads what it would start with, beside its identity; if it refuses that, there is no restart.
 
     Raises:
         RestartRequest: after SIGHUP.
     """
     allow_open_files()
     stopped = asyncio.Event()
-    with PartySignals(stop=stopped.set, may_restart=partial(_can_load_anew, identity)) as signals:
+    with PartySignals(stop=stopped.set, may_restart=partial(_can_load_anew, identity, check_files)) as signals:
         tasks = [asyncio.create_task(work), asyncio.create_task(_serve(identity.party, server, stopped))]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
@@ -68,9 +80,10 @@ async def _serve(party: Party, server: PartyServer, stopped: asyncio.Event) -> N
         trimming.cancel()
 
 
-def _can_load_anew(identity: Identity) -> bool:
-    """Return whether the party could begin again with the files in its folder; if not, say why."""
+def _can_load_anew(identity: Identity, check_files: Callable[[], object]) -> bool:
+    """Return whether the party could begin again with the files that lie there; if not, say why."""
     try:
+        check_files()
         if identity.folder is not None:
             load_identity(identity.folder, identity.party.role, identity.party.name, study=identity.party.study)
             RevocationList(identity.folder / FILE, (identity.folder / "ca.pem").read_bytes())

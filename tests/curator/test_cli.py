@@ -1,6 +1,7 @@
 import json
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 from tests.common.release.other import OTHER_REQUEST
 from veiltab.common.command.cli import run
 from veiltab.common.errors import IntegrityError
+from veiltab.common.privacy.planning import plan_release
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.cli import curator
-from veiltab.curator.ledger import Ledger
+from veiltab.curator.ledger import Ledger, percent
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 from veiltab.curator.store import CuratorStore
 
@@ -41,6 +43,17 @@ class Terminal:
         code = run(curator)
         captured = self._capsys.readouterr()
         return code, captured.out, captured.err
+
+    def group(self, group: str, command: str, *args: str, code: int = 0) -> tuple[Any, str]:
+        """Run a command of a group twice: what it says as JSON, and to people."""
+        words = ["veiltab", group, command, str(self.study), "--name", "alice", "--state", str(self.folder / "state")]
+        self._monkeypatch.setattr(sys, "argv", [*words, *args, "--json"])
+        assert run(curator) == code
+        found = json.loads(self._capsys.readouterr().out)
+        self._monkeypatch.setattr(sys, "argv", [*words, *args])
+        assert run(curator) == code
+        captured = self._capsys.readouterr()
+        return found, captured.out + captured.err
 
     def json(self, command: str, *args: str, code: int = 0) -> Any:  # noqa: ANN401 - as JSON has it
         found, out, _ = self.run(command, *args, "--json")
@@ -102,7 +115,15 @@ def test_a_folder_without_a_curator_is_not_made(terminal: Terminal) -> None:
 
 def test_without_requests(terminal: Terminal) -> None:
     terminal.store().close()
-    assert terminal.json("requests") == {"budget": 1.0, "spent": 0.0, "remaining": 1.0, "requests": []}
+    assert terminal.json("requests") == {
+        "budget": 1.0,
+        "delta": None,
+        "policy": None,
+        "spent": 0.0,
+        "share": 0.0,
+        "remaining": 1.0,
+        "requests": [],
+    }
     assert "No requests." in terminal.run("requests")[1]
 
 
@@ -282,6 +303,87 @@ def test_a_policy_s_smaller_budget_counts(terminal: Terminal, make_spec: Make) -
         assert terminal.json("ledger", "--policy", str(policy))["budget"] == budget
     policy.write_text("budget = x")
     assert terminal.run("ledger", "--policy", str(policy))[0] == 2
+
+
+def test_the_budget_is_that_of_the_policy_that_is_served(terminal: Terminal, make_spec: Make) -> None:
+    charge(terminal, make_spec, ID)
+    store = terminal.store()
+    store.set_served_policy(Path("rules.toml"), 2, Decimal("0.4"))
+    store.close()
+    found = terminal.json("ledger")
+    assert (found["budget"], found["policy"]) == (0.4, str(Path("rules.toml").absolute()))
+    assert found["entries"][0]["share"] == 0.25
+    other = terminal.folder / "other.toml"
+    other.write_text("budget = 0.5")
+    found = terminal.json("ledger", "--policy", str(other))
+    assert (found["budget"], found["policy"]) == (0.5, str(other))
+
+
+def test_a_charge_at_a_delta_shows_what_was_asked_for(terminal: Terminal, make_spec: Make) -> None:
+    text = terminal.study.read_bytes()
+    terminal.study.write_bytes(text.replace(b"[budget]\nepsilon = 1\n", b"[budget]\nepsilon = 1\ndelta = 1e-6\n"))
+    plan = plan_release(population=1000, cells=4, epsilon=Decimal("0.3"), delta=Decimal("1e-7"))
+    spec = make_spec(
+        sample=1000, replacement=plan.mechanism.replacement, epsilon=plan.epsilon, delta=plan.delta, release_id=ID
+    )
+    store = terminal.store()
+    ledger = Ledger(store.connection, Decimal(1), Decimal("1e-6"))
+    ledger.reserve(spec)
+    ledger.charge(ID)
+    (entry,) = ledger.entries
+    store.close()
+    found = terminal.json("ledger")
+    (shown,) = found["entries"]
+    assert (shown["researcher"], shown["attributes"]) == ("rosa", ["sex", "salary"])
+    assert (shown["epsilon"], shown["delta"], shown["share"]) == (0.3, "1E-7", float(entry.share))
+    assert shown["pure_epsilon"] > 0.3
+    assert found["share"] == shown["share"]
+    assert datetime.fromisoformat(shown["time"]) <= datetime.now(UTC)
+    _, out, _ = terminal.run("ledger")
+    assert f"epsilon 0.300000, delta 1E-7  charge {percent(entry.share)}" in out
+    assert f"{percent(entry.share)} of the budget of 1; one more release may have 0.9" in out
+
+
+POLICY = """
+[[rule]]
+researcher = "rosa"
+attributes = "sex"
+maximum_charge = 0.2
+decision = "approve"
+"""
+
+
+def test_a_policy_is_tried_on_a_request_that_nobody_has_put(terminal: Terminal) -> None:
+    terminal.store().close()
+    rules = terminal.folder / "rules.toml"
+    rules.write_text(POLICY)
+    asked = ("test", "--policy", str(rules), "--researcher", "rosa", "--attributes", "sex,salary")
+    (found, out) = terminal.group("policy", *asked, "--epsilon", "0.1", "--population", "1000")
+    assert found["verdicts"] == {"sex": {"verdict": "approved", "rule": 1}}
+    assert (found["charge"], found["remaining"], found["remaining_after"]) == (0.1, 1.0, 0.9)
+    assert "sex: approved, by rule 1" in out
+    assert "Charge: 10.00% of the budget, for 1000 respondents." in out
+    (found, out) = terminal.group("policy", *asked, "--epsilon", "0.5", "--population", "1000")
+    assert found["verdicts"] == {"sex": {"verdict": "held", "rule": None}}
+    assert "sex: held, as no rule matches" in out
+    (found, out) = terminal.group("policy", *asked, "--epsilon", "0.1", "--delta", "0.01", "--population", "1000")
+    assert (found["verdicts"], "is above 1/n = 0.001" in found["refusal"]) == ({}, True)
+    assert "The request is refused: " in out
+    (found, out) = terminal.group("policy", *asked, "--epsilon", "1.5", "--population", "1000")
+    assert "of the budget of 1" in found["over_budget"]
+    assert "The budget does not hold it: " in out
+
+
+def test_a_policy_is_not_tried_without_a_population_or_on_a_stranger(terminal: Terminal) -> None:
+    store = terminal.store()
+    asked = ("test", "--epsilon", "0.1", "--attributes", "sex", "--researcher")
+    assert "--population" in terminal.group("policy", *asked, "rosa", code=2)[1]
+    assert "not in the study" in terminal.group("policy", *asked, "ross", code=2)[1]
+    store.set_alignment("a" * 32, 1000, "b" * 64)
+    store.close()
+    found, out = terminal.group("policy", *asked, "rosa")
+    assert found["population"] == 1000
+    assert "sex: held" in out
 
 
 def test_another_curator_s_name_is_refused(terminal: Terminal) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from veiltab.common.errors import InvalidInputError
-from veiltab.curator.policy import Policy, load_policy
+from veiltab.common.errors import DeniedError, InvalidInputError
+from veiltab.curator.policy import Outlook, Policy, load_policy
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 
 Make = Callable[..., Any]
@@ -67,6 +67,107 @@ def test_the_first_rule_that_matches_decides(  # noqa: PLR0913, PLR0917 - one a 
     request = make_request(researcher=researcher, attributes=(attribute,), epsilon=Decimal(epsilon))
     (decision,) = load(RULES).decide(request, ["sex", "age", "salary"], NOW)
     assert decision == GrantDecision(attribute=attribute, verdict=verdict, expires=expires, decided_by="policy")
+
+
+LIMITS = """
+[[rule]]
+researcher = "rita"
+attributes = "salary"
+decision = "deny"
+[[rule]]
+researcher = "rita"
+decision = "hold"
+[[rule]]
+researcher = "rosa"
+attributes = "sex"
+maximum_epsilon = 0.5
+maximum_charge = 0.05
+decision = "approve"
+[[rule]]
+researcher = "rosa"
+attributes = "age"
+maximum_delta = 0.02
+decision = "approve"
+[[rule]]
+researcher = "rosa"
+attributes = "sex"
+decision = "approve"
+expires_days = 1
+"""
+BUDGET_DELTA = Decimal("1e-6")
+REFUSED = "refused"
+
+
+@pytest.mark.parametrize("delta_of_budget", [BUDGET_DELTA, None])
+@pytest.mark.parametrize(
+    ("researcher", "attribute", "epsilon", "delta", "charge", "verdict", "rule"),
+    [
+        ("rosa", "sex", "0.5", None, "0.05", APPROVED, 3),
+        ("rosa", "sex", "0.5", "1e-6", "0.05", APPROVED, 3),
+        # Above a maximum the rule does not match; the next ones decide.
+        ("rosa", "sex", "0.51", "1e-6", "0.05", APPROVED, 5),
+        ("rosa", "sex", "0.5", "1e-6", "0.050000000001", APPROVED, 5),
+        # Without a maximum of its own, a rule approves up to the delta of the budget, and up to 1/n.
+        ("rosa", "sex", "0.5", "2e-6", "0.05", HELD, None),
+        ("rosa", "sex", "0.5", "0.001", "0.05", HELD, None),
+        ("rosa", "sex", "0.5", "0.0011", "0.05", REFUSED, None),
+        ("rosa", "sex", "0.5", "0.02", "0.05", REFUSED, None),
+        # A rule that names it may go above.
+        ("rosa", "age", "0.5", "0.02", "0.9", APPROVED, 4),
+        ("rosa", "age", "5", "0.001", "0.9", APPROVED, 4),
+        ("rosa", "age", "0.5", "0.021", "0.9", REFUSED, None),
+        ("rosa", "age", "0.5", None, "0.9", APPROVED, 4),
+        # What is denied stays denied, whatever the delta.
+        ("rita", "salary", "0.5", "0.02", "0.01", DENIED, 1),
+        ("rita", "salary", "0.5", None, "0.01", DENIED, 1),
+        ("rita", "age", "0.5", "1e-6", "0.01", HELD, 2),
+        ("rita", "age", "0.5", "0.0009", "0.01", HELD, 2),
+        ("rita", "age", "0.5", "0.0011", "0.01", REFUSED, None),
+        # No rule matches.
+        ("rosa", "salary", "0.01", "1e-6", "0.01", HELD, None),
+        ("rosa", "salary", "0.01", "0.0011", "0.01", REFUSED, None),
+    ],
+)
+def test_rules_speak_of_epsilon_delta_and_charge(  # noqa: PLR0913, PLR0917 - one a column of the table
+    tmp_path: Path,
+    make_request: Make,
+    delta_of_budget: Decimal | None,
+    researcher: str,
+    attribute: str,
+    epsilon: str,
+    delta: str | None,
+    charge: str,
+    verdict: str,
+    rule: int | None,
+) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(LIMITS)
+    own = ["sex", "age", "salary"]
+    policy = load_policy(path, researchers=["rosa", "rita"], attributes=own, delta=delta_of_budget)
+    asked = None if delta is None else Decimal(delta)
+    request = make_request(researcher=researcher, attributes=(attribute,), epsilon=Decimal(epsilon), delta=asked)
+    outlook = Outlook(population=1000, charge=Decimal(charge))
+    if delta_of_budget is None and verdict is HELD and researcher == "rosa" and attribute == "sex":
+        verdict, rule = APPROVED, 3  # a budget without delta leaves 1/n alone
+    if verdict == REFUSED:
+        with pytest.raises(DeniedError, match=r"delta .* is above 1/n = 0.001, and no rule of the policy allows that"):
+            policy.decide(request, own, NOW, outlook)
+    else:
+        (decision,) = policy.decide(request, own, NOW, outlook)
+        assert (decision.verdict, policy.deciding_rule(request, attribute, outlook)) == (verdict, rule)
+    assert policy.needs_outlook(request)
+    with pytest.raises(InvalidInputError, match="not known"):
+        policy.decide(request, own, NOW)
+
+
+def test_without_a_file_a_large_delta_is_refused(make_request: Make) -> None:
+    policy = load_policy(None, researchers=[], attributes=[], delta=BUDGET_DELTA)
+    request = make_request(delta=Decimal("0.02"), attributes=("sex",))
+    with pytest.raises(DeniedError) as caught:
+        policy.decide(request, ["sex"], NOW, Outlook(population=1000, charge=Decimal("0.01")))
+    assert caught.value.remedy == "Ask with a smaller delta; advised: 0.000001 or less."
+    assert not policy.decide(request, ["age"], NOW, Outlook(population=1000, charge=Decimal("0.01")))
+    assert not policy.needs_outlook(make_request())
 
 
 def test_only_own_attributes_that_are_asked_for_are_decided(load: Load, make_request: Make) -> None:
@@ -142,6 +243,13 @@ RULE = "[[rule]]\ndecision = 'deny'\n"
         (RULE + "maximum_epsilon = '1'", "another kind"),
         (RULE + "maximum_epsilon = nan", "not a finite number"),
         (RULE + "maximum_epsilon = false", "another kind"),
+        (RULE + "maximum_delta = 0", "delta must lie between 0 and 1"),
+        (RULE + "maximum_delta = 1", "delta must lie between 0 and 1"),
+        (RULE + "maximum_delta = '1e-6'", "another kind"),
+        (RULE + "maximum_charge = 0", "a part of the budget, above 0 and at most 1"),
+        (RULE + "maximum_charge = 1.01", "a part of the budget, above 0 and at most 1"),
+        (RULE + "maximum_charge = true", "another kind"),
+        (RULE + "maximum_charge = nan", "not a finite number"),
         (RULE + "expires_days = 0", "whole number from 1"),
         (RULE + "expires_days = -1", "whole number from 1"),
         (RULE + "expires_days = 1.5", "another kind"),

@@ -121,6 +121,29 @@ def test_a_revoked_certificate_is_refused_on_the_next_call(world: World) -> None
         assert "no such release" in asked(world, ROSA)
 
 
+def test_a_hangup_reloads_the_policy_and_a_broken_one_changes_nothing(world: World) -> None:
+    curator = (Role.CURATOR, "alice")
+    with world.local as local:
+        pid = local.start(*curator)
+        local.wait_for(*curator)
+        path = local.policies["alice"]
+
+        def says(words: str) -> bool:
+            end = time.monotonic() + 60
+            while words not in local.log(*curator).read_text("utf-8") and time.monotonic() < end:
+                time.sleep(0.1)
+            return words in local.log(*curator).read_text("utf-8")
+
+        assert says(f"policy: 1 rules ({path})")
+        path.write_text('[[rule]]\ndecision = "perhaps"\n', "utf-8")
+        os.kill(pid, signal.SIGHUP)
+        assert says("does not begin again: " + str(path))
+        path.write_text('[[rule]]\ndecision = "deny"\n' * 2, "utf-8")
+        os.kill(pid, signal.SIGHUP)
+        assert says(f"policy: 2 rules ({path})")
+        local.wait_for(*curator)
+
+
 def test_hangups_come_one_after_the_other_and_an_end_has_the_last_word(world: World) -> None:
     with world.local as local:
         pid = local.start(*CLOUD)

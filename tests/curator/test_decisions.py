@@ -1,0 +1,92 @@
+"""When a curator applies its policy to a request, and with what it knows by then."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from veiltab.common.errors import DeniedError, NotReadyError
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.study.file import Study
+from veiltab.curator.driver import CuratorDriver
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.policy import Policy, load_policy
+from veiltab.curator.progress import APPROVED, HELD, GrantDecision
+from veiltab.curator.store import CuratorStore
+
+Make = Callable[..., Any]
+ID = "0" * 31 + "1"
+CHEAP = '[[rule]]\nmaximum_charge = 0.05\ndecision = "approve"\n'
+
+
+@pytest.fixture
+def driver(tmp_path: Path, study: Study) -> Iterator[Callable[[str], CuratorDriver]]:
+    store = CuratorStore(tmp_path / "curator.sqlite")
+    identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
+    ledger = Ledger(store.connection, Decimal(1))
+
+    def begun(rules: str) -> CuratorDriver:
+        (tmp_path / "policy.toml").write_text(rules)
+        own = [rule.name for rule in study.attributes_of("alice")]
+        names = [researcher.name for researcher in study.researchers]
+        policy = load_policy(tmp_path / "policy.toml", researchers=names, attributes=own) if rules else Policy()
+        return CuratorDriver(cast("Identity", identity), study, tmp_path, store, ledger, policy)
+
+    yield begun
+    store.close()
+
+
+def decided(driver: CuratorDriver, request: Any) -> dict[str, str]:  # noqa: ANN401 - a request
+    driver.store.add(request, 1)
+    asyncio.run(driver._apply_policy(request))
+    return {decision.attribute: decision.verdict for decision in driver.store.decisions(ID)}
+
+
+def undecided(driver: CuratorDriver) -> tuple[str, ...]:
+    return asyncio.run(driver._review(driver.store.release(ID))).undecided
+
+
+def test_a_charge_is_looked_at_once_the_tables_are_aligned(driver: Callable[..., Any], make_request: Make) -> None:
+    curator = driver(CHEAP)
+    with pytest.raises(NotReadyError, match="not aligned yet"):
+        decided(curator, make_request(epsilon=Decimal("0.05")))
+    assert undecided(curator) == ("sex",)
+    curator.store.set_alignment("a" * 32, 1000, "b" * 64)
+    assert decided(curator, make_request(epsilon=Decimal("0.05"))) == {"sex": APPROVED}
+
+
+@pytest.mark.parametrize(("epsilon", "verdict"), [("0.05", APPROVED), ("0.0501", HELD)])
+def test_the_charge_decides(driver: Callable[..., Any], make_request: Make, epsilon: str, verdict: str) -> None:
+    curator = driver(CHEAP)
+    curator.store.set_alignment("a" * 32, 1000, "b" * 64)
+    assert decided(curator, make_request(epsilon=Decimal(epsilon))) == {"sex": verdict}
+    assert not undecided(curator)
+
+
+def test_a_delta_above_one_respondent_is_refused(driver: Callable[..., Any], make_request: Make) -> None:
+    curator = driver('[[rule]]\ndecision = "approve"\n')
+    curator.store.set_alignment("a" * 32, 1000, "b" * 64)
+    with pytest.raises(DeniedError, match="above 1/n"):
+        decided(curator, make_request(delta=Decimal("0.02")))
+    assert not curator.store.decisions(ID)
+
+
+def test_what_an_earlier_process_held_is_decided_by_the_new_policy(
+    driver: Callable[..., Any], make_request: Make
+) -> None:
+    assert decided(driver(""), make_request()) == {"sex": HELD}
+    again = driver('[[rule]]\ndecision = "approve"\n')
+    assert undecided(again) == ("sex",)
+    assert decided(again, make_request()) == {"sex": APPROVED}
+
+
+def test_what_a_person_approved_stays_approved(driver: Callable[..., Any], make_request: Make) -> None:
+    assert decided(driver(""), make_request()) == {"sex": HELD}
+    again = driver('[[rule]]\ndecision = "deny"\n')
+    again.store.decide(ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),))
+    assert not undecided(again)
+    assert decided(again, make_request()) == {"sex": APPROVED}
