@@ -36,6 +36,7 @@ CORE = (
     "common/collection/tokens.py",
     "common/rpc/authorisation.py",
     "curator/alignment.py",
+    "curator/allowance.py",
     "curator/coins.py",
     "curator/encryption.py",
     "curator/intersection.py",
