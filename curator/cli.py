@@ -22,17 +22,18 @@ from veiltab.common.command.options import (
 )
 from veiltab.common.core.rounding import parse_delta, parse_epsilon, upward
 from veiltab.common.errors import InvalidInputError, NotFoundError
-from veiltab.common.privacy.card import card_of
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.storage.files import check_owner
 from veiltab.common.study.file import Study, load_study
 from veiltab.curator.ledger import Entry, Ledger, percent
+from veiltab.curator.planning import store_card, stored_card, stored_plan
 from veiltab.curator.policy import Policy, policy_of
 from veiltab.curator.progress import APPROVED, DENIED, HELD, CuratorRelease, GrantDecision
-from veiltab.curator.release import foreseen_plan
+from veiltab.curator.release import plan_of, plan_question, planned_spec, requested_columns
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.trial import hypothetical_request, try_policy
 
@@ -270,7 +271,8 @@ def test(
     """Say which rules would decide about a request, what it would be charged, and what would be left."""
     if researcher not in {each.name for each in state.study.researchers}:
         raise InvalidInputError("researcher is not in the study", where="--researcher")
-    respondents = population or state.store.latest_population()
+    latest = state.store.latest_alignment()
+    respondents = population or (latest[0] if latest else None)
     if respondents is None:
         raise InvalidInputError(
             "the tables are not aligned yet", where="--population", remedy="Say how many they share."
@@ -337,24 +339,29 @@ def _asked(request: ReleaseRequest) -> dict[str, object]:
 
 def _expected(stored: CuratorRelease, state: _State) -> dict[str, object]:
     """Return the epsilon card, the charge and the expected error, from the spec or as the plan can be foreseen."""
-    if (spec := stored.spec) is not None:
-        charge = state.ledger.share_of(spec.description, guaranteed_epsilon(spec))
-        return {"card": [list(row) for row in epsilon_card(spec).rows()], "charge": charge}
-    population = state.store.latest_population()
-    if population is None:
+    if stored.spec is not None:
+        return _facts(stored.spec, state)
+    latest = state.store.latest_alignment()
+    if latest is None:
         return {"card": [], "note": "The tables are not aligned yet; the card needs the number of common respondents."}
-    cells = state.study.domain(stored.request.attributes).cells
+    population, digest = latest
+    columns = requested_columns(stored.request, state.study)
+    question = plan_question(stored.request, columns, state.study, population=population, alignment=digest)
     try:
-        plan = foreseen_plan(stored.request, population=population, cells=cells)
+        spec = stored_plan(state.store, question) or planned_spec(question)
     except InvalidInputError as error:
         return {"card": [], "note": f"This cannot be planned: {error}"}
-    card = card_of(plan.description, delta=plan.delta, one_time=stored.request.pad.is_one_time)
-    return {
-        "card": [list(row) for row in card.rows()],
-        "charge": state.ledger.share_of(plan.description, plan.pure_epsilon),
-        "sample": plan.sample,
-        "root_mse": plan.root_mse(),
-    }
+    return _facts(spec, state) | {"sample": spec.sample, "root_mse": plan_of(spec).root_mse()}
+
+
+def _facts(spec: ReleaseSpec, state: _State) -> dict[str, object]:
+    """Return a plan's card and charge; a card that was not made yet is made and stored here."""
+    rows = stored_card(state.store, spec)
+    if rows is None:
+        rows = epsilon_card(spec).rows()
+        store_card(state.store, spec, rows)
+    charge = state.ledger.share_of(spec.description, guaranteed_epsilon(spec))
+    return {"card": [list(row) for row in rows], "charge": charge}
 
 
 def _requests_text(listed: list[dict[str, object]], ledger: Ledger) -> str:

@@ -4,19 +4,25 @@ Nothing is pushed. Each curator drives its own side and reads the others', so ev
 crash at either end, and the same answers come.
 """
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator
 
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto, words_from_proto
-from veiltab.common.errors import InvalidInputError, NotFoundError, NotReadyError
+from veiltab.common.errors import InvalidInputError, NotReadyError, VeiltabError
 from veiltab.common.release.wire import state_from_proto
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import Peer
+from veiltab.common.rpc.status import refusal_of
 from veiltab.common.study.file import Study
 from veiltab.curator.intersection import MAX_RESPONDENTS, TOKEN_LENGTH
 from veiltab.curator.ledger import Ledger
+from veiltab.curator.looks import Others
 from veiltab.curator.progress import Progress
 from veiltab.v1 import curator_peer_pb2, curator_peer_pb2_grpc
+
+_log = logging.getLogger(__name__)
 
 
 class Peers:
@@ -78,17 +84,30 @@ class Peers:
         answer = await peer.ask(peer.stub.Reveal, request)
         return answer.share
 
-    async def progress(self, release_id: str) -> tuple[Progress, ...]:
-        """Return every other curator's progress with a release."""
-        request = curator_peer_pb2.GetProgressRequest(release_id=release_id)
-        answers = []
-        for name, peer in self.curators.items():
-            try:
-                answer = await peer.ask(peer.stub.GetProgress, request, once=True)
-            except NotFoundError:
-                raise NotReadyError("has not received the request yet", where=f"curator {name}") from None
-            answers.append(_progress_from_proto(name, answer))
-        return tuple(answers)
+    async def progress(self, release_ids: tuple[str, ...]) -> dict[str, Others]:
+        """Return how far every other curator is with some releases, in one call to each."""
+        answers = await asyncio.gather(*(self._progress_of(name, release_ids) for name in self.curators))
+        return {release_id: _joined([answer[release_id] for answer in answers]) for release_id in release_ids}
+
+    async def _progress_of(self, name: str, release_ids: tuple[str, ...]) -> dict[str, Progress | VeiltabError]:
+        """Return how far one curator is with some releases; what it cannot be asked, or says amiss, is its own."""
+        peer = self.curators[name]
+        request = curator_peer_pb2.GetProgressRequest(release_ids=release_ids)
+        found: dict[str, Progress | VeiltabError]
+        unknown = NotReadyError("has not received the request yet", where=f"curator {name}")
+        found = dict.fromkeys(release_ids, unknown)
+        try:
+            answer = await peer.ask(peer.stub.GetProgress, request, once=True)
+            for release in answer.releases:
+                if release.release_id in found:
+                    found[release.release_id] = _progress_or_error(name, release)
+        except VeiltabError as error:
+            return dict.fromkeys(release_ids, error)
+        except Exception as error:  # noqa: BLE001 - what a peer sent, and nobody foresaw, is no end of this party
+            refusal, logged = refusal_of(error)
+            _log.error("a curator's answer cannot be read: %s", logged, extra={"curator": name})
+            return dict.fromkeys(release_ids, refusal)
+        return found
 
     def tokens(self, curator: str, alignment_id: str) -> AsyncIterator[bytes]:
         """Stream a peer's sorted tokens, of as many respondents as a table may have."""
@@ -113,7 +132,24 @@ def check_study_digest(study: Study, digest: str, who: str) -> None:
         )
 
 
-def _progress_from_proto(curator: str, answer: curator_peer_pb2.GetProgressResponse) -> Progress:
+def _joined(answers: list[Progress | VeiltabError]) -> Others:
+    """Return every curator's progress, or the first error among them."""
+    progress = []
+    for answer in answers:
+        if isinstance(answer, VeiltabError):
+            return answer
+        progress.append(answer)
+    return tuple(progress)
+
+
+def _progress_or_error(curator: str, answer: curator_peer_pb2.ReleaseProgress) -> Progress | VeiltabError:
+    try:
+        return _progress_from_proto(curator, answer)
+    except VeiltabError as error:
+        return error
+
+
+def _progress_from_proto(curator: str, answer: curator_peer_pb2.ReleaseProgress) -> Progress:
     return Progress(
         curator=curator,
         state=state_from_proto(answer.state),

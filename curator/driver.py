@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from veiltab.common.errors import (
     BudgetExceededError,
     IntegrityError,
+    InvalidInputError,
     NotFoundError,
     NotReadyError,
     VeiltabError,
@@ -28,7 +29,6 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity
-from veiltab.common.rpc.peer import PAUSES, pause_after
 from veiltab.common.rpc.status import failures_logged, refusal_of
 from veiltab.common.study.file import Study
 from veiltab.curator.alignment import Alignment
@@ -37,6 +37,8 @@ from veiltab.curator.coordination import Peers, check_study_digest
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.ledger import Ledger
+from veiltab.curator.looks import MOST_ASKED, Looks, Others
+from veiltab.curator.planning import Planner
 from veiltab.curator.policy import Outlook, Policy
 from veiltab.curator.progress import (
     APPROVED,
@@ -55,10 +57,12 @@ from veiltab.curator.progress import (
 )
 from veiltab.curator.release import (
     agreed_columns,
+    check_open_requests,
     check_request,
-    foreseen_plan,
     joint_decision,
-    planned_spec,
+    plan_of,
+    plan_question,
+    requested_columns,
 )
 from veiltab.curator.shared_sample import Sampler
 from veiltab.curator.store import CuratorStore
@@ -67,7 +71,7 @@ from veiltab.curator.upload import ServerLink
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
-_FINISHED = {state for state in ReleaseState if state.finished}
+_LOOK_AFTER_HELD_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +110,19 @@ class CuratorDriver:
         self.alignment = Alignment(self.name, folder, store, ledger, self.coins)
         self._folder = folder / "releases"
         self.sampler = Sampler(self.name, self._folder, self.coins)
+        self.planner = Planner(store)
+        self.looks = Looks()
         self._policy = policy
         self._identity = identity
         self._submitted = asyncio.Event()
         self._driven: set[str] = set()
         # Releases about which this process has decided by its policy.
         self._decided: set[str] = set()
+        # Requests that wait for a person: nothing is done for them until they are decided about.
+        self._held: set[str] = set()
+        self._refusals: dict[str, str] = {}
+        # What the others said when the last step was considered; None where the step itself was refused.
+        self._seen: dict[str, Others | None] = {}
         # Samples that this process drew and did not encrypt yet.
         self._samples: dict[str, NDArray[np.int64]] = {}
 
@@ -139,6 +150,7 @@ class CuratorDriver:
         now = int(time.time())
         if not self.store.knows(request.release_id):
             check_request(request, self.study, now)
+            check_open_requests(request.researcher, self.store.open_requests())
         stored = self.store.add(request, now)
         self._submitted.set()
         return stored
@@ -213,22 +225,37 @@ class CuratorDriver:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.alignment.run(table, peers))
+                tasks.create_task(self.looks.run(peers))
+                tasks.create_task(self._look_after_held(peers))
                 while True:
                     self._submitted.clear()
                     for release_id in self._unfinished():
-                        if release_id not in self._driven:
+                        if release_id not in self._driven | self._held:
                             self._driven.add(release_id)
                             tasks.create_task(self._drive_or_log(release_id, peers, server))
                     with suppress(TimeoutError):
                         await asyncio.wait_for(self._submitted.wait(), _LOOK_AGAIN_SECONDS)
         finally:
+            await self.planner.close()
             await peers.close()
             await server.close()
 
     def _unfinished(self) -> tuple[str, ...]:
         with failures_logged(_log, "the releases under way cannot be read"):
+            if self.store.has_changed_elsewhere():
+                self.looks.wake()
+            self._held &= self.store.waiting_for_a_person(time.time())
             return self.store.unfinished()
         return ()
+
+    async def _look_after_held(self, peers: Peers) -> None:
+        """Take up requests that wait for a person here, and are over elsewhere."""
+        while True:
+            await asyncio.sleep(_LOOK_AFTER_HELD_SECONDS)
+            held = tuple(self._held)
+            for start in range(0, len(held), MOST_ASKED):
+                answers = await peers.progress(held[start : start + MOST_ASKED])
+                self._held -= {release_id for release_id, others in answers.items() if _is_over(others)}
 
     async def _drive_or_log(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         """Drive a release; a failure on the way, such as a full disk, is tried again later."""
@@ -239,18 +266,38 @@ class CuratorDriver:
     async def _drive(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         attempt, entered = 0, time.monotonic()
         while not (state := self.store.release(release_id).state).finished:
+            wakes = self.looks.wakes
             if await self._try_step(release_id, peers, server):
                 seconds = time.monotonic() - entered
                 state_left(state.value, release_id=release_id, seconds=seconds)
                 self.store.add_seconds(release_id, state.value, seconds)
                 attempt, entered = 0, time.monotonic()
+            elif await self._waits_for_a_person(release_id):
+                self._held.add(release_id)
+                return
             else:
-                await pause_after(attempt)
-                attempt += 1
+                attempt = await self._wait(release_id, attempt, wakes)
+        self._seen.pop(release_id, None)
+        self._refusals.pop(release_id, None)
         if state.unsuccessful:
             self._forget(release_id)  # a person ended it, or a process that did not come to the end of it
         self._decided.discard(release_id)
-        await self._tidy(release_id, peers)
+        await self._tidy(release_id)
+
+    async def _waits_for_a_person(self, release_id: str) -> bool:
+        """Whether only a person can move a request on; one that cannot be fulfilled anyhow is found here."""
+        stored = self.store.release(release_id)
+        own = self._review(stored)
+        if stored.state is not ReleaseState.REQUESTED or own.undecided or not own.held:
+            return False
+        self._refusals[release_id] = await self._foreseen_refusal(stored.request)
+        return not self._refusals[release_id]
+
+    async def _wait(self, release_id: str, attempt: int, wakes: int) -> int:
+        """Wait until a step is worth another attempt; return how many were in vain."""
+        seen, deadline = self._seen.get(release_id), self.store.release(release_id).request.deadline
+        await self.looks.news(release_id, seen, attempt=attempt, wakes=wakes, deadline=deadline)
+        return attempt + 1 if seen is None else 0
 
     async def _try_step(self, release_id: str, peers: Peers, server: ServerLink) -> bool:
         """Take the steps that can be taken now; return whether the release has left its state or is over."""
@@ -271,19 +318,21 @@ class CuratorDriver:
 
     async def _step(self, stored: CuratorRelease, peers: Peers, server: ServerLink) -> Step | Wait | End:
         """Take the next step if there is one; return it, or the outcome that replaces it."""
+        release_id = stored.request.release_id
         try:
-            others = await _progress_of(peers, stored.request.release_id)
-            outcome = next_step(stored, await self._review(stored), others, time.time())
+            others = self._seen[release_id] = await self.looks.progress(release_id)
+            outcome = next_step(stored, self._review(stored), others, time.time())
             if isinstance(outcome, Step):
+                self._seen[release_id] = None
                 if isinstance(others, VeiltabError):
                     raise others  # noqa: TRY301 - for the types: next_step has answered it with no step
                 await self._take(outcome, stored, others, peers, server)
         except (VeiltabError, OSError) as error:
-            return outcome_of(error, is_charged=self.ledger.is_charged(stored.request.release_id))
+            return outcome_of(error, is_charged=self.ledger.is_charged(release_id))
         except Exception as error:  # noqa: BLE001 - also what a peer sent, and nobody foresaw, ends no more than a step
             refusal, logged = refusal_of(error)
-            _log.error("a step failed: %s", logged, extra={"release": stored.request.release_id})
-            return outcome_of(refusal, is_charged=self.ledger.is_charged(stored.request.release_id))
+            _log.error("a step failed: %s", logged, extra={"release": release_id})
+            return outcome_of(refusal, is_charged=self.ledger.is_charged(release_id))
         return outcome
 
     def _end(self, stored: CuratorRelease, state: ReleaseState, failure: str) -> None:
@@ -326,23 +375,24 @@ class CuratorDriver:
                 assert_never(chosen)
 
     async def _apply_policy(self, request: ReleaseRequest) -> None:
-        outlook = await asyncio.to_thread(self._outlook, request) if self._policy.needs_outlook(request) else None
+        outlook = await self._outlook(request) if self._policy.needs_outlook(request) else None
         final = {d.attribute for d in self.store.decisions(request.release_id) if d.verdict != HELD}
         decisions = self._policy.decide(request, self.own_attributes - final, int(time.time()), outlook)
         self.store.decide(request.release_id, decisions)
         self._decided.add(request.release_id)
 
-    def _outlook(self, request: ReleaseRequest) -> Outlook:
-        population = self.store.latest_population()
-        if population is None:
+    async def _outlook(self, request: ReleaseRequest) -> Outlook:
+        spec = await self._foreseen_spec(request)
+        if spec is None:
             raise NotReadyError(
                 "the tables are not aligned yet, and the policy depends on how many respondents they share",
                 where=f"curator {self.name}",
             )
-        plan = foreseen_plan(request, population=population, cells=self.study.domain(request.attributes).cells)
-        return Outlook(population=population, charge=self.ledger.share_of(plan.description, plan.pure_epsilon))
+        epsilon = plan_of(spec).pure_epsilon
+        charge = await asyncio.to_thread(self.ledger.share_of, spec.description, epsilon)
+        return Outlook(population=spec.population, charge=charge)
 
-    async def _review(self, stored: CuratorRelease) -> Review:
+    def _review(self, stored: CuratorRelease) -> Review:
         if stored.state is not ReleaseState.REQUESTED:
             return Review(
                 curator=self.name,
@@ -357,18 +407,27 @@ class CuratorDriver:
             curator=self.name,
             undecided=tuple(sorted(self.own_attributes & set(stored.request.attributes) - decided)),
             held=held,
-            refusal=await self._over_budget(stored.request) if held else "",
+            refusal=self._refusals.get(stored.request.release_id, ""),
         )
 
-    async def _over_budget(self, request: ReleaseRequest) -> str:
-        """Return why the budget cannot hold a request, before a person decides about it; empty if it can."""
-        population = self.store.latest_population()
-        if population is None:
-            return ""
-        cells = self.study.domain(request.attributes).cells
+    async def _foreseen_spec(self, request: ReleaseRequest) -> ReleaseSpec | None:
+        """Return the plan of a request if all of it were granted; None before the tables are aligned."""
+        latest = self.store.latest_alignment()
+        if latest is None:
+            return None
+        population, digest = latest
+        columns = requested_columns(request, self.study)
+        question = plan_question(request, columns, self.study, population=population, alignment=digest)
+        return await self.planner.spec(question)
+
+    async def _foreseen_refusal(self, request: ReleaseRequest) -> str:
+        """Return why a request cannot be planned or paid for, before a person decides about it; empty if it can."""
         try:
-            await asyncio.to_thread(self.ledger.check, foreseen_plan(request, population=population, cells=cells))
-        except BudgetExceededError as error:
+            spec = await self._foreseen_spec(request)
+            if spec is not None:
+                await asyncio.to_thread(self.ledger.check, plan_of(spec))
+                await self.planner.make_card(spec)
+        except (InvalidInputError, BudgetExceededError) as error:
             return str(error)
         return ""
 
@@ -378,7 +437,8 @@ class CuratorDriver:
         columns = agreed_columns(stored.request, self.study, granted, denied)
         population, digest = self.alignment.result()
         with step("plan", release_id=stored.request.release_id):
-            spec = planned_spec(stored.request, columns, self.study, population=population, alignment=digest)
+            question = plan_question(stored.request, columns, self.study, population=population, alignment=digest)
+            spec = await self.planner.spec(question)
         self.store.set_spec(spec.release_id, spec)
 
     async def _reserve(self, spec: ReleaseSpec) -> None:
@@ -439,23 +499,24 @@ class CuratorDriver:
                 await server.upload(spec, columns, lambda sent: self.store.set_bytes_uploaded(spec.release_id, sent))
         encryption.forget_ciphertext()
 
-    async def _tidy(self, release_id: str, peers: Peers) -> None:
+    async def _tidy(self, release_id: str) -> None:
         """Forget the seed once every curator has encrypted, or the release is over everywhere."""
         deadline = self.store.release(release_id).request.deadline
-        while time.time() < deadline:
-            # No answer of a peer, not even that one's own certificate has expired, ends the release here.
-            with suppress(VeiltabError):
-                progress = await peers.progress(release_id)
-                if all(p.state in {ReleaseState.UPLOADING, *_FINISHED} for p in progress):
-                    break
-            await pause_after(len(PAUSES))
+        # Whatever a peer answers, also that one's own certificate has expired, is no reason to end here.
+        others = await self.looks.progress(release_id)
+        while time.time() < deadline and not _needs_no_seed(others):
+            others = await self.looks.news(release_id, others, attempt=0, wakes=self.looks.wakes, deadline=deadline)
         self.store.forget_coin(release_coin(release_id))
         self.sampler.indices_file(release_id).unlink(missing_ok=True)
 
 
-async def _progress_of(peers: Peers, release_id: str) -> tuple[Progress, ...] | VeiltabError:
-    """Return the others' progress, or why it is unknown."""
-    try:
-        return await peers.progress(release_id)
-    except VeiltabError as error:
-        return error
+def _needs_no_seed(others: Others) -> bool:
+    """Whether no other curator will draw the sample again."""
+    return not isinstance(others, VeiltabError) and all(
+        peer.state is ReleaseState.UPLOADING or peer.state.finished for peer in others
+    )
+
+
+def _is_over(others: Others) -> bool:
+    """Whether a release is over at any other curator."""
+    return not isinstance(others, VeiltabError) and any(peer.state.unsuccessful for peer in others)

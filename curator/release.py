@@ -1,10 +1,14 @@
 """A curator's checks of a request, its granted columns, and its plan; pure functions."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import prod
 from typing import assert_never
 
+from veiltab.common.core.canonical import canonical_text
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.planning import Plan, plan_release
 from veiltab.common.release.guarantees import check_keeps_what_was_asked
@@ -17,6 +21,12 @@ from veiltab.curator.progress import Progress
 _MOST_DRAWS = 2**32
 _MOST_DRAWS_EACH = 64
 """Largest ratio of the rows of a sample or a first stage to the population."""
+
+MOST_OPEN_EACH = 32
+"""Most requests of one researcher that are open at a curator."""
+
+MOST_OPEN = 256
+"""Most requests that are open at a curator."""
 
 _LONGEST_SECONDS = 366 * 86_400
 
@@ -41,6 +51,30 @@ def check_request(request: ReleaseRequest, study: Study, now: int) -> None:
             f" {_moment(request.deadline)}",
             where="deadline",
             remedy="Compare the clocks of this curator and of the researcher.",
+        )
+
+
+def check_open_requests(researcher: str, opened: Counter[str]) -> None:
+    """Refuse a researcher another request while too many are open.
+
+    Args:
+        researcher: who asks.
+        opened: open requests by researcher.
+
+    Raises:
+        DeniedError: with the number.
+    """
+    if opened[researcher] >= MOST_OPEN_EACH:
+        raise DeniedError(
+            f"{opened[researcher]} requests of researcher {researcher} are open here, and no more are taken",
+            where="request",
+            remedy="Wait until some end, or ask the curators to decide about those that wait for a person.",
+        )
+    if opened.total() >= MOST_OPEN:
+        raise DeniedError(
+            f"{opened.total()} requests are open here, and no more are taken",
+            where="request",
+            remedy="Ask again later, or ask the curators to decide about those that wait for a person.",
         )
 
 
@@ -74,33 +108,84 @@ def agreed_columns(
             where="attributes",
             remedy="Ask without them, or ask with --partial to have the rest." if granted else "",
         )
-    return tuple(
-        Column(attribute=rule.name, owner=rule.owner, size=rule.attribute.size)
-        for rule in study.attributes
-        if rule.name in request.attributes and rule.name in granted
+    return tuple(column for column in requested_columns(request, study) if column.attribute in granted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanQuestion:
+    """What a plan follows from: the same question has the same plan at every curator.
+
+    Args:
+        request: what is asked for.
+        columns: what is granted of it.
+        study_digest: of the study file.
+        minimum_population: respondents that the study asks for.
+        population: common respondents n.
+        alignment: digest of the curators' alignment.
+    """
+
+    request: ReleaseRequest
+    columns: tuple[Column, ...]
+    study_digest: str
+    minimum_population: int
+    population: int
+    alignment: str
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of the question."""
+        return hashlib.sha256(canonical_text(self).encode()).digest()
+
+
+def plan_question(
+    request: ReleaseRequest, columns: tuple[Column, ...], study: Study, *, population: int, alignment: str
+) -> PlanQuestion:
+    """Return the question of a study's release."""
+    return PlanQuestion(
+        request=request,
+        columns=columns,
+        study_digest=study.digest,
+        minimum_population=study.minimum_population,
+        population=population,
+        alignment=alignment,
     )
 
 
-def planned_spec(
-    request: ReleaseRequest, columns: tuple[Column, ...], study: Study, *, population: int, alignment: str
-) -> ReleaseSpec:
+def requested_columns(request: ReleaseRequest, study: Study) -> tuple[Column, ...]:
+    """Return the columns that a request asks for, in study order."""
+    return tuple(
+        Column(attribute=rule.name, owner=rule.owner, size=rule.attribute.size)
+        for rule in study.attributes
+        if rule.name in request.attributes
+    )
+
+
+def planned_spec(question: PlanQuestion) -> ReleaseSpec:
     """Plan the release; every curator computes the same.
 
     Raises:
-        InvalidInputError: too few common respondents, or a sample larger than the population.
+        InvalidInputError: too few common respondents, or what cannot be planned; see `foreseen_plan`.
     """
-    if population < study.minimum_population:
+    if question.population < question.minimum_population:
         raise InvalidInputError(
-            f"the curators share fewer respondents than the {study.minimum_population} that the study asks for",
+            f"the curators share fewer respondents than the {question.minimum_population} that the study asks for",
             where="population",
         )
-    cells = 1
-    for column in columns:
-        cells *= column.size
-    plan = foreseen_plan(request, population=population, cells=cells)
-    spec = spec_of(request, columns, plan, study_digest=study.digest, alignment=alignment)
+    cells = prod(column.size for column in question.columns)
+    plan = foreseen_plan(question.request, population=question.population, cells=cells)
+    spec = spec_of(
+        question.request,
+        question.columns,
+        plan,
+        study_digest=question.study_digest,
+        alignment=question.alignment,
+    )
     check_keeps_what_was_asked(spec)
     return spec
+
+
+def plan_of(spec: ReleaseSpec) -> Plan:
+    """Return the plan that a spec was made of."""
+    return Plan(scheme=spec.description.scheme, mechanism=spec.mechanism, epsilon=spec.epsilon, delta=spec.delta)
 
 
 def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Plan:

@@ -4,11 +4,14 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from veiltab.common.core.message_fields import whole_from_proto
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.wire import pad_to_proto, request_from_proto, spec_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.chunks import chunk_messages, file_chunks, streamed
 from veiltab.curator.driver import CuratorDriver, Key
+from veiltab.curator.looks import MOST_ASKED
+from veiltab.curator.progress import Progress
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, curator_peer_pb2, curator_peer_pb2_grpc
 from veiltab.v1.release_pb2 import Chunk
 
@@ -62,17 +65,11 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         self, request: curator_peer_pb2.GetProgressRequest, context: Context
     ) -> curator_peer_pb2.GetProgressResponse:
         caller(context)
-        progress = self._driver.progress(request.release_id)
+        if len(request.release_ids) > MOST_ASKED:
+            raise InvalidInputError(f"one call asks about at most {MOST_ASKED} releases", where="GetProgress")
+        known = [release_id for release_id in request.release_ids if self._driver.store.knows(release_id)]
         return curator_peer_pb2.GetProgressResponse(
-            state=state_to_proto(progress.state),
-            decided=progress.decided,
-            granted=sorted(progress.granted),
-            denied=sorted(progress.denied),
-            spec_digest=progress.spec_digest or None,
-            reserved=progress.reserved,
-            charged=progress.charged,
-            sample_check=progress.sample_check or None,
-            failure=progress.failure,
+            releases=[_progress_to_proto(release_id, self._driver.progress(release_id)) for release_id in known]
         )
 
 
@@ -115,3 +112,18 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
 
 def _chunks(key: Key, offset: int) -> Iterator[Chunk]:
     return file_chunks(key.content, offset) if isinstance(key.content, Path) else chunk_messages(key.content, offset)
+
+
+def _progress_to_proto(release_id: str, progress: Progress) -> curator_peer_pb2.ReleaseProgress:
+    return curator_peer_pb2.ReleaseProgress(
+        release_id=release_id,
+        state=state_to_proto(progress.state),
+        decided=progress.decided,
+        granted=sorted(progress.granted),
+        denied=sorted(progress.denied),
+        spec_digest=progress.spec_digest or None,
+        reserved=progress.reserved,
+        charged=progress.charged,
+        sample_check=progress.sample_check or None,
+        failure=progress.failure,
+    )

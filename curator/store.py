@@ -4,6 +4,7 @@ import hashlib
 import json
 import sqlite3
 import time
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 
@@ -50,6 +51,13 @@ _MIGRATIONS = (
     """
     CREATE TABLE served_policy (path TEXT, rules INTEGER NOT NULL, budget TEXT)
     """,
+    """
+    CREATE TABLE plan (
+        release_id TEXT NOT NULL REFERENCES release(id), question BLOB NOT NULL, answer TEXT NOT NULL,
+        PRIMARY KEY (release_id, question));
+    CREATE TABLE card (
+        spec BLOB PRIMARY KEY, release_id TEXT NOT NULL REFERENCES release(id), rows TEXT NOT NULL)
+    """,
 )
 
 
@@ -61,6 +69,7 @@ class CuratorStore:
 
     def __init__(self, path: Path) -> None:
         self.connection = open_database(path, _MIGRATIONS)
+        self._version = 0
 
     def close(self) -> None:
         """Close the database."""
@@ -137,6 +146,29 @@ class CuratorStore:
         ).fetchone()
         return int(held)
 
+    def waiting_for_a_person(self, now: float) -> frozenset[str]:
+        """Return the ids of requests that a person has yet to decide about, and whose deadline lies ahead."""
+        rows = self.connection.execute(
+            "SELECT DISTINCT release.id FROM release JOIN decision ON release.id = decision.release_id"
+            " WHERE release.state = ? AND decision.verdict = ? AND json_extract(release.request, '$.deadline') >= ?",
+            [ReleaseState.REQUESTED.value, HELD, now],
+        )
+        return frozenset(row["id"] for row in rows)
+
+    def open_requests(self) -> Counter[str]:
+        """Return how many releases of each researcher are not over."""
+        rows = self.connection.execute(
+            f"SELECT researcher, COUNT(*) AS number FROM release WHERE NOT {IS_FINISHED} GROUP BY researcher",  # noqa: S608
+            FINISHED,
+        )
+        return Counter({row["researcher"]: row["number"] for row in rows})
+
+    def has_changed_elsewhere(self) -> bool:
+        """Whether another process has changed the database since this was last asked."""
+        (version,) = self.connection.execute("PRAGMA data_version").fetchone()
+        before, self._version = self._version, version
+        return bool(before != version)
+
     def set_state(self, release_id: str, state: ReleaseState, failure: str = "") -> None:
         """Change a release's state; a release that ended never moves again."""
         self.connection.execute(
@@ -170,6 +202,8 @@ class CuratorStore:
 
     def _end(self, release_id: str, state: ReleaseState, failure: str) -> None:
         self.set_state(release_id, state, failure)
+        reserved = "SELECT release_id FROM reservation WHERE release_id = ?"
+        self.connection.execute(f"DELETE FROM price WHERE release_id IN ({reserved})", [release_id])  # noqa: S608
         self.connection.execute("DELETE FROM reservation WHERE release_id = ?", [release_id])
 
     def set_waiting(self, release_id: str, waiting_for: str) -> None:
@@ -216,6 +250,30 @@ class CuratorStore:
             "SELECT attribute, verdict, expires, decided_by FROM decision WHERE release_id = ?", [release_id]
         )
         return tuple(GrantDecision(**dict(row)) for row in rows)
+
+    # Plans
+
+    def plan(self, release_id: str, question: bytes) -> str | None:
+        """Return the answer to a question of this digest, if it was ever answered."""
+        row = self.connection.execute(
+            "SELECT answer FROM plan WHERE release_id = ? AND question = ?", [release_id, question]
+        ).fetchone()
+        return None if row is None else str(row["answer"])
+
+    def set_plan(self, release_id: str, question: bytes, answer: str) -> None:
+        """Record the answer to a question; the first one counts."""
+        self.connection.execute(
+            "INSERT INTO plan VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [release_id, question, answer]
+        )
+
+    def card(self, spec: bytes) -> str | None:
+        """Return the epsilon card of the spec of this digest, if it was ever made."""
+        row = self.connection.execute("SELECT rows FROM card WHERE spec = ?", [spec]).fetchone()
+        return None if row is None else str(row["rows"])
+
+    def set_card(self, release_id: str, spec: bytes, rows: str) -> None:
+        """Record the epsilon card of a spec."""
+        self.connection.execute("INSERT INTO card VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [spec, release_id, rows])
 
     # Coins
 
@@ -320,10 +378,10 @@ class CuratorStore:
         row = self.connection.execute("SELECT * FROM alignment WHERE id = ?", [alignment_id]).fetchone()
         return None if row is None else (row["population"], row["digest"])
 
-    def latest_population(self) -> int | None:
-        """Return the common respondents of the latest alignment."""
-        row = self.connection.execute("SELECT population FROM alignment ORDER BY rowid DESC LIMIT 1").fetchone()
-        return None if row is None else int(row["population"])
+    def latest_alignment(self) -> tuple[int, str] | None:
+        """Return (common respondents, digest) of the latest alignment."""
+        row = self.connection.execute("SELECT * FROM alignment ORDER BY rowid DESC LIMIT 1").fetchone()
+        return None if row is None else (row["population"], row["digest"])
 
     def set_alignment(self, alignment_id: str, population: int, digest: str) -> None:
         """Record a finished alignment."""

@@ -133,7 +133,7 @@ def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal, mak
     assert before["card"] == []
     assert "not aligned yet" in before["note"]
     store = terminal.store()
-    store.set_alignment("a", 1000, "digest")
+    store.set_alignment("a", 1000, "ab" * 16)
     store.close()
     (after,) = terminal.json("requests")["requests"]
     assert (after["release"], after["state"], after["own"]) == (ID, "requested", {"sex": "held"})
@@ -177,7 +177,7 @@ def test_a_request_that_cannot_be_planned_does_not_hide_the_others(terminal: Ter
     held(terminal, make_request(sample=5000), "sex")
     held(terminal, make_request(release_id=OTHER), "sex")
     store = terminal.store()
-    store.set_alignment("a", 1000, "digest")
+    store.set_alignment("a", 1000, "ab" * 16)
     store.close()
     first, second = terminal.json("requests")["requests"]
     assert "1 to n = 1000 rows, not 5000" in first["note"]

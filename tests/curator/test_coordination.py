@@ -24,6 +24,7 @@ from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.coordination import Peers, check_study_digest
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
+from veiltab.curator.looks import Others
 from veiltab.curator.policy import Policy
 from veiltab.curator.service import CuratorPeerServicer
 from veiltab.curator.store import CuratorStore
@@ -235,15 +236,25 @@ def test_a_greeting_finds_a_ledger_that_was_cut(village: Village, make_spec: Mak
             hello(village, "alice")
 
 
+def progress(village: Village, *release_ids: str) -> dict[str, Others]:
+    """Let alice ask the others about some releases."""
+    return asyncio.run(village.peers("alice").progress(release_ids))
+
+
 def test_progress_of_the_others(village: Village, make_request: Make, make_spec: Make) -> None:
-    with pytest.raises(NotReadyError, match="curator bob: has not received the request yet"):
-        asyncio.run(village.peers("alice").progress(ID))
+    unknown = progress(village, ID)[ID]
+    assert isinstance(unknown, NotReadyError)
+    assert str(unknown) == "curator bob: has not received the request yet"
     for name in ("bob", "carol"):
         village.drivers[name].store.add(make_request(), 1)
     village.drivers["bob"].store.set_spec(ID, make_spec())
     village.drivers["bob"].ledger.reserve(make_spec())
     village.drivers["carol"].store.set_state(ID, ReleaseState.FAILED, "why")
-    bob, carol = asyncio.run(village.peers("alice").progress(ID))
+    answers = progress(village, ID, "f" * 32)
+    assert isinstance(answers["f" * 32], NotReadyError)
+    found = answers[ID]
+    assert not isinstance(found, VeiltabError)
+    bob, carol = found
     assert (bob.curator, bob.state, bob.decided) == ("bob", ReleaseState.REQUESTED, False)
     assert (bob.spec_digest, bob.reserved, bob.charged) == (make_spec().digest(), True, False)
     assert (carol.curator, carol.state, carol.failure, carol.decided) == ("carol", ReleaseState.FAILED, "why", True)
@@ -253,6 +264,39 @@ def test_other_refusals_stay_what_they_are(village: Village) -> None:
     def broken(_: object) -> None:
         raise VeiltabError("an unexpected error")
 
-    village.drivers["bob"].store.release = broken  # type: ignore[method-assign, assignment]
-    with pytest.raises(VeiltabError, match="an unexpected error"):
-        asyncio.run(village.peers("alice").progress(ID))
+    village.drivers["bob"].store.knows = broken  # type: ignore[method-assign, assignment]
+    error = progress(village, ID)[ID]
+    assert isinstance(error, VeiltabError)
+    assert error.problem == "an unexpected error"
+
+
+@pytest.mark.parametrize("said", [None, 1, SimpleNamespace(releases=[None]), SimpleNamespace(releases=7)])
+def test_what_a_curator_says_amiss_is_its_own_fault_alone(village: Village, make_request: Make, said: object) -> None:
+    for name in ("bob", "carol"):
+        village.drivers[name].store.add(make_request(), 1)
+    village.twist["bob", "GetProgress"] = lambda _: said
+    error = progress(village, ID)[ID]
+    assert isinstance(error, VeiltabError)
+    assert "an unexpected error, incident" in error.problem
+
+
+def test_a_state_that_nobody_knows_is_of_one_release_alone(village: Village, make_request: Make) -> None:
+    other = "f" * 32
+    for name in ("bob", "carol"):
+        for release_id in (ID, other):
+            village.drivers[name].store.add(make_request(release_id=release_id), 1)
+
+    def twisted(answer: Any) -> Any:  # noqa: ANN401 - a message
+        answer.releases[0].state = 99
+        return answer
+
+    village.twist["bob", "GetProgress"] = twisted
+    answers = progress(village, ID, other)
+    assert isinstance(answers[ID], InvalidInputError)
+    assert not isinstance(answers[other], VeiltabError)
+
+
+def test_one_call_asks_about_so_many_releases(village: Village) -> None:
+    many = tuple(f"{number:032x}" for number in range(257))
+    assert isinstance(progress(village, *many[:256])[many[0]], NotReadyError)
+    assert isinstance(progress(village, *many)[many[0]], InvalidInputError)

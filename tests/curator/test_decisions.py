@@ -14,6 +14,7 @@ from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
+from veiltab.curator.planning import ANSWERS, Planner
 from veiltab.curator.policy import Policy, load_policy
 from veiltab.curator.progress import APPROVED, HELD, GrantDecision
 from veiltab.curator.store import CuratorStore
@@ -24,7 +25,11 @@ CHEAP = '[[rule]]\nmaximum_charge = 0.05\ndecision = "approve"\n'
 
 
 @pytest.fixture
-def driver(tmp_path: Path, study: Study) -> Iterator[Callable[[str], CuratorDriver]]:
+def driver(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], CuratorDriver]]:
+    async def answered_here(_: Planner, kind: str, text: str) -> str:
+        return ANSWERS[kind](text)
+
+    monkeypatch.setattr(Planner, "_ask", answered_here)
     store = CuratorStore(tmp_path / "curator.sqlite")
     identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
     ledger = Ledger(store.connection, Decimal(1))
@@ -47,7 +52,7 @@ def decided(driver: CuratorDriver, request: Any) -> dict[str, str]:  # noqa: ANN
 
 
 def undecided(driver: CuratorDriver) -> tuple[str, ...]:
-    return asyncio.run(driver._review(driver.store.release(ID))).undecided
+    return driver._review(driver.store.release(ID)).undecided
 
 
 def test_a_charge_is_looked_at_once_the_tables_are_aligned(driver: Callable[..., Any], make_request: Make) -> None:
@@ -55,21 +60,21 @@ def test_a_charge_is_looked_at_once_the_tables_are_aligned(driver: Callable[...,
     with pytest.raises(NotReadyError, match="not aligned yet"):
         decided(curator, make_request(epsilon=Decimal("0.05")))
     assert undecided(curator) == ("sex",)
-    curator.store.set_alignment("a" * 32, 1000, "b" * 64)
+    curator.store.set_alignment("a" * 32, 1000, "b" * 32)
     assert decided(curator, make_request(epsilon=Decimal("0.05"))) == {"sex": APPROVED}
 
 
 @pytest.mark.parametrize(("epsilon", "verdict"), [("0.05", APPROVED), ("0.0501", HELD)])
 def test_the_charge_decides(driver: Callable[..., Any], make_request: Make, epsilon: str, verdict: str) -> None:
     curator = driver(CHEAP)
-    curator.store.set_alignment("a" * 32, 1000, "b" * 64)
+    curator.store.set_alignment("a" * 32, 1000, "b" * 32)
     assert decided(curator, make_request(epsilon=Decimal(epsilon))) == {"sex": verdict}
     assert not undecided(curator)
 
 
 def test_a_delta_above_one_respondent_is_refused(driver: Callable[..., Any], make_request: Make) -> None:
     curator = driver('[[rule]]\ndecision = "approve"\n')
-    curator.store.set_alignment("a" * 32, 1000, "b" * 64)
+    curator.store.set_alignment("a" * 32, 1000, "b" * 32)
     with pytest.raises(DeniedError, match="above 1/n"):
         decided(curator, make_request(delta=Decimal("0.02")))
     assert not curator.store.decisions(ID)

@@ -1,6 +1,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -28,10 +29,12 @@ from veiltab.curator.coordination import Peers
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.ledger import Ledger
+from veiltab.curator.planning import answer_card, answer_plan
 from veiltab.curator.policy import Policy, Rule
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision, Progress
 from veiltab.curator.shared_sample import checked_indices
 from veiltab.curator.store import CuratorStore
+from veiltab.curator.table import Table
 from veiltab.curator.upload import ServerLink
 
 Make = Callable[..., Any]
@@ -185,6 +188,8 @@ class World:
             failure="",
         )
         self.tosses: list[str] = []
+        self.questions: list[str] = []
+        self.looks = 0
         self.announced: list[bytes] = []
         self.uploads: list[dict[str, tuple[Path, bytes]]] = []
         self.refusal: Exception | None = None
@@ -197,9 +202,27 @@ class World:
         monkeypatch.setattr(driver.alignment, "result", lambda: (1000, "ab" * 16))
         monkeypatch.setattr(driver.alignment, "table", lambda _: table)
         monkeypatch.setattr(driver.coins, "toss", self.toss)
+        monkeypatch.setattr(driver.planner, "_ask", self.ask_the_worker)
+        monkeypatch.setattr(driver, "looks", self)
 
-    async def progress(self, _: str) -> tuple[Progress, ...]:
+    wakes = 0
+
+    async def progress(self, asked: str | tuple[str, ...]) -> Any:  # noqa: ANN401 - as a driver asks, or its looks
+        if isinstance(asked, tuple):
+            return dict.fromkeys(asked, (self.bob,))
+        self.looks += 1
         return (self.bob,)
+
+    async def close(self) -> None:
+        """A peer and a server that are played here need no end."""
+
+    async def news(self, *_: object, **__: object) -> tuple[Progress, ...]:
+        await asyncio.sleep(0.01)
+        return (self.bob,)
+
+    async def ask_the_worker(self, kind: str, text: str) -> str:
+        self.questions.append(kind)
+        return {"plan": answer_plan, "card": answer_card}[kind](text)
 
     async def toss(self, coin: str, _: Peers) -> bytes:
         self.tosses.append(coin)
@@ -294,6 +317,7 @@ def carried_to(world: World, state: ReleaseState, request: Any) -> None:  # noqa
 def test_a_look_at_a_release_works_out_no_guarantee(
     world: World, make_request: Make, make_spec: Make, forbid_accounting: Callable[[], None]
 ) -> None:
+    world.driver.store.set_alignment("a", 1000, "ab" * 16)
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400, delta=Decimal("1e-6")))
     world.driver.store.set_spec(ID, make_spec(sample=400, delta=Decimal("1e-6")))
     world.bob = replace(world.bob, spec_digest=b"", reserved=False)
@@ -364,6 +388,144 @@ def test_what_is_held_waits_for_a_person(world: World, make_request: Make) -> No
     )
     assert world.step()
     assert world.state() is ReleaseState.APPROVED
+
+
+def drive(world: World, release_id: str = ID) -> None:
+    """Drive a release until it is over, or waits for a person."""
+    driving = world.driver._drive(release_id, cast("Peers", world), cast("ServerLink", world))
+    asyncio.run(asyncio.wait_for(driving, 20))
+
+
+def held(world: World, *requests: Any) -> None:  # noqa: ANN401 - requests
+    """Let alice hold some requests for a person."""
+    world.driver._policy = Policy()
+    world.driver.store.set_alignment("a", 1000, "ab" * 16)
+    for request in requests:
+        world.driver.store.add(request, 1)
+        drive(world, request.release_id)
+
+
+def test_what_is_held_is_planned_once_and_by_all_curators_alike(world: World, make_request: Make) -> None:
+    held(world, make_request())
+    for _ in range(3):
+        drive(world)
+    assert world.questions == ["plan", "card"]
+    assert "a person decides about sex" in world.driver.store.release(ID).waiting_for
+    world.driver.store.decide(
+        ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),)
+    )
+    assert world.step()
+    assert world.step()
+    assert world.state() is ReleaseState.PLANNED
+    assert world.questions == ["plan", "card"]  # what was foreseen is what is granted
+
+
+def test_what_is_held_and_cannot_be_planned_is_refused(world: World, make_request: Make) -> None:
+    world.bob = replace(world.bob, state=ReleaseState.READY)  # it has no use for the seed
+    held(world, make_request(scheme="wr", sample=1000, epsilon=Decimal("1e-10")))
+    assert world.state() is ReleaseState.DENIED
+    assert "the epsilon is too small for so many draws" in world.driver.store.release(ID).failure
+
+
+def test_what_is_held_and_the_budget_does_not_hold_is_refused(world: World, make_request: Make) -> None:
+    world.bob = replace(world.bob, state=ReleaseState.READY)
+    held(world, make_request(epsilon=Decimal("1.1")))
+    assert world.state() is ReleaseState.DENIED
+    assert "of the budget of 1 there is 1.000000 left" in world.driver.store.release(ID).failure
+
+
+async def run_for(world: World, rounds: int) -> None:
+    """Run the driver until it has looked for releases so many times."""
+    looked = 0
+    unfinished = world.driver._unfinished
+
+    def counted() -> tuple[str, ...]:
+        nonlocal looked
+        looked += 1
+        return unfinished()
+
+    async def idle(*_: object) -> None:
+        await asyncio.sleep(1000)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("veiltab.curator.driver.Peers", lambda *_: world)
+        patch.setattr("veiltab.curator.driver.ServerLink", lambda *_: world)
+        patch.setattr("veiltab.curator.driver._LOOK_AGAIN_SECONDS", 0.01)
+        patch.setattr(world.driver.alignment, "run", idle)
+        patch.setattr(world, "run", idle, raising=False)
+        patch.setattr(world.driver, "_unfinished", counted)
+        patch.setattr(world.driver, "_submitted", asyncio.Event())
+        running = asyncio.create_task(world.driver.run(cast("Table", None)))
+        async with asyncio.timeout(20):
+            while looked < rounds:  # noqa: ASYNC110 - the looks are counted
+                await asyncio.sleep(0.01)
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+def test_requests_that_are_held_cost_an_idle_curator_nothing(world: World, make_request: Make) -> None:
+    ids = [f"{number:032x}" for number in range(1, 33)]
+    held(world, *(make_request(release_id=release_id) for release_id in ids))
+    questions, looks = len(world.questions), world.looks
+    assert questions == 64
+    asyncio.run(run_for(world, 20))
+    assert (len(world.questions), world.looks) == (questions, looks)
+    world.driver.store.decide(
+        ids[3], (GrantDecision(attribute="sex", verdict=DENIED, expires=None, decided_by="person"),)
+    )
+    asyncio.run(run_for(world, 20))
+    assert world.looks > looks
+    assert world.driver.store.release(ids[3]).state is ReleaseState.DENIED
+    assert len(world.questions) == questions
+
+
+def test_a_held_request_expires_and_ends_where_it_ended_elsewhere(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veiltab.curator.driver._LOOK_AFTER_HELD_SECONDS", 0.01)
+    other = "f" * 32
+    held(world, make_request(), make_request(release_id=other, deadline=int(time.time()) + 2))
+    world.bob = replace(world.bob, state=ReleaseState.DENIED, failure="why")
+    asyncio.run(run_for(world, 20))
+    stored = world.driver.store.release(ID)
+    assert (stored.state, stored.failure) == (ReleaseState.DENIED, "curator bob: why")
+    assert world.driver.store.release(other).state in {ReleaseState.DENIED, ReleaseState.EXPIRED}
+
+
+def test_what_a_person_denies_in_another_process_ends_at_once(world: World, make_request: Make) -> None:
+    carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
+    world.bob = replace(world.bob, state=ReleaseState.UPLOADING)
+    with closing(CuratorStore(world.driver._folder.parent / "curator.sqlite")) as elsewhere:
+        assert world.driver.store.has_changed_elsewhere()
+        assert not world.driver.store.has_changed_elsewhere()
+        elsewhere.deny(ID, "a person denied the request")
+        assert world.driver.store.has_changed_elsewhere()
+    drive(world)
+    assert world.state() is ReleaseState.DENIED
+    assert not world.uploads
+
+
+def test_so_many_requests_of_a_researcher_are_open_and_so_many_in_all(
+    driver: CuratorDriver, make_request: Make
+) -> None:
+    digest, deadline = driver.study.digest, int(time.time()) + 1000
+
+    def request(number: int, researcher: str) -> Any:  # noqa: ANN401 - a request
+        return make_request(release_id=f"{number:032x}", researcher=researcher, deadline=deadline)
+
+    for number in range(32):
+        driver.propose(request(number, "rosa"), digest)
+    with pytest.raises(DeniedError, match=r"32 requests of researcher rosa are open here.*Wait until some end"):
+        driver.propose(request(99, "rosa"), digest)
+    driver.propose(request(0, "rosa"), digest)  # it is known
+    driver.propose(request(1000, "rita"), digest)
+    driver.store.set_state(f"{7:032x}", ReleaseState.EXPIRED)
+    driver.propose(request(99, "rosa"), digest)
+    for number in range(256 - 33):
+        driver.store.add(request(2000 + number, f"r{number}"), 1)
+    with pytest.raises(DeniedError, match=r"256 requests are open here.*Ask again later"):
+        driver.propose(request(98, "rita"), digest)
 
 
 def test_after_its_deadline_a_release_expires_and_gives_back_what_it_kept(
@@ -503,24 +665,21 @@ def test_the_seed_is_forgotten_when_nobody_needs_it(world: World, make_request: 
     world.driver.store.set_coin_value(coin, bytes(32))
     world.bob = replace(world.bob, state=ReleaseState.UPLOADING)
     assert world.driver.sampler.indices_file(ID).exists()
-    asyncio.run(world.driver._tidy(ID, cast("Peers", world)))
+    asyncio.run(world.driver._tidy(ID))
     assert world.driver.store.own_share(coin, b"") == b""
     assert world.driver.store.coin_value(coin) is None
     assert not world.driver.sampler.indices_file(ID).exists()
 
 
-def test_the_seed_is_kept_while_another_may_still_need_it(
-    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_seed_is_kept_while_another_may_still_need_it(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.READY, make_request(sample=400))
     share = world.driver.coins.share(f"release/{ID}")
     world.bob = replace(world.bob, state=ReleaseState.CHARGED)
-    monkeypatch.setattr("veiltab.common.rpc.peer.PAUSES", (0.01,))
 
     async def briefly() -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):
-                await world.driver._tidy(ID, cast("Peers", world))
+                await world.driver._tidy(ID)
 
     asyncio.run(briefly())
     assert world.driver.store.own_share(f"release/{ID}", b"") == share
@@ -532,7 +691,7 @@ def test_the_seed_is_kept_while_another_may_still_need_it(
 def drive_to_the_end(world: World) -> None:
     """Let the driver take up a release that is over here, and at bob."""
     world.bob = replace(world.bob, state=ReleaseState.FAILED)
-    asyncio.run(asyncio.wait_for(world.driver._drive(ID, cast("Peers", world), cast("ServerLink", world)), 20))
+    drive(world)
 
 
 @pytest.mark.parametrize("pad", Pad)

@@ -10,7 +10,8 @@ from veiltab.common.errors import (
     InvalidInputError,
 )
 from veiltab.common.release.guarantees import guaranteed_epsilon
-from veiltab.common.release.spec import Column
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.curator.progress import Progress
@@ -19,6 +20,7 @@ from veiltab.curator.release import (
     check_request,
     foreseen_plan,
     joint_decision,
+    plan_question,
     planned_spec,
 )
 
@@ -110,11 +112,17 @@ def test_a_denial_ends_a_request_unless_it_goes_on_without(study: Study, make_re
         assert not caught.value.remedy
 
 
+def planned(
+    request: ReleaseRequest, columns: tuple[Column, ...], study: Study, *, population: int, alignment: str
+) -> ReleaseSpec:
+    return planned_spec(plan_question(request, columns, study, population=population, alignment=alignment))
+
+
 def test_every_curator_plans_the_same(study: Study, make_request: Make, make_spec: Make) -> None:
     request = make_request(sample=400)
-    spec = planned_spec(request, (SEX, SALARY), study, population=1000, alignment="ab" * 16)
+    spec = planned(request, (SEX, SALARY), study, population=1000, alignment="ab" * 16)
     assert spec == make_spec(columns=(SEX, SALARY), study_digest=study.digest)
-    chosen = planned_spec(make_request(), (SEX, SALARY), study, population=1000, alignment="ab" * 16)
+    chosen = planned(make_request(), (SEX, SALARY), study, population=1000, alignment="ab" * 16)
     assert 1 <= chosen.sample <= 1000
     assert guaranteed_epsilon(chosen) <= Decimal("0.1")
 
@@ -128,11 +136,11 @@ def test_known_answers_of_the_size_of_a_poisson_sample(make_request: Make) -> No
 
 def test_too_few_respondents_or_too_large_a_sample(study: Study, make_request: Make) -> None:
     few = replace(study, minimum_population=100)
-    planned_spec(make_request(), (SEX, SALARY), few, population=100, alignment="ab" * 16)
+    planned(make_request(), (SEX, SALARY), few, population=100, alignment="ab" * 16)
     with pytest.raises(InvalidInputError, match="fewer respondents than the 100 that"):
-        planned_spec(make_request(), (SEX, SALARY), few, population=99, alignment="ab" * 16)
+        planned(make_request(), (SEX, SALARY), few, population=99, alignment="ab" * 16)
     with pytest.raises(InvalidInputError, match="1 to n = 100 rows, not 101"):
-        planned_spec(make_request(sample=101), (SEX, SALARY), few, population=100, alignment="ab" * 16)
+        planned(make_request(sample=101), (SEX, SALARY), few, population=100, alignment="ab" * 16)
 
 
 def says(curator: str, granted: set[str], denied: set[str]) -> Progress:

@@ -196,9 +196,9 @@ def test_table_versions_and_alignments_stay(store: CuratorStore) -> None:
     assert store.table_version("content", "name") == "name"
     assert store.table_version("content", "other") == "name"
     assert store.table_version("content 2", "other") == "other"
-    assert (store.alignment("a"), store.latest_population()) == (None, None)
+    assert (store.alignment("a"), store.latest_alignment()) == (None, None)
     store.set_alignment("a", 10, "digest")
     store.set_alignment("a", 11, "other")
     store.set_alignment("b", 12, "digest b")
     assert store.alignment("a") == (10, "digest")
-    assert store.latest_population() == 12
+    assert store.latest_alignment() == (12, "digest b")

@@ -187,10 +187,17 @@ def test_what_a_curator_says_reaches_a_terminal_as_plain_text(running: World) ->
         waiting_for=ESCAPES,
         seconds={"step": float("nan"), ESCAPES: 1.0, "long": float("inf")} | {f"step {n}": 1.0 for n in range(5000)},
     )
-    progress = message("GetProgressResponse", state=STATES["FAILED"], failure=ESCAPES)
+
+    def progress(request: Any, _context: Any) -> Any:  # noqa: ANN401 - messages
+        failed = [
+            message("ReleaseProgress", release_id=release_id, state=STATES["FAILED"], failure=ESCAPES)
+            for release_id in request.release_ids
+        ]
+        return message("GetProgressResponse", releases=failed)
+
     behaviours: dict[str, Behaviour] = {
         GET_PROPOSAL: lambda _request, _context: said,
-        "CuratorPeerService/GetProgress": lambda _request, _context: progress,
+        "CuratorPeerService/GetProgress": progress,
     }
     with Impostor(running, BOB, behaviours):
         asked = running.ask(("region", "health"), "--label", label)

@@ -71,10 +71,11 @@ class Bob:
             yield answer
 
     async def progress(self, request: Message, _context: Context) -> Message:
-        own = message("GetProgressRequest", release_id=request.release_id)
+        own = message("GetProgressRequest", release_ids=request.release_ids)
         said = await call(self.alice, f"{PEER}/GetProgress")(own, timeout=10)
-        said.decided = said.reserved = said.charged = True
-        said.granted[:] = ["income"]
+        for release in said.releases:
+            release.decided = release.reserved = release.charged = True
+            release.granted[:] = ["income"]
         return said
 
     def endless(self, kind: str, total: int) -> Behaviour:

@@ -55,7 +55,9 @@ MESSAGES: dict[str, tuple[Message, Callable[[Any], object]]] = {
         _status_of,
     ),
     "a curator's progress": (
-        curator_peer_pb2.GetProgressResponse(state=REQUESTED, granted=["sex"], denied=["age"], failure="f"),
+        curator_peer_pb2.ReleaseProgress(
+            release_id="0" * 32, state=REQUESTED, granted=["sex"], denied=["age"], failure="f"
+        ),
         lambda message: _progress_from_proto("bob", message),
     ),
     "a party's status": (

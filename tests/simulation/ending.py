@@ -13,7 +13,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.progress import DENIED
-from veiltab.curator.release import agreed_columns, planned_spec
+from veiltab.curator.release import agreed_columns, plan_question, planned_spec
 from veiltab.server.perturbation import PLACES
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _allowed(run: "Deployment", request: ReleaseRequest) -> set[ReleaseState]:
     granted = frozenset(request.attributes) - denied
     try:
         columns = agreed_columns(request, run.village.study, granted, denied)
-        planned_spec(request, columns, run.village.study, population=PEOPLE, alignment="0" * 32)
+        planned_spec(plan_question(request, columns, run.village.study, population=PEOPLE, alignment="0" * 32))
         expected = {ReleaseState.READY}
     except VeiltabError:
         expected = {ReleaseState.DENIED, ReleaseState.FAILED}

@@ -23,6 +23,7 @@ from unittest.mock import patch
 import grpc
 
 from veiltab.common.storage.database import Database
+from veiltab.curator.planning import ANSWERS, Planner
 
 START = 1_767_225_600.0
 """Unix seconds at which every run begins."""
@@ -228,6 +229,9 @@ def simulated(loop: VirtualLoop, fallback: Callable[[int], bytes], channel: Call
     def opened(endpoint: str, *_: object, **__: object) -> object:
         return channel(endpoint)
 
+    async def answered(_: Planner, kind: str, text: str) -> str:
+        return await asyncio.to_thread(ANSWERS[kind], text)
+
     with (
         patch.object(time, "time", wall_clock),
         patch.object(time, "monotonic", loop.time),
@@ -238,5 +242,6 @@ def simulated(loop: VirtualLoop, fallback: Callable[[int], bytes], channel: Call
         patch.object(os, "rename", _moving(os.rename)),
         patch.object(Database, "execute", _executed),
         patch.object(grpc.aio, "secure_channel", opened),
+        patch.object(Planner, "_ask", answered),
     ):
         yield

@@ -91,13 +91,20 @@ class FetchIndicesResponse(_message.Message):
     def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class GetProgressRequest(_message.Message):
-    __slots__ = ("release_id",)
-    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
-    release_id: str
-    def __init__(self, release_id: _Optional[str] = ...) -> None: ...
+    __slots__ = ("release_ids",)
+    RELEASE_IDS_FIELD_NUMBER: _ClassVar[int]
+    release_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, release_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetProgressResponse(_message.Message):
-    __slots__ = ("state", "decided", "granted", "denied", "spec_digest", "reserved", "charged", "sample_check", "failure")
+    __slots__ = ("releases",)
+    RELEASES_FIELD_NUMBER: _ClassVar[int]
+    releases: _containers.RepeatedCompositeFieldContainer[ReleaseProgress]
+    def __init__(self, releases: _Optional[_Iterable[_Union[ReleaseProgress, _Mapping]]] = ...) -> None: ...
+
+class ReleaseProgress(_message.Message):
+    __slots__ = ("release_id", "state", "decided", "granted", "denied", "spec_digest", "reserved", "charged", "sample_check", "failure")
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     DECIDED_FIELD_NUMBER: _ClassVar[int]
     GRANTED_FIELD_NUMBER: _ClassVar[int]
@@ -107,6 +114,7 @@ class GetProgressResponse(_message.Message):
     CHARGED_FIELD_NUMBER: _ClassVar[int]
     SAMPLE_CHECK_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
     state: _release_pb2.ReleaseState
     decided: bool
     granted: _containers.RepeatedScalarFieldContainer[str]
@@ -116,4 +124,4 @@ class GetProgressResponse(_message.Message):
     charged: bool
     sample_check: bytes
     failure: str
-    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., decided: bool = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec_digest: _Optional[bytes] = ..., reserved: bool = ..., charged: bool = ..., sample_check: _Optional[bytes] = ..., failure: _Optional[str] = ...) -> None: ...
+    def __init__(self, release_id: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., decided: bool = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec_digest: _Optional[bytes] = ..., reserved: bool = ..., charged: bool = ..., sample_check: _Optional[bytes] = ..., failure: _Optional[str] = ...) -> None: ...

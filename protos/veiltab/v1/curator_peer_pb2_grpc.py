@@ -109,7 +109,7 @@ class CuratorPeerServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetProgress(self, request, context):
-        """Says how far this curator is with a release. Callers: curators.
+        """Says how far this curator is with some releases. Callers: curators.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

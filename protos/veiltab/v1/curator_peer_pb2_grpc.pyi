@@ -46,7 +46,7 @@ class CuratorPeerServiceStub:
     FetchIndices: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchIndicesRequest, _curator_peer_pb2.FetchIndicesResponse]
     """Streams the row indices of a release that shares them explicitly. Callers: curators."""
     GetProgress: _grpc.UnaryUnaryMultiCallable[_curator_peer_pb2.GetProgressRequest, _curator_peer_pb2.GetProgressResponse]
-    """Says how far this curator is with a release. Callers: curators."""
+    """Says how far this curator is with some releases. Callers: curators."""
 
 @_typing.type_check_only
 class CuratorPeerServiceAsyncStub(CuratorPeerServiceStub):
@@ -66,7 +66,7 @@ class CuratorPeerServiceAsyncStub(CuratorPeerServiceStub):
     FetchIndices: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchIndicesRequest, _curator_peer_pb2.FetchIndicesResponse]  # type: ignore[assignment]
     """Streams the row indices of a release that shares them explicitly. Callers: curators."""
     GetProgress: _aio.UnaryUnaryMultiCallable[_curator_peer_pb2.GetProgressRequest, _curator_peer_pb2.GetProgressResponse]  # type: ignore[assignment]
-    """Says how far this curator is with a release. Callers: curators."""
+    """Says how far this curator is with some releases. Callers: curators."""
 
 class CuratorPeerServiceServicer(metaclass=_abc_1.ABCMeta):
     """What curators ask one another. Each curator drives its own side and reads the others'; nothing is pushed,
@@ -119,6 +119,6 @@ class CuratorPeerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _curator_peer_pb2.GetProgressRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_curator_peer_pb2.GetProgressResponse, _abc.Awaitable[_curator_peer_pb2.GetProgressResponse]]:
-        """Says how far this curator is with a release. Callers: curators."""
+        """Says how far this curator is with some releases. Callers: curators."""
 
 def add_CuratorPeerServiceServicer_to_server(servicer: CuratorPeerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

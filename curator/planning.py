@@ -1,0 +1,199 @@
+"""Planning a request away from the event loop: once, in a process of its own that has so much time, and stored.
+
+Whoever may ask can ask for what takes long to plan. The process that plans is ended by the kernel when it has used its
+seconds of processor time for one question; the request is then refused, as one that cannot be planned. The party that
+asks it never waits on its own loop, and ends it when it ends.
+"""
+
+import asyncio
+import signal
+import sys
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass
+
+from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.errors import InvalidInputError, VeiltabError
+from veiltab.common.release.guarantees import epsilon_card
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.curator.release import PlanQuestion, planned_spec
+from veiltab.curator.store import CuratorStore
+
+SECONDS = 10
+"""Seconds of processor time that one question may take."""
+
+_WORKER = (sys.executable, "-m", "veiltab.curator.planning")
+_LONGEST_LINE = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAnswer:
+    """A plan, or why there is none.
+
+    Args:
+        spec: the release that is planned; None if it is refused.
+        problem: why, if it is refused.
+        where: the field concerned.
+        remedy: what to do next.
+    """
+
+    spec: ReleaseSpec | None = None
+    problem: str = ""
+    where: str = ""
+    remedy: str = ""
+
+    def planned(self) -> ReleaseSpec:
+        """Return the plan.
+
+        Raises:
+            InvalidInputError: there is none.
+        """
+        if self.spec is None:
+            raise InvalidInputError(self.problem, where=self.where, remedy=self.remedy)
+        return self.spec
+
+
+_TOO_LONG = PlanAnswer(
+    problem=f"planning it takes more than {SECONDS} s of processor time",
+    where="request",
+    remedy="Ask for fewer rows, fewer attributes, or another epsilon and delta.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """The rows of an epsilon card: adversary, what it faces."""
+
+    rows: tuple[tuple[str, str], ...] = ()
+
+
+def stored_plan(store: CuratorStore, question: PlanQuestion) -> ReleaseSpec | None:
+    """Return the plan that answers a question, if it was ever asked.
+
+    Raises:
+        InvalidInputError: it was, and there is no plan.
+    """
+    answer = store.plan(question.request.release_id, question.digest())
+    return None if answer is None else read_canonical(PlanAnswer, answer).planned()
+
+
+def stored_card(store: CuratorStore, spec: ReleaseSpec) -> tuple[tuple[str, str], ...] | None:
+    """Return the rows of a plan's card, if it was ever made; none at all if that took too long."""
+    card = store.card(spec.digest())
+    return None if card is None else read_canonical(Card, card).rows
+
+
+def store_card(store: CuratorStore, spec: ReleaseSpec, rows: tuple[tuple[str, str], ...]) -> None:
+    """Store the rows of a plan's card."""
+    store.set_card(spec.release_id, spec.digest(), canonical_text(Card(rows=rows)))
+
+
+def answer_plan(question: str) -> str:
+    """Return the canonical text of the answer to a question's."""
+    try:
+        answer = PlanAnswer(spec=planned_spec(read_canonical(PlanQuestion, question)))
+    except VeiltabError as error:
+        answer = PlanAnswer(problem=error.problem, where=error.where, remedy=error.remedy)
+    return canonical_text(answer)
+
+
+def answer_card(spec: str) -> str:
+    """Return the canonical text of the card of a spec's."""
+    return canonical_text(Card(rows=epsilon_card(ReleaseSpec.from_json(spec)).rows()))
+
+
+ANSWERS = {"plan": answer_plan, "card": answer_card}
+"""What each kind of question is answered with."""
+
+
+class Planner:
+    """The plans and cards of one curator.
+
+    Args:
+        store: keeps each of them with its release.
+    """
+
+    def __init__(self, store: CuratorStore) -> None:
+        self._store = store
+        self._worker: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
+        # One question of a researcher at a time, so that those of one delay another's by one question.
+        self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
+
+    async def spec(self, question: PlanQuestion) -> ReleaseSpec:
+        """Return the plan of a request.
+
+        Raises:
+            InvalidInputError: it cannot be planned.
+        """
+        async with self._turns[question.request.researcher]:
+            spec = stored_plan(self._store, question)
+            if spec is None:
+                answer = await self._ask("plan", canonical_text(question)) or canonical_text(_TOO_LONG)
+                self._store.set_plan(question.request.release_id, question.digest(), answer)
+                spec = read_canonical(PlanAnswer, answer).planned()
+        return spec
+
+    async def make_card(self, spec: ReleaseSpec) -> None:
+        """Make the epsilon card of a plan for those who decide, unless that was done."""
+        async with self._turns[spec.researcher]:
+            if stored_card(self._store, spec) is None:
+                card = await self._ask("card", spec.to_json()) or canonical_text(Card())
+                self._store.set_card(spec.release_id, spec.digest(), card)
+
+    async def close(self) -> None:
+        """End the process."""
+        if self._worker is not None:
+            with suppress(ProcessLookupError):
+                self._worker.kill()
+            await self._worker.wait()
+            self._worker = None
+
+    async def _ask(self, kind: str, text: str) -> str:
+        """Return the worker's answer; empty if it ended over the question."""
+        async with self._turn:
+            worker = self._worker or await asyncio.create_subprocess_exec(
+                *_WORKER,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=_LONGEST_LINE,
+                start_new_session=True,
+            )
+            # What is cancelled, or ends without an answer, leaves no process that still works on it.
+            self._worker = None
+            try:
+                answer = await _answer_of(worker, f"{kind} {text}\n".encode())
+            except BaseException:
+                worker.kill()
+                raise
+            if answer:
+                self._worker = worker
+            else:
+                await worker.wait()
+            return answer
+
+
+async def _answer_of(worker: asyncio.subprocess.Process, line: bytes) -> str:
+    if worker.stdin is None or worker.stdout is None:
+        raise AssertionError("the worker was started without pipes")
+    with suppress(BrokenPipeError, ConnectionResetError):
+        worker.stdin.write(line)
+        await worker.stdin.drain()
+    answer = await worker.stdout.readline()
+    return answer.decode().rstrip("\n") if answer.endswith(b"\n") else ""
+
+
+def serve_questions() -> None:
+    """Answer each line of standard input with one of standard output, until it ends; a process of its own."""
+    for line in sys.stdin:
+        # When it has run out, the kernel ends the process, whatever it does.
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        kind, _, text = line.rstrip("\n").partition(" ")
+        answer = ANSWERS[kind](text)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        sys.stdout.write(answer + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    serve_questions()

@@ -1,0 +1,142 @@
+"""Plans and cards that a process of its own makes, once each."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.release.guarantees import epsilon_card
+from veiltab.common.study.file import Study
+from veiltab.curator.planning import Planner, stored_card, stored_plan
+from veiltab.curator.release import PlanQuestion, plan_question, planned_spec, requested_columns
+from veiltab.curator.store import CuratorStore
+
+Make = Callable[..., Any]
+ENDLESS = """
+from veiltab.curator import planning
+
+def spin(text):
+    while True:
+        pass
+
+planning.SECONDS = {seconds}
+planning.ANSWERS["plan"] = spin
+planning.serve_questions()
+"""
+
+
+def endless(seconds: float) -> tuple[str, ...]:
+    """Return how to start a worker whose every plan takes for ever, with so much processor time."""
+    return sys.executable, "-c", ENDLESS.format(seconds=seconds)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[CuratorStore]:
+    store = CuratorStore(tmp_path / "curator.sqlite")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def ask(study: Study, store: CuratorStore, make_request: Make) -> Callable[..., PlanQuestion]:
+    def asked(**changes: Any) -> PlanQuestion:  # noqa: ANN401 - fields of a request
+        request = make_request(**changes)
+        store.add(request, 1)
+        columns = requested_columns(request, study)
+        return plan_question(request, columns, study, population=1000, alignment="ab" * 16)
+
+    return asked
+
+
+def test_the_plan_is_the_one_that_every_curator_computes_and_is_stored(
+    store: CuratorStore, ask: Callable[..., PlanQuestion]
+) -> None:
+    questions = [ask(), ask(release_id="f" * 32, delta=Decimal("1e-6"))]
+
+    async def scenario() -> None:
+        planner = Planner(store)
+        for question in questions:
+            spec = await planner.spec(question)
+            assert spec == planned_spec(question) == stored_plan(store, question)
+            await planner.make_card(spec)
+            assert stored_card(store, spec) == epsilon_card(spec).rows()
+        await planner.close()
+        without = Planner(store)
+        for question in questions:
+            await without.make_card(await without.spec(question))
+        assert without._worker is None
+
+    asyncio.run(scenario())
+
+
+def test_what_cannot_be_planned_is_refused_every_time_and_asked_once(
+    store: CuratorStore, ask: Callable[..., PlanQuestion]
+) -> None:
+    question = ask(scheme="wr", sample=1000, epsilon=Decimal("1e-10"))
+
+    async def scenario() -> None:
+        planner = Planner(store)
+        for _ in range(2):
+            with pytest.raises(InvalidInputError, match=r"scheme wr: the epsilon is too small.*Ask for a larger"):
+                await planner.spec(question)
+            await planner.close()
+        assert planner._worker is None
+
+    asyncio.run(scenario())
+    with pytest.raises(InvalidInputError, match="too small"):
+        stored_plan(store, question)
+
+
+def test_what_takes_too_long_is_ended_and_the_next_question_is_answered(
+    store: CuratorStore, ask: Callable[..., PlanQuestion], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = ask(), ask(release_id="f" * 32)
+
+    async def scenario() -> None:
+        planner = Planner(store)
+        with monkeypatch.context() as another:
+            another.setattr("veiltab.curator.planning._WORKER", endless(0.2))
+            with pytest.raises(InvalidInputError, match="takes more than 10 s of processor time"):
+                await planner.spec(first)
+        assert await planner.spec(second) == planned_spec(second)
+        await planner.close()
+
+    asyncio.run(scenario())
+    with pytest.raises(InvalidInputError, match="takes more than 10 s"):
+        stored_plan(store, first)
+
+
+def first_children_beside(before: set[psutil.Process]) -> set[psutil.Process]:
+    """Wait until this process has another child."""
+    while not (children := set(psutil.Process().children()) - before):
+        time.sleep(0.01)
+    return children
+
+
+def test_a_party_that_ends_takes_its_worker_along(
+    store: CuratorStore, ask: Callable[..., PlanQuestion], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = ask()
+    monkeypatch.setattr("veiltab.curator.planning._WORKER", endless(1000))
+
+    async def scenario() -> None:
+        planner = Planner(store)
+        before = set(psutil.Process().children())
+        task = asyncio.create_task(planner.spec(question))
+        workers = await asyncio.to_thread(first_children_beside, before)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await planner.close()
+        _, alive = await asyncio.to_thread(psutil.wait_procs, workers, 20)
+        assert alive == []
+
+    asyncio.run(scenario())
+    assert stored_plan(store, question) is None
