@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.derivation import derive
 from veiltab.common.errors import (
     FailedReleaseError,
+    IntegrityError,
     InvalidInputError,
     NotReadyError,
     UnavailableError,
@@ -122,9 +124,12 @@ class Alignment:
             await asyncio.sleep(pause)
 
     async def _align(self, name: str, table: Table, peers: Peers) -> None:
-        if name == self._current and self._store.alignment(name):
+        aligned = AlignedTable(self._folder / name)
+        is_made = self._store.alignment(name) is not None
+        is_whole = is_made and self.tokens_file(name).exists() and aligned.has(table.columns)
+        if name == self._current and is_whole:
             return
-        if self._store.alignment(name) is None:
+        if not is_whole:
             key = await self._coins.toss(alignment_coin(name), peers)
             own = self.tokens_file(name)
             order_file = own.with_name("order.npy")
@@ -134,12 +139,21 @@ class Alignment:
             received = [await self._fetch(name, peer, peers) for peer in peers.curators]
             with step("intersect"):
                 population, digest = await asyncio.to_thread(
-                    _intersect, table, own, received, derive(key, "population"), AlignedTable(self._folder / name)
+                    _intersect, table, own, received, derive(key, "population"), aligned
                 )
             self._store.set_alignment(name, population, digest)
+            if self._store.alignment(name) != (population, digest):
+                raise IntegrityError("the same tables are aligned otherwise than before", where="alignment")
             for path in (*(path for _, path in received), order_file):
                 path.unlink()
         self._current = name
+        await asyncio.to_thread(self._delete_others, name)
+
+    def _delete_others(self, name: str) -> None:
+        """Delete the files of earlier alignments: no release goes on with them. The coin and the digest stay."""
+        for folder in self._folder.iterdir():
+            if folder.name != name:
+                shutil.rmtree(folder, ignore_errors=True)
 
     async def _fetch(self, name: str, peer: str, peers: Peers) -> tuple[str, Path]:
         path = self._folder / name / f"{peer}-tokens.bin"

@@ -239,6 +239,19 @@ def _time_of(entry: Entry) -> str | None:
     return datetime.fromtimestamp(seconds, UTC).isoformat() if isinstance(seconds, int) else None
 
 
+@curator.command(
+    "clear-tosses",
+    epilog="Example: veiltab curator clear-tosses study.toml --name alice --state state --peer bob",
+)
+@with_state
+@click.option("--peer", required=True, help="Name of the other curator.")
+@json_option
+def clear_tosses(state: _State, peer: str, as_json: bool) -> None:
+    """Take part in releases again with a curator that withheld its part of a coin too often."""
+    cleared = state.store.clear_aborted_tosses(state.study.curator(peer).name)
+    emit(as_json, {"peer": peer, "cleared": cleared}, f"Cleared: {cleared} tosses of curator {peer}")
+
+
 @curator.group()
 def policy() -> None:
     """Try the rules that decide about requests.

@@ -42,6 +42,8 @@ class Coins:
         self._curators = frozenset(curators)
         self._store = store
         self._ledger = ledger
+        self.awaited: dict[str, str] = {}
+        """Coin -> the curator whose part of it is awaited, while it is tossed."""
 
     async def toss(self, coin_id: str, peers: Peers) -> bytes:
         """Toss a coin with all other curators, or return its value if it was tossed.
@@ -57,14 +59,17 @@ class Coins:
         own = self.share(coin_id)
         mine = self._commit(coin_id, own)
         for name in peers.curators:
+            self.awaited[coin_id] = name
             self._store.commit(coin_id, name, await peers.commitment(name, coin_id, mine))
         commitments = self._store.commitments(coin_id)
         shares = {self._name: own}
         for name in peers.curators:
+            self.awaited[coin_id] = name
             shares[name] = await peers.opening(name, coin_id, transcript(commitments))
             verify_share(coin_id, name, shares[name], commitments[name])
         value = toss(coin_id, shares)
         self._store.set_coin_value(coin_id, value)
+        del self.awaited[coin_id]
         return value
 
     def exchange_commitments(self, coin_id: str, peer: str, committed: bytes) -> bytes:

@@ -21,6 +21,7 @@ from veiltab.common.errors import (
     InvalidInputError,
     NotFoundError,
     NotReadyError,
+    UnavailableError,
     VeiltabError,
 )
 from veiltab.common.observe.steps import state_left, step
@@ -59,6 +60,7 @@ from veiltab.curator.release import (
     agreed_columns,
     check_open_requests,
     check_request,
+    check_tosses,
     joint_decision,
     plan_of,
     plan_question,
@@ -72,6 +74,7 @@ from veiltab.curator.upload import ServerLink
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
 _LOOK_AFTER_HELD_SECONDS = 30.0
+_HANGS_AFTER_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +126,8 @@ class CuratorDriver:
         self._refusals: dict[str, str] = {}
         # What the others said when the last step was considered; None where the step itself was refused.
         self._seen: dict[str, Others | None] = {}
+        # Releases whose toss is logged as one that hangs.
+        self._hanging: set[str] = set()
         # Samples that this process drew and did not encrypt yet.
         self._samples: dict[str, NDArray[np.int64]] = {}
 
@@ -340,6 +345,10 @@ class CuratorDriver:
             return  # it keeps what it has
         release_id = stored.request.release_id
         _log.warning("release ended", extra={"release": release_id, "state": state.value})
+        withheld_by = self.coins.awaited.pop(release_coin(release_id), "")
+        if withheld_by:
+            _log.warning("a toss was aborted", extra={"release": release_id, "curator": withheld_by})
+            self.store.add_aborted_toss(release_id, withheld_by)
         self.store.end(release_id, state, failure)
         self._forget(release_id)
 
@@ -442,6 +451,7 @@ class CuratorDriver:
         self.store.set_spec(spec.release_id, spec)
 
     async def _reserve(self, spec: ReleaseSpec) -> None:
+        check_tosses(self.store.aborted_tosses())
         with step("reserve", release_id=spec.release_id):
             try:
                 await asyncio.to_thread(self.ledger.reserve, spec)
@@ -462,9 +472,21 @@ class CuratorDriver:
 
     async def _draw(self, spec: ReleaseSpec, peers: Peers) -> None:
         table = self.alignment.table(spec.alignment)
-        rows, check = await self.sampler.draw(spec, table, peers)
+        try:
+            rows, check = await self.sampler.draw(spec, table, peers)
+        except (NotReadyError, UnavailableError):
+            self._log_hanging(spec.release_id)
+            raise
+        self._hanging.discard(spec.release_id)
         self._samples[spec.release_id] = rows
         self.store.set_sample_check(spec.release_id, check)
+
+    def _log_hanging(self, release_id: str) -> None:
+        """Log a toss that hangs although every curator has charged the release, once a process."""
+        since, curator = self.store.release(release_id).since, self.coins.awaited.get(release_coin(release_id))
+        if release_id not in self._hanging and time.time() - since > _HANGS_AFTER_SECONDS:
+            self._hanging.add(release_id)
+            _log.warning("a toss of a charged release hangs", extra={"release": release_id, "curator": curator})
 
     async def _encrypt(self, stored: CuratorRelease, peers: Peers) -> None:
         spec = stored.planned_spec

@@ -126,6 +126,10 @@ class AlignedTable:
 
     folder: Path
 
+    def has(self, attributes: Iterable[str]) -> bool:
+        """Whether the files of the respondents and of some attributes are there."""
+        return all(path.exists() for path in (self._tokens_file, *map(self._column_file, attributes)))
+
     def tokens(self) -> Tokens:
         """Return the (n, 16) tokens, mapped from disk."""
         return tokens_of(self._tokens_file)

@@ -28,6 +28,9 @@ MOST_OPEN_EACH = 32
 MOST_OPEN = 256
 """Most requests that are open at a curator."""
 
+MOST_ABORTED = 3
+"""Tosses that a curator may abort before no more are paid for, until a person clears it."""
+
 _LONGEST_SECONDS = 366 * 86_400
 
 
@@ -76,6 +79,24 @@ def check_open_requests(researcher: str, opened: Counter[str]) -> None:
             where="request",
             remedy="Ask again later, or ask the curators to decide about those that wait for a person.",
         )
+
+
+def check_tosses(aborted: Counter[str]) -> None:
+    """Refuse to pay for a toss with a curator that aborted too many of them.
+
+    Args:
+        aborted: releases that were charged in vain, by the curator that withheld its part of the coin.
+
+    Raises:
+        DeniedError: names the curator.
+    """
+    for name, number in sorted(aborted.items()):
+        if number >= MOST_ABORTED:
+            raise DeniedError(
+                f"it withheld its part of the coin of {number} releases, each of them charged",
+                where=f"curator {name}",
+                remedy=f"Find out why; then `veiltab curator clear-tosses --peer {name}` takes part with it again.",
+            )
 
 
 def _check_draws(request: ReleaseRequest, most: int) -> None:

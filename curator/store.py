@@ -58,6 +58,9 @@ _MIGRATIONS = (
     CREATE TABLE card (
         spec BLOB PRIMARY KEY, release_id TEXT NOT NULL REFERENCES release(id), rows TEXT NOT NULL)
     """,
+    """
+    CREATE TABLE aborted_toss (release_id TEXT PRIMARY KEY REFERENCES release(id), curator TEXT NOT NULL)
+    """,
 )
 
 
@@ -311,6 +314,19 @@ class CuratorStore:
         """Erase a coin that nobody needs any more; its commitments stay, so that it is never tossed again."""
         self.connection.execute("UPDATE coin SET share = x'', value = x'' WHERE id = ?", [coin_id])
         erase_traces(self.connection)
+
+    def add_aborted_toss(self, release_id: str, curator: str) -> None:
+        """Record that a release was charged in vain, as a curator withheld its part of the coin."""
+        self.connection.execute("INSERT INTO aborted_toss VALUES (?, ?) ON CONFLICT DO NOTHING", [release_id, curator])
+
+    def aborted_tosses(self) -> Counter[str]:
+        """Return how many tosses each curator aborted."""
+        rows = self.connection.execute("SELECT curator, COUNT(*) AS number FROM aborted_toss GROUP BY curator")
+        return Counter({row["curator"]: row["number"] for row in rows})
+
+    def clear_aborted_tosses(self, curator: str) -> int:
+        """Forget the tosses that a curator aborted; return how many they were."""
+        return self.connection.execute("DELETE FROM aborted_toss WHERE curator = ?", [curator]).rowcount
 
     # Pads
 

@@ -17,6 +17,10 @@ process. An end wins over a restart whenever it comes, because SIGTERM finds one
 false; a later one leaves no process that could begin again. All this holds for SIGINT too, but in 1 Python raises
 KeyboardInterrupt.
 
+However long a party needs to end in order, from its first SIGTERM it has `LONGEST_END` seconds. Python's handler, which
+the main thread runs between two instructions even if the loop is blocked, sets an alarm; SIGALRM has its default
+disposition, so the kernel then ends the process, whatever its threads do.
+
 The kernel exempts process 1 of a container from default dispositions: there, in 1 and 3, the engine's SIGKILL ends the
 party after its grace.
 """
@@ -26,6 +30,9 @@ import os
 import signal
 from collections.abc import Callable
 from typing import Self
+
+LONGEST_END = 9
+"""Seconds after which a party that was told to end is ended."""
 
 _ENDS = (signal.SIGTERM, signal.SIGINT)
 _CAPACITY = 65_536
@@ -56,7 +63,7 @@ class PartySignals:
         os.set_blocking(self._wakeup, False)
         self._wakeup_before = signal.set_wakeup_fd(self._wakeup)
         for number in (*_ENDS, signal.SIGHUP):
-            signal.signal(number, _leave_to_the_pipe)
+            signal.signal(number, _limit_the_end if number in _ENDS else _leave_to_the_pipe)
             # Interrupted system calls, such as a database's, continue.
             signal.siginterrupt(number, False)  # noqa: FBT003 - the standard library's signature
         asyncio.get_running_loop().add_reader(self._pipe, self._read)
@@ -90,3 +97,9 @@ class PartySignals:
 
 def _leave_to_the_pipe(_number: int, _frame: object) -> None:
     """Do nothing: without a handler of Python's, its C handler would not write into the pipe."""
+
+
+def _limit_the_end(_number: int, _frame: object) -> None:
+    """Begin to count the seconds; the pipe tells the loop."""
+    if not signal.getitimer(signal.ITIMER_REAL)[0]:
+        signal.alarm(LONGEST_END)

@@ -198,6 +198,73 @@ def test_what_a_crash_left_is_used_or_made_again(both: tuple[Curator, Curator]) 
     assert own.parent.name == alignment_id({curator.name: curator.alignment.table_version for curator in both})
 
 
+def files(curator: Curator) -> dict[str, bytes]:
+    """Return the files of a curator's alignments."""
+    folder = curator.alignment.tokens_file("x").parents[1]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("lost", ["own-tokens.bin", "tokens.bin", "column-length.npy", "*"])
+def test_files_that_are_lost_are_made_again(both: tuple[Curator, Curator], lost: str) -> None:
+    alice, bob = both
+    align(alice, bob)
+    before, result = files(alice), alice.alignment.result()
+    folder = next(alice.alignment.tokens_file("x").parents[1].iterdir())
+    for path in folder.glob(lost):
+        path.unlink()
+    asyncio.run(alice.alignment._align(folder.name, alice.table, cast("Peers", _PeersOf(alice))))
+    assert (files(alice), alice.alignment.result()) == (before, result)
+
+
+def test_what_is_made_again_otherwise_is_refused(both: tuple[Curator, Curator]) -> None:
+    alice, bob = both
+    align(alice, bob)
+    folder = next(alice.alignment.tokens_file("x").parents[1].iterdir())
+    (folder / "tokens.bin").unlink()
+    alice.tokens = lambda data: data[:1600]
+    with pytest.raises(IntegrityError, match="aligned otherwise than before"):
+        asyncio.run(alice.alignment._align(folder.name, alice.table, cast("Peers", _PeersOf(alice))))
+
+
+def realign(*curators: Curator) -> None:
+    """Run until the curators' present tables are aligned, and every other alignment is deleted."""
+
+    async def together() -> None:
+        for curator in curators:
+            version = curator.store.table_version(curator.table.content_digest, f"version of {curator.name}")
+            curator.alignment.table_version = version
+        name = alignment_id({curator.name: curator.alignment.table_version for curator in curators})
+        running = [
+            asyncio.create_task(curator.alignment.run(curator.table, cast("Peers", _PeersOf(curator))))
+            for curator in curators
+        ]
+        async with asyncio.timeout(20):
+            while not all({path.split("/")[0] for path in files(one)} == {name} for one in curators):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            while not all(one.alignment._current == name for one in curators):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        for task in running:
+            task.cancel()
+
+    asyncio.run(together())
+
+
+def test_earlier_alignments_are_deleted_and_made_again_when_their_table_comes_back(
+    both: tuple[Curator, Curator],
+) -> None:
+    alice, bob = both
+    align(alice, bob)
+    first, result, table = files(alice), alice.alignment.result(), bob.table
+    bob.table = table_of(bob.ids[:150], "another")
+    realign(alice, bob)
+    second = files(alice)
+    assert len({name.split("/")[0] for name in second}) == 1
+    assert not set(first) & set(second)
+    bob.table = table
+    realign(alice, bob)
+    assert (files(alice), alice.alignment.result()) == (first, result)
+
+
 def test_known_answers_of_the_keys(both: tuple[Curator, Curator]) -> None:
     """Tokens and the digest of the respondents, each under its own key from the coin KEY."""
     alice, bob = both

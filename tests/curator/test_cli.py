@@ -248,6 +248,17 @@ def test_a_request_is_denied_in_every_state_before_the_charge(
     store.close()
 
 
+def test_the_tosses_that_a_curator_aborted_are_cleared(terminal: Terminal, make_request: Make) -> None:
+    store = terminal.store()
+    store.add(make_request(), 1)
+    store.add_aborted_toss(ID, "bob")
+    assert terminal.json("clear-tosses", "--peer", "bob") == {"peer": "bob", "cleared": 1}
+    assert terminal.json("clear-tosses", "--peer", "bob") == {"peer": "bob", "cleared": 0}
+    assert not store.aborted_tosses()
+    store.close()
+    assert terminal.run("clear-tosses", "--peer", "zoe")[0] == 2
+
+
 def test_a_release_that_is_charged_is_not_denied(terminal: Terminal, make_request: Make, make_spec: Make) -> None:
     store = terminal.store()
     store.add(make_request(), 1)

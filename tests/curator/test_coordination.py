@@ -121,6 +121,15 @@ def test_all_come_to_the_same_value_which_is_that_of_their_shares(village: Villa
     assert village.toss(ALIGNMENT, rounds=1) == values
 
 
+def test_whose_part_is_awaited_is_known_until_the_coin_is_tossed(village: Village) -> None:
+    coins = village.drivers["alice"].coins
+    with pytest.raises(NotReadyError):
+        asyncio.run(village.tossed("alice", ALIGNMENT))
+    assert coins.awaited == {ALIGNMENT: "bob"}
+    village.toss(ALIGNMENT)
+    assert coins.awaited == {}
+
+
 def test_another_coin_has_other_shares_and_another_value(village: Village) -> None:
     first, second = village.toss(ALIGNMENT), village.toss("alignment/" + "b" * 32)
     assert first["alice"] != second["alice"]

@@ -32,6 +32,7 @@ from veiltab.curator.ledger import Ledger
 from veiltab.curator.planning import answer_card, answer_plan
 from veiltab.curator.policy import Policy, Rule
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision, Progress
+from veiltab.curator.release import plan_question, planned_spec, requested_columns
 from veiltab.curator.shared_sample import checked_indices
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
@@ -745,3 +746,85 @@ def test_what_is_reserved_for_another_release_is_waited_for_and_what_is_charged_
     assert world.step()
     assert world.state() is ReleaseState.DENIED
     assert "of the budget of 1 there is 0.05" in world.driver.store.release(ID).failure
+
+
+# A curator that withholds its part of the coin
+
+
+def withheld(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let bob say that he has charged, and never open his share."""
+
+    async def toss(coin: str, _: Peers) -> bytes:
+        world.driver.coins.awaited[coin] = "bob"
+        raise NotReadyError("does not hold every commitment yet", where="curator bob")
+
+    monkeypatch.setattr(world.driver.coins, "toss", toss)
+
+
+def test_a_toss_that_hangs_is_logged_once_and_counted_when_the_release_ends(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    world.follow()
+    withheld(world, monkeypatch)
+    assert not world.step()
+    assert not caplog.records
+    world.driver.store.connection.execute("UPDATE release SET since = since - 61")
+    for _ in range(3):
+        assert not world.step()
+    (hangs,) = caplog.records
+    assert (hangs.message, vars(hangs)["curator"]) == ("a toss of a charged release hangs", "bob")
+    assert not world.driver.store.aborted_tosses()
+    monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: 2_000_000_001)
+    assert world.step()
+    assert world.state() is ReleaseState.EXPIRED
+    assert world.driver.store.aborted_tosses() == {"bob": 1}
+    assert world.driver.ledger.spent == Decimal("0.1")
+
+
+def test_a_toss_that_comes_to_its_end_is_not_counted(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    world.follow()
+    with monkeypatch.context() as patch:
+        withheld(world, patch)
+        assert not world.step()
+    world.driver.coins.awaited.clear()  # as a toss does at its end
+    carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
+    world.bob = replace(world.bob, state=ReleaseState.FAILED)
+    assert world.step()
+    assert not world.driver.store.aborted_tosses()
+
+
+def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_clears_it(
+    world: World, make_request: Make
+) -> None:
+    for number in range(2, 5):
+        release_id = f"{number:032x}"
+        world.driver.store.add(make_request(release_id=release_id), 1)
+        world.driver.store.add_aborted_toss(release_id, "bob")
+    world.driver.store.add(make_request(sample=400), 1)
+    for _ in range(3):
+        world.step()
+    stored = world.driver.store.release(ID)
+    assert stored.state is ReleaseState.DENIED
+    assert stored.failure.startswith(
+        "curator bob: it withheld its part of the coin of 3 releases, each of them charged"
+    )
+    assert "`veiltab curator clear-tosses --peer bob`" in stored.failure
+    assert world.driver.ledger.remaining == 1
+    assert world.driver.store.clear_aborted_tosses("bob") == 3
+    another = make_request(release_id="f" * 32, sample=400)
+    world.driver.store.add(another, 1)
+    spec = planned_spec(
+        plan_question(
+            another,
+            requested_columns(another, world.driver.study),
+            world.driver.study,
+            population=1000,
+            alignment="ab" * 16,
+        )
+    )
+    asyncio.run(world.driver._reserve(spec))
+    assert world.driver.ledger.is_reserved("f" * 32)

@@ -163,6 +163,7 @@ def own_signals() -> Iterator[None]:
     """The dispositions of the process that tests: a party's end leaves it those of a process that ends."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     yield
+    signal.alarm(0)
     for number, handler in before.items():
         signal.signal(number, handler)
 
