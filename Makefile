@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 PROTOS := $(wildcard protos/veiltab/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants lint format proto proto-check proto-accept bench bench-peers compose-test lock clean
+.PHONY: help demo test test-all mutants reliability lint format proto proto-check proto-accept bench bench-peers compose-test lock clean
 
 help: ## this list; durations are those of two cores
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 15
@@ -35,6 +35,9 @@ test-all: .venv/dev ## the long tests too: 20 min
 
 mutants: .venv/dev ## what the tests notice of 150 small changes to the core: 1 h
 	$(BIN)/python -m tests.mutation
+
+reliability: .venv/dev ## every promise of docs/reliability.md, with its figure: hours
+	$(BIN)/python -m tests.reliability
 
 lint: .venv/dev ## style, types, import rules, the protocol and the published one: 1 min
 	$(BIN)/ruff check .

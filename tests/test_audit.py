@@ -170,7 +170,7 @@ def test_a_release_keeps_its_epsilon(
     assert float(spec.description.pure_epsilon) <= float(CLAIM)
     bounds = [audited(tmp_path, spec, design, draws) for _ in range(2)]
     # Flagged twice at ALPHA: an honest run once in a million.
-    record_property("figure", f"epsilon {CLAIM} of {design}: at least {max(bounds):.4f} in {draws} draws a table")
+    record_property("figure", f"epsilon {CLAIM}, {design} sampled: at least {max(bounds):.4f} in {draws} draws a table")
     assert min(bounds) <= float(CLAIM)
     assert max(bounds) > 0.8 * float(CLAIM)  # it has something to say
 

@@ -1,0 +1,79 @@
+"""Run the tests of every promise and write docs/reliability.md: `python -m tests.reliability`."""
+
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import click
+
+from tests.reliability.rows import ROWS, Row
+from tests.reliability.table import PATH, figures_of, table
+
+QUICK_REPEATS = 1
+
+
+def run_tests(row: Row, *, quick: bool) -> tuple[Counter[str], list[str]]:
+    """Run a row's tests; return how many ended how, and what they measured."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        tests = [f"tests/{test}" for test in row.tests]
+        words = [
+            "-m",
+            "not compose" + (" and not long" if quick else ""),
+            f"--junitxml={report}",
+            "-o",
+            "junit_family=xunit1",
+            "-q",
+            *tests,
+        ]
+        subprocess.run([sys.executable, "-m", "pytest", *words], check=False)
+        root = ET.parse(report).getroot()  # noqa: S314 - pytest wrote it
+    counts, measured = Counter[str](), list[str]()
+    for case in root.iter("testcase"):
+        ends = {child.tag for child in case} & {"failure", "error", "skipped"}
+        counts[ends.pop() if ends else "passed"] += 1
+        measured += [str(one.get("value")) for one in case.iter("property") if one.get("name") == "figure"]
+    return counts, measured
+
+
+def measured(row: Row, *, quick: bool, repeats: int) -> tuple[str, bool]:
+    """Return a row's figure, and whether everything held."""
+    counts, figures = Counter[str](), list[str]()
+    for _ in range(min(repeats, row.repeats) if row.tests else 0):
+        more, found = run_tests(row, quick=quick)
+        counts += more
+        figures += found
+    ran = counts["passed"] + counts["failure"] + counts["error"]
+    parts = [f"{counts['passed']} of {ran} hold"] if ran else ["nothing was run"]
+    parts += [f"{counts['skipped']} skipped"] if counts["skipped"] else []
+    parts += figures
+    if row.command:
+        ended = subprocess.run([sys.executable, "-m", *row.command], capture_output=True, text=True, check=True)
+        parts.append(ended.stdout.strip())
+    return "; ".join(parts), counts["passed"] == ran
+
+
+@click.command(help=__doc__)
+@click.option("--row", "numbers", type=click.IntRange(1, len(ROWS)), multiple=True, help="Measure these rows alone.")
+@click.option("--quick", is_flag=True, help="Leave the long tests out.")
+@click.option("--kills", default=100, show_default=True, help="Most repeats of tests that draw their moments anew.")
+def main(numbers: tuple[int, ...], quick: bool, kills: int) -> None:  # noqa: FBT001 - an option
+    """Measure rows and write the page; exit with 1 if something does not hold."""
+    figures = figures_of(PATH.read_text("utf-8")) if PATH.exists() else {}
+    all_hold = True
+    for row in ROWS:
+        if not numbers or row.number in numbers:
+            figure, holds = measured(row, quick=quick, repeats=QUICK_REPEATS if quick else kills)
+            figures[row.number] = (f"{figure}{' (quick)' if quick else ''}", f"{datetime.now(UTC):%Y-%m-%d}")
+            all_hold = all_hold and holds
+            PATH.write_text(table(figures), "utf-8")
+            click.echo(f"row {row.number}: {figure}")
+    sys.exit(0 if all_hold else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,368 @@
+"""What must never happen, row by row: the promise, the fault, and the tests that show that it holds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One row.
+
+    Args:
+        number: by which others name it.
+        promise: what holds.
+        fault: what was done to break it.
+        tests: "file::name" below tests/.
+        limits: what of the row no test shows.
+        command: a measurement beside the tests: the words after `python -m`.
+        repeats: how often a full run repeats the tests; they draw their moments anew.
+    """
+
+    number: int
+    promise: str
+    fault: str
+    tests: Sequence[str]
+    limits: str = ""
+    command: Sequence[str] = ()
+    repeats: int = 1
+
+
+_KILLS = "protocol/test_kills.py"
+_SIMULATION = "simulation/test_simulation.py"
+_THOUSAND = f"{_SIMULATION}::test_a_thousand_deployments_keep_their_promises"
+
+ROWS = (
+    Row(
+        number=1,
+        promise="a party goes on with the same release after it was killed; nothing is charged or published twice",
+        fault="SIGKILL of each role at named points",
+        tests=(
+            f"{_KILLS}::test_a_party_that_is_killed_and_started_again_continues_the_release",
+            f"{_KILLS}::test_every_named_point",
+            "protocol/test_collection_kills.py::test_a_server_that_is_killed_at_random_points",
+        ),
+        repeats=100,
+    ),
+    Row(
+        number=2,
+        promise="a disk holds the old state or the new one, never a mixture",
+        fault="a kill at every fsync, rename and change of a database of one release, at each party",
+        tests=(f"{_KILLS}::test_every_durable_step_of_a_release",),
+        limits="killed by a launcher of the tests, not by strace; no power failure that loses unsynced pages",
+    ),
+    Row(
+        number=3,
+        promise="a full disk refuses in words, acknowledges nothing, and the release goes on once there is room",
+        fault="disks of tests that are full before and in the middle of a release",
+        tests=(
+            "hostile/test_full_disk.py::test_a_disk_that_is_full_before_a_release",
+            "hostile/test_full_disk.py::test_a_disk_that_fills_up_in_the_middle_of_a_release",
+        ),
+        limits="EIO from a real device is not tried",
+    ),
+    Row(
+        number=4,
+        promise="a server process that was paused while another took over publishes nothing",
+        fault="SIGSTOP and SIGCONT; a pause at every step",
+        tests=(
+            "protocol/test_two_servers.py::test_a_server_that_is_paused_while_it_perturbs_cannot_publish_after_another_did",
+            "server/test_leases.py::test_a_process_that_is_paused_at_any_step_publishes_nothing_after_another_took_over",
+        ),
+        limits="needs a PostgreSQL; skipped without one",
+    ),
+    Row(
+        number=5,
+        promise="a release outlives absent parties, partitions, loss and delay",
+        fault="parties stopped in order; partitions, loss and delay in the simulated network",
+        tests=(
+            "protocol/test_absent_parties.py::test_the_same_command_continues_once_the_party_is_back",
+            f"{_SIMULATION}::test_a_deployment_keeps_its_promises",
+        ),
+        limits="no packets of a real network are dropped; seconds to recovery are not measured",
+    ),
+    Row(
+        number=6,
+        promise="a repeated request has one effect",
+        fault="replies lost after the commit, connections cut",
+        tests=(
+            "protocol/test_repeats.py::test_a_request_whose_reply_is_lost_is_one_release",
+            "protocol/test_repeats.py::test_a_connection_that_is_cut_after_the_request_changes_nothing",
+        ),
+    ),
+    Row(
+        number=7,
+        promise="a column is the one that was sent, or is refused",
+        fault="chunks truncated, repeated, reordered; every byte flipped",
+        tests=(
+            "server/test_upload.py::test_any_sequence_of_chunks_gives_the_column_or_a_refusal",
+            "server/test_upload.py::test_any_flipped_byte_is_found_and_the_column_may_be_sent_again",
+            "protocol/test_uploads.py::test_a_chunk_that_was_cut_or_altered_is_refused_and_its_column_can_be_sent_again",
+        ),
+    ),
+    Row(
+        number=8,
+        promise="an old upload changes nothing",
+        fault="stored bytes sent again, with other bytes too",
+        tests=("protocol/test_uploads.py::test_a_finished_column_may_come_again_but_only_with_the_same_bytes",),
+    ),
+    Row(
+        number=9,
+        promise="identical requests at once are one",
+        fault="50 requests, starts and uploads at once",
+        tests=(
+            "protocol/test_repeats.py::test_fifty_identical_requests_at_once_are_one_release",
+            "protocol/test_repeats.py::test_fifty_identical_starts_at_the_researcher_s_service_are_one_release",
+            "protocol/test_uploads.py::test_fifty_identical_uploads_at_once_make_one_publication",
+        ),
+    ),
+    Row(
+        number=10,
+        promise="each RPC answers the roles that its descriptor names, and nobody else",
+        fault="every role at every RPC; foreign, missing and exchanged certificates",
+        tests=(
+            "protocol/test_callers.py::test_every_role_at_every_rpc",
+            "protocol/test_callers.py::test_a_certificate_of_another_authority_gets_no_connection",
+        ),
+    ),
+    Row(
+        number=11,
+        promise="a certificate that expires on an open connection is refused at the next call",
+        fault="a certificate of a few seconds",
+        tests=(
+            "protocol/test_callers.py::test_a_certificate_that_expires_on_an_open_connection_is_refused_at_the_next_call",
+        ),
+    ),
+    Row(
+        number=12,
+        promise="others are served, and memory is given back, whatever connections do",
+        fault="500 half-open connections, a thousand calls that send nothing",
+        tests=(
+            "common/rpc/test_server.py::test_500_half_open_connections_keep_nobody_waiting",
+            "hostile/test_crowding.py::test_half_open_connections_leave_no_memory_behind",
+            "hostile/test_crowding.py::test_more_half_open_connections_than_a_shell_allows_files_keep_nobody_out",
+        ),
+        limits="abuse of HTTP/2 frames is not tried",
+    ),
+    Row(
+        number=13,
+        promise="a symbol outside its alphabet ends the release before anything is perturbed",
+        fault="columns with such symbols",
+        tests=(
+            "protocol/test_uploads.py::test_a_symbol_outside_its_alphabet_ends_the_release_before_perturbation",
+            "server/test_perturbation.py::test_a_symbol_outside_its_alphabet_is_found_wherever_it_is",
+        ),
+    ),
+    Row(
+        number=14,
+        promise="curators that differ stop before anything is charged",
+        fault="other study files, plans, samples and tables",
+        tests=(
+            "protocol/test_refusals.py::test_a_party_with_another_study_file_is_named",
+            "curator/test_driver.py::test_another_plan_ends_the_release_with_nothing_charged",
+            "curator/test_driver.py::test_another_sample_ends_the_release_before_anything_is_encrypted",
+        ),
+    ),
+    Row(
+        number=15,
+        promise="no curator chooses the seed",
+        fault="shares withheld, exchanged, and not those committed to",
+        tests=(
+            "curator/test_coordination.py::test_nobody_opens_before_it_holds_every_commitment",
+            "curator/test_coordination.py::test_a_share_that_was_not_committed_to_is_caught",
+            "curator/test_coordination.py::test_a_curator_that_changes_its_commitment_is_caught_before_anything_is_opened",
+        ),
+        limits="aborts of a curator that withholds its share are neither counted nor capped; each costs its epsilon",
+    ),
+    Row(
+        number=16,
+        promise="a pad is used once",
+        fault="keys that repeat, crashes at each step, ciphertexts that are gone",
+        tests=(
+            "curator/test_store.py::test_a_key_is_spent_once_whatever_it_was_for",
+            "curator/test_encryption.py::test_a_crash_before_the_digest_is_recorded_costs_the_key",
+            "curator/test_encryption.py::test_a_generator_that_repeats_itself_is_caught",
+            f"{_SIMULATION}::test_a_deployment_keeps_its_promises",
+        ),
+        limits="a curator's restored backup is refused by its peers through the ledger (row 19), not by its pads",
+    ),
+    Row(
+        number=17,
+        promise="clocks that are wrong end no release early and move nothing back",
+        fault="clocks two days off either way, and jumps, on the virtual clock",
+        tests=(f"{_SIMULATION}::test_clocks_that_are_two_days_off_or_jump_end_no_release",),
+        limits="a deadline nearer than the skew is refused at once; certificates are checked by a right clock there",
+    ),
+    Row(
+        number=18,
+        promise="the last of a budget has one winner",
+        fault="100 threads at one ledger",
+        tests=(
+            "curator/test_ledger.py::test_a_hundred_threads_race_for_the_last_of_the_budget",
+            "curator/test_ledger.py::test_threads_that_charge_the_same_release_charge_it_once",
+        ),
+    ),
+    Row(
+        number=19,
+        promise="a ledger that was altered, cut or rolled back is refused",
+        fault="entries edited, taken out, exchanged; the file restored from a backup or written anew",
+        tests=(
+            "curator/test_ledger.py::test_an_edited_ledger_is_found_when_it_is_opened",
+            "curator/test_ledger.py::test_a_peer_notices_entries_cut_off_the_end",
+            "curator/test_ledger.py::test_a_peer_notices_a_restored_backup_even_after_it_has_grown",
+            "curator/test_ledger.py::test_a_peer_notices_a_ledger_that_was_written_anew",
+        ),
+    ),
+    Row(
+        number=20,
+        promise="releases at once keep apart, and reports count once each",
+        fault="20 releases of two researchers, 1,000 nodes on connections of their own",
+        tests=(
+            "protocol/test_repeats.py::test_twenty_releases_at_once_of_two_researchers_keep_apart",
+            "protocol/test_collection.py::test_1000_nodes_at_once_on_connections_of_their_own_count_once_each",
+        ),
+        limits="50 releases over processes and 100,000 reports are not tried",
+    ),
+    Row(
+        number=21,
+        promise="no secret is anywhere but with its owner",
+        fault="canaries sought in disks, logs and messages",
+        tests=("protocol/test_secrets.py::test_secrets_stay_where_they_belong",),
+    ),
+    Row(
+        number=22,
+        promise="what a researcher sees keeps its epsilon",
+        fault="a black-box audit of whole releases at alpha 1e-3, and of one with 1.05 epsilon",
+        tests=(
+            "test_audit.py::test_a_release_keeps_its_epsilon",
+            "test_audit.py::test_the_audit_flags_five_percent_more",
+        ),
+        limits="the audited sample is one row of three people; larger ones rest on theory.md and its enumerations",
+    ),
+    Row(
+        number=23,
+        promise="what the server sees does not depend on the data",
+        fault="chi-square and independence tests of a million symbols; biased pads",
+        tests=(
+            "protocol/test_servers_view.py::test_a_million_symbols_look_the_same_whatever_the_table",
+            "protocol/test_servers_view.py::test_a_bad_pad_is_seen",
+        ),
+    ),
+    Row(
+        number=24,
+        promise="sizes, order and duration of messages do not depend on symbols",
+        fault="the same run with other symbols, message by message; a t-test of the times of two tables, level 1e-3",
+        tests=(f"{_SIMULATION}::test_whom_a_party_sends_how_many_bytes_and_when_does_not_depend_on_the_symbols",),
+        command=("benchmarks.timing", "--runs", "100000"),
+        limits="the order in memory of a table's rows, and so the caches' state, is not equalised",
+    ),
+    Row(
+        number=25,
+        promise="whatever protects anyone comes from the operating system or a cipher stream",
+        fault="imports of other generators; processes that fork",
+        tests=(
+            "test_randomness_ban.py::test_no_module_uses_a_statistical_generator",
+            "test_forks.py::test_processes_that_were_forked_share_no_secret",
+        ),
+    ),
+    Row(
+        number=26,
+        promise="a restored copy of the server's state publishes the same noise",
+        fault="copies made while perturbing, restored and fetched again",
+        tests=(
+            "hostile/test_restored_server.py::test_a_restored_copy_publishes_the_same_symbols",
+            "server/test_perturbation.py::test_a_copy_of_the_state_publishes_the_same_noise",
+        ),
+    ),
+    Row(
+        number=27,
+        promise="study files that differ in order, label or bin are refused by name",
+        fault="files with exchanged labels, also over old state",
+        tests=(
+            "hostile/test_other_study.py::test_labels_of_another_order_are_refused_by_name",
+            (
+                "hostile/test_other_study.py::"
+                "test_a_service_that_is_restarted_with_another_file_reads_its_old_results_with_theirs"
+            ),
+        ),
+        limits="not every field of the study is altered at every party",
+    ),
+    Row(
+        number=28,
+        promise="what cannot be computed is refused before any work",
+        fault="announcements and epsilons at their edges",
+        tests=(
+            "hostile/test_server.py::test_what_no_release_of_the_study_can_be_is_refused",
+            "protocol/test_refusals.py::test_an_epsilon_that_is_none_is_refused_at_once",
+        ),
+        limits="curators' planning of extreme sizes is not shown here",
+    ),
+    Row(
+        number=29,
+        promise="requests that wait harm nobody",
+        fault="thousands of held requests",
+        tests=(),
+        limits="not shown",
+    ),
+    Row(
+        number=30,
+        promise="a peer's streams, numbers and texts are bounded and plain",
+        fault="endless tokens and indices, lengths of 2^64 - 1, control characters in every field",
+        tests=(
+            "hostile/test_peer_streams.py::test_a_greeting_that_no_curator_would_send_ends_nobody",
+            "hostile/test_peer_streams.py::test_tokens_without_an_end_fill_no_disk",
+            "hostile/test_peer_streams.py::test_indices_without_an_end_fill_no_memory",
+            "hostile/test_texts.py::test_every_text_is_plain_or_refused",
+            "hostile/test_answers.py::test_what_a_server_says_reaches_a_terminal_as_plain_text",
+        ),
+    ),
+    Row(
+        number=31,
+        promise="honest nodes report whoever takes the places",
+        fault="1,000 calls that send nothing",
+        tests=("hostile/test_crowding.py::test_honest_nodes_report_while_a_thousand_calls_send_nothing",),
+        limits="all calls come from one address",
+    ),
+    Row(
+        number=32,
+        promise="a budget holds although requests are chosen after seeing results",
+        fault="every adaptive adversary on tiny mechanisms",
+        tests=(
+            "common/privacy/test_filter.py::test_no_adversary_exceeds_the_budget_of_squares",
+            "common/privacy/test_filter.py::test_pure_epsilons_are_a_filter_beside_the_squares",
+        ),
+    ),
+    Row(
+        number=33,
+        promise="what no rule allows is held or refused",
+        fault="rules in every order; malformed policies",
+        tests=(
+            "curator/test_policy.py::test_the_first_rule_that_matches_decides",
+            "curator/test_policy.py::test_without_a_policy_a_person_decides",
+            "curator/test_policy.py::test_a_malformed_policy_is_refused_with_its_place",
+        ),
+        limits="rules about delta are not shown",
+    ),
+    Row(
+        number=34,
+        promise="SIGTERM ends a party at any moment",
+        fault="parties stopped at any time",
+        tests=("protocol/test_absent_parties.py::test_a_party_that_is_stopped_in_order_at_any_time_loses_nothing",),
+        limits="500 random moments, after SIGHUP and with a full disk, are not shown",
+    ),
+    Row(
+        number=35,
+        promise="of two releases for the last of the budget exactly one wins",
+        fault="races over two and three curators",
+        tests=(
+            "curator/test_driver.py::test_what_is_reserved_for_another_release_is_waited_for_and_what_is_charged_is_not",
+        ),
+        limits="200 races over processes are not shown",
+    ),
+    Row(
+        number=36,
+        promise="all invariants hold in whole deployments; no honest release that was charged is lost",
+        fault="random operations and faults on a virtual clock and network, by seed",
+        tests=(_THOUSAND, f"{_SIMULATION}::test_the_simulation_notices_a_promise_that_is_broken"),
+        limits="no nodes; threads run one after another; the disk loses nothing that was written",
+    ),
+)

@@ -1,0 +1,44 @@
+"""docs/reliability.md: the rows, and the figures that were last measured for them."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.reliability.rows import ROWS, Row
+
+PATH = Path(__file__).parents[2] / "docs" / "reliability.md"
+NOT_MEASURED = ("not measured", "")
+_HEAD = """# What must never happen, and what shows that it does not
+
+Nothing acknowledged is lost; one release is perturbed and published once; no unperturbed ciphertext leaves the server
+or outlives perturbation; a pad is used once; the ledger never under-counts; every refusal says what to do next and
+leaks nothing. Limits: a malicious server that keeps the raw ciphertext, or skips the noise, is detected by no test
+here; Python cannot promise to clear memory; a curator that lies consistently about its own table is undetectable.
+
+`make reliability` runs the tests of every row and writes what was measured, with its date; one row:
+`python -m tests.reliability --row 36`. Tests lie below `tests/`. A figure counts exactly what was run, skipped tests
+apart; "quick" leaves the long tests out. What a row does not show stands in its last column.
+
+| # | promise | fault | tests | figure | date | not shown |
+|---|---|---|---|---|---|---|
+"""
+_LINE = re.compile(r"^\| (\d+) \|.*\| ([^|]*) \| ([^|]*) \| [^|]* \|$")
+Figure = tuple[str, str]
+"""What was measured, and the date."""
+
+
+def figures_of(text: str) -> dict[int, Figure]:
+    """Return the figures that a table holds, by number."""
+    matches = (_LINE.match(line) for line in text.splitlines())
+    return {int(match[1]): (match[2], match[3]) for match in matches if match}
+
+
+def table(figures: Mapping[int, Figure]) -> str:
+    """Return the whole page."""
+    return _HEAD + "".join(_line(row, *figures.get(row.number, NOT_MEASURED)) for row in ROWS)
+
+
+def _line(row: Row, figure: str, date: str) -> str:
+    tests = "<br>".join(f"`{test}`" for test in row.tests) or "none"
+    tests += f"<br>`python -m {' '.join(row.command)}`" if row.command else ""
+    return f"| {row.number} | {row.promise} | {row.fault} | {tests} | {figure} | {date} | {row.limits} |\n"

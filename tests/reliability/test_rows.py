@@ -1,0 +1,29 @@
+"""The table of promises: it is whole, names tests that exist, and the page says what the table says."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.reliability.rows import ROWS, Row
+from tests.reliability.table import PATH, figures_of, table
+
+TESTS = Path(__file__).parents[1]
+
+
+def test_every_row_is_there() -> None:
+    assert [row.number for row in ROWS] == list(range(1, 37))
+    assert all(row.tests or row.limits for row in ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row.number))
+def test_a_row_names_tests_that_exist(row: Row) -> None:
+    for test in row.tests:
+        path, _, name = test.partition("::")
+        tree = ast.parse((TESTS / path).read_text("utf-8"))
+        assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, test
+
+
+def test_the_page_is_the_table_with_its_figures() -> None:
+    text = PATH.read_text("utf-8")
+    assert table(figures_of(text)) == text
