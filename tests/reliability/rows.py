@@ -337,10 +337,11 @@ ROWS = (
         fault="rules in every order; malformed policies",
         tests=(
             "curator/test_policy.py::test_the_first_rule_that_matches_decides",
+            "curator/test_policy.py::test_rules_speak_of_epsilon_delta_and_charge",
+            "curator/test_policy.py::test_without_a_file_a_large_delta_is_refused",
             "curator/test_policy.py::test_without_a_policy_a_person_decides",
             "curator/test_policy.py::test_a_malformed_policy_is_refused_with_its_place",
         ),
-        limits="rules about delta are not shown",
     ),
     Row(
         number=34,
