@@ -99,7 +99,7 @@ BAD_ROUNDS: dict[str, tuple[Callable[[collection_pb2.Round], object], str]] = {
     "epsilon NaN": (lambda m: setattr(m, "epsilon", "NaN"), "above 0"),
     "epsilon sNaN": (lambda m: setattr(m, "epsilon", "sNaN"), "above 0"),
     "epsilon in other digits": (lambda m: setattr(m, "epsilon", "\u0661"), "epsilon: this is no decimal number"),
-    "a tiny epsilon": (lambda m: setattr(m, "epsilon", "1e-999999999"), "costs more"),
+    "a tiny epsilon": (lambda m: setattr(m, "epsilon", "1e-999999999"), "no less than 1E-12"),
     "a long epsilon": (lambda m: setattr(m, "epsilon", "1" + "0" * 98 + "e-98"), "at most 100 characters"),
     "no oracle": (lambda m: m.ClearField("oracle"), "oracle 0 is not known here"),
     "no parameters": (lambda m: m.parameters.clear(), "has the parameters replacement"),
