@@ -210,7 +210,9 @@ def test_a_migration_that_fails_changes_nothing(opened: Open, url: str) -> None:
     ["sqlite:///secret", "mysql://u:secret@h/d", "secret", "postgresql", "postgresql://u:secret@h:port/d", "://secret"],
 )
 def test_what_is_no_url_of_a_postgresql_is_refused_and_not_repeated(text: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"not the URL of a PostgreSQL.*postgresql://user@host/database") as refusal:
+    with pytest.raises(
+        InvalidInputError, match=r"not the URL of a PostgreSQL.*postgresql://user@host/database"
+    ) as refusal:
         open_postgres(text, {"notes": SCRIPTS})
     assert "secret" not in str(refusal.value)
 
