@@ -84,7 +84,11 @@ def test_clocks_that_are_two_days_off_or_jump_end_no_release() -> None:
     assert ends["ready"] >= 3
 
 
-@pytest.mark.parametrize("mutant", list(MUTANTS))
+# A copy of the state that is made while a release is perturbed, and restored, is one deployment in sixty.
+RARE = {"noise that is drawn anew"}
+
+
+@pytest.mark.parametrize("mutant", [pytest.param(m, marks=pytest.mark.long) if m in RARE else m for m in MUTANTS])
 def test_the_simulation_notices_a_promise_that_is_broken(mutant: str) -> None:
     broken, changes = MUTANTS[mutant]
     with broken(), pytest.raises(AssertionError):
@@ -92,6 +96,6 @@ def test_the_simulation_notices_a_promise_that_is_broken(mutant: str) -> None:
 
 
 def some_runs(changes: Mapping[str, object]) -> None:
-    """Run some deployments with changed plans."""
-    for seed in range(QUICK):
+    """Run deployments with changed plans; the first that breaks a promise ends this."""
+    for seed in range(10 * QUICK):
         run(seed, changes)
