@@ -1,0 +1,150 @@
+"""A researcher that asks for what takes for ever, or asks without end, over the wire: the others are served."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import pytest
+
+from tests.hostile.clients import call, code_of, connection, message, number_of
+from tests.protocol.world import ALICE, BOB, CLOUD, RITA, ROSA, World, made_world
+from veiltab.common.errors import DeniedError
+
+PROPOSE = "CuratorService/ProposeRelease"
+INVALID, DENIED, OK = (
+    grpc.StatusCode.INVALID_ARGUMENT,
+    grpc.StatusCode.PERMISSION_DENIED,
+    grpc.StatusCode.OK,
+)
+PEOPLE = 1500
+NAMES = ("region", "income")
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A study whose parties all run; bob holds requests for health."""
+    world = made_world(tmp_path_factory.mktemp("world") / "study", people=PEOPLE)
+    with world.local:
+        world.start(ALICE, BOB, CLOUD, ROSA, RITA)
+        yield world
+
+
+@pytest.fixture
+def world(running: World) -> World:
+    """All parties running, whatever a test did to them."""
+    running.ensure(ALICE, BOB, CLOUD, ROSA, RITA)
+    return running
+
+
+def proposal(world: World, number: int, **changes: Any) -> Any:  # noqa: ANN401 - a message, and its fields
+    fields: dict[str, Any] = {
+        "release_id": f"{number:032x}",
+        "attributes": ["health"],
+        "epsilon": "1",
+        "purpose": "",
+        "deadline": int(time.time()) + 86_400,
+        "sampling": number_of("SamplingMode", "SAMPLING_MODE_SEED"),
+        "pad": number_of("PadKind", "PAD_KIND_CHACHA20"),
+        "scheme": number_of("Scheme", "SCHEME_WOR"),
+    }
+    request = message("ReleaseRequest", **(fields | changes))
+    return message("ProposeReleaseRequest", study_digest=world.local.study.digest, request=request)
+
+
+def proposed(world: World, *proposals: Any) -> list[grpc.StatusCode]:  # noqa: ANN401 - messages
+    """Propose in rita's name to both curators; return how bob answered."""
+
+    async def scenario() -> list[grpc.StatusCode]:
+        codes = []
+        for curator in (ALICE, BOB):
+            async with connection(world.local, RITA, curator) as channel:
+                codes = [await code_of(call(channel, PROPOSE)(one, timeout=20)) for one in proposals]
+        return codes
+
+    return asyncio.run(scenario())
+
+
+def served(world: World) -> None:
+    """See that rosa has a release."""
+    with world.client("rosa") as client:
+        release = client.request(NAMES, epsilon="4", label=world.label())
+        release.wait(60)
+
+
+def scheme(name: str) -> int:
+    return number_of("Scheme", f"SCHEME_{name}")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scheme": scheme("WR"), "sample": 2**63 - 1},
+        {"scheme": scheme("WR"), "sample": 2**64 - 1},
+        {"scheme": scheme("MUST_WW"), "sample": 10, "stage": 2**64 - 1},
+        {"scheme": scheme("MUST_OW"), "sample": 2**33, "stage": 10},
+        {"epsilon": "0." + "1" * 900_000},
+        {"epsilon": "1e-400"},
+        {"delta": "0." + "1" * 5000},
+        {"delta": "1e-100"},
+        {"max_local_epsilon": "1" * 101},
+        {"deadline": 2**62},
+    ],
+    ids=",".join,
+)
+def test_what_nobody_can_compute_is_refused_before_it_is_taken(world: World, changes: dict[str, Any]) -> None:
+    assert proposed(world, proposal(world, 1, **changes)) == [INVALID]
+
+
+def test_what_cannot_be_planned_ends_uncharged_and_the_others_are_served(world: World) -> None:
+    hostile: list[dict[str, Any]] = [
+        {"scheme": scheme("WR"), "sample": 2**32},
+        {"scheme": scheme("WR"), "sample": PEOPLE, "epsilon": "1e-10"},
+        {"scheme": scheme("MUST_WW"), "sample": PEOPLE, "stage": PEOPLE, "epsilon": "1e-10"},
+        {"scheme": scheme("MUST_OW"), "sample": PEOPLE, "stage": PEOPLE, "epsilon": "1e-10"},
+    ]
+    for attributes in (["health"], ["region", "income"]):
+        first = 100 if attributes == ["health"] else 200
+        asked = [proposal(world, first + n, attributes=attributes, **one) for n, one in enumerate(hostile)]
+        assert proposed(world, *asked) == [OK] * len(hostile)
+    served(world)
+
+    def all_ended() -> bool:
+        with world.store("bob") as store:
+            ids = [f"{first + number:032x}" for first in (100, 200) for number in range(len(hostile))]
+            return all(store.release(release_id).state.unsuccessful for release_id in ids)
+
+    world.wait_until(all_ended, 60)
+    assert not {f"{100 + n:032x}" for n in range(200)} & {*world.charges("alice"), *world.charges("bob")}
+
+
+def test_one_researcher_opens_so_many_requests_and_the_others_are_served(world: World) -> None:
+    codes = proposed(world, *(proposal(world, 1000 + number) for number in range(400)))
+    opened = codes.index(DENIED)
+    assert 20 <= opened <= 32
+    assert set(codes[opened:]) == {DENIED}
+    with world.client("rita") as client, pytest.raises(DeniedError, match="requests of researcher rita are open"):
+        client.request(("region", "income"), epsilon="1", label=world.label()).wait(30)
+    served(world)
+    listed = world.curator_command("requests", "bob")
+    assert listed.code == 0
+    for number in range(opened):
+        denied = world.curator_command("deny", "bob", "--release", f"{1000 + number:032x}")
+        assert denied.code == 0
+        if number == 2:
+            break
+    world.wait_for_state("alice", f"{1000:032x}", "denied")
+    assert proposed(world, proposal(world, 3000)) == [OK]
+
+
+def test_a_party_ends_while_it_plans(world: World) -> None:
+    asked = [proposal(world, 5000 + number, attributes=["region", "income"], delta="1e-9") for number in range(3)]
+    proposed(world, *asked)
+    for curator in (ALICE, BOB):
+        process = world.local._running[curator]
+        process.send_signal(signal.SIGTERM)
+        assert world.ended(curator, 30)
+    world.start(ALICE, BOB)
+    served(world)
