@@ -1,9 +1,11 @@
 """Run the tests of every promise and write docs/reliability.md: `python -m tests.reliability`."""
 
+import re
 import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -14,6 +16,7 @@ from tests.reliability.rows import ROWS, Row
 from tests.reliability.table import PATH, figures_of, table
 
 QUICK_REPEATS = 1
+_COUNT = re.compile(r"\b\d+\b")
 
 
 def run_tests(row: Row, *, quick: bool) -> tuple[Counter[str], list[str]]:
@@ -40,6 +43,18 @@ def run_tests(row: Row, *, quick: bool) -> tuple[Counter[str], list[str]]:
     return counts, measured
 
 
+def summed(figures: Sequence[str]) -> list[str]:
+    """Return figures, those that differ in their counts alone as one, with the counts added up."""
+    counts: dict[str, list[int]] = {}
+    for figure in figures:
+        # What has a decimal point is no count.
+        is_counted = "." not in figure
+        text = _COUNT.sub("{}", figure) if is_counted else figure
+        found = [int(one) for one in _COUNT.findall(figure)] if is_counted else []
+        counts[text] = [a + b for a, b in zip(counts[text], found, strict=True)] if text in counts else found
+    return [text.format(*found) for text, found in counts.items()]
+
+
 def measured(row: Row, *, quick: bool, repeats: int) -> tuple[str, bool]:
     """Return a row's figure, and whether everything held."""
     counts, figures = Counter[str](), list[str]()
@@ -50,7 +65,7 @@ def measured(row: Row, *, quick: bool, repeats: int) -> tuple[str, bool]:
     ran = counts["passed"] + counts["failure"] + counts["error"]
     parts = [f"{counts['passed']} of {ran} hold"] if ran else ["nothing was run"]
     parts += [f"{counts['skipped']} skipped"] if counts["skipped"] else []
-    parts += figures
+    parts += summed(figures)
     if row.command:
         ended = subprocess.run([sys.executable, "-m", *row.command], capture_output=True, text=True, check=True)
         parts.append(ended.stdout.strip())

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.reliability.__main__ import summed
 from tests.reliability.rows import ROWS, Row
 from tests.reliability.table import PATH, figures_of, table
 
@@ -27,3 +28,11 @@ def test_a_row_names_tests_that_exist(row: Row) -> None:
 def test_the_page_is_the_table_with_its_figures() -> None:
     text = PATH.read_text("utf-8")
     assert table(figures_of(text)) == text
+
+
+def test_counts_of_like_figures_are_added_up() -> None:
+    assert summed(["100 seeds: 7 results", "100 seeds: 8 results", "at least 0.98", "at least 0.97"]) == [
+        "200 seeds: 15 results",
+        "at least 0.98",
+        "at least 0.97",
+    ]

@@ -65,14 +65,15 @@ class Plan:
 def plan_of(rng: random.Random) -> Plan:
     """Draw a plan."""
     curators = rng.choice([2, 2, 3])
+    restores = rng.random() < 0.15
     return Plan(
         curators=curators,
         researchers=rng.choice([1, 2]),
         budget=rng.choice(["1000", "1000", "1000", "12"]),
         hostile=rng.choice([""] * 7 + [SERVER, "alice", "bob"]),
-        requests=rng.randint(1, 4),
+        requests=5 if restores else rng.randint(1, 4),  # a copy needs something to be a copy of
         skewed=rng.choice([0.0, 5.0, 3600.0, 2 * 86_400.0]),
-        restores=rng.random() < 0.1,
+        restores=restores,
     )
 
 
@@ -278,7 +279,7 @@ class Deployment:
         copies: list[Path] = []
         if server.process is not None:
             server.process.machine.copied = lambda: copies.append(server.copied_disk())
-            server.process.machine.copying = self.rng.randrange(20)
+            server.process.machine.copying = self.rng.randrange(12)
         await asyncio.sleep(self.rng.uniform(5, 15))
         if server.process is not None and copies:
             await server.kill()

@@ -85,7 +85,7 @@ def a_ledger_that_forgets() -> Iterator[None]:
 
 
 HONEST: dict[str, object] = {"hostile": "", "restores": False}
-RESTORED: dict[str, object] = {"hostile": "", "restores": True, "requests": 4}
+RESTORED: dict[str, object] = {"hostile": "", "restores": True, "requests": 5}
 
 MUTANTS: Mapping[str, tuple[Callable[[], AbstractContextManager[None]], Mapping[str, object]]] = {
     "noise that is drawn anew": (noise_that_is_drawn_anew, RESTORED),
