@@ -289,19 +289,24 @@ ROWS = (
     Row(
         number=28,
         promise="what cannot be computed is refused before any work",
-        fault="announcements and epsilons at their edges",
+        fault="announcements, epsilons and sizes at their edges; plans that take too long",
         tests=(
+            "hostile/test_researcher.py::test_what_nobody_can_compute_is_refused_before_it_is_taken",
+            "hostile/test_researcher.py::test_what_cannot_be_planned_ends_uncharged_and_the_others_are_served",
+            "curator/test_planning.py::test_what_takes_too_long_is_ended_and_the_next_question_is_answered",
             "hostile/test_server.py::test_what_no_release_of_the_study_can_be_is_refused",
             "protocol/test_refusals.py::test_an_epsilon_that_is_none_is_refused_at_once",
         ),
-        limits="curators' planning of extreme sizes is not shown here",
     ),
     Row(
         number=29,
         promise="requests that wait harm nobody",
-        fault="thousands of held requests",
-        tests=(),
-        limits="not shown",
+        fault="as many requests as a researcher may open; hundreds that wait",
+        tests=(
+            "hostile/test_researcher.py::test_one_researcher_opens_so_many_requests_and_the_others_are_served",
+            "curator/test_looks.py::test_hundreds_that_wait_are_asked_about_together_and_none_is_woken",
+        ),
+        limits="3,000 requests are not tried; the release time beside them is not measured",
     ),
     Row(
         number=30,
@@ -346,18 +351,21 @@ ROWS = (
     Row(
         number=34,
         promise="SIGTERM ends a party at any moment",
-        fault="parties stopped at any time",
-        tests=("protocol/test_absent_parties.py::test_a_party_that_is_stopped_in_order_at_any_time_loses_nothing",),
+        fault="parties stopped at any time, also while they plan",
+        tests=(
+            "hostile/test_researcher.py::test_a_party_ends_while_it_plans",
+            "protocol/test_absent_parties.py::test_a_party_that_is_stopped_in_order_at_any_time_loses_nothing",
+        ),
         limits="500 random moments, after SIGHUP and with a full disk, are not shown",
     ),
     Row(
         number=35,
         promise="of two releases for the last of the budget exactly one wins",
-        fault="races over two and three curators",
+        fault="races over two and three curators; the long tests run 200",
         tests=(
+            "protocol/test_last_of_the_budget.py::test_exactly_one_of_two_requests_has_the_last_of_the_budget",
             "curator/test_driver.py::test_what_is_reserved_for_another_release_is_waited_for_and_what_is_charged_is_not",
         ),
-        limits="200 races over processes are not shown",
     ),
     Row(
         number=36,
