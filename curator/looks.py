@@ -47,7 +47,7 @@ class _Look:
     attempt: int = 0
     answer: "asyncio.Future[Others]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
-    def take(self, answer: Others) -> None:
+    def take(self, answer: Others, now: float) -> None:
         """Take an answer if it is news, else wait for the next."""
         if self.answer.done():
             return  # whoever waited was cancelled
@@ -55,7 +55,7 @@ class _Look:
             self.answer.set_result(answer)
         else:
             self.attempt += 1
-            self.due = _due(self.attempt)
+            self.due = _due(self.attempt, now)
 
 
 class Looks:
@@ -85,7 +85,8 @@ class Looks:
         """
         if wakes != self.wakes:
             return await self.progress(release_id)
-        return await self._look(release_id, _Look(due=_due(attempt), seen=seen, deadline=deadline, attempt=attempt))
+        due = _due(attempt, asyncio.get_running_loop().time())
+        return await self._look(release_id, _Look(due=due, seen=seen, deadline=deadline, attempt=attempt))
 
     def wake(self) -> None:
         """Let every release that waits go on with the next answer, whatever it is."""
@@ -102,8 +103,10 @@ class Looks:
             due = {name: look for name, look in self._waiting.items() if look.due <= loop.time()}
             names = tuple(due)
             for start in range(0, len(names), MOST_ASKED):
-                for name, answer in (await peers.progress(names[start : start + MOST_ASKED])).items():
-                    due[name].take(answer)
+                answers = await peers.progress(names[start : start + MOST_ASKED])
+                now = loop.time()  # one for all, so that those who wait together stay together
+                for name, answer in answers.items():
+                    due[name].take(answer, now)
             if not due:
                 first = min((look.due for look in self._waiting.values()), default=None)
                 with suppress(TimeoutError):
@@ -119,9 +122,9 @@ class Looks:
                 del self._waiting[release_id]
 
 
-def _due(attempt: int) -> float:
+def _due(attempt: int, now: float) -> float:
     """Return when to ask after so many attempts in vain; those that are patient are asked about together."""
-    now, pause = asyncio.get_running_loop().time(), PAUSES[min(attempt, len(PAUSES) - 1)]
+    pause = PAUSES[min(attempt, len(PAUSES) - 1)]
     return now + pause if attempt < len(PAUSES) else (now // pause + 1) * pause
 
 
