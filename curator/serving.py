@@ -29,7 +29,6 @@ def serve_curator(options: ServeOptions, *, table_path: Path, policy_path: Path 
     log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.CURATOR)
     policy = policy_of(study, options.name, policy_path)
-    note(f"policy: {policy_source(policy_path, len(policy.rules))}")
 
     def check_files() -> None:
         policy_of(load_study(options.study_path), options.name, policy_path)
@@ -52,5 +51,6 @@ def serve_curator(options: ServeOptions, *, table_path: Path, policy_path: Path 
         with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
             with step("load table"):
                 table = load_table(table_path, study, options.name)
+            note(f"policy: {policy_source(policy_path, len(policy.rules))}")
             address = options.address(study.curator(options.name).endpoint)
             serve_party(identity, callers, [status, *own], address, partial(driver.run, table), check_files)
