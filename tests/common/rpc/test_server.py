@@ -20,12 +20,13 @@ from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.server import MAX_MESSAGE, Limits, PartyServer, Registration, build_server
+from veiltab.v1 import curator_pb2
 
 Identities = Callable[[Party], Identity]
 BOB = Party(study="survey", role=Role.CURATOR, name="bob")
 RITA = Party(study="survey", role=Role.RESEARCHER, name="rita")
 OK, TOO_LONG = grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED
-PATH = "/veiltab.v1.CuratorService/GetProposal"
+PATH = f"/{curator_pb2.DESCRIPTOR.services_by_name['CuratorService'].full_name}/GetProposal"
 
 
 async def health(channel: grpc.aio.Channel) -> int:
