@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from veiltab.common.errors import (
     BudgetExceededError,
     IntegrityError,
-    InvalidInputError,
     NotFoundError,
     NotReadyError,
     UnavailableError,
@@ -35,12 +34,13 @@ from veiltab.common.study.file import Study
 from veiltab.curator.alignment import Alignment
 from veiltab.curator.coins import Coins, release_coin
 from veiltab.curator.coordination import Peers, check_study_digest
+from veiltab.curator.decisions import Decisions
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.looks import MOST_ASKED, Looks, Others
 from veiltab.curator.planning import Planner
-from veiltab.curator.policy import Outlook, Policy
+from veiltab.curator.policy import Policy
 from veiltab.curator.progress import (
     APPROVED,
     DENIED,
@@ -48,7 +48,6 @@ from veiltab.curator.progress import (
     CuratorRelease,
     End,
     Progress,
-    Review,
     Step,
     Wait,
     check_asker,
@@ -62,9 +61,7 @@ from veiltab.curator.release import (
     check_request,
     check_tosses,
     joint_decision,
-    plan_of,
     plan_question,
-    requested_columns,
 )
 from veiltab.curator.shared_sample import Sampler
 from veiltab.curator.store import CuratorStore
@@ -114,16 +111,13 @@ class CuratorDriver:
         self._folder = folder / "releases"
         self.sampler = Sampler(self.name, self._folder, self.coins)
         self.planner = Planner(store)
+        self.decisions = Decisions(self.name, study, store, ledger, self.planner, policy)
         self.looks = Looks()
-        self._policy = policy
         self._identity = identity
         self._submitted = asyncio.Event()
         self._driven: set[str] = set()
-        # Releases about which this process has decided by its policy.
-        self._decided: set[str] = set()
         # Requests that wait for a person: nothing is done for them until they are decided about.
         self._held: set[str] = set()
-        self._refusals: dict[str, str] = {}
         # What the others said when the last step was considered; None where the step itself was refused.
         self._seen: dict[str, Others | None] = {}
         # Releases whose toss is logged as one that hangs.
@@ -184,15 +178,10 @@ class CuratorDriver:
             return Key(pad=Pad.CHACHA20, content=pad[0])
         return Key(pad=Pad.OTP, content=self.encryption(release_id).pad_file(attribute))
 
-    @property
-    def own_attributes(self) -> frozenset[str]:
-        """Names of this curator's attributes."""
-        return frozenset(rule.name for rule in self.study.attributes_of(self.name))
-
     def progress(self, release_id: str) -> Progress:
         """Return this curator's progress with a release."""
         stored = self.store.release(release_id)
-        wanted = self.own_attributes & set(stored.request.attributes)
+        wanted = self.decisions.own_attributes & set(stored.request.attributes)
         verdicts = {d.attribute: d.verdict for d in self.store.decisions(release_id)}
         return Progress(
             curator=self.name,
@@ -277,26 +266,16 @@ class CuratorDriver:
                 state_left(state.value, release_id=release_id, seconds=seconds)
                 self.store.add_seconds(release_id, state.value, seconds)
                 attempt, entered = 0, time.monotonic()
-            elif await self._waits_for_a_person(release_id):
+            elif await self.decisions.waits_for_a_person(self.store.release(release_id)):
                 self._held.add(release_id)
                 return
             else:
                 attempt = await self._wait(release_id, attempt, wakes)
         self._seen.pop(release_id, None)
-        self._refusals.pop(release_id, None)
         if state.unsuccessful:
             self._forget(release_id)  # a person ended it, or a process that did not come to the end of it
-        self._decided.discard(release_id)
+        self.decisions.forget(release_id)
         await self._tidy(release_id)
-
-    async def _waits_for_a_person(self, release_id: str) -> bool:
-        """Whether only a person can move a request on; one that cannot be fulfilled anyhow is found here."""
-        stored = self.store.release(release_id)
-        own = self._review(stored)
-        if stored.state is not ReleaseState.REQUESTED or own.undecided or not own.held:
-            return False
-        self._refusals[release_id] = await self._foreseen_refusal(stored.request)
-        return not self._refusals[release_id]
 
     async def _wait(self, release_id: str, attempt: int, wakes: int) -> int:
         """Wait until a step is worth another attempt; return how many were in vain."""
@@ -326,7 +305,7 @@ class CuratorDriver:
         release_id = stored.request.release_id
         try:
             others = self._seen[release_id] = await self.looks.progress(release_id)
-            outcome = next_step(stored, self._review(stored), others, time.time())
+            outcome = next_step(stored, self.decisions.review(stored), others, time.time())
             if isinstance(outcome, Step):
                 self._seen[release_id] = None
                 if isinstance(others, VeiltabError):
@@ -365,7 +344,7 @@ class CuratorDriver:
     ) -> None:
         match chosen:
             case Step.DECIDE:
-                await self._apply_policy(stored.request)
+                await self.decisions.apply_policy(stored.request)
             case Step.APPROVE:
                 pass
             case Step.PLAN:
@@ -382,63 +361,6 @@ class CuratorDriver:
                 await self._upload(stored.planned_spec, server)
             case _:
                 assert_never(chosen)
-
-    async def _apply_policy(self, request: ReleaseRequest) -> None:
-        outlook = await self._outlook(request) if self._policy.needs_outlook(request) else None
-        final = {d.attribute for d in self.store.decisions(request.release_id) if d.verdict != HELD}
-        decisions = self._policy.decide(request, self.own_attributes - final, int(time.time()), outlook)
-        self.store.decide(request.release_id, decisions)
-        self._decided.add(request.release_id)
-
-    async def _outlook(self, request: ReleaseRequest) -> Outlook:
-        spec = await self._foreseen_spec(request)
-        if spec is None:
-            raise NotReadyError(
-                "the tables are not aligned yet, and the policy depends on how many respondents they share",
-                where=f"curator {self.name}",
-            )
-        epsilon = plan_of(spec).pure_epsilon
-        charge = await asyncio.to_thread(self.ledger.share_of, spec.description, epsilon)
-        return Outlook(population=spec.population, charge=charge)
-
-    def _review(self, stored: CuratorRelease) -> Review:
-        if stored.state is not ReleaseState.REQUESTED:
-            return Review(
-                curator=self.name,
-                is_reserved=self.ledger.is_reserved(stored.request.release_id),
-                is_charged=self.ledger.is_charged(stored.request.release_id),
-            )
-        verdicts = {d.attribute: d.verdict for d in self.store.decisions(stored.request.release_id)}
-        held = tuple(sorted(name for name, verdict in verdicts.items() if verdict == HELD))
-        # What an earlier process held may be decided by the policy of this one.
-        decided = set(verdicts) - set(() if stored.request.release_id in self._decided else held)
-        return Review(
-            curator=self.name,
-            undecided=tuple(sorted(self.own_attributes & set(stored.request.attributes) - decided)),
-            held=held,
-            refusal=self._refusals.get(stored.request.release_id, ""),
-        )
-
-    async def _foreseen_spec(self, request: ReleaseRequest) -> ReleaseSpec | None:
-        """Return the plan of a request if all of it were granted; None before the tables are aligned."""
-        latest = self.store.latest_alignment()
-        if latest is None:
-            return None
-        population, digest = latest
-        columns = requested_columns(request, self.study)
-        question = plan_question(request, columns, self.study, population=population, alignment=digest)
-        return await self.planner.spec(question)
-
-    async def _foreseen_refusal(self, request: ReleaseRequest) -> str:
-        """Return why a request cannot be planned or paid for, before a person decides about it; empty if it can."""
-        try:
-            spec = await self._foreseen_spec(request)
-            if spec is not None:
-                await asyncio.to_thread(self.ledger.check, plan_of(spec))
-                await self.planner.make_card(spec)
-        except (InvalidInputError, BudgetExceededError) as error:
-            return str(error)
-        return ""
 
     async def _plan(self, stored: CuratorRelease, others: tuple[Progress, ...]) -> None:
         everyone = (self.progress(stored.request.release_id), *others)

@@ -47,12 +47,12 @@ def driver(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 def decided(driver: CuratorDriver, request: Any) -> dict[str, str]:  # noqa: ANN401 - a request
     driver.store.add(request, 1)
-    asyncio.run(driver._apply_policy(request))
+    asyncio.run(driver.decisions.apply_policy(request))
     return {decision.attribute: decision.verdict for decision in driver.store.decisions(ID)}
 
 
 def undecided(driver: CuratorDriver) -> tuple[str, ...]:
-    return driver._review(driver.store.release(ID)).undecided
+    return driver.decisions.review(driver.store.release(ID)).undecided
 
 
 def test_a_charge_is_looked_at_once_the_tables_are_aligned(driver: Callable[..., Any], make_request: Make) -> None:

@@ -107,7 +107,7 @@ def test_a_request_is_taken_once_even_after_its_deadline(driver: CuratorDriver, 
 
 def test_progress_tells_own_decisions_only(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
     driver.store.add(make_request(attributes=("sex", "age", "salary")), 1)
-    assert driver.own_attributes == {"sex", "age"}
+    assert driver.decisions.own_attributes == {"sex", "age"}
     before = driver.progress(ID)
     assert (before.curator, before.decided, before.granted, before.denied) == (
         "alice",
@@ -380,7 +380,7 @@ def test_a_denial_elsewhere_denies_it_here(world: World, make_request: Make) -> 
 
 
 def test_what_is_held_waits_for_a_person(world: World, make_request: Make) -> None:
-    world.driver._policy = Policy()
+    world.driver.decisions.policy = Policy()
     world.driver.store.add(make_request(), 1)
     assert not world.step()
     assert "a person decides about sex" in world.driver.store.release(ID).waiting_for
@@ -399,7 +399,7 @@ def drive(world: World, release_id: str = ID) -> None:
 
 def held(world: World, *requests: Any) -> None:  # noqa: ANN401 - requests
     """Let alice hold some requests for a person."""
-    world.driver._policy = Policy()
+    world.driver.decisions.policy = Policy()
     world.driver.store.set_alignment("a", 1000, "ab" * 16)
     for request in requests:
         world.driver.store.add(request, 1)

@@ -1,0 +1,126 @@
+"""What a curator decides alone about requests: by its policy, by a person, and by what can be foreseen of the plan.
+
+A request that waits for a person is planned before anybody decides about it: one that cannot be planned, or that the
+budget does not hold, needs no decision.
+"""
+
+import asyncio
+import time
+
+from veiltab.common.errors import BudgetExceededError, InvalidInputError, NotReadyError
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.study.file import Study
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.planning import Planner
+from veiltab.curator.policy import Outlook, Policy
+from veiltab.curator.progress import HELD, CuratorRelease, Review
+from veiltab.curator.release import plan_of, plan_question, requested_columns
+from veiltab.curator.store import CuratorStore
+
+
+class Decisions:
+    """The decisions of one curator.
+
+    Args:
+        name: the curator.
+        study: the study file.
+        store: keeps every decision.
+        ledger: what was spent.
+        planner: plans requests, also those that nobody has granted yet.
+        policy: who may have what.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what a decision depends on
+        self, name: str, study: Study, store: CuratorStore, ledger: Ledger, planner: Planner, policy: Policy
+    ) -> None:
+        self.own_attributes = frozenset(rule.name for rule in study.attributes_of(name))
+        self.policy = policy
+        self._name = name
+        self._study = study
+        self._store = store
+        self._ledger = ledger
+        self._planner = planner
+        # Releases about which this process has decided by its policy.
+        self._decided: set[str] = set()
+        self._refusals: dict[str, str] = {}
+
+    def review(self, stored: CuratorRelease) -> Review:
+        """Return how far this curator is with what it decides alone about a release."""
+        release_id = stored.request.release_id
+        if stored.state is not ReleaseState.REQUESTED:
+            return Review(
+                curator=self._name,
+                is_reserved=self._ledger.is_reserved(release_id),
+                is_charged=self._ledger.is_charged(release_id),
+            )
+        verdicts = {d.attribute: d.verdict for d in self._store.decisions(release_id)}
+        held = tuple(sorted(name for name, verdict in verdicts.items() if verdict == HELD))
+        # What an earlier process held may be decided by the policy of this one.
+        decided = set(verdicts) - set(() if release_id in self._decided else held)
+        return Review(
+            curator=self._name,
+            undecided=tuple(sorted(self.own_attributes & set(stored.request.attributes) - decided)),
+            held=held,
+            refusal=self._refusals.get(release_id, ""),
+        )
+
+    async def apply_policy(self, request: ReleaseRequest) -> None:
+        """Decide by the policy about own attributes that are not decided about for good.
+
+        Raises:
+            NotReadyError: the policy depends on how many respondents the tables share, and they are not aligned yet.
+            InvalidInputError: it depends on the plan, and there is none.
+            DeniedError: the policy refuses the whole request.
+        """
+        outlook = await self._outlook(request) if self.policy.needs_outlook(request) else None
+        final = {d.attribute for d in self._store.decisions(request.release_id) if d.verdict != HELD}
+        decisions = self.policy.decide(request, self.own_attributes - final, int(time.time()), outlook)
+        self._store.decide(request.release_id, decisions)
+        self._decided.add(request.release_id)
+
+    async def waits_for_a_person(self, stored: CuratorRelease) -> bool:
+        """Whether only a person can move a request on; one that cannot be fulfilled anyhow is found here."""
+        own = self.review(stored)
+        if stored.state is not ReleaseState.REQUESTED or own.undecided or not own.held:
+            return False
+        refusal = self._refusals[stored.request.release_id] = await self._foreseen_refusal(stored.request)
+        return not refusal
+
+    def forget(self, release_id: str) -> None:
+        """Forget what is known of a release that is over."""
+        self._decided.discard(release_id)
+        self._refusals.pop(release_id, None)
+
+    async def _outlook(self, request: ReleaseRequest) -> Outlook:
+        spec = await self._foreseen_spec(request)
+        if spec is None:
+            raise NotReadyError(
+                "the tables are not aligned yet, and the policy depends on how many respondents they share",
+                where=f"curator {self._name}",
+            )
+        epsilon = plan_of(spec).pure_epsilon
+        charge = await asyncio.to_thread(self._ledger.share_of, spec.description, epsilon)
+        return Outlook(population=spec.population, charge=charge)
+
+    async def _foreseen_spec(self, request: ReleaseRequest) -> ReleaseSpec | None:
+        """Return the plan of a request if all of it were granted; None before the tables are aligned."""
+        latest = self._store.latest_alignment()
+        if latest is None:
+            return None
+        population, digest = latest
+        columns = requested_columns(request, self._study)
+        question = plan_question(request, columns, self._study, population=population, alignment=digest)
+        return await self._planner.spec(question)
+
+    async def _foreseen_refusal(self, request: ReleaseRequest) -> str:
+        """Return why a request cannot be planned or paid for, before a person decides about it; empty if it can."""
+        try:
+            spec = await self._foreseen_spec(request)
+            if spec is not None:
+                await asyncio.to_thread(self._ledger.check, plan_of(spec))
+                await self._planner.make_card(spec)
+        except (InvalidInputError, BudgetExceededError) as error:
+            return str(error)
+        return ""
