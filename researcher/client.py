@@ -19,7 +19,7 @@ import grpc
 import numpy as np
 
 from veiltab.common.command.options import load_party
-from veiltab.common.core.domain import Domain, symbol_dtype
+from veiltab.common.core.domain import Domain
 from veiltab.common.core.message_fields import text_from_proto, words_from_proto
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import (
@@ -43,6 +43,7 @@ from veiltab.common.rpc.peer import Peer, Request, Response
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import study_from_bytes
 from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.rows import rows_of_counts
 from veiltab.researcher.uncertainty import ReleaseDesign
 from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
 
@@ -247,11 +248,6 @@ class Client:
         request = researcher_pb2.FetchHistogramRequest(release_id=release_id)
         return self._link.wait(self._service.fetch(self._service.stub.FetchHistogram, request))
 
-    def rows(self, release_id: str, attribute: str) -> bytes:
-        """Return the noisy symbols of an attribute as they travel."""
-        request = researcher_pb2.FetchRowsRequest(release_id=release_id, attribute=attribute)
-        return self._link.wait(self._service.fetch(self._service.stub.FetchRows, request))
-
     def _ask(self, method: grpc.aio.UnaryUnaryMultiCallable[Request, Response], message: Request) -> Response:
         return self._link.wait(self._service.ask(method, message, within=self._timeout))
 
@@ -329,22 +325,27 @@ class Release:
         return to_frame(self.estimate(confidence))
 
     def rows(self) -> "pd.DataFrame":
-        """Return the decrypted noisy rows as a DataFrame, one column an attribute.
+        """Return the noisy rows as a DataFrame, one column an attribute, in an order of their own at each call.
 
         Every row is a sampled respondent's with the retention probability, else uniform noise; estimates must invert
-        that, as `estimate` does.
+        that, as `estimate` does. The rows are drawn here from the counts, in a random order from the operating
+        system: the released rows came in a random order too, so given the counts both have the same law, and the order
+        of either says nothing.
+
+        Raises:
+            As `estimate` does.
         """
         with importing("researcher", "a data frame"):
             import pandas as pd  # noqa: PLC0415 - an optional package
 
+        found = self.estimate()
         columns = {}
-        status = self.status()
-        for attribute in self._domain(status).attributes:
-            symbols = np.frombuffer(self._client.rows(self.id, attribute.name), symbol_dtype(attribute.size))
+        rows = rows_of_counts(found.counts, found.domain.shape, secrets.token_bytes(32))
+        for attribute, symbols in zip(found.domain.attributes, rows, strict=True):
             kind = pd.CategoricalDtype(list(attribute.categories), ordered=True)
             columns[attribute.name] = pd.Categorical.from_codes(symbols.astype(np.int32), dtype=kind)
         frame = pd.DataFrame(columns)
-        frame.attrs["study_digest"] = status.study_digest
+        frame.attrs["study_digest"] = found.study_digest
         return frame
 
     def _domain(self, status: Status) -> Domain:

@@ -62,7 +62,8 @@ class Estimate:
         if not 0.0 < self.confidence < 1.0:
             raise InvalidInputError(f"a confidence lies between 0 and 1, not {self.confidence}")
         counts = np.array(self.counts, dtype=np.int64)
-        if int(counts.min()) < 0 or int(counts.sum()) != self.design.sample:
+        # A count beyond m could make the sum overflow to m.
+        if int(counts.min()) < 0 or int(counts.max()) > self.design.sample or int(counts.sum()) != self.design.sample:
             raise IntegrityError("the counted rows are not the m rows of the release")
         counts.setflags(write=False)
         object.__setattr__(self, "counts", counts)

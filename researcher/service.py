@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from veiltab.common.core.message_fields import text_from_proto
-from veiltab.common.errors import InvalidInputError, NotReadyError
+from veiltab.common.errors import NotReadyError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import request_from_proto, spec_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context
@@ -58,21 +58,9 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         self, request: researcher_pb2.FetchHistogramRequest, context: Context
     ) -> AsyncIterator[researcher_pb2.FetchHistogramResponse]:
         del context
-        self._ready(request.release_id)
+        self._check_ready(request.release_id)
         async for total, chunk in _streamed(self._driver.store.histogram(request.release_id), request.offset):
             yield researcher_pb2.FetchHistogramResponse(total=total, chunk=chunk)
-
-    async def FetchRows(
-        self, request: researcher_pb2.FetchRowsRequest, context: Context
-    ) -> AsyncIterator[researcher_pb2.FetchRowsResponse]:
-        del context
-        stored = self._ready(request.release_id)
-        if request.attribute not in stored.granted:
-            raise InvalidInputError("this attribute was not granted", where=f"attribute {request.attribute}")
-        async for total, chunk in _streamed(
-            self._driver.store.rows(request.release_id, request.attribute), request.offset
-        ):
-            yield researcher_pb2.FetchRowsResponse(total=total, chunk=chunk)
 
     async def FetchStudy(
         self, request: researcher_pb2.FetchStudyRequest, context: Context
@@ -82,11 +70,10 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         async for total, chunk in _streamed(path, request.offset):
             yield researcher_pb2.FetchStudyResponse(total=total, chunk=chunk)
 
-    def _ready(self, release_id: str) -> ResearcherRelease:
-        stored = self._driver.store.release(release_id)
-        if stored.state is not ReleaseState.READY:
-            raise NotReadyError(f"the release is {stored.state.value}", where=f"release {release_id}")
-        return stored
+    def _check_ready(self, release_id: str) -> None:
+        state = self._driver.store.release(release_id).state
+        if state is not ReleaseState.READY:
+            raise NotReadyError(f"the release is {state.value}", where=f"release {release_id}")
 
 
 def _streamed(path: Path, offset: int) -> AsyncIterator[tuple[int, Chunk | None]]:

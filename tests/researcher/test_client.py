@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import STUDY
-from veiltab.common.errors import DeniedError, FailedReleaseError, UnavailableError
+from veiltab.common.errors import DeniedError, FailedReleaseError, IntegrityError, UnavailableError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_to_proto
 from veiltab.common.rpc.identity import Party, Role
@@ -52,10 +52,6 @@ class Service:
     def histogram(self, name: str) -> bytes:
         assert name == ID
         return self.counts.tobytes()
-
-    def rows(self, name: str, attribute: str) -> bytes:
-        assert name == ID
-        return bytes({"sex": [0, 1, 1], "salary": [1, 0, 1]}[attribute])
 
 
 def release(service: Service) -> Release:
@@ -177,9 +173,26 @@ def test_without_a_result_there_is_no_estimate(study: Study) -> None:
 
 def test_rows_carry_the_names_of_their_categories(study: Study, make_spec: Make) -> None:
     ready = replace(STATUS, state=ReleaseState.READY, spec=make_spec(), granted=("sex", "salary"))
-    frame = release(Service(study, ready)).rows()
-    assert frame.to_dict("list") == {"sex": ["f", "m", "m"], "salary": ["high", "low", "high"]}
+    asked = release(Service(study, ready))
+    frame = asked.rows()
+    assert list(frame.columns) == ["sex", "salary"]
     assert list(frame["sex"].cat.categories) == ["f", "m"]
+    assert frame["sex"].cat.ordered
+    assert frame.attrs == {"study_digest": STATUS.study_digest}
+    counted = {("f", "low"): 100, ("f", "high"): 50, ("m", "low"): 150, ("m", "high"): 100}
+    assert frame.value_counts().to_dict() == counted
+    # Nobody needs the order, so nobody has it: each call draws another.
+    again = asked.rows()
+    assert again.value_counts().to_dict() == counted
+    assert not again.equals(frame)
+
+
+def test_rows_are_drawn_only_from_counts_that_are_those_of_the_release(study: Study, make_spec: Make) -> None:
+    service = Service(study, replace(STATUS, state=ReleaseState.READY, spec=make_spec(), granted=("sex", "salary")))
+    for counts in ([100, 50, 150, 99], [-1, 101, 150, 150], [2**62, 2**62, 2**62, 2**62 + 400]):
+        service.counts = np.array(counts, "<i8")
+        with pytest.raises(IntegrityError, match="not the m rows of the release"):
+            release(service).rows()
 
 
 def test_a_request_is_made_of_the_choices_and_the_study_s_defaults(

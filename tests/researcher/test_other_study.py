@@ -58,7 +58,7 @@ class Service:
             pieces = [piece async for piece in getattr(self.servicer, method)(message, None)]
             return b"".join(piece.chunk.data for piece in pieces)
 
-        names = ("StartRelease", "GetResult", "FetchHistogram", "FetchRows", "FetchStudy")
+        names = ("StartRelease", "GetResult", "FetchHistogram", "FetchStudy")
         stub = SimpleNamespace(**{name: name for name in names})
         client._service = cast("Any", SimpleNamespace(stub=stub, ask=ask, fetch=fetch))
         client._link = cast("Any", SimpleNamespace(wait=asyncio.run))
@@ -91,9 +91,6 @@ def finish(service: Service, release: Release, make_spec: Make) -> None:
     store.set_granted(release.id, ("sex", "salary"))
     with written_whole(store.histogram(release.id)) as file:
         file.write(np.array([300, 50, 25, 25], "<i8").data)
-    for name in ("sex", "salary"):
-        with written_whole(store.rows(release.id, name)) as file:
-            file.write(bytes(400))
     store.finish(release.id, ReleaseState.READY)
 
 

@@ -55,11 +55,6 @@ class ResearcherServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_researcher__pb2.FetchHistogramRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_researcher__pb2.FetchHistogramResponse.FromString,
                 _registered_method=True)
-        self.FetchRows = channel.unary_stream(
-                '/veiltab.v1.ResearcherService/FetchRows',
-                request_serializer=veiltab_dot_v1_dot_researcher__pb2.FetchRowsRequest.SerializeToString,
-                response_deserializer=veiltab_dot_v1_dot_researcher__pb2.FetchRowsResponse.FromString,
-                _registered_method=True)
         self.FetchStudy = channel.unary_stream(
                 '/veiltab.v1.ResearcherService/FetchStudy',
                 request_serializer=veiltab_dot_v1_dot_researcher__pb2.FetchStudyRequest.SerializeToString,
@@ -100,13 +95,6 @@ class ResearcherServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def FetchRows(self, request, context):
-        """Streams the decrypted noisy symbols of one granted attribute. Callers: the researcher itself.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def FetchStudy(self, request, context):
         """Streams a study file: the one that the service runs with, or one under which a release was asked for.
         Callers: the researcher itself.
@@ -137,11 +125,6 @@ def add_ResearcherServiceServicer_to_server(servicer, server):
                     servicer.FetchHistogram,
                     request_deserializer=veiltab_dot_v1_dot_researcher__pb2.FetchHistogramRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_researcher__pb2.FetchHistogramResponse.SerializeToString,
-            ),
-            'FetchRows': grpc.unary_stream_rpc_method_handler(
-                    servicer.FetchRows,
-                    request_deserializer=veiltab_dot_v1_dot_researcher__pb2.FetchRowsRequest.FromString,
-                    response_serializer=veiltab_dot_v1_dot_researcher__pb2.FetchRowsResponse.SerializeToString,
             ),
             'FetchStudy': grpc.unary_stream_rpc_method_handler(
                     servicer.FetchStudy,
@@ -258,33 +241,6 @@ class ResearcherService(object):
             '/veiltab.v1.ResearcherService/FetchHistogram',
             veiltab_dot_v1_dot_researcher__pb2.FetchHistogramRequest.SerializeToString,
             veiltab_dot_v1_dot_researcher__pb2.FetchHistogramResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def FetchRows(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/veiltab.v1.ResearcherService/FetchRows',
-            veiltab_dot_v1_dot_researcher__pb2.FetchRowsRequest.SerializeToString,
-            veiltab_dot_v1_dot_researcher__pb2.FetchRowsResponse.FromString,
             options,
             channel_credentials,
             insecure,

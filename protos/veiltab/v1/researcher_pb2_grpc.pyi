@@ -43,8 +43,6 @@ class ResearcherServiceStub:
     """Streams the counts of the decrypted noisy rows, 8-byte little-endian, in C order of the granted attributes.
     Callers: the researcher itself.
     """
-    FetchRows: _grpc.UnaryStreamMultiCallable[_researcher_pb2.FetchRowsRequest, _researcher_pb2.FetchRowsResponse]
-    """Streams the decrypted noisy symbols of one granted attribute. Callers: the researcher itself."""
     FetchStudy: _grpc.UnaryStreamMultiCallable[_researcher_pb2.FetchStudyRequest, _researcher_pb2.FetchStudyResponse]
     """Streams a study file: the one that the service runs with, or one under which a release was asked for.
     Callers: the researcher itself.
@@ -65,8 +63,6 @@ class ResearcherServiceAsyncStub(ResearcherServiceStub):
     """Streams the counts of the decrypted noisy rows, 8-byte little-endian, in C order of the granted attributes.
     Callers: the researcher itself.
     """
-    FetchRows: _aio.UnaryStreamMultiCallable[_researcher_pb2.FetchRowsRequest, _researcher_pb2.FetchRowsResponse]  # type: ignore[assignment]
-    """Streams the decrypted noisy symbols of one granted attribute. Callers: the researcher itself."""
     FetchStudy: _aio.UnaryStreamMultiCallable[_researcher_pb2.FetchStudyRequest, _researcher_pb2.FetchStudyResponse]  # type: ignore[assignment]
     """Streams a study file: the one that the service runs with, or one under which a release was asked for.
     Callers: the researcher itself.
@@ -108,14 +104,6 @@ class ResearcherServiceServicer(metaclass=_abc_1.ABCMeta):
         """Streams the counts of the decrypted noisy rows, 8-byte little-endian, in C order of the granted attributes.
         Callers: the researcher itself.
         """
-
-    @_abc_1.abstractmethod
-    def FetchRows(
-        self,
-        request: _researcher_pb2.FetchRowsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_researcher_pb2.FetchRowsResponse], _abc.AsyncIterator[_researcher_pb2.FetchRowsResponse]]:
-        """Streams the decrypted noisy symbols of one granted attribute. Callers: the researcher itself."""
 
     @_abc_1.abstractmethod
     def FetchStudy(
