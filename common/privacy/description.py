@@ -22,23 +22,29 @@ from veiltab.common.schemes import Relation, Scheme, scheme_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseDescription:
-    """One release through the gamma-diagonal mechanism.
+    """One release through the gamma-diagonal mechanism, as one adversary sees it.
 
     Args:
         scheme: how rows were sampled.
         cells: K.
         gamma: of the mechanism that ran, exact, at least 1.
+        presence: probability that a row says anything, by coins that the adversary sees, in (0, 1]; below 1 for a
+            simple random sample of everyone alone.
     """
 
     scheme: Scheme
     cells: int
     gamma: Fraction
+    presence: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
         if self.cells < 2:
             raise InvalidInputError("there must be at least 2 cells", where="cells")
         if self.gamma < 1:
             raise InvalidInputError("gamma must be at least 1", where="gamma")
+        is_everyone = self.scheme.is_simple_random and self.scheme.sample == self.scheme.population
+        if not 0 < self.presence <= 1 or (self.presence < 1 and not is_everyone):
+            raise InvalidInputError("a presence lies above 0, and below 1 where everyone is sampled", where="presence")
 
     @property
     def local_epsilon(self) -> Decimal:
@@ -59,7 +65,11 @@ class ReleaseDescription:
         if not self.scheme.is_simple_random:
             return None
         return OrderCertificate(
-            population=self.scheme.population, sample=self.scheme.sample, cells=self.cells, gamma=self.gamma
+            population=self.scheme.population,
+            sample=self.scheme.sample,
+            cells=self.cells,
+            gamma=self.gamma,
+            presence=self.presence,
         )
 
     def delta(self, epsilon: float) -> float:
@@ -87,6 +97,7 @@ class ReleaseDescription:
             **self.scheme.sizes(),
             "cells": self.cells,
             "gamma": f"{self.gamma.numerator}/{self.gamma.denominator}",
+            **({} if self.presence == 1 else {"presence": f"{self.presence.numerator}/{self.presence.denominator}"}),
         }
 
 
@@ -110,8 +121,9 @@ def description_of(facts: Mapping[str, Any], where: str = "release") -> ReleaseD
     if "replacement" in facts:
         gamma = GammaDiagonal(cells=cells, replacement=_whole(facts, "replacement", where)).gamma
     else:
-        gamma = _fraction(facts.get("gamma"), where)
-    return ReleaseDescription(scheme=scheme, cells=cells, gamma=gamma)
+        gamma = _fraction(facts, "gamma", where)
+    presence = _fraction(facts, "presence", where) if "presence" in facts else Fraction(1)
+    return ReleaseDescription(scheme=scheme, cells=cells, gamma=gamma, presence=presence)
 
 
 def _whole(facts: Mapping[str, Any], key: str, where: str) -> int:
@@ -121,8 +133,8 @@ def _whole(facts: Mapping[str, Any], key: str, where: str) -> int:
     return value
 
 
-def _fraction(value: object, where: str) -> Fraction:
+def _fraction(facts: Mapping[str, Any], key: str, where: str) -> Fraction:
     try:
-        return Fraction(str(value))
+        return Fraction(str(facts.get(key)))
     except (ValueError, ZeroDivisionError):
-        raise InvalidInputError("gamma must be a number above 1", where=where) from None
+        raise InvalidInputError(f"{key} must be a number", where=where) from None

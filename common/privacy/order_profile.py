@@ -1,12 +1,13 @@
 """The order certificate at many epsilons at once: a looser bound of Theorem A that takes one pass.
 
-In the law of Theorem A, h1 ~ Bin(m, 1/q), h0 given h1 is Bin(m-h1, 1/(q-1)), and hr given s = h0 + h1 is Bin(m-s, r),
-r = (K-2)/(q-2). The integrand is the positive part of an affine function, so each count may be replaced by anything
-larger in convex order: for s >= s0, hr by Y - r (s-s0) with Y ~ Bin(m-s0, r), and for h1 >= l, h0 by X - (h1-l)/(q-1)
-with X ~ Bin(m-l, 1/(q-1)), a binomial plus a centred one. Then h1, X and Y are independent, and
+In the law of Theorem A, with t the probability that a row takes part, h1 ~ Bin(m, t/q), h0 given h1 is Bin(m-h1, z),
+z = t/(q-t), and hr given s = h0 + h1 is Bin(m-s, r), r = t (K-2)/(q-2t). The integrand is the positive part of an
+affine function, so each count may be replaced by anything larger in convex order: for s >= s0, hr by Y - r (s-s0) with
+Y ~ Bin(m-s0, r), and for h1 >= l, h0 by X - z (h1-l) with X ~ Bin(m-l, z), a binomial plus a centred one. Then h1, X
+and Y are independent, and with v = A/(1-r), which is q - 2 at t = 1,
 
-    delta(epsilon) <= (A/n) b0 E Psi(x),    Psi(x) = E (X - x)_+,    b0 = 1 - (e-1)/(q-2),    b1 = e + (e-1)/(q-2)
-    x = (b1 h1 + ((e-1)/A)(Y + r s0 + n - m))/b0 + (h1 - l)/(q-1)
+    delta(epsilon) <= (A/n) b0 E Psi(x),    Psi(x) = E (X - x)_+,    b0 = 1 - (e-1)/v,    b1 = e + (e-1)/v
+    x = (b1 h1 + ((e-1)/A)(Y + r s0 + n - m))/b0 + z (h1 - l)
 
 s0 is the low end of a window of s, and h1 is cut into short blocks with an l each. h1 and Y are split onto lattices,
 each mass shared linearly by its two neighbours, which keeps the mean and is larger in convex order. Nothing cancels in
@@ -54,10 +55,14 @@ class OrderProfile:
         self._n, self._m = certificate.population, m
         self._a = float(certificate.gamma - 1)
         self._q = self._a + k
+        present, absent = float(certificate.presence), float(1 - certificate.presence)
+        self._first, self._second = present / self._q, present / (self._q - present)
+        others = self._q - 2 + 2 * absent
+        self._scale = others / (1 + k * absent / self._a)
         self._mass = log(1 / negligible) + 20
         self.pure_epsilon = float(ln_above(certificate.pure_ratio)) * (1 + 1e-15)
-        self._rest_probability = (k - 2) / (self._q - 2) * _DOWN
-        self._least = window(m, 2 / self._q, log_mass=self._mass)[0]
+        self._rest_probability = present * (k - 2) / others * _DOWN
+        self._least = window(m, 2 * present / self._q, log_mass=self._mass)[0]
         self._rest_low, high = window(m - self._least, self._rest_probability, log_mass=self._mass)
         rest = np.arange(self._rest_low, high + 1, dtype=np.int64)
         self._rest_pmf = binomial_pmf(rest, m - self._least, self._rest_probability)
@@ -66,7 +71,7 @@ class OrderProfile:
 
     def _spread_first(self, points: int) -> None:
         """Lay out h1: `_h1` with its weight, the l of its block and its place in the table of laws."""
-        low, high = window(self._m, 1 / self._q, log_mass=self._mass)
+        low, high = window(self._m, self._first, log_mass=self._mass)
         block = max(1, int(_BLOCK * self._m))
         step = min(block, ceil(max(1, high - low) / points))
         cells = block // step
@@ -74,7 +79,7 @@ class OrderProfile:
         which, offset = np.divmod(counts - low, cells * step)
         cell, inside = np.divmod(offset, step)
         share = inside / step
-        pmf = binomial_pmf(counts, self._m, 1 / self._q)
+        pmf = binomial_pmf(counts, self._m, self._first)
         weights = np.zeros((int(which[-1]) + 1, cells + 1))
         np.add.at(weights, (which, cell), pmf * (1 - share))
         np.add.at(weights, (which, cell + 1), pmf * share)
@@ -86,7 +91,7 @@ class OrderProfile:
 
     def _tabulate(self) -> None:
         """Tabulate Psi of every block's X at whole numbers, from the right end of its window."""
-        p = 1 / (self._q - 1)
+        p = self._second
         self._low = window(self._m - int(self._starts[-1]), p, log_mass=self._mass)[0]
         high = window(self._m - int(self._starts[0]), p, log_mass=self._mass)[1]
         values = np.arange(self._low, high + 1, dtype=np.int64)
@@ -100,7 +105,7 @@ class OrderProfile:
         """Return the lattice of Y with its weights, fine enough at all epsilons to this one."""
         reach = len(self._rest_pmf)
         e1 = max(float(np.expm1(epsilon)), 1e-12)
-        wide = self._a * max(1 / e1 - 1 / (self._q - 2), 0.0) * (12 * _REST_VARIANCE * self._m / self._q) ** 0.5
+        wide = self._a * max(1 / e1 - 1 / self._scale, 0.0) * (12 * _REST_VARIANCE * self._m / self._q) ** 0.5
         step = max(1, min(int(wide), reach), reach // _REST_POINTS)
         cell, inside = np.divmod(np.arange(reach, dtype=np.int64), step)
         weights: Floats = np.bincount(cell, self._rest_pmf * (1 - inside / step), reach // step + 2).astype(np.float64)
@@ -122,10 +127,10 @@ class OrderProfile:
 
     def _some(self, epsilons: Floats, rest: Floats, weights: Floats) -> Floats:
         e1 = np.expm1(epsilons) * _DOWN
-        b0 = np.maximum(1 - e1 / (self._q - 2), 0.0) + 1e-15
-        b1 = (1 + e1 + e1 / (self._q - 2)) * _DOWN
+        b0 = np.maximum(1 - e1 / self._scale, 0.0) + 1e-15
+        b1 = (1 + e1 + e1 / self._scale) * _DOWN
         others = (rest + self._rest_probability * self._least + self._n - self._m) * _DOWN
-        of_first = np.outer(b1 / b0, self._h1) + self._past / (self._q - 1) * _DOWN
+        of_first = np.outer(b1 / b0, self._h1) + self._past * self._second * _DOWN
         x = of_first[:, :, None] + np.outer(e1 / self._a / b0, others)[:, None, :]
         psi = self._shortfall(x * _DOWN, self._law[None, :, None])
         mean = np.einsum("ehr,h,r->e", psi, self._weights, weights)

@@ -10,7 +10,13 @@ and M = h0 + h1 + hr. It is zero if and only if e^epsilon >= 1 + w A, so the pur
 limit, and both hold at once. At w = 1 it is the privacy blanket of Balle, Bell, Gascon, Nissim (2019), Theorem 5.3,
 evaluated exactly. docs/order-certificate.md has the proof.
 
-How it is computed. Given s = h0 + h1, h1 is Bin(s, 1/2) and hr is Bin(m-s, (K-2)/(q-2)), independently, so
+Coins that the adversary sees. Where m = n and each row takes part with probability t alone, by independent coins that
+the adversary sees and that do not depend on the table, the same holds with (h0, h1, hr, *) ~ Multinomial(m; t/q, t/q,
+t (K-2)/q, rest): given the coins, the m0 rows that take part are a release of their own, and the m0 cancels in the mean
+t E delta_m0(epsilon), m0 ~ 1 + Bin(m-1, t). docs/coalitions.md has the proof.
+
+How it is computed. With t = 1 but in that case, given s = h0 + h1, h1 is Bin(s, 1/2) and hr is independently
+Bin(m-s, t (K-2)/(q-2t)), so
 
     delta = (A/n) sum_s P(s) sum_h P(h1 = h | s) E (s - (1+e) h - c (s + hr + n - m))_+,    c = (e - 1)/A
 
@@ -68,12 +74,15 @@ class OrderCertificate:
         sample: m, rows drawn uniformly without replacement.
         cells: K, at least 2.
         gamma: worst-case ratio of the mechanism that runs, above 1, exact.
+        presence: t, the probability that a row takes part, by coins that the adversary sees, in (0, 1]; below 1 for
+            m = n alone.
     """
 
     population: int
     sample: int
     cells: int
     gamma: Fraction
+    presence: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
         if not 1 <= self.sample <= self.population:
@@ -86,6 +95,8 @@ class OrderCertificate:
             )
         if self.gamma <= 1:
             raise InvalidInputError("gamma must be above 1", where="gamma")
+        if not 0 < self.presence <= 1 or (self.presence < 1 and self.sample < self.population):
+            raise InvalidInputError("rows take part with a probability above 0, below 1 where m = n", where="presence")
 
     @property
     def pure_ratio(self) -> Fraction:
@@ -127,9 +138,11 @@ class _Sum:
     def __init__(self, certificate: OrderCertificate, e: Fraction) -> None:
         self.n, self.m = certificate.population, certificate.sample
         self.a = float(certificate.gamma - 1)
-        self.p = 2 / (self.a + certificate.cells)
+        present, absent = float(certificate.presence), float(1 - certificate.presence)
+        self.p = 2 * present / (self.a + certificate.cells)
         # The bracket falls with hr, so fewer of them are safe.
-        self.rest_probability = (certificate.cells - 2) / (self.a + certificate.cells - 2) * _DOWN
+        others = self.a + certificate.cells - 2 + 2 * absent
+        self.rest_probability = present * (certificate.cells - 2) / others * _DOWN
         self.step = float(1 + e) * _DOWN
         # A c so small changes nothing, but what is divided by it stays finite.
         self.c = max(float((e - 1) / (certificate.gamma - 1)) * _DOWN, 1e-13 / self.n)

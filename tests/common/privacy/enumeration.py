@@ -9,9 +9,12 @@ from veiltab.common.core.rounding import exp_below
 from veiltab.common.privacy.shuffle import OrderCertificate
 
 
-def enumerated(n: int, m: int, cells: int, gamma: Fraction, e: Fraction) -> Fraction:
+def enumerated(  # noqa: PLR0913, PLR0917 - a formula
+    n: int, m: int, cells: int, gamma: Fraction, e: Fraction, presence: Fraction = Fraction(1)
+) -> Fraction:
     """The formula of Theorem A, term by term."""
     w, a, q = Fraction(m, n), gamma - 1, gamma + cells - 1
+    elsewhere = q / presence - cells
     total = Fraction(0)
     for h0, h1, hr in product(range(m + 1), repeat=3):
         rest = m - h0 - h1 - hr
@@ -21,14 +24,15 @@ def enumerated(n: int, m: int, cells: int, gamma: Fraction, e: Fraction) -> Frac
         if gain <= 0:
             continue
         ways = factorial(m) // (factorial(h0) * factorial(h1) * factorial(hr) * factorial(rest))
-        total += ways * gain * Fraction(cells - 2) ** hr * a**rest / q**m
+        total += ways * gain * Fraction(cells - 2) ** hr * elsewhere**rest / (q / presence) ** m
     return total / m
 
 
 def bracketed(bound: OrderCertificate, epsilon: float) -> tuple[Fraction, Fraction]:
     """The formula at a rational just below e^epsilon and at one just above it."""
     e = max(Fraction(1), exp_below(Decimal(epsilon)))
+    facts = bound.population, bound.sample, bound.cells, bound.gamma
     return (
-        enumerated(bound.population, bound.sample, bound.cells, bound.gamma, e * (1 + Fraction(1, 10**57))),
-        enumerated(bound.population, bound.sample, bound.cells, bound.gamma, e),
+        enumerated(*facts, e * (1 + Fraction(1, 10**57)), bound.presence),
+        enumerated(*facts, e, bound.presence),
     )

@@ -2,11 +2,14 @@
 
 from decimal import Decimal
 from fractions import Fraction
+from math import log
 
 import mpmath
 import pytest
 
+from tests.common.privacy.enumeration import enumerated
 from veiltab.common.core.rounding import exp_below
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.schemes.two_stage import TwoStage
 
@@ -83,3 +86,29 @@ def test_the_pure_epsilon_needs_no_delta(scheme: str) -> None:
     )
     assert release.delta(float(release.pure_epsilon)) == 0
     assert release.delta(float(release.pure_epsilon) / 2) > 0
+
+
+def test_a_presence_is_described_and_read_back() -> None:
+    facts = {"population": 9, "sample": 9, "cells": 6, "gamma": "7/2", "presence": "2/3"}
+    release = description_of(facts)
+    assert release.presence == Fraction(2, 3)
+    assert description_of(release.as_dict()) == release
+    seen = enumerated(9, 9, 6, Fraction(7, 2), Fraction(5, 4), Fraction(2, 3))
+    assert release.delta(log(5 / 4)) == pytest.approx(float(seen), rel=1e-6)
+    assert "presence" not in description_of({**facts, "presence": "1"}).as_dict()
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"sample": 8}, "presence"),
+        ({"scheme": "wr"}, "presence"),
+        ({"presence": "0"}, "presence"),
+        ({"presence": "4/3"}, "presence"),
+        ({"presence": "much"}, "presence must be a number"),
+        ({"gamma": "much"}, "gamma must be a number"),
+    ],
+)
+def test_a_presence_out_of_range_or_without_a_certificate_is_refused(facts: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        description_of({"population": 9, "sample": 9, "cells": 6, "gamma": "7/2", "presence": "2/3", **facts})

@@ -20,12 +20,19 @@ from veiltab.common.privacy.shuffle import OrderCertificate
     st.floats(-3, 40),
     st.lists(st.one_of(st.floats(0, 1), st.floats(-15, -1).map(lambda x: 1 - 10**x)), min_size=2, max_size=4),
     st.floats(-12, -1),
+    st.one_of(st.just(1.0), st.floats(1e-3, 1)),
 )
 @settings(max_examples=150, deadline=None)
 def test_it_is_never_below_the_formula(  # noqa: PLR0913, PLR0917 - a release and where to look
-    n: int, m: int, cells: int, log_a: float, places: list[float], log_negligible: float
+    n: int, m: int, cells: int, log_a: float, places: list[float], log_negligible: float, presence: float
 ) -> None:
-    bound = OrderCertificate(population=n, sample=min(n, m), cells=cells, gamma=1 + Fraction(exp(log_a)))
+    bound = OrderCertificate(
+        population=n if presence == 1 else min(n, m),
+        sample=min(n, m),
+        cells=cells,
+        gamma=1 + Fraction(exp(log_a)),
+        presence=Fraction(presence),
+    )
     profile = OrderProfile(bound, negligible=10**log_negligible)
     epsilons = profile.pure_epsilon * np.array([0.0, *places, 1.0])
     for epsilon, found in zip(epsilons, profile.deltas(epsilons), strict=True):
@@ -33,21 +40,26 @@ def test_it_is_never_below_the_formula(  # noqa: PLR0913, PLR0917 - a release an
 
 
 @pytest.mark.parametrize(
-    ("n", "m", "cells", "gamma", "epsilons", "loss"),
+    ("n", "m", "cells", "gamma", "presence", "epsilons", "loss"),
     [
-        (45222, 45222, 24, "356.8", (0.0, 0.1, 0.3, 0.5), 5e-3),
-        (45222, 4522, 24, "3661", (0.0, 0.1, 0.3, 0.5), 5e-3),
-        (300, 300, 4, "4", (0.0, 0.1, 0.2), 5e-3),
-        (392, 39, 80, "126.5", (0.0, 0.2, 0.6694), 1e-6),
-        (1000, 1000, 700, "1000", (0.0, 0.5, 1.0), 1e-3),
-        (10**8, 10**8, 10**4, "10000", (0.0, 0.005, 0.02), 5e-3),
-        (1, 1, 2, "5", (0.0, 1.0, 1.5), 1e-8),
+        (45222, 45222, 24, "356.8", "1", (0.0, 0.1, 0.3, 0.5), 5e-3),
+        (45222, 4522, 24, "3661", "1", (0.0, 0.1, 0.3, 0.5), 5e-3),
+        (300, 300, 4, "4", "1", (0.0, 0.1, 0.2), 5e-3),
+        (392, 39, 80, "126.5", "1", (0.0, 0.2, 0.6694), 1e-6),
+        (1000, 1000, 700, "1000", "1", (0.0, 0.5, 1.0), 1e-3),
+        (10**8, 10**8, 10**4, "10000", "1", (0.0, 0.005, 0.02), 5e-3),
+        (1, 1, 2, "5", "1", (0.0, 1.0, 1.5), 1e-8),
+        (45222, 45222, 24, "724.5", "0.9679", (0.0, 0.1, 0.4, 0.8), 5e-3),
+        (1000, 1000, 700, "1000", "0.5", (0.0, 0.5, 1.0), 2e-3),
+        (1, 1, 2, "5", "0.3", (0.0, 1.0, 1.5), 1e-8),
     ],
 )
 def test_it_lies_hardly_above_the_certificate(  # noqa: PLR0913, PLR0917 - a release and where to look
-    n: int, m: int, cells: int, gamma: str, epsilons: tuple[float, ...], loss: float
+    n: int, m: int, cells: int, gamma: str, presence: str, epsilons: tuple[float, ...], loss: float
 ) -> None:
-    certificate = OrderCertificate(population=n, sample=m, cells=cells, gamma=Fraction(gamma))
+    certificate = OrderCertificate(
+        population=n, sample=m, cells=cells, gamma=Fraction(gamma), presence=Fraction(presence)
+    )
     deltas = OrderProfile(certificate, negligible=1e-7).deltas(np.array(epsilons))
     for epsilon, found in zip(epsilons, deltas, strict=True):
         # The certificate itself lies above the formula, by less than a millionth.

@@ -57,18 +57,55 @@ def test_the_sum_is_the_formula_and_never_below_it(n: int, m: int, cells: int, g
     assert found == pytest.approx(float(exact), rel=1e-6, abs=1e-30)
 
 
+@pytest.mark.parametrize(("m", "cells"), [(1, 2), (2, 4), (3, 3), (7, 2), (12, 24)])
+@pytest.mark.parametrize("presence", [Fraction(1, 100), Fraction(2, 3), Fraction(99, 100)])
+def test_with_coins_that_are_seen_it_is_the_mean_over_the_rows_that_take_part(
+    m: int, cells: int, presence: Fraction
+) -> None:
+    gamma = Fraction(9, 2)
+    bound = OrderCertificate(population=m, sample=m, cells=cells, gamma=gamma, presence=presence)
+    for e in (Fraction(1), Fraction(11, 10), Fraction(2), Fraction(4)):
+        # The target takes part, and with it each of the other m - 1 rows by its own coin.
+        mean = sum(
+            (
+                comb(m - 1, others) * presence**others * (1 - presence) ** (m - 1 - others)
+                * enumerated(others + 1, others + 1, cells, gamma, e)
+                for others in range(m)
+            ),
+            Fraction(0),
+        )  # fmt: skip
+        exact = presence * mean
+        assert exact == enumerated(m, m, cells, gamma, e, presence)
+        found = bound.delta(log(e))
+        assert float(exact) <= found * (1 + 1e-15)
+        assert found == pytest.approx(float(exact), rel=1e-6, abs=1e-30)
+
+
+@pytest.mark.parametrize("presence", [Fraction(0), Fraction(3, 2), Fraction(1, 2)])
+def test_a_presence_is_a_probability_and_below_one_for_everyone_alone(presence: Fraction) -> None:
+    with pytest.raises(InvalidInputError, match="probability"):
+        OrderCertificate(population=9, sample=8, cells=2, gamma=Fraction(3), presence=presence)
+
+
 @given(
     st.integers(1, 12),
     st.integers(1, 8),
     st.sampled_from([2, 3, 4, 20, 1000]),
     st.floats(-3, 69),
     st.one_of(st.floats(0, 1), st.floats(-16, -1).map(lambda x: 1 - 10**x)),
+    st.one_of(st.just(1.0), st.floats(1e-3, 1)),
 )
 @settings(max_examples=300, deadline=None)
-def test_it_is_never_below_the_formula_and_close_to_it_away_from_the_pure_end(
-    n: int, m: int, cells: int, log_a: float, place: float
+def test_it_is_never_below_the_formula_and_close_to_it_away_from_the_pure_end(  # noqa: PLR0913, PLR0917 - a release
+    n: int, m: int, cells: int, log_a: float, place: float, presence: float
 ) -> None:
-    bound = certificate(n, min(n, m), cells, 1 + Fraction(exp(log_a)))
+    bound = OrderCertificate(
+        population=n if presence == 1 else min(n, m),
+        sample=min(n, m),
+        cells=cells,
+        gamma=1 + Fraction(exp(log_a)),
+        presence=Fraction(presence),
+    )
     epsilon = log(bound.pure_ratio) * place
     least, most = bracketed(bound, epsilon)
     found = Fraction(bound.delta(epsilon))
