@@ -348,7 +348,8 @@ def _chained(head: bytes, *fields: object) -> bytes:
 def _facts(spec: ReleaseSpec) -> dict[str, object]:
     return {
         **spec.description.as_dict(),
-        "replacement": spec.replacement,
+        "server_replacement": spec.server_replacement,
+        "curator_replacement": spec.curator_replacement,
         "epsilon": str(spec.epsilon),
         "delta": None if spec.delta is None else str(spec.delta),
         "researcher": spec.researcher,

@@ -5,13 +5,15 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import prod
+from fractions import Fraction
+from math import ceil, prod
 from typing import assert_never
 
 from veiltab.common.core.canonical import canonical_text
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.planning import Plan, plan_release
 from veiltab.common.release.guarantees import check_keeps_what_was_asked
+from veiltab.common.release.receipt import planned_canaries
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
 from veiltab.common.schemes import SizeLaw, poisson_size, scheme_class
@@ -197,11 +199,27 @@ def planned_spec(question: PlanQuestion) -> ReleaseSpec:
         question.request,
         question.columns,
         plan,
+        canaries=_canaries(question, plan),
         study_digest=question.study_digest,
         alignment=question.alignment,
     )
     check_keeps_what_was_asked(spec)
     return spec
+
+
+def _canaries(question: PlanQuestion, plan: Plan) -> int:
+    """Return the canaries of a release: what was asked for, or as many as show half of the server's noise."""
+    if question.request.canaries is not None:
+        return question.request.canaries
+    return 0
+    owners = sorted({column.owner for column in question.columns})
+    cells = tuple(prod(c.size for c in question.columns if c.owner == owner) for owner in owners)
+    planned = planned_canaries(plan.mechanism.server, cells, plan.sample)
+    if question.request.sampling.is_by_server:
+        # So that as many are among the sampled places on average: c m / (n + c).
+        planned = min(planned, plan.sample // 2)
+        planned = ceil(Fraction(planned * plan.population, plan.sample - planned))
+    return planned
 
 
 def plan_of(spec: ReleaseSpec) -> Plan:
@@ -239,6 +257,7 @@ def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Pl
         sample=size,
         scheme=request.scheme,
         stage=request.stage,
+        noise_split=request.noise_split,
     )
 
 

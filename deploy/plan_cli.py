@@ -96,7 +96,7 @@ def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
         "pure_epsilon": best.pure_epsilon,
         "local_epsilon": best.local_epsilon,
         "root_mse": reply.root_mse,
-        "replacement_probability": best.mechanism.replacement / 2**64,
+        "replacement_probability": float(1 - best.mechanism.retention),
         "feasible": reply.feasible,
         "advice": reply.advice,
         "warnings": list(best.warnings),
@@ -116,7 +116,7 @@ def _text(question: PlanQuestion, reply: PlanAnswer) -> str:
     )
     return (
         f"For {wanted}: sample m = {best.sample} of n = {best.population} rows; replace a row with probability"
-        f" {best.mechanism.replacement / 2**64:.6f} (gamma = {best.gamma:.4f}, K = {best.mechanism.cells} cells).\n"
+        f" {float(1 - best.mechanism.retention):.6f} (gamma = {best.gamma:.4f}, K = {best.mechanism.cells} cells).\n"
         f"Expected root-mean-square error of the joint distribution: {reply.root_mse:.5f}"
         f" (the paper's m* = {paper.sample}, pure: {question.root_mse(paper):.5f}).\n"
         + "\n".join((reply.advice, *best.warnings, rows))

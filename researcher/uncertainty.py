@@ -18,7 +18,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.core.mechanism import NoiseLaw
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes import Scheme, WithoutReplacement
 
@@ -49,13 +49,13 @@ class ReleaseDesign:
     Args:
         population: n, rows that all curators share.
         sample: m, rows drawn.
-        mechanism: the gamma-diagonal mechanism over the cells of the release.
+        mechanism: the noise over the cells of the release.
         scheme: how they were drawn; None is without replacement, 1 <= m <= n.
     """
 
     population: int
     sample: int
-    mechanism: GammaDiagonal
+    mechanism: NoiseLaw
     scheme: Scheme | None = None
 
     def __post_init__(self) -> None:

@@ -89,7 +89,7 @@ def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[s
             taken = rows if places is None else places[rows]
             inputs = [source[taken] for source in sources]
             outputs = [np.empty_like(part) for part in inputs]
-            perturb_chunk(inputs, sizes, spec.mechanism, stream, outputs, chunk=number)
+            perturb_chunk(inputs, sizes, spec.server_mechanism, stream, outputs, chunk=number)
             for file, part in zip(files, outputs, strict=True):
                 file.write(part.data)
         for file in files:

@@ -78,15 +78,17 @@ def spec_with(**changes: Any) -> ReleaseSpec:  # noqa: ANN401 - any field of a s
         "pad": Pad.CHACHA20,
         "alignment": "ab" * 16,
         "deadline": 2_000_000_000,
+        "curator_replacement": 0,
+        "canaries": 0,
     } | changes
-    if "replacement" not in fields:
+    if "server_replacement" not in fields:
         cells = 1
         for column in fields["columns"]:
             cells *= column.size
         plan = plan_release(
             population=fields["population"], cells=cells, epsilon=fields["epsilon"], sample=fields["sample"]
         )
-        fields["replacement"] = plan.mechanism.replacement
+        fields["server_replacement"] = plan.mechanism.server_replacement
     return ReleaseSpec(**fields)
 
 

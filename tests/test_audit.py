@@ -89,7 +89,7 @@ def planned(design: Design) -> ReleaseSpec:
         sample=design.sample,
     )
     plan = plan_release(population=design.population, cells=4, epsilon=CLAIM, sample=design.sample)
-    return spec_of(request, COLUMNS, plan, study_digest="0" * 64, alignment="0" * 32)
+    return spec_of(request, COLUMNS, plan, canaries=0, study_digest="0" * 64, alignment="0" * 32)
 
 
 def released(folder: Path, spec: ReleaseSpec, table: Mapping[str, Symbols]) -> NDArray[np.int64]:
@@ -150,7 +150,7 @@ def audited(folder: Path, spec: ReleaseSpec, design: Design, draws: int) -> floa
 def weaker(spec: ReleaseSpec, factor: Fraction) -> ReleaseSpec:
     """Return a spec with so little noise that its epsilon, without sampling, is the claim times a factor."""
     gamma = Fraction(float(spec.mechanism.gamma) ** float(factor))
-    return replace(spec, replacement=GammaDiagonal.from_gamma(4, gamma).replacement)
+    return replace(spec, server_replacement=GammaDiagonal.from_gamma(4, gamma).replacement)
 
 
 ONE = Design(population=1, sample=1)

@@ -1,9 +1,11 @@
 """The one mechanism: gamma-diagonal PRAM of rows (k-ary randomised response over the cells), and its inverse."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, prod
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +23,44 @@ _LEADING, _TRAILING, _NOISE = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GammaDiagonal:
+class NoiseLaw(ABC):
     """Keep a row with probability 1 - r, else replace all of it by a uniform cell (possibly the same).
 
-    A[y, x] = (1 - r) 1{x = y} + r/K, r = replacement / 2^64: the largest ratio of two entries of a row of A is gamma.
-    The matrix that runs is this one exactly: no float decides r (Mironov 2012).
+    A[y, x] = (1 - r) 1{x = y} + r/K: the largest ratio of two entries of a row of A is gamma. This is the law of the
+    rows for whoever knows no coins; what ran may have had several parts (see TwoSidedNoise).
+
+    Args:
+        cells: number of cells K of the joint table, at least 1.
+
+    Source: Lin, Wang, Rane, Section 3.2 (gamma-diagonal matrix).
+    """
+
+    cells: int
+
+    def __post_init__(self) -> None:
+        if self.cells < 1:
+            raise InvalidInputError(f"a table has at least 1 cell, not {self.cells}")
+
+    @property
+    @abstractmethod
+    def retention(self) -> Fraction:
+        """The probability 1 - r that a row is kept, exactly; below 1."""
+
+    @property
+    def gamma(self) -> Fraction:
+        """The likelihood ratio of what runs, exactly: 1 + K (1 - r)/r."""
+        return 1 + self.cells * self.retention / (1 - self.retention)
+
+    def marginal(self, cells: int) -> Self:
+        """Return what this does to the margin of some attributes with `cells` cells: the same r."""
+        return replace(self, cells=cells)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GammaDiagonal(NoiseLaw):
+    """One randomiser: r = replacement / 2^64.
+
+    The matrix that runs is that of NoiseLaw exactly: no float decides r (Mironov 2012).
 
     Args:
         cells: number of cells K of the joint table, at least 1.
@@ -34,15 +69,13 @@ class GammaDiagonal:
     Raises:
         InvalidInputError: a value out of range.
 
-    Source: Lin, Wang, Rane, Section 3.2 (gamma-diagonal matrix); Mironov 2012 (why not floats).
+    Source: Lin, Wang, Rane, Section 3.2; Mironov 2012 (why not floats).
     """
 
-    cells: int
     replacement: int
 
     def __post_init__(self) -> None:
-        if self.cells < 1:
-            raise InvalidInputError(f"a table has at least 1 cell, not {self.cells}")
+        NoiseLaw.__post_init__(self)
         if not 1 <= self.replacement <= UNIT:
             raise InvalidInputError(f"a replacement probability is 1 to 2^64 units, not {self.replacement}")
 
@@ -64,18 +97,56 @@ class GammaDiagonal:
         return cls(cells=cells, replacement=ceil(cells * UNIT / (Fraction(gamma) + cells - 1)))
 
     @property
-    def gamma(self) -> Fraction:
-        """The likelihood ratio of what runs, exactly: 1 + K (1 - r)/r."""
-        return 1 + Fraction(self.cells * (UNIT - self.replacement), self.replacement)
-
-    @property
     def retention(self) -> Fraction:
         """The probability 1 - r that a row is kept, exactly."""
         return Fraction(UNIT - self.replacement, UNIT)
 
-    def marginal(self, cells: int) -> "GammaDiagonal":
-        """Return what this mechanism does to the margin of some attributes with `cells` cells: the same r."""
-        return GammaDiagonal(cells=cells, replacement=self.replacement)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoSidedNoise(NoiseLaw):
+    """The noise of the curators, then that of the server, as one law: 1 - r = (1 - r_c)(1 - r_s).
+
+    So it is to whoever knows no coins. Two gamma-diagonal mechanisms, one after the other, are one: a row that either
+    replaces is uniform.
+
+    Args:
+        cells: number of cells K of the joint table, at least 1.
+        curator_replacement: r_c in units of 2^-64, 0..2^64 - 1; 0 where the curators add none.
+        server_replacement: r_s in units of 2^-64, 1..2^64.
+
+    Raises:
+        InvalidInputError: a value out of range.
+
+    Source: docs/coalitions.md.
+    """
+
+    curator_replacement: int
+    server_replacement: int
+
+    def __post_init__(self) -> None:
+        NoiseLaw.__post_init__(self)
+        if not 0 <= self.curator_replacement < UNIT:
+            raise InvalidInputError(
+                f"the curators' replacement probability is 0 to 2^64 - 1 units, not {self.curator_replacement}"
+            )
+        _ = self.server
+
+    @property
+    def server(self) -> GammaDiagonal:
+        """What the server runs."""
+        return GammaDiagonal(cells=self.cells, replacement=self.server_replacement)
+
+    @property
+    def curators(self) -> GammaDiagonal | None:
+        """What the curators run together; None if nothing."""
+        if self.curator_replacement == 0:
+            return None
+        return GammaDiagonal(cells=self.cells, replacement=self.curator_replacement)
+
+    @property
+    def retention(self) -> Fraction:
+        """The probability (1 - r_c)(1 - r_s) that both sides keep a row, exactly."""
+        return Fraction(UNIT - self.curator_replacement, UNIT) * self.server.retention
 
 
 def perturb(
@@ -118,15 +189,42 @@ def perturb_chunk(  # noqa: PLR0913  # what perturb takes, and which chunk
 ) -> None:
     """Apply the mechanism to one chunk of rows, at most CHUNK of them; arguments as for perturb."""
     length = _check_table(inputs, sizes, mechanism, outputs)
-    replaced = _replaced(length, mechanism, source, chunk)
+    replaced = replaced_rows(length, mechanism, source, chunk=chunk)
     for j, (column, size, out) in enumerate(zip(inputs, sizes, outputs, strict=True)):
-        check_symbols(column, size)
-        noise: Symbols = np.empty(length, symbol_dtype(size))
-        fill_uniform(noise, size, source, label=_NOISE + j, chunk=chunk)
-        # column ^ ((noise ^ column) & mask) is noise where the mask is all ones: whatever r, it costs the same.
-        noise ^= column
-        noise &= np.negative(replaced.astype(noise.dtype))
-        np.bitwise_xor(noise, column, out=out)
+        replace_symbols(column, size, replaced, source, out, label=_NOISE + j, chunk=chunk)
+
+
+def replace_symbols(  # noqa: PLR0913 - one argument a quantity
+    column: Symbols,
+    size: int,
+    replaced: NDArray[np.bool_],
+    source: ByteSource,
+    out: Symbols,
+    *,
+    label: int,
+    chunk: int,
+) -> None:
+    """Write one column of one chunk with uniform symbols in the replaced rows.
+
+    Args:
+        column: symbols of symbol_dtype(size), at most CHUNK of them.
+        size: number of categories K_a.
+        replaced: which rows.
+        source: of the uniform symbols, a symbol for every row: whatever is replaced, it costs the same.
+        out: destination, like `column`; may be the same array.
+        label: purpose of the symbols.
+        chunk: position in the column; one (label, chunk) of a cipher stream serves one call, ever.
+
+    Raises:
+        IntegrityError: a symbol lies outside its alphabet.
+    """
+    check_symbols(column, size)
+    noise: Symbols = np.empty(len(column), symbol_dtype(size))
+    fill_uniform(noise, size, source, label=label, chunk=chunk)
+    # column ^ ((noise ^ column) & mask) is noise where the mask is all ones.
+    noise ^= column
+    noise &= np.negative(replaced.astype(noise.dtype))
+    np.bitwise_xor(noise, column, out=out)
 
 
 def _check_table(
@@ -141,8 +239,15 @@ def _check_table(
     return lengths.pop()
 
 
-def _replaced(length: int, mechanism: GammaDiagonal, source: ByteSource, chunk: int) -> NDArray[np.bool_]:
-    """Return the rows to replace: those with a 64-bit word u < r64; u is drawn past its first byte on a tie only."""
+def replaced_rows(length: int, mechanism: GammaDiagonal, source: ByteSource, *, chunk: int) -> NDArray[np.bool_]:
+    """Return which of a chunk's rows are replaced: those with a 64-bit word u < r64.
+
+    Args:
+        length: rows of the chunk, at most CHUNK.
+        mechanism: what to apply.
+        source: of the words; u is drawn past its first byte on a tie only.
+        chunk: position in the table; one chunk of a cipher stream serves one table, once.
+    """
     leading, trailing = divmod(mechanism.replacement, 2**56)
     if leading == 256:
         return np.ones(length, np.bool_)
@@ -156,7 +261,7 @@ def _replaced(length: int, mechanism: GammaDiagonal, source: ByteSource, chunk: 
     return replaced
 
 
-def invert(histogram: NDArray[np.int64], mechanism: GammaDiagonal) -> NDArray[np.float64]:
+def invert(histogram: NDArray[np.int64], mechanism: NoiseLaw) -> NDArray[np.float64]:
     """Estimate the distribution of the rows before perturbation, without bias.
 
     T_hat = (H/m - r/K) / (1 - r): A is never built, entries may be negative, and they sum to 1.

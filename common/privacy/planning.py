@@ -9,12 +9,13 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, sqrt
 
-from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
 from veiltab.common.core.rounding import exp_below, sqrt_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
 from veiltab.common.privacy.card import delta_warning
 from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, two_sided
 from veiltab.common.schemes import Scheme, check_certified, scheme_of
 
 FEW_ROWS = "There are fewer rows than cells: an interval of a rare cell may hold less often than it says."
@@ -110,13 +111,13 @@ class Plan:
 
     Args:
         scheme: how rows are sampled.
-        mechanism: what the server runs.
+        mechanism: the noise of both sides.
         epsilon: the requested one, nats.
         delta: the requested one; None asks for a pure guarantee.
     """
 
     scheme: Scheme
-    mechanism: GammaDiagonal
+    mechanism: TwoSidedNoise
     epsilon: Decimal
     delta: Decimal | None
 
@@ -184,6 +185,7 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
     scheme: str = "wor",
     stage: int | None = None,
     sum_of_squares: Fraction | None = None,
+    noise_split: Decimal = DEFAULT_SPLIT,
 ) -> Plan:
     """Choose the sample size and the replacement probability of a release.
 
@@ -202,6 +204,7 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
         scheme: name of the sampling scheme.
         stage: rows after stage one, for a MUST scheme.
         sum_of_squares: sum T(x)^2, if known from public sources.
+        noise_split: the curators' part of the noise, in [0, 1).
 
     Returns:
         The plan, the same on every machine.
@@ -219,7 +222,7 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
 
     def plan_of(size: int) -> Plan:
         drawn = scheme_of(scheme, population=population, sample=size, stage=stage)
-        mechanism = _mechanism(drawn, cells, epsilon, delta, max_local_epsilon)
+        mechanism = two_sided(_mechanism(drawn, cells, epsilon, delta, max_local_epsilon), noise_split)
         return Plan(scheme=drawn, mechanism=mechanism, epsilon=epsilon, delta=delta)
 
     if sample is not None:

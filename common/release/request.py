@@ -7,6 +7,7 @@ from decimal import Decimal
 from veiltab.common.core.canonical import canonical_text, read_canonical
 from veiltab.common.core.rounding import parse_epsilon
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, check_split
 from veiltab.common.release.modes import Pad, Sampling, check_modes
 
 RELEASE_ID = re.compile(r"[0-9a-f]{32}")
@@ -31,6 +32,9 @@ class ReleaseRequest:
         max_local_epsilon: most that ln gamma may be, nats; None for no cap.
         scheme: name of the sampling scheme.
         stage: rows after stage one of a two-stage scheme.
+        noise_split: s in [0, 1): the curators' part of the noise, 1 - r_c = (1 - r)^s.
+        max_pair_epsilon: most epsilon against the server with the desk, and against analysts with curators; nats.
+        canaries: rows that test the server, or None for as many as the plan needs.
     """
 
     release_id: str
@@ -47,6 +51,9 @@ class ReleaseRequest:
     max_local_epsilon: Decimal | None = None
     scheme: str = "wor"
     stage: int | None = None
+    noise_split: Decimal = DEFAULT_SPLIT
+    max_pair_epsilon: Decimal | None = None
+    canaries: int | None = None
 
     def __post_init__(self) -> None:
         if not RELEASE_ID.fullmatch(self.release_id):
@@ -61,6 +68,11 @@ class ReleaseRequest:
             raise InvalidInputError("the first stage must take at least 1 row", where="stage")
         if self.max_local_epsilon is not None:
             parse_epsilon(self.max_local_epsilon, what="max_local_epsilon")
+        check_split(self.noise_split)
+        if self.max_pair_epsilon is not None:
+            parse_epsilon(self.max_pair_epsilon, what="max_pair_epsilon")
+        if self.canaries is not None and self.canaries < 0:
+            raise InvalidInputError("the number of canaries is 0 or more", where="canaries")
         # The terminals of the people who decide show these lines.
         for field in fields(self):
             text = getattr(self, field.name)

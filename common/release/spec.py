@@ -4,13 +4,14 @@ Plain data, valid by itself. `guarantees` checks that it keeps the requested eps
 """
 
 import hashlib
+import json
 import re
 from dataclasses import dataclass
 from decimal import Decimal
 
 from veiltab.common.core.canonical import canonical_text, read_canonical
 from veiltab.common.core.domain import symbol_dtype
-from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
 from veiltab.common.core.rounding import parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription
@@ -25,6 +26,9 @@ _ALIGNMENT = re.compile(r"[0-9a-f]{32}")
 
 MAX_CELLS = 2**22
 """Largest joint table of a release; a study sets its own limit below it."""
+
+MAX_CANARIES = 2**32
+"""Most canaries of a release."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +61,9 @@ class ReleaseSpec:
         columns: the released ones, in study order.
         population: common respondents n.
         sample: sampled rows m.
-        replacement: r64; the server replaces a row with probability r64 / 2^64.
+        server_replacement: r_s in units of 2^-64, 1..2^64: the server replaces a row with this probability.
+        curator_replacement: r_c in units of 2^-64: the curators' noise, before the pad; 0 for none.
+        canaries: rows of known symbols that travel among the data, to test the server.
         epsilon: the requested one, nats; pure unless there is a delta.
         scheme: name of the sampling scheme; "wor" is uniform without replacement.
         sampling: how the curators agree on a sample.
@@ -74,7 +80,9 @@ class ReleaseSpec:
     columns: tuple[Column, ...]
     population: int
     sample: int
-    replacement: int
+    server_replacement: int
+    curator_replacement: int
+    canaries: int
     epsilon: Decimal
     scheme: str
     sampling: Sampling
@@ -96,6 +104,8 @@ class ReleaseSpec:
             raise InvalidInputError("an attribute is listed twice", where="columns")
         parse_epsilon(self.epsilon)
         check_modes(self.scheme, self.sampling, self.delta)
+        if not 0 <= self.canaries <= MAX_CANARIES:
+            raise InvalidInputError(f"a release has 0 to {MAX_CANARIES} canaries", where="canaries")
         # The scheme and the mechanism refuse impossible sizes.
         _ = self.description
 
@@ -108,9 +118,18 @@ class ReleaseSpec:
         return product
 
     @property
-    def mechanism(self) -> GammaDiagonal:
+    def mechanism(self) -> TwoSidedNoise:
+        """The noise of the curators and of the server, one law to whoever knows no coins."""
+        return TwoSidedNoise(
+            cells=self.cells,
+            curator_replacement=self.curator_replacement,
+            server_replacement=self.server_replacement,
+        )
+
+    @property
+    def server_mechanism(self) -> GammaDiagonal:
         """The mechanism that the server runs."""
-        return GammaDiagonal(cells=self.cells, replacement=self.replacement)
+        return self.mechanism.server
 
     @property
     def description(self) -> ReleaseDescription:
@@ -119,9 +138,23 @@ class ReleaseSpec:
         return ReleaseDescription(scheme=scheme, cells=self.cells, gamma=self.mechanism.gamma)
 
     @property
-    def uploaded_rows(self) -> int:
-        """Rows that the curators upload: the sample, or everyone if the server samples."""
+    def data_rows(self) -> int:
+        """Rows of data that the curators upload: the sample, or everyone if the server samples."""
         return self.population if self.sampling.is_by_server else self.sample
+
+    @property
+    def uploaded_rows(self) -> int:
+        """Rows that the curators upload: data and canaries."""
+        return self.data_rows + self.canaries
+
+    @property
+    def published_rows(self) -> int:
+        """Rows that the server publishes: all that were uploaded, or m of them if it samples.
+
+        Where it samples, canaries may be among the m; the rest is a smaller sample of the same law, whose guarantees
+        are those of m at the least.
+        """
+        return self.sample if self.sampling.is_by_server else self.uploaded_rows
 
     def column(self, attribute: str) -> Column:
         """Return the column of an attribute."""
@@ -140,7 +173,11 @@ class ReleaseSpec:
 
     @classmethod
     def from_json(cls, text: str) -> "ReleaseSpec":
-        """Read back what `to_json` wrote."""
+        """Read back what `to_json` wrote, also that of a version without curators' noise and canaries."""
+        facts = json.loads(text)
+        if "replacement" in facts:
+            facts["server_replacement"] = facts.pop("replacement")
+            text = json.dumps({"curator_replacement": 0, "canaries": 0} | facts)
         return read_canonical(cls, text)
 
     def digest(self) -> bytes:
@@ -148,8 +185,14 @@ class ReleaseSpec:
         return hashlib.sha256(self.to_json().encode()).digest()
 
 
-def spec_of(
-    request: ReleaseRequest, columns: tuple[Column, ...], plan: Plan, *, study_digest: str, alignment: str
+def spec_of(  # noqa: PLR0913 - one argument a quantity
+    request: ReleaseRequest,
+    columns: tuple[Column, ...],
+    plan: Plan,
+    *,
+    canaries: int,
+    study_digest: str,
+    alignment: str,
 ) -> ReleaseSpec:
     """Return the spec of a request, its granted columns, and the plan."""
     return ReleaseSpec(
@@ -159,7 +202,9 @@ def spec_of(
         columns=columns,
         population=plan.population,
         sample=plan.sample,
-        replacement=plan.mechanism.replacement,
+        server_replacement=plan.mechanism.server_replacement,
+        curator_replacement=plan.mechanism.curator_replacement,
+        canaries=canaries,
         epsilon=request.epsilon,
         scheme=request.scheme,
         sampling=request.sampling,

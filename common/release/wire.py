@@ -8,6 +8,7 @@ from typing import TypeVar
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.noise_split import parse_split
 from veiltab.common.release.guarantees import check_keeps_what_was_asked
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
@@ -29,6 +30,8 @@ _SCHEMES: dict[str, release_pb2.Scheme] = {
 
 MAX_COLUMNS = 64
 """Most columns of a release; with two categories each, fewer already have more cells than any release may have."""
+
+_PROBABILITY_BYTES = 9
 
 Member = TypeVar("Member", bound=Enum | str)
 
@@ -89,7 +92,9 @@ def spec_to_proto(spec: ReleaseSpec) -> release_pb2.ReleaseSpec:
         columns=[release_pb2.Column(attribute=c.attribute, owner=c.owner, size=c.size) for c in spec.columns],
         population=spec.population,
         sample=spec.sample,
-        replacement=spec.replacement.to_bytes(9, "big"),
+        server_replacement=spec.server_replacement.to_bytes(_PROBABILITY_BYTES, "big"),
+        curator_replacement=spec.curator_replacement.to_bytes(_PROBABILITY_BYTES, "big"),
+        canaries=spec.canaries,
         epsilon=str(spec.epsilon),
         scheme=scheme_to_proto(spec.scheme),
         sampling=sampling_to_proto(spec.sampling),
@@ -103,8 +108,6 @@ def spec_to_proto(spec: ReleaseSpec) -> release_pb2.ReleaseSpec:
 
 def spec_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
     """Decode and validate a release spec, whose mechanism keeps what was asked for."""
-    if len(message.replacement) != 9:
-        raise InvalidInputError("a replacement probability has 9 bytes", where="release spec")
     if len(message.columns) > MAX_COLUMNS:
         raise InvalidInputError(f"a release has at most {MAX_COLUMNS} columns", where="columns")
     spec = ReleaseSpec(
@@ -114,7 +117,9 @@ def spec_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
         columns=tuple(map(_column_from_proto, message.columns)),
         population=whole_from_proto(message.population, "population"),
         sample=whole_from_proto(message.sample, "sample"),
-        replacement=int.from_bytes(message.replacement, "big"),
+        server_replacement=_units_from_proto(message.server_replacement),
+        curator_replacement=_units_from_proto(message.curator_replacement),
+        canaries=whole_from_proto(message.canaries, "canaries"),
         epsilon=parse_epsilon(text_from_proto(message.epsilon, "epsilon")),
         scheme=scheme_from_proto(message.scheme),
         sampling=sampling_from_proto(message.sampling),
@@ -126,6 +131,12 @@ def spec_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
     )
     check_keeps_what_was_asked(spec)
     return spec
+
+
+def _units_from_proto(data: bytes) -> int:
+    if len(data) != _PROBABILITY_BYTES:
+        raise InvalidInputError(f"a replacement probability has {_PROBABILITY_BYTES} bytes", where="release spec")
+    return int.from_bytes(data, "big")
 
 
 def _column_from_proto(message: release_pb2.Column) -> Column:
@@ -152,6 +163,9 @@ def request_to_proto(request: ReleaseRequest) -> release_pb2.ReleaseRequest:
         max_local_epsilon=_optional_text(request.max_local_epsilon),
         scheme=scheme_to_proto(request.scheme),
         stage=request.stage,
+        noise_split=str(request.noise_split),
+        max_pair_epsilon=_optional_text(request.max_pair_epsilon),
+        canaries=request.canaries,
     )
 
 
@@ -178,6 +192,13 @@ def request_from_proto(message: release_pb2.ReleaseRequest, researcher: str) -> 
         else None,
         scheme=scheme_from_proto(message.scheme),
         stage=whole_from_proto(message.stage, "stage") if message.HasField("stage") else None,
+        noise_split=parse_split(text_from_proto(message.noise_split, "noise_split")),
+        max_pair_epsilon=parse_epsilon(
+            text_from_proto(message.max_pair_epsilon, "max_pair_epsilon"), what="max_pair_epsilon"
+        )
+        if message.HasField("max_pair_epsilon")
+        else None,
+        canaries=whole_from_proto(message.canaries, "canaries") if message.HasField("canaries") else None,
     )
 
 

@@ -244,7 +244,7 @@ def _what_each_saw(local: LocalStudy, outcome: Outcome) -> dict[str, str]:
     with Client(local.study_path, identity=identity, name=outcome.researcher) as client:
         rows = client.release(spec.release_id).rows().head(3)
     noisy = " | ".join(", ".join(map(str, row)) for row in rows.itertuples(index=False))
-    share = 1 - spec.replacement / 2**64
+    share = float(spec.mechanism.retention)
     seen[f"researcher {outcome.researcher}"] = f"noisy rows, {share:.0%} of them true and nobody knows which: {noisy}"
     return seen
 

@@ -13,7 +13,7 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.mechanism import UNIT, GammaDiagonal, invert
+from veiltab.common.core.mechanism import NoiseLaw, invert
 from veiltab.common.privacy.card import card_of
 from veiltab.common.privacy.planning import Plan, paper_sample, plan_release
 from veiltab.common.privacy.profiles import Gaussian
@@ -24,7 +24,7 @@ Counts = NDArray[np.int64]
 
 
 def histograms(
-    counts: Counts, *, sample: int, mechanism: GammaDiagonal, runs: int, generator: np.random.Generator
+    counts: Counts, *, sample: int, mechanism: NoiseLaw, runs: int, generator: np.random.Generator
 ) -> Counts:
     """Draw the counts of perturbed rows in several releases.
 
@@ -41,7 +41,7 @@ def histograms(
     Source: Lin, Wang, Rane, Section III-A (sampling, then PRAM with the gamma-diagonal matrix).
     """
     drawn = generator.multivariate_hypergeometric(counts, sample, size=runs, method="marginals")
-    kept = generator.binomial(drawn, 1 - mechanism.replacement / UNIT)
+    kept = generator.binomial(drawn, float(mechanism.retention))
     replaced = generator.multinomial(sample - kept.sum(axis=1), np.full(len(counts), 1 / len(counts)))
     total: Counts = kept + replaced
     return total

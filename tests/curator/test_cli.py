@@ -335,7 +335,11 @@ def test_a_charge_at_a_delta_shows_what_was_asked_for(terminal: Terminal, make_s
     terminal.study.write_bytes(text.replace(b"[budget]\nepsilon = 1\n", b"[budget]\nepsilon = 1\ndelta = 1e-6\n"))
     plan = plan_release(population=1000, cells=4, epsilon=Decimal("0.3"), delta=Decimal("1e-7"))
     spec = make_spec(
-        sample=1000, replacement=plan.mechanism.replacement, epsilon=plan.epsilon, delta=plan.delta, release_id=ID
+        sample=1000,
+        server_replacement=plan.mechanism.server_replacement,
+        epsilon=plan.epsilon,
+        delta=plan.delta,
+        release_id=ID,
     )
     store = terminal.store()
     ledger = Ledger(store.connection, Decimal(1), Decimal("1e-6"))

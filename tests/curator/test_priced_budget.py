@@ -48,7 +48,7 @@ def spec_of(number: int, epsilon: str, delta: str | None = "1e-6", population: i
         sample=plan.sample,
         epsilon=plan.epsilon,
         delta=plan.delta,
-        replacement=plan.mechanism.replacement,
+        server_replacement=plan.mechanism.server_replacement,
     )
 
 
@@ -232,7 +232,7 @@ def tiny(number: int, gamma: str) -> ReleaseSpec:
     """A release of two respondents and four cells."""
     mechanism = GammaDiagonal.from_gamma(4, Fraction(gamma))
     return spec_with(
-        release_id=name(number), population=2, sample=2, epsilon=Decimal(5), replacement=mechanism.replacement
+        release_id=name(number), population=2, sample=2, epsilon=Decimal(5), server_replacement=mechanism.replacement
     )
 
 

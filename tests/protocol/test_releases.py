@@ -63,7 +63,7 @@ def test_the_plan_is_the_planner_s_and_the_sample_what_was_asked_for(village: Wo
             spec = asked.wait(30).spec
             assert spec is not None
             plan = plan_release(population=N, cells=6, epsilon=Decimal(epsilon), sample=sample)
-            assert (spec.sample, spec.replacement) == (plan.sample, plan.mechanism.replacement)
+            assert (spec.sample, spec.server_replacement) == (plan.sample, plan.mechanism.server_replacement)
             assert guaranteed_epsilon(spec) <= Decimal(epsilon)
             assert len(village.published(asked.id)["region"]) == spec.sample
             return agreement(asked.estimate(), truth)

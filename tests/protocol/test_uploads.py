@@ -120,7 +120,9 @@ def spec(world: World) -> ReleaseSpec:
         columns=columns,
         population=ROWS,
         sample=ROWS,
-        replacement=plan.mechanism.replacement,
+        server_replacement=plan.mechanism.server_replacement,
+        curator_replacement=0,
+        canaries=0,
         epsilon=Decimal(4),
         scheme="wor",
         sampling=Sampling.SEED,
@@ -268,7 +270,7 @@ def test_columns_come_from_their_curator_and_under_their_spec(
             await parties.bob.open(replace(spec, deadline=spec.deadline + 1))
         with pytest.raises(InvalidInputError, match="another spec"):
             await parties.alice.upload(replace(spec, deadline=spec.deadline + 1), "region", columns["region"])
-        own = replace(spec, release_id=secrets.token_hex(16), columns=spec.columns[::2], replacement=2**63)
+        own = replace(spec, release_id=secrets.token_hex(16), columns=spec.columns[::2], server_replacement=2**63)
         assert {column.owner for column in own.columns} == {"alice"}
         with pytest.raises(DeniedError, match="no column of this release"):
             await parties.bob.open(own)
@@ -350,7 +352,7 @@ def test_what_is_served_is_perturbed_as_the_spec_says(play: Play, spec: ReleaseS
         await parties.ready(spec)
         served = {name: await parties.rosa.column(spec.release_id, name) for name in columns}
         # A row changes when it is replaced by another cell: with probability r (K-1)/K.
-        change = spec.replacement / 2**64 * 35 / 36
+        change = spec.server_replacement / 2**64 * 35 / 36
         deviations = (changed_rows(columns, served) - ROWS * change) / sqrt(ROWS * change * (1 - change))
         assert abs(deviations) < Z
         assert not (parties.world.releases_folder() / spec.release_id / "ciphertext").exists()

@@ -31,11 +31,8 @@ DOMAIN = Domain(
     )
 )
 # epsilon = 1 at m close to the exact optimum: gamma = 1 + (e - 1) n/m
-DESIGN = ReleaseDesign(
-    population=N,
-    sample=M,
-    mechanism=GammaDiagonal.from_gamma(CELLS, 1 + Fraction(exp(1.0) - 1.0) * Fraction(N, M)),
-)
+MECHANISM = GammaDiagonal.from_gamma(CELLS, 1 + Fraction(exp(1.0) - 1.0) * Fraction(N, M))
+DESIGN = ReleaseDesign(population=N, sample=M, mechanism=MECHANISM)
 EXACT_MSE = total_variance(float(TRUTH @ TRUTH), DESIGN)
 
 
@@ -57,7 +54,7 @@ def full_counts(runs: int, seed: int) -> NDArray[np.int64]:
     for _ in range(runs):
         rows = rng.choice(table, M, replace=False)
         columns: list[Symbols] = [column.astype(np.uint8) for column in np.unravel_index(rows, SIZES)]
-        perturb(columns, SIZES, DESIGN.mechanism, CipherStream(rng.bytes(32)), columns)
+        perturb(columns, SIZES, MECHANISM, CipherStream(rng.bytes(32)), columns)
         histograms.append(np.bincount(np.ravel_multi_index(tuple(columns), SIZES), minlength=CELLS))
     return np.array(histograms, dtype=np.int64)
 

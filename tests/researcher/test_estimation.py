@@ -39,7 +39,7 @@ def test_marginal_is_the_sum_of_the_joint_in_the_order_asked(seed: int, names: t
     expected = np.einsum(f"abc->{''.join(names)}", joint.raw.reshape(2, 3, 4))
     part = joint.marginal(names)
     assert part.domain.names == names
-    assert part.design.mechanism.replacement == joint.design.mechanism.replacement
+    assert part.design.mechanism.retention == joint.design.mechanism.retention
     np.testing.assert_allclose(part.raw, expected.reshape(-1), atol=1e-12)
     assert part.counts.sum() == joint.counts.sum()
     assert len(others) + len(names) == 3

@@ -51,14 +51,14 @@ def test_the_covariance_is_that_of_many_releases(name: str, b: int | None) -> No
 def test_two_hundred_releases_of_adult_at_a_small_delta() -> None:
     counts = truth()
     n, fractions = int(counts.sum()), truth() / truth().sum()
-    plan = plan_release(population=n, cells=24, epsilon=Decimal("0.5"), delta=Decimal("1e-6"))
+    plan = plan_release(population=n, cells=24, epsilon=Decimal("0.5"), delta=Decimal("1e-6"), noise_split=Decimal(0))
     pure = plan_release(population=n, cells=24, epsilon=Decimal("0.5"), sample=1472)
     column = np.repeat(np.arange(24), counts).astype(np.uint8)
     noisy = np.empty_like(column)
     errors = []
     for trial in range(200):
         stream = CipherStream(trial.to_bytes(32, "big"))
-        perturb([column], [24], plan.mechanism, stream, [noisy])
+        perturb([column], [24], plan.mechanism.server, stream, [noisy])
         estimate = invert(np.bincount(noisy, minlength=24).astype(np.int64), plan.mechanism)
         errors.append(float(np.sum((estimate - fractions) ** 2)))
     root = float(np.sqrt(np.mean(errors)))

@@ -100,7 +100,7 @@ def test_the_output_has_the_law_of_the_mechanism(
     columns = tuple(Column(attribute=f"a{size}", owner="alice", size=size) for size in sizes)
     mechanism = GammaDiagonal.from_gamma(6, Fraction(5))
     spec = make_spec(
-        columns=columns, population=10**7, sample=rows, replacement=mechanism.replacement, epsilon=Decimal("0.4")
+        columns=columns, population=10**7, sample=rows, server_replacement=mechanism.replacement, epsilon=Decimal("0.4")
     )
     cells = np.random.default_rng(8).choice(6, rows, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05])
     cells[CHUNK : 2 * CHUNK] = cells[:CHUNK]

@@ -95,7 +95,7 @@ def _check_result(run: "Deployment", spec: ReleaseSpec, researcher: str, granted
     for one, column in zip(rows, columns, strict=True):
         changed |= one != run.watch.plain[spec.release_id, column.attribute][places]
     cells = np.prod([column.size for column in columns])
-    chance = spec.replacement / 2**64 * (1 - 1 / cells)
+    chance = spec.server_replacement / 2**64 * (1 - 1 / cells)
     law = binom(spec.sample, chance)
     rare = min(law.cdf(changed.sum()), law.sf(changed.sum() - 1))
     assert rare > SURE, f"{spec.release_id}: {changed.sum()} of {spec.sample} rows changed, at a rate of {chance}"

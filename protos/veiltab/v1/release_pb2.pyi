@@ -70,7 +70,7 @@ RELEASE_STATE_DENIED: ReleaseState
 RELEASE_STATE_FAILED: ReleaseState
 
 class ReleaseRequest(_message.Message):
-    __slots__ = ("release_id", "attributes", "epsilon", "purpose", "deadline", "partial", "sampling", "pad", "sample", "delta", "max_local_epsilon", "scheme", "stage")
+    __slots__ = ("release_id", "attributes", "epsilon", "purpose", "deadline", "partial", "sampling", "pad", "sample", "delta", "max_local_epsilon", "scheme", "stage", "noise_split", "max_pair_epsilon", "canaries")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
@@ -84,6 +84,9 @@ class ReleaseRequest(_message.Message):
     MAX_LOCAL_EPSILON_FIELD_NUMBER: _ClassVar[int]
     SCHEME_FIELD_NUMBER: _ClassVar[int]
     STAGE_FIELD_NUMBER: _ClassVar[int]
+    NOISE_SPLIT_FIELD_NUMBER: _ClassVar[int]
+    MAX_PAIR_EPSILON_FIELD_NUMBER: _ClassVar[int]
+    CANARIES_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     attributes: _containers.RepeatedScalarFieldContainer[str]
     epsilon: str
@@ -97,7 +100,10 @@ class ReleaseRequest(_message.Message):
     max_local_epsilon: str
     scheme: Scheme
     stage: int
-    def __init__(self, release_id: _Optional[str] = ..., attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., purpose: _Optional[str] = ..., deadline: _Optional[int] = ..., partial: bool = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., sample: _Optional[int] = ..., delta: _Optional[str] = ..., max_local_epsilon: _Optional[str] = ..., scheme: _Optional[_Union[Scheme, str]] = ..., stage: _Optional[int] = ...) -> None: ...
+    noise_split: str
+    max_pair_epsilon: str
+    canaries: int
+    def __init__(self, release_id: _Optional[str] = ..., attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., purpose: _Optional[str] = ..., deadline: _Optional[int] = ..., partial: bool = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., sample: _Optional[int] = ..., delta: _Optional[str] = ..., max_local_epsilon: _Optional[str] = ..., scheme: _Optional[_Union[Scheme, str]] = ..., stage: _Optional[int] = ..., noise_split: _Optional[str] = ..., max_pair_epsilon: _Optional[str] = ..., canaries: _Optional[int] = ...) -> None: ...
 
 class Column(_message.Message):
     __slots__ = ("attribute", "owner", "size")
@@ -110,14 +116,14 @@ class Column(_message.Message):
     def __init__(self, attribute: _Optional[str] = ..., owner: _Optional[str] = ..., size: _Optional[int] = ...) -> None: ...
 
 class ReleaseSpec(_message.Message):
-    __slots__ = ("release_id", "study_digest", "researcher", "columns", "population", "sample", "replacement", "epsilon", "scheme", "sampling", "pad", "alignment", "deadline", "delta", "stage")
+    __slots__ = ("release_id", "study_digest", "researcher", "columns", "population", "sample", "server_replacement", "epsilon", "scheme", "sampling", "pad", "alignment", "deadline", "delta", "stage", "curator_replacement", "canaries")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
     RESEARCHER_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     POPULATION_FIELD_NUMBER: _ClassVar[int]
     SAMPLE_FIELD_NUMBER: _ClassVar[int]
-    REPLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    SERVER_REPLACEMENT_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     SCHEME_FIELD_NUMBER: _ClassVar[int]
     SAMPLING_FIELD_NUMBER: _ClassVar[int]
@@ -126,13 +132,15 @@ class ReleaseSpec(_message.Message):
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
     DELTA_FIELD_NUMBER: _ClassVar[int]
     STAGE_FIELD_NUMBER: _ClassVar[int]
+    CURATOR_REPLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    CANARIES_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     study_digest: str
     researcher: str
     columns: _containers.RepeatedCompositeFieldContainer[Column]
     population: int
     sample: int
-    replacement: bytes
+    server_replacement: bytes
     epsilon: str
     scheme: Scheme
     sampling: SamplingMode
@@ -141,7 +149,9 @@ class ReleaseSpec(_message.Message):
     deadline: int
     delta: str
     stage: int
-    def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., population: _Optional[int] = ..., sample: _Optional[int] = ..., replacement: _Optional[bytes] = ..., epsilon: _Optional[str] = ..., scheme: _Optional[_Union[Scheme, str]] = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., alignment: _Optional[str] = ..., deadline: _Optional[int] = ..., delta: _Optional[str] = ..., stage: _Optional[int] = ...) -> None: ...
+    curator_replacement: bytes
+    canaries: int
+    def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., population: _Optional[int] = ..., sample: _Optional[int] = ..., server_replacement: _Optional[bytes] = ..., epsilon: _Optional[str] = ..., scheme: _Optional[_Union[Scheme, str]] = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., alignment: _Optional[str] = ..., deadline: _Optional[int] = ..., delta: _Optional[str] = ..., stage: _Optional[int] = ..., curator_replacement: _Optional[bytes] = ..., canaries: _Optional[int] = ...) -> None: ...
 
 class Chunk(_message.Message):
     __slots__ = ("offset", "data", "digest")

@@ -90,14 +90,14 @@ def test_a_plan_never_claims_more_than_was_asked(n: int, cells: int, epsilon: De
     assert 1 <= plan.sample <= n
     assert plan.epsilon <= epsilon
     # Rounding up one unit of 2^-64 takes a share of 1/replacement off gamma.
-    assert plan.epsilon <= plan.local_epsilon + Decimal("2e-12") + Decimal(2) / plan.mechanism.replacement
+    assert plan.epsilon <= plan.local_epsilon + Decimal("2e-12") + Decimal(2) / plan.mechanism.server_replacement
     assert plan.root_mse() > 0
 
 
 def test_the_plan_is_what_every_curator_computes() -> None:
     # Fixed numbers: a platform that computes others would stop every release at the comparison of digests.
     plan = plan_release(population=N, cells=K, epsilon=Decimal(1))
-    assert (plan.sample, plan.mechanism.replacement) == (3238, 9223838448487050062)
+    assert (plan.sample, plan.mechanism.server_replacement) == (3238, 9223838448487050062)
     assert plan.root_mse() == pytest.approx(0.0341, abs=5e-5)
 
 

@@ -12,7 +12,9 @@ OTHER_SPEC: dict[str, object] = {
     "columns": (Column(attribute="age", owner="alice", size=2), Column(attribute="salary", owner="bob", size=2)),
     "population": 1001,
     "sample": 399,
-    "replacement": 2**64 - 1,
+    "server_replacement": 2**64 - 1,
+    "curator_replacement": 2**64 - 1,
+    "canaries": 7,
     "epsilon": Decimal("0.2"),
     "scheme": "poisson",
     "sampling": Sampling.INDICES,
@@ -37,4 +39,7 @@ OTHER_REQUEST: dict[str, object] = {
     "max_local_epsilon": Decimal(3),
     "scheme": "poisson",
     "stage": 500,
+    "noise_split": Decimal("0.25"),
+    "max_pair_epsilon": Decimal(2),
+    "canaries": 9,
 }

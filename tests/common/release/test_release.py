@@ -80,19 +80,19 @@ def test_a_column_has_an_alphabet_that_fits_two_bytes(size: int) -> None:
         ({"scheme": "wr", "sampling": Sampling.SERVER}, "drawn from a seed"),
         ({"scheme": "must.ow"}, "first stage"),
         ({"delta": Decimal(0)}, "delta must lie between"),
-        ({"columns": (), "replacement": 2**64}, "cells, not 1"),
-        ({"columns": (Column(attribute="a", owner="b", size=1),), "replacement": 2**64}, "cells, not 1"),
+        ({"columns": (), "server_replacement": 2**64}, "cells, not 1"),
+        ({"columns": (Column(attribute="a", owner="b", size=1),), "server_replacement": 2**64}, "cells, not 1"),
         ({"columns": (Column(attribute="a", owner="b", size=2),) * 2}, "listed twice"),
-        ({"epsilon": Decimal(0), "replacement": 2**64}, "epsilon must be"),
-        ({"epsilon": Decimal(-1), "replacement": 2**64}, "epsilon must be"),
-        ({"epsilon": Decimal("100.1"), "replacement": 2**64}, "epsilon must be"),
-        ({"epsilon": Decimal("NaN"), "replacement": 2**64}, "epsilon must be"),
-        ({"epsilon": Decimal("Infinity"), "replacement": 2**64}, "epsilon must be"),
-        ({"population": 0, "replacement": 2**64}, "must be at least 1"),
-        ({"sample": 0, "replacement": 2**64}, "must be at least 1"),
-        ({"sample": 1001, "replacement": 2**64}, "rows, not 1001"),
-        ({"replacement": 0}, "replacement"),
-        ({"replacement": 2**64 + 1}, "replacement"),
+        ({"epsilon": Decimal(0), "server_replacement": 2**64}, "epsilon must be"),
+        ({"epsilon": Decimal(-1), "server_replacement": 2**64}, "epsilon must be"),
+        ({"epsilon": Decimal("100.1"), "server_replacement": 2**64}, "epsilon must be"),
+        ({"epsilon": Decimal("NaN"), "server_replacement": 2**64}, "epsilon must be"),
+        ({"epsilon": Decimal("Infinity"), "server_replacement": 2**64}, "epsilon must be"),
+        ({"population": 0, "server_replacement": 2**64}, "must be at least 1"),
+        ({"sample": 0, "server_replacement": 2**64}, "must be at least 1"),
+        ({"sample": 1001, "server_replacement": 2**64}, "rows, not 1001"),
+        ({"server_replacement": 0}, "replacement"),
+        ({"server_replacement": 2**64 + 1}, "replacement"),
     ],
 )
 def test_a_malformed_spec_is_refused(make_spec: Make, changes: dict[str, object], problem: str) -> None:
@@ -109,7 +109,9 @@ def test_the_largest_table() -> None:
         **plain,
         "population": 10,
         "sample": 10,
-        "replacement": 2**64,
+        "server_replacement": 2**64,
+        "curator_replacement": 0,
+        "canaries": 0,
         "epsilon": Decimal(1),
         "scheme": "wor",
         "sampling": Sampling.SEED,
@@ -130,26 +132,35 @@ def test_every_field_of_a_spec_is_in_its_digest(make_spec: Make) -> None:
     more = [
         replace(spec, columns=spec.columns[::-1]),
         replace(spec, columns=(owner, spec.columns[1])),
-        replace(spec, columns=(size, spec.columns[1]), replacement=2**64),
-        replace(spec, replacement=2**64),
-        replace(spec, scheme="must.ow", stage=500, replacement=2**64),
-        replace(spec, scheme="must.ow", stage=501, replacement=2**64),
+        replace(spec, columns=(size, spec.columns[1]), server_replacement=2**64),
+        replace(spec, server_replacement=2**64),
+        replace(spec, scheme="must.ow", stage=500, server_replacement=2**64),
+        replace(spec, scheme="must.ow", stage=501, server_replacement=2**64),
         replace(spec, epsilon=Decimal("0.10")),
     ]
     assert len({one.digest() for one in (spec, *others, *more)}) == 1 + len(others) + len(more)
 
 
 def test_the_canonical_text_of_a_spec_does_not_change(make_spec: Make) -> None:
-    spec = make_spec(study_digest="0" * 64, replacement=2**64)
+    spec = make_spec(study_digest="0" * 64, server_replacement=2**64)
     text = (
-        '{"alignment":"abababababababababababababababab","columns":[{"attribute":"sex","owner":"alice","size":2},'
-        '{"attribute":"salary","owner":"bob","size":2}],"deadline":2000000000,"epsilon":"0.1","pad":"chacha20",'
-        '"population":1000,"release_id":"00000000000000000000000000000001","replacement":18446744073709551616,'
-        '"researcher":"rosa","sample":400,"sampling":"seed","scheme":"wor",'
+        '{"alignment":"abababababababababababababababab","canaries":0,"columns":'
+        '[{"attribute":"sex","owner":"alice","size":2},{"attribute":"salary","owner":"bob","size":2}],'
+        '"curator_replacement":0,"deadline":2000000000,"epsilon":"0.1","pad":"chacha20",'
+        '"population":1000,"release_id":"00000000000000000000000000000001",'
+        '"researcher":"rosa","sample":400,"sampling":"seed","scheme":"wor","server_replacement":18446744073709551616,'
         '"study_digest":"0000000000000000000000000000000000000000000000000000000000000000"}'
     )
     assert spec.to_json() == text
     assert spec.digest() == hashlib.sha256(text.encode()).digest()
+
+
+def test_the_text_of_an_older_version_is_read_as_a_release_of_the_server_s_noise_alone(make_spec: Make) -> None:
+    spec = make_spec(server_replacement=2**64)
+    facts = json.loads(spec.to_json())
+    facts["replacement"] = facts.pop("server_replacement")
+    del facts["curator_replacement"], facts["canaries"]
+    assert ReleaseSpec.from_json(json.dumps(facts)) == spec
 
 
 @settings(deadline=None, max_examples=50)
@@ -174,7 +185,7 @@ def test_a_spec_is_read_back_without_any_accounting(
 
 def exact_epsilon(spec: ReleaseSpec) -> Any:  # noqa: ANN401 - mpmath has no types
     with mpmath.workdps(80):
-        r = Fraction(spec.replacement, 2**64)
+        r = Fraction(spec.server_replacement, 2**64)
         gamma = 1 + spec.cells * (1 - r) / r
         ratio = 1 + Fraction(spec.sample, spec.population) * (gamma - 1)
         return mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
@@ -200,16 +211,16 @@ def test_one_unit_less_of_replacement_is_refused(any_spec: SearchStrategy[Releas
     spec = data.draw(any_spec)
     check_keeps_what_was_asked(spec)
     with pytest.raises(InvalidInputError, match=r"too small for the epsilon|1 to 2\^64 units"):
-        check_keeps_what_was_asked(replace(spec, replacement=spec.replacement - 1))
-    if spec.replacement < 2**64:
-        assert guaranteed_epsilon(replace(spec, replacement=spec.replacement + 1)) <= spec.epsilon
+        check_keeps_what_was_asked(replace(spec, server_replacement=spec.server_replacement - 1))
+    if spec.server_replacement < 2**64:
+        assert guaranteed_epsilon(replace(spec, server_replacement=spec.server_replacement + 1)) <= spec.epsilon
 
 
 @pytest.mark.parametrize("delta", [None, Decimal("1e-6")])
 def test_a_mechanism_that_does_not_keep_what_was_asked_is_refused(make_spec: Make, delta: Decimal | None) -> None:
     check_keeps_what_was_asked(make_spec(delta=delta))
     with pytest.raises(InvalidInputError, match="too small for the epsilon"):
-        check_keeps_what_was_asked(make_spec(delta=delta, replacement=2**63))
+        check_keeps_what_was_asked(make_spec(delta=delta, server_replacement=2**63))
 
 
 def test_columns_are_found_by_attribute_and_owner(make_spec: Make) -> None:
@@ -230,7 +241,7 @@ def test_a_request_is_read_back_as_it_was(any_request: SearchStrategy[ReleaseReq
 
 def test_the_canonical_text_of_a_request_does_not_change(make_request: Make) -> None:
     rest = (
-        '"epsilon":"0.1","pad":"chacha20","partial":false,"purpose":"wage gap",%s"researcher":"rosa",'
+        '"epsilon":"0.1","noise_split":"0","pad":"chacha20","partial":false,"purpose":"wage gap",%s"researcher":"rosa",'
         '"sampling":"seed","scheme":"wor"}'
     )
     assert make_request().asked() == '{"attributes":["sex","salary"],' + rest % ""
@@ -280,5 +291,12 @@ def test_a_malformed_request_is_refused(make_request: Make, changes: dict[str, o
 def test_a_spec_puts_request_and_plan_together(make_request: Make, make_spec: Make) -> None:
     request, expected = make_request(sampling=Sampling.INDICES, pad=Pad.OTP), make_spec()
     plan = plan_release(population=1000, cells=4, epsilon=request.epsilon, sample=400)
-    spec = spec_of(request, expected.columns, plan, study_digest=expected.study_digest, alignment=expected.alignment)
+    spec = spec_of(
+        request,
+        expected.columns,
+        plan,
+        canaries=0,
+        study_digest=expected.study_digest,
+        alignment=expected.alignment,
+    )
     assert spec == replace(expected, sampling=Sampling.INDICES, pad=Pad.OTP)

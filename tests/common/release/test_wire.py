@@ -86,9 +86,9 @@ def test_the_name_of_a_researcher_is_not_in_its_request(make_request: Make) -> N
 
 
 def test_a_spec_without_replacement_at_all_travels(make_spec: Make) -> None:
-    message = spec_to_proto(make_spec(replacement=2**64))
-    assert message.replacement == b"\1" + bytes(8)
-    assert spec_from_proto(message).replacement == 2**64
+    message = spec_to_proto(make_spec(server_replacement=2**64))
+    assert message.server_replacement == b"\1" + bytes(8)
+    assert spec_from_proto(message).server_replacement == 2**64
 
 
 def test_every_scheme_has_a_number_of_its_own() -> None:
@@ -126,12 +126,15 @@ SPEC_CASES: list[tuple[str, object]] = [
     ("population", 399),
     ("sample", 0),
     ("sample", 2**64 - 1),
-    ("replacement", b""),
-    ("replacement", bytes(9)),
-    ("replacement", b"\xff" * 8),
-    ("replacement", b"\1" + bytes(9)),
-    ("replacement", b"\1" + bytes(7) + b"\1"),
-    ("replacement", b"\0\x80" + bytes(7)),
+    ("curator_replacement", b""),
+    ("curator_replacement", b"\1" + bytes(8)),
+    ("canaries", 2**63),
+    ("server_replacement", b""),
+    ("server_replacement", bytes(9)),
+    ("server_replacement", b"\xff" * 8),
+    ("server_replacement", b"\1" + bytes(9)),
+    ("server_replacement", b"\1" + bytes(7) + b"\1"),
+    ("server_replacement", b"\0\x80" + bytes(7)),
     ("epsilon", ""),
     ("epsilon", "one"),
     ("epsilon", "0"),
@@ -166,6 +169,14 @@ REQUEST_CASES: list[tuple[str, object]] = [
     ("delta", ""),
     ("delta", "0"),
     ("delta", "x"),
+    ("noise_split", ""),
+    ("noise_split", "1"),
+    ("noise_split", "-0.1"),
+    ("noise_split", "NaN"),
+    ("noise_split", "0." + "1" * 19),
+    ("canaries", 2**63),
+    ("max_pair_epsilon", "0"),
+    ("max_pair_epsilon", "half"),
     ("max_local_epsilon", ""),
     ("max_local_epsilon", "-1"),
     ("scheme", 0),

@@ -57,7 +57,7 @@ def planned(make_spec: Make, name: str, **changes: object) -> ReleaseSpec:
         population=POPULATION, cells=cells, epsilon=Decimal(2), sample=SAMPLE, scheme=name, stage=stage_of(name)
     )
     sizes = {"population": POPULATION, "sample": SAMPLE, "stage": stage_of(name), "epsilon": Decimal(2)}
-    spec: ReleaseSpec = make_spec(scheme=name, replacement=plan.mechanism.replacement, **sizes, **changes)
+    spec: ReleaseSpec = make_spec(scheme=name, server_replacement=plan.mechanism.server_replacement, **sizes, **changes)
     return spec
 
 
