@@ -35,7 +35,7 @@ BACKDATING = timedelta(minutes=5)
 """How long before its making a certificate becomes valid: the parties' clocks differ a little."""
 
 _NOWHERE = "localhost:0"
-"""Endpoint in the certificate of the nodes, who listen nowhere."""
+"""Endpoint in the certificates of analysts and nodes, who listen nowhere."""
 
 
 def init_pki(study: Study, out: Path, *, lifetime: timedelta = LIFETIME, clock: Clock = utc_now) -> dict[Party, Path]:

@@ -5,7 +5,7 @@ from veiltab.common.study.file import Member, Study
 
 
 def parties_of(study: Study) -> dict[Party, str | None]:
-    """Return the parties of a study with their endpoints; the nodes, last, listen nowhere and have None."""
+    """Return the parties of a study with their endpoints; analysts and nodes listen nowhere and have None."""
     roles: dict[Role, tuple[Member, ...]] = {
         Role.SERVER: (study.server,),
         Role.CURATOR: study.curators,
@@ -16,6 +16,7 @@ def parties_of(study: Study) -> dict[Party, str | None]:
         for role, members in roles.items()
         for member in members
     }
+    parties |= {Party(study=study.id, role=Role.ANALYST, name=analyst.name): None for analyst in study.analysts}
     if study.nodes is not None:
         parties[Party(study=study.id, role=Role.NODE, name=study.nodes.name)] = None
     return parties

@@ -56,6 +56,7 @@ _ROLES = {
     access_pb2.ROLE_SERVER: Role.SERVER,
     access_pb2.ROLE_RESEARCHER: Role.RESEARCHER,
     access_pb2.ROLE_NODE: Role.NODE,
+    access_pb2.ROLE_ANALYST: Role.ANALYST,
 }
 _read_certificate = lru_cache(maxsize=1024)(party_of_certificate)
 
@@ -128,7 +129,7 @@ class Admission:
         if party.study != self.study:
             raise DeniedError("the caller's certificate is of another study")
         if party.role not in roles:
-            raise DeniedError(f"a {party.role.value} may not call this RPC")
+            raise DeniedError(f"{party.role.with_article} may not call this RPC")
         if party not in self._admitted(method.removeprefix("/").partition("/")[0]):
             raise DeniedError("the caller is not among the parties that may call here")
         try:

@@ -36,13 +36,19 @@ class Role(Enum):
     CURATOR = "curator"
     SERVER = "server"
     RESEARCHER = "researcher"
+    ANALYST = "analyst"
     NODE = "node"
+
+    @property
+    def with_article(self) -> str:
+        """The role in a sentence, as in "an analyst"."""
+        return f"{'an' if self.value[0] in 'aeiou' else 'a'} {self.value}"
 
     @property
     def is_many(self) -> bool:
         """Whether many devices share one name."""
         match self:
-            case Role.CURATOR | Role.SERVER | Role.RESEARCHER:
+            case Role.CURATOR | Role.SERVER | Role.RESEARCHER | Role.ANALYST:
                 return False
             case Role.NODE:
                 return True

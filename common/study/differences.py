@@ -5,12 +5,12 @@ from dataclasses import fields
 
 from veiltab.common.core.coding import Coding
 from veiltab.common.study.file import AttributeRule, Question, Study
-from veiltab.common.study.members import Member
+from veiltab.common.study.members import AnalystMember, Member
 
-_NAMED = ("digest", "curators", "researchers", "attributes", "questions")
+_NAMED = ("digest", "curators", "researchers", "analysts", "attributes", "questions")
 """Fields of a study that are compared in their own way, or that say nothing of their own."""
 
-_Part = Study | Member | AttributeRule | Question | Coding
+_Part = Study | Member | AnalystMember | AttributeRule | Question | Coding
 
 _SHOWN = 6
 """Categories, and differences, that are listed; of more it is said how many there are."""
@@ -33,6 +33,7 @@ def study_differences(mine: Study, theirs: Study) -> str:
         *_of_alphabets("question", mine.questions, theirs.questions),
         *_of_members("curator", mine.curators, theirs.curators),
         *_of_members("researcher", mine.researchers, theirs.researchers),
+        *_of_members("analyst", mine.analysts, theirs.analysts),
         *(f"gives another {_and([name])}" for name in _unequal(mine, theirs, _NAMED)),
     ]
     return _listed(found) if found else "differs in comments, spacing or spelling alone"
@@ -64,7 +65,9 @@ def _change(mine: Sequence[str], theirs: Sequence[str]) -> str:
     return " and ".join(part for part in parts if part)
 
 
-def _of_members(kind: str, mine: Sequence[Member], theirs: Sequence[Member]) -> Iterable[str]:
+def _of_members(
+    kind: str, mine: Sequence[Member | AnalystMember], theirs: Sequence[Member | AnalystMember]
+) -> Iterable[str]:
     """Yield what differs between parties of one kind, each by its name."""
     own, other = ({member.name: member for member in members} for members in (mine, theirs))
     yield from _absent_or_new(kind, own, other)

@@ -18,6 +18,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.members import (
     NORMALISE_STEPS,
+    AnalystMember,
     CuratorMember,
     Member,
     NodeGroup,
@@ -29,6 +30,7 @@ from veiltab.common.study.naming import check_attribute_name, check_name, check_
 __all__ = [
     "MAX_CELLS",
     "NORMALISE_STEPS",
+    "AnalystMember",
     "AttributeRule",
     "CuratorMember",
     "Member",
@@ -104,6 +106,7 @@ class Study:
         curators: two or more; none if there are nodes only.
         researchers: one or more.
         attributes: in study order, which is the order of every release.
+        analysts: those who read the releases of a researcher; none if researchers read them alone.
         nodes: the nodes, if there are any.
         questions: what they may be asked.
 
@@ -125,6 +128,7 @@ class Study:
     curators: tuple[CuratorMember, ...]
     researchers: tuple[Member, ...]
     attributes: tuple[AttributeRule, ...]
+    analysts: tuple[AnalystMember, ...] = ()
     nodes: NodeGroup | None = None
     questions: tuple[Question, ...] = ()
 
@@ -135,6 +139,7 @@ class Study:
         check_one_of("pad", self.pad, ("chacha20", "otp"))
         _check_numbers(self)
         _check_parties(self)
+        _check_analysts(self)
         _check_shares(self)
         _check_attributes(self)
         _check_questions(self)
@@ -146,6 +151,10 @@ class Study:
                 return curator
         known = ", ".join(curator.name for curator in self.curators)
         raise InvalidInputError(f"no curator {name!r}", where=f"study {self.id}", remedy=f"Curators: {known}.")
+
+    def analysts_of(self, researcher: str) -> tuple[AnalystMember, ...]:
+        """Return the analysts of a researcher."""
+        return tuple(analyst for analyst in self.analysts if analyst.researcher == researcher)
 
     def question(self, name: str) -> Question:
         """Return a question by name."""
@@ -236,6 +245,7 @@ def _study(root: Fields, source: bytes) -> Study:
             curators=tuple(_curator(fields) for fields in root.tables("curator", required=False)),
             researchers=tuple(_party(fields) for fields in root.tables("researcher")),
             attributes=tuple(_attribute(fields) for fields in root.tables("attribute", required=False)),
+            analysts=tuple(_analyst(fields) for fields in root.tables("analyst", required=False)),
             nodes=_nodes(root.table("nodes")) if root.holds("nodes", object) else None,
             questions=tuple(_question(fields) for fields in root.tables("question", required=False)),
         )
@@ -264,6 +274,13 @@ def _curator(fields: Fields) -> CuratorMember:
     )
     fields.finish()
     return curator
+
+
+def _analyst(fields: Fields) -> AnalystMember:
+    """Read an [[analyst]] table."""
+    analyst = fields.checked(lambda: AnalystMember(name=fields.text("name"), researcher=fields.text("researcher")))
+    fields.finish()
+    return analyst
 
 
 def _attribute(fields: Fields) -> AttributeRule:
@@ -358,9 +375,21 @@ def _check_parties(study: Study) -> None:
     if not study.researchers:
         raise InvalidInputError("no researcher", remedy="Add a [[researcher]] table.")
     parties = (study.server, *study.curators, *study.researchers)
-    names = [party.name for party in parties] + ([study.nodes.name] if study.nodes else [])
+    names = [party.name for party in parties] + [analyst.name for analyst in study.analysts]
+    names += [study.nodes.name] if study.nodes else []
     check_once("parties are named", names, "Names are unique among all parties.")
     check_once("parties listen at", [party.endpoint for party in parties], "Give each party its own endpoint.")
+
+
+def _check_analysts(study: Study) -> None:
+    """Refuse an analyst of somebody who is no researcher."""
+    names = [researcher.name for researcher in study.researchers]
+    for analyst in study.analysts:
+        if analyst.researcher not in names:
+            raise InvalidInputError(
+                f"analyst {analyst.name} has the researcher {analyst.researcher!r}, who is no researcher",
+                remedy=f"Researchers: {', '.join(names)}.",
+            )
 
 
 def _check_shares(study: Study) -> None:

@@ -53,6 +53,23 @@ class CuratorMember(Member):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnalystMember:
+    """An analyst: it asks the service of its researcher, and runs none of its own.
+
+    Args:
+        name: the analyst's name.
+        researcher: the researcher whose releases it reads.
+    """
+
+    name: str
+    researcher: str
+
+    def __post_init__(self) -> None:
+        check_name("name", self.name)
+        check_name("researcher", self.researcher)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroup:
     """The nodes of a study: they share one certificate, so that a connection does not say which of them it is.
 

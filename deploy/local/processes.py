@@ -97,7 +97,7 @@ class LocalStudy:
                 command += ["--table", str(self.tables[name])]
                 if name in self.policies:
                     command += ["--policy", str(self.policies[name])]
-            case Role.SERVER | Role.RESEARCHER | Role.NODE:
+            case Role.SERVER | Role.RESEARCHER | Role.ANALYST | Role.NODE:
                 pass
             case _:
                 assert_never(role)

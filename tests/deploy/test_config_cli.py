@@ -144,6 +144,13 @@ def test_a_study_that_cannot_be_read_or_lacks_the_name(check: Check, folder: Pat
     assert "Known: cloud, alice, bob, rosa, rita." in found["name"]
 
 
+def test_an_analyst_runs_no_service(check: Check, folder: Path, study_bytes: bytes) -> None:
+    (folder / "wider.toml").write_bytes(study_bytes + b'[[analyst]]\nname = "ana"\nresearcher = "rosa"\n')
+    found = problems(check(CURATOR.replace("study.toml", "wider.toml").replace('"alice"', '"ana"')))
+    assert "no party 'ana' of the study serves" in found["name"]
+    assert "Known: cloud, alice, bob, rosa, rita." in found["name"]
+
+
 def test_a_certificate_says_how_long_it_lasts(check: Check, folder: Path, study: Study, made: Path) -> None:
     days = timedelta(days=1)
     assert "expired on" in problems(check(CURATOR, lambda: utc_now() + 5000 * days))["identity"]

@@ -43,6 +43,9 @@ id_columns = ["id"]
 [[researcher]]
 name = "rita"
 endpoint = "localhost:7003"
+[[analyst]]
+name = "ana"
+researcher = "rita"
 [[attribute]]
 name = "smokes"
 owner = "alice"
@@ -80,6 +83,7 @@ def test_every_party_gets_a_directory_that_loads(tmp_path: Path) -> None:
         "veiltab://survey/curator/alice": "curator-alice",
         "veiltab://survey/curator/bob": "curator-bob",
         "veiltab://survey/researcher/rita": "researcher-rita",
+        "veiltab://survey/analyst/ana": "analyst-ana",
     }
     for party, folder in folders.items():
         assert sorted(path.name for path in folder.iterdir()) == sorted(
@@ -92,8 +96,8 @@ def test_every_party_gets_a_directory_that_loads(tmp_path: Path) -> None:
 def test_keys_are_their_owners_alone(tmp_path: Path) -> None:
     make(tmp_path / "pki")
     keys = list((tmp_path / "pki").rglob("*.key"))
-    assert len(keys) == 5
-    assert len({key.read_bytes() for key in keys}) == 5
+    assert len(keys) == 6
+    assert len({key.read_bytes() for key in keys}) == 6
     for path in [*keys, *(key.parent for key in keys)]:
         assert path.stat().st_mode & 0o077 == 0
     assert not list((tmp_path / "pki").rglob("*.tmp"))
@@ -133,7 +137,7 @@ def test_serial_numbers_differ(tmp_path: Path) -> None:
         tmp_path / "pki" / "ca.pem",
         tmp_path / "pki/server-cloud/cloud.pem",
     ]
-    assert len({certificate(path).serial_number for path in paths}) == len(paths) == 5
+    assert len({certificate(path).serial_number for path in paths}) == len(paths) == 6
 
 
 @pytest.mark.parametrize(
@@ -189,6 +193,15 @@ def test_a_party_that_joins_is_added(tmp_path: Path) -> None:
     ruth = Party(study="survey", role=Role.RESEARCHER, name="ruth")
     folder = issue_party(study, tmp_path, ruth, clock=lambda: NOW)
     assert load_identity(folder, ruth.role, ruth.name, clock=lambda: NOW).party == ruth
+
+
+def test_an_analyst_s_certificate_names_no_host_of_a_party_that_serves(tmp_path: Path) -> None:
+    ana = Party(study="survey", role=Role.ANALYST, name="ana")
+    leaf = certificate(make(tmp_path)[ana] / "ana.pem")
+    names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["ana.analyst.survey.veiltab", "localhost"]
+    with pytest.raises(InvalidInputError, match="the study has no analyst rita"):
+        issue_party(SURVEY, tmp_path, replace(ana, name="rita"), clock=lambda: NOW)
 
 
 def test_a_certificate_ends_with_its_authority(tmp_path: Path) -> None:

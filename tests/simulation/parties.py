@@ -283,8 +283,8 @@ class PartyHost:
                 researcher = ResearcherDriver(identity, study, asked)
                 add_ResearcherServiceServicer_to_server(ResearcherServicer(researcher), registered)
                 return researcher, asked, researcher.run(), server
-            case Role.NODE:
-                raise AssertionError("no nodes here")
+            case Role.ANALYST | Role.NODE:
+                raise AssertionError("they run no service")
             case _:
                 assert_never(self.party.role)
 

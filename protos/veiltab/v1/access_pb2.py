@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17veiltab/v1/access.proto\x12\nveiltab.v1\x1a google/protobuf/descriptor.proto*c\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x10\n\x0cROLE_CURATOR\x10\x01\x12\x0f\n\x0bROLE_SERVER\x10\x02\x12\x13\n\x0fROLE_RESEARCHER\x10\x03\x12\r\n\tROLE_NODE\x10\x04:C\n\x07\x63\x61llers\x12\x1e.google.protobuf.MethodOptions\x18\xd1\x86\x03 \x03(\x0e\x32\x10.veiltab.v1.Roleb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17veiltab/v1/access.proto\x12\nveiltab.v1\x1a google/protobuf/descriptor.proto*u\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x10\n\x0cROLE_CURATOR\x10\x01\x12\x0f\n\x0bROLE_SERVER\x10\x02\x12\x13\n\x0fROLE_RESEARCHER\x10\x03\x12\r\n\tROLE_NODE\x10\x04\x12\x10\n\x0cROLE_ANALYST\x10\x05:C\n\x07\x63\x61llers\x12\x1e.google.protobuf.MethodOptions\x18\xd1\x86\x03 \x03(\x0e\x32\x10.veiltab.v1.Roleb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,5 +33,5 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'veiltab.v1.access_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_ROLE']._serialized_start=73
-  _globals['_ROLE']._serialized_end=172
+  _globals['_ROLE']._serialized_end=190
 # @@protoc_insertion_point(module_scope)

@@ -12,10 +12,12 @@ class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ROLE_SERVER: _ClassVar[Role]
     ROLE_RESEARCHER: _ClassVar[Role]
     ROLE_NODE: _ClassVar[Role]
+    ROLE_ANALYST: _ClassVar[Role]
 ROLE_UNSPECIFIED: Role
 ROLE_CURATOR: Role
 ROLE_SERVER: Role
 ROLE_RESEARCHER: Role
 ROLE_NODE: Role
+ROLE_ANALYST: Role
 CALLERS_FIELD_NUMBER: _ClassVar[int]
 callers: _descriptor.FieldDescriptor

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ResearcherServiceStub(object):
-    """What the researcher's own command line and notebooks ask of the researcher's service.
+    """What command lines and notebooks ask of the researcher's service: the researcher's own, and those of its analysts.
     """
 
     def __init__(self, channel):
@@ -63,7 +63,7 @@ class ResearcherServiceStub(object):
 
 
 class ResearcherServiceServicer(object):
-    """What the researcher's own command line and notebooks ask of the researcher's service.
+    """What command lines and notebooks ask of the researcher's service: the researcher's own, and those of its analysts.
     """
 
     def StartRelease(self, request, context):
@@ -74,14 +74,14 @@ class ResearcherServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListReleases(self, request, context):
-        """Lists this researcher's releases. Callers: the researcher itself.
+        """Lists this researcher's releases. Callers: the researcher itself, its analysts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetResult(self, request, context):
-        """Says how a release stands at every party. Callers: the researcher itself.
+        """Says how a release stands at every party. Callers: the researcher itself, its analysts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -89,7 +89,7 @@ class ResearcherServiceServicer(object):
 
     def FetchHistogram(self, request, context):
         """Streams the counts of the decrypted noisy rows, 8-byte little-endian, in C order of the granted attributes.
-        Callers: the researcher itself.
+        Callers: the researcher itself, its analysts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -97,7 +97,7 @@ class ResearcherServiceServicer(object):
 
     def FetchStudy(self, request, context):
         """Streams a study file: the one that the service runs with, or one under which a release was asked for.
-        Callers: the researcher itself.
+        Callers: the researcher itself, its analysts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -140,7 +140,7 @@ def add_ResearcherServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ResearcherService(object):
-    """What the researcher's own command line and notebooks ask of the researcher's service.
+    """What command lines and notebooks ask of the researcher's service: the researcher's own, and those of its analysts.
     """
 
     @staticmethod

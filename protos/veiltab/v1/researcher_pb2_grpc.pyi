@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ResearcherServiceStub:
-    """What the researcher's own command line and notebooks ask of the researcher's service."""
+    """What command lines and notebooks ask of the researcher's service: the researcher's own, and those of its analysts."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -36,40 +36,40 @@ class ResearcherServiceStub:
     StartRelease: _grpc.UnaryUnaryMultiCallable[_researcher_pb2.StartReleaseRequest, _researcher_pb2.StartReleaseResponse]
     """Starts a release, or finds the unfinished one that asks for the same. Callers: the researcher itself."""
     ListReleases: _grpc.UnaryUnaryMultiCallable[_researcher_pb2.ListReleasesRequest, _researcher_pb2.ListReleasesResponse]
-    """Lists this researcher's releases. Callers: the researcher itself."""
+    """Lists this researcher's releases. Callers: the researcher itself, its analysts."""
     GetResult: _grpc.UnaryUnaryMultiCallable[_researcher_pb2.GetResultRequest, _researcher_pb2.GetResultResponse]
-    """Says how a release stands at every party. Callers: the researcher itself."""
+    """Says how a release stands at every party. Callers: the researcher itself, its analysts."""
     FetchHistogram: _grpc.UnaryStreamMultiCallable[_researcher_pb2.FetchHistogramRequest, _researcher_pb2.FetchHistogramResponse]
     """Streams the counts of the decrypted noisy rows, 8-byte little-endian, in C order of the granted attributes.
-    Callers: the researcher itself.
+    Callers: the researcher itself, its analysts.
     """
     FetchStudy: _grpc.UnaryStreamMultiCallable[_researcher_pb2.FetchStudyRequest, _researcher_pb2.FetchStudyResponse]
     """Streams a study file: the one that the service runs with, or one under which a release was asked for.
-    Callers: the researcher itself.
+    Callers: the researcher itself, its analysts.
     """
 
 @_typing.type_check_only
 class ResearcherServiceAsyncStub(ResearcherServiceStub):
-    """What the researcher's own command line and notebooks ask of the researcher's service."""
+    """What command lines and notebooks ask of the researcher's service: the researcher's own, and those of its analysts."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     StartRelease: _aio.UnaryUnaryMultiCallable[_researcher_pb2.StartReleaseRequest, _researcher_pb2.StartReleaseResponse]  # type: ignore[assignment]
     """Starts a release, or finds the unfinished one that asks for the same. Callers: the researcher itself."""
     ListReleases: _aio.UnaryUnaryMultiCallable[_researcher_pb2.ListReleasesRequest, _researcher_pb2.ListReleasesResponse]  # type: ignore[assignment]
-    """Lists this researcher's releases. Callers: the researcher itself."""
+    """Lists this researcher's releases. Callers: the researcher itself, its analysts."""
     GetResult: _aio.UnaryUnaryMultiCallable[_researcher_pb2.GetResultRequest, _researcher_pb2.GetResultResponse]  # type: ignore[assignment]
-    """Says how a release stands at every party. Callers: the researcher itself."""
+    """Says how a release stands at every party. Callers: the researcher itself, its analysts."""
     FetchHistogram: _aio.UnaryStreamMultiCallable[_researcher_pb2.FetchHistogramRequest, _researcher_pb2.FetchHistogramResponse]  # type: ignore[assignment]
     """Streams the counts of the decrypted noisy rows, 8-byte little-endian, in C order of the granted attributes.
-    Callers: the researcher itself.
+    Callers: the researcher itself, its analysts.
     """
     FetchStudy: _aio.UnaryStreamMultiCallable[_researcher_pb2.FetchStudyRequest, _researcher_pb2.FetchStudyResponse]  # type: ignore[assignment]
     """Streams a study file: the one that the service runs with, or one under which a release was asked for.
-    Callers: the researcher itself.
+    Callers: the researcher itself, its analysts.
     """
 
 class ResearcherServiceServicer(metaclass=_abc_1.ABCMeta):
-    """What the researcher's own command line and notebooks ask of the researcher's service."""
+    """What command lines and notebooks ask of the researcher's service: the researcher's own, and those of its analysts."""
 
     @_abc_1.abstractmethod
     def StartRelease(
@@ -85,7 +85,7 @@ class ResearcherServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _researcher_pb2.ListReleasesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_researcher_pb2.ListReleasesResponse, _abc.Awaitable[_researcher_pb2.ListReleasesResponse]]:
-        """Lists this researcher's releases. Callers: the researcher itself."""
+        """Lists this researcher's releases. Callers: the researcher itself, its analysts."""
 
     @_abc_1.abstractmethod
     def GetResult(
@@ -93,7 +93,7 @@ class ResearcherServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _researcher_pb2.GetResultRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_researcher_pb2.GetResultResponse, _abc.Awaitable[_researcher_pb2.GetResultResponse]]:
-        """Says how a release stands at every party. Callers: the researcher itself."""
+        """Says how a release stands at every party. Callers: the researcher itself, its analysts."""
 
     @_abc_1.abstractmethod
     def FetchHistogram(
@@ -102,7 +102,7 @@ class ResearcherServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_researcher_pb2.FetchHistogramResponse], _abc.AsyncIterator[_researcher_pb2.FetchHistogramResponse]]:
         """Streams the counts of the decrypted noisy rows, 8-byte little-endian, in C order of the granted attributes.
-        Callers: the researcher itself.
+        Callers: the researcher itself, its analysts.
         """
 
     @_abc_1.abstractmethod
@@ -112,7 +112,7 @@ class ResearcherServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_researcher_pb2.FetchStudyResponse], _abc.AsyncIterator[_researcher_pb2.FetchStudyResponse]]:
         """Streams a study file: the one that the service runs with, or one under which a release was asked for.
-        Callers: the researcher itself.
+        Callers: the researcher itself, its analysts.
         """
 
 def add_ResearcherServiceServicer_to_server(servicer: ResearcherServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

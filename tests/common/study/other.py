@@ -43,6 +43,12 @@ endpoint = "localhost:7410"
 [[researcher]]
 name = "rita"
 endpoint = "localhost:7411"
+[[analyst]]
+name = "ana"
+researcher = "rosa"
+[[analyst]]
+name = "ari"
+researcher = "rosa"
 [[attribute]]
 name = "sex"
 owner = "alice"
@@ -116,6 +122,13 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     ),
     "researcher's endpoint": (b"localhost:7410", b"localhost:7510", "gives researcher rosa another endpoint"),
     "researcher's name": (b'"rita"', b'"rika"', "has researcher rika more, lacks researcher rita"),
+    "analyst's researcher": (
+        b'"ana"\nresearcher = "rosa"',
+        b'"ana"\nresearcher = "rita"',
+        "gives analyst ana another researcher",
+    ),
+    "analyst's name": (b'"ana"', b'"ina"', "has analyst ina more, lacks analyst ana"),
+    "an analyst fewer": (b'[[analyst]]\nname = "ari"\nresearcher = "rosa"\n', b"", "lacks analyst ari"),
     "nodes' name": (b'"fleet"', b'"crowd"', "gives another nodes"),
     "nodes' budget": (b"budget_epsilon = 4", b"budget_epsilon = 5", "gives another nodes"),
     "shares": (b"budget_epsilon = 4", b"budget_epsilon = 4\nshares = { rosa = 1 }", "gives another nodes"),

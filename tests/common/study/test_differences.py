@@ -6,7 +6,7 @@ import pytest
 
 from tests.common.study.other import CHANGES, FULL
 from veiltab.common.study.differences import study_differences
-from veiltab.common.study.file import CuratorMember, NodeGroup, Study, study_from_bytes
+from veiltab.common.study.file import AnalystMember, CuratorMember, NodeGroup, Study, study_from_bytes
 
 RIGHT = study_from_bytes(FULL, "study.toml")
 
@@ -33,7 +33,7 @@ def test_every_field_of_a_study_is_changed() -> None:
     others = [changed(name) for name in CHANGES]
     for field in fields(Study):
         assert any(getattr(other, field.name) != getattr(RIGHT, field.name) for other in others), field.name
-    for kind, members in ((CuratorMember, "curators"), (NodeGroup, "nodes")):
+    for kind, members in ((CuratorMember, "curators"), (AnalystMember, "analysts"), (NodeGroup, "nodes")):
         for field in (field for field in fields(kind) if (kind, field.name) != (CuratorMember, "name")):
             first = _first(getattr(RIGHT, members))
             assert any(getattr(_first(getattr(o, members)), field.name) != getattr(first, field.name) for o in others)

@@ -8,7 +8,7 @@ import pytest
 
 from veiltab.common.core.coding import DROP, UNKNOWN
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.study.file import NORMALISE_STEPS, Study, load_study, study_from_bytes
+from veiltab.common.study.file import NORMALISE_STEPS, AnalystMember, Study, load_study, study_from_bytes
 
 TEXT = """
 [study]
@@ -36,6 +36,9 @@ id_columns = ["id"]
 [[researcher]]
 name = "rosa"
 endpoint = "localhost:7410"
+[[analyst]]
+name = "ana"
+researcher = "rosa"
 [[attribute]]
 name = "age"
 owner = "alice"
@@ -69,6 +72,8 @@ def test_every_key_is_read() -> None:
     assert read.curator("alice").id_columns == ("id", "birth")
     assert (read.curator("alice").normalise, read.curator("bob").normalise) == (("strip",), NORMALISE_STEPS)
     assert [r.name for r in read.researchers] == ["rosa"]
+    assert read.analysts == read.analysts_of("rosa") == (AnalystMember(name="ana", researcher="rosa"),)
+    assert read.analysts_of("alice") == ()
     age, smokes, sex = read.attributes
     assert age.attribute.categories == ("[0, 17.5)", "[17.5, 65]")
     assert (age.column, smokes.column, sex.owner) == ("age", "Smokes?", "alice")
@@ -159,6 +164,21 @@ def test_a_curator_may_own_nothing_and_missing_categories_may_be_generated() -> 
         ('name = "rosa"', 'name = "bob"', "named 'bob' twice"),
         ('name = "rosa"', 'name = "rosa"\nrole = "x"', r"\[\[researcher\]\] rosa: unknown key 'role'"),
         ('name = "rosa"', "", r"\[\[researcher\]\] number 1: name is not there"),
+        ('researcher = "rosa"', 'researcher = "rita"', "analyst ana has the researcher 'rita', who is no researcher"),
+        ('researcher = "rosa"', 'researcher = "alice"', "analyst ana has the researcher 'alice', who is no researcher"),
+        ('researcher = "rosa"', "", r"\[\[analyst\]\] ana: researcher is not there"),
+        ('researcher = "rosa"', 'researcher = ["rosa"]', r"\[\[analyst\]\] ana: researcher is of another kind"),
+        ('researcher = "rosa"', 'researcher = "Rosa"', "researcher = 'Rosa' is not a name"),
+        ('researcher = "rosa"', 'researcher = "rosa"\nendpoint = "h:1"', r"ana: unknown key 'endpoint'"),
+        ('"ana"', '"Ana"', "name = 'Ana' is not a name"),
+        ('"ana"', '"rosa"', "named 'rosa' twice"),
+        ('"ana"', '"alice"', "named 'alice' twice"),
+        ('"ana"', '"cloud"', "named 'cloud' twice"),
+        (
+            'researcher = "rosa"',
+            'researcher = "rosa"\n[[analyst]]\nname = "ana"\nresearcher = "rosa"',
+            "named 'ana' twice",
+        ),
         ('normalise = ["strip"]', 'normalise = ["trim"]', r"\[\[curator\]\] alice: normalise = 'trim'"),
         ('normalise = ["strip"]', 'normalise = ["nfc", "nfc"]', "twice"),
         ('["id", "birth"]', "[]", "names no column"),
