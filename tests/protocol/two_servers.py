@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -23,9 +22,7 @@ from tests.server.cluster import Cluster
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Party, Role, load_identity
-from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.local.processes import free_ports
-from veiltab.deploy.pki import init_pki
 from veiltab.server.store import ServerStore
 
 LAUNCHER = Path(__file__).with_name("two_servers_launcher.py")
@@ -214,11 +211,7 @@ class TwoServers:
 
 def two_servers(folder: Path, cluster: Cluster) -> TwoServers:
     """Make a study whose server is two processes; nothing is started."""
-    world = made_world(folder)
-    path = world.local.study_path
-    path.write_text(path.read_text("utf-8") + NODES, "utf-8")
-    shutil.rmtree(folder / "pki")
-    init_pki(study_from_bytes(path.read_bytes(), "study.toml"), folder / "pki")
+    world = made_world(folder, more=NODES)
     port = int(world.local.endpoint(Role.SERVER, CLOUD[1]).rpartition(":")[2])
     ports = free_ports(2)
     return TwoServers(world=world, cluster=cluster, url=cluster.new_url(), ports=ports, balancer=Balancer(port, ports))

@@ -205,13 +205,14 @@ def _categories(world: World, curator: str) -> list[str]:
     return [category for rule in rules for category in rule.attribute.categories if len(category) > 4]
 
 
-def made_world(
+def made_world(  # noqa: PLR0913 - what a study consists of
     folder: Path,
     *,
     people: People | int = 1500,
     owners: Mapping[str, str] = TWO,
     rules: Rules | None = None,
     policies: Mapping[str, str] = POLICIES,
+    more: str = "",
 ) -> World:
     """Make tables, study file, certificates and policies; nothing is started.
 
@@ -221,13 +222,14 @@ def made_world(
         owners: attribute -> curator.
         rules: what the study file says.
         policies: curator -> policy file.
+        more: what else the study file says.
     """
     folder.mkdir(parents=True, exist_ok=True)
     common = made_people(people, seed=20) if isinstance(people, int) else people
     tables = write_tables(folder / "tables", common, owners)
     names = [*tables, SERVER, *RESEARCHERS]
     endpoints = {name: f"localhost:{port}" for name, port in zip(names, free_ports(len(names)), strict=True)}
-    text = study_file(owners, endpoints, rules or Rules()).encode()
+    text = (study_file(owners, endpoints, rules or Rules()) + more).encode()
     (folder / "study.toml").write_bytes(text)
     init_pki(study_from_bytes(text, "study.toml"), folder / "pki")
     paths = {}

@@ -376,4 +376,20 @@ ROWS = (
         tests=(_THOUSAND, f"{_SIMULATION}::test_the_simulation_notices_a_promise_that_is_broken"),
         limits="no nodes; threads run one after another; the disk loses nothing that was written",
     ),
+    Row(
+        number=37,
+        promise="nothing is lost or done twice, whoever is killed when",
+        fault="SIGKILLs of random parties at random moments, two a release; the server with each database",
+        tests=("reliability/test_harnesses.py::test_parties_that_are_killed_at_random_moments",),
+        command=("tests.reliability.kills",),
+        limits="no power failure; the database's own processes are not killed",
+    ),
+    Row(
+        number=38,
+        promise="every honest release is ready, health is answered and memory is flat with everything at once",
+        fault="half-open connections, held requests, silent calls, rounds of nodes and restarts beside releases",
+        tests=("reliability/test_harnesses.py::test_everything_at_once_for_a_moment",),
+        command=("tests.reliability.endurance",),
+        limits="one deployment on one machine",
+    ),
 )
