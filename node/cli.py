@@ -167,7 +167,7 @@ def fleet(
     if (values is None) == (distribution is None):
         raise InvalidInputError("give either values or a distribution", where="--values, --distribution")
     began = time.monotonic()
-    study, identity = load_party(study_path, identity_folder, Role.NODE, None)
+    study, identity = load_party(study_path, identity_folder, Role.NODE, name=None)
     result, bad = asyncio.run(
         _run(study, identity, state_folder, round_id, tokens, values, distribution, concurrency, timeout)
     )

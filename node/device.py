@@ -75,7 +75,7 @@ class Node:
     """
 
     def __init__(self, study: str | Path, *, identity: str | Path, state: str | Path) -> None:
-        self._study, self._identity = load_party(Path(study), Path(identity), Role.NODE, None)
+        self._study, self._identity = load_party(Path(study), Path(identity), Role.NODE, name=None)
         self._state = Path(state)
 
     def report(

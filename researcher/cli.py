@@ -42,7 +42,7 @@ def _member_option(name: str, kind: type[Enum], *, help: str) -> Callable[[Comma
 
 
 def with_client(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command a Client as its argument `client`, of the researcher whom its options name."""
+    """Give a command a Client as its argument `client`, of the researcher or analyst whom its options name."""
 
     @study_argument
     @name_option
@@ -60,6 +60,8 @@ def with_client(command: Callable[..., None]) -> Callable[..., None]:
 @click.group(epilog=EXIT_CODES)
 def researcher() -> None:
     """Ask for releases and read their results.
+
+    A researcher's analysts read results with their own names and identities: status, estimate, report.
 
     Example: veiltab researcher status study.toml --name rosa --identity pki/researcher-rosa
     """
@@ -210,6 +212,39 @@ def report(client: "Client", release_name: str, confidence: float, out: Path, as
     release = client.release(release_name)
     write_page(report_page(client.study, release.status(), release.estimate(confidence)), out)
     emit(as_json, {"release": release.id, "report": out}, f"Report: {out}")
+
+
+@researcher.command(
+    epilog="Example: veiltab researcher access-log study.toml --name rosa --identity pki/researcher-rosa"
+)
+@with_client
+@json_option
+def access_log(client: "Client", as_json: bool) -> None:
+    """Show which analyst asked for what of which release, and when; for the researcher alone."""
+    accesses = client.accesses()
+    labels = {status.release_id: status.label for status in client.releases()}
+    data = [
+        {
+            "analyst": access.analyst,
+            "subject": access.subject.value,
+            "release": access.release_id or None,
+            "label": labels.get(access.release_id) or None,
+            "times": access.times,
+            "first": _instant(access.first).isoformat(),
+            "last": _instant(access.last).isoformat(),
+        }
+        for access in accesses
+    ]
+    lines = [
+        f"{_instant(access.first):%Y-%m-%d %H:%M:%S} to {_instant(access.last):%H:%M:%S} UTC  {access.analyst}"
+        f"  {access.times}x {access.subject.value}  {access.release_id}  {labels.get(access.release_id, '')}".rstrip()
+        for access in accesses
+    ]
+    emit(as_json, {"accesses": data}, "\n".join(lines) or "No analyst has asked for anything.")
+
+
+def _instant(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _split(attributes: str) -> list[str]:

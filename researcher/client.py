@@ -5,6 +5,10 @@ release = client.request(["education", "salary"], epsilon="1.0", purpose="wage g
 release.wait()
 release.estimate().marginal(["salary"])
 release.frame()
+
+An analyst reads the same with an identity of its own:
+
+Client("study.toml", identity="pki/analyst-ana", name="ana").release("wages").frame()
 """
 
 import hashlib
@@ -19,6 +23,7 @@ import grpc
 import numpy as np
 
 from veiltab.common.command.options import load_party
+from veiltab.common.command.parties import desk_of, serving_parties
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.message_fields import text_from_proto, words_from_proto
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
@@ -38,10 +43,11 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import request_to_proto, spec_from_proto, state_from_proto
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.identity import Role
 from veiltab.common.rpc.peer import Peer, Request, Response
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import study_from_bytes
+from veiltab.researcher.access_log import Access, access_from_proto
 from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.rows import rows_of_counts
 from veiltab.researcher.uncertainty import ReleaseDesign
@@ -97,22 +103,22 @@ class Status:
 
 
 class Client:
-    """A connection to the researcher's own service.
+    """A connection to a researcher's service, of the researcher itself or of one of its analysts.
 
     Args:
         study: path of the study file.
-        identity: folder of the researcher's certificate and key.
-        name: the researcher's name in the study.
+        identity: folder of the own certificate and key.
+        name: the researcher's or the analyst's name in the study; an analyst reads, and starts no release.
         timeout: seconds that the service may take to answer.
     """
 
     def __init__(self, study: str | Path, *, identity: str | Path, name: str, timeout: float = 10.0) -> None:
-        self.study, own = load_party(Path(study), Path(identity), Role.RESEARCHER, name)
-        endpoint = next((r.endpoint for r in self.study.researchers if r.name == name), "")
-        self._party = Party(study=self.study.id, role=Role.RESEARCHER, name=name)
+        self.study, own = load_party(Path(study), Path(identity), Role.RESEARCHER, Role.ANALYST, name=name)
+        self._asker, self._desk = own.party, desk_of(self.study, own.party)
+        endpoint = serving_parties(self.study)[self._desk]
         self._timeout = timeout
-        self._link = BlockingChannel(lambda: connect(own, self._party, endpoint))
-        self._service = Peer(self._party, self._link.channel, researcher_pb2_grpc.ResearcherServiceStub)
+        self._link = BlockingChannel(lambda: connect(own, self._desk, endpoint))
+        self._service = Peer(self._desk, self._link.channel, researcher_pb2_grpc.ResearcherServiceStub)
 
     def close(self) -> None:
         """Close the connection."""
@@ -161,11 +167,13 @@ class Client:
             lifetime_seconds: until an unfinished release is abandoned.
 
         Raises:
+            DeniedError: an analyst asks.
             VeiltabError: the request is not valid, or the service does not answer.
         """
+        self._check_owner("start a release")
         asked = ReleaseRequest(
             release_id=secrets.token_hex(16),
-            researcher=self._party.name,
+            researcher=self._desk.name,
             attributes=self.study.domain(attributes).names,
             epsilon=parse_epsilon(epsilon),
             purpose=purpose,
@@ -187,7 +195,7 @@ class Client:
         try:
             answer = self._ask(self._service.stub.StartRelease, message)
         except InvalidInputError:
-            self.check_study("", f"researcher {self._party.name}")
+            self.check_study("", str(self._desk))
             raise
         return Release(self, answer.release_id, continued=answer.continued)
 
@@ -205,6 +213,21 @@ class Client:
         """Return how a release stands, by id or label."""
         message = researcher_pb2.GetResultRequest(release=name)
         return _status_of(self._ask(self._service.stub.GetResult, message))
+
+    def accesses(self) -> tuple[Access, ...]:
+        """Return which analyst asked for what, oldest first.
+
+        Raises:
+            DeniedError: an analyst asks.
+        """
+        self._check_owner("read who asked for what")
+        found: list[Access] = []
+        while True:
+            message = researcher_pb2.ListAccessesRequest(after=found[-1].number if found else 0)
+            part = self._ask(self._service.stub.ListAccesses, message).accesses
+            if not part:
+                return tuple(found)
+            found.extend(map(access_from_proto, part))
 
     def check_study(self, digest: str, where: str) -> None:
         """Refuse another study file than this client's, and name what differs: its labels may be other ones.
@@ -240,13 +263,18 @@ class Client:
         request = researcher_pb2.FetchStudyRequest(study_digest=digest)
         data = self._link.wait(self._service.fetch(self._service.stub.FetchStudy, request))
         if digest and hashlib.sha256(data).hexdigest() != digest:
-            raise IntegrityError("the study file that the service keeps is damaged", where=str(self._party))
+            raise IntegrityError("the study file that the service keeps is damaged", where=str(self._desk))
         return data
 
     def histogram(self, release_id: str) -> bytes:
         """Return the counts of the noisy rows as they travel."""
         request = researcher_pb2.FetchHistogramRequest(release_id=release_id)
         return self._link.wait(self._service.fetch(self._service.stub.FetchHistogram, request))
+
+    def _check_owner(self, act: str) -> None:
+        """Refuse an analyst what its researcher alone may do; the service would refuse it too."""
+        if self._asker != self._desk:
+            raise DeniedError(f"only {self._desk} may {act}", where=str(self._asker), remedy=f"Ask {self._desk.name}.")
 
     def _ask(self, method: grpc.aio.UnaryUnaryMultiCallable[Request, Response], message: Request) -> Response:
         return self._link.wait(self._service.ask(method, message, within=self._timeout))

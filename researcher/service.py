@@ -1,25 +1,33 @@
-"""The researcher's own RPCs, for its command line and notebooks."""
+"""The RPCs of a researcher's service, for the command lines and notebooks of the researcher and its analysts."""
 
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from veiltab.common.core.message_fields import text_from_proto
+from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
 from veiltab.common.errors import NotReadyError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import request_from_proto, spec_to_proto, state_to_proto
-from veiltab.common.rpc.authorisation import Context
+from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.chunks import file_chunks, streamed
+from veiltab.common.rpc.identity import Role
+from veiltab.researcher.access_log import AccessLog, Subject, access_to_proto
 from veiltab.researcher.driver import ResearcherDriver
 from veiltab.researcher.store import ResearcherRelease
 from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
 from veiltab.v1.release_pb2 import Chunk
 
+_log = logging.getLogger(__name__)
+_PAGE = 1000
+"""Accesses in one answer: some 100 KB."""
+
 
 class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
-    """Answers the researcher it belongs to."""
+    """Answers the researcher it belongs to, and this researcher's analysts; what analysts ask is recorded first."""
 
     def __init__(self, driver: ResearcherDriver) -> None:
         self._driver = driver
+        self._accesses = AccessLog(driver.store.connection)
 
     async def StartRelease(
         self, request: researcher_pb2.StartReleaseRequest, context: Context
@@ -32,14 +40,15 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
     async def ListReleases(
         self, request: researcher_pb2.ListReleasesRequest, context: Context
     ) -> researcher_pb2.ListReleasesResponse:
-        del request, context
+        del request
+        self._record(context, Subject.RELEASES)
         return researcher_pb2.ListReleasesResponse(releases=[_summary(s) for s in self._driver.store.releases()])
 
     async def GetResult(
         self, request: researcher_pb2.GetResultRequest, context: Context
     ) -> researcher_pb2.GetResultResponse:
-        del context
         stored = self._driver.store.release(request.release)
+        self._record(context, Subject.STATUS, stored)
         statuses = self._driver.statuses.get(stored.request.release_id, {})
         return researcher_pb2.GetResultResponse(
             summary=_summary(stored),
@@ -57,23 +66,36 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
     async def FetchHistogram(
         self, request: researcher_pb2.FetchHistogramRequest, context: Context
     ) -> AsyncIterator[researcher_pb2.FetchHistogramResponse]:
-        del context
-        self._check_ready(request.release_id)
-        async for total, chunk in _streamed(self._driver.store.histogram(request.release_id), request.offset):
+        stored = self._driver.store.release(request.release_id)
+        if stored.state is not ReleaseState.READY:
+            raise NotReadyError(f"the release is {stored.state.value}", where=f"release {request.release_id}")
+        self._record(context, Subject.COUNTS, stored)
+        path = self._driver.store.histogram(stored.request.release_id)
+        async for total, chunk in _streamed(path, request.offset):
             yield researcher_pb2.FetchHistogramResponse(total=total, chunk=chunk)
 
     async def FetchStudy(
         self, request: researcher_pb2.FetchStudyRequest, context: Context
     ) -> AsyncIterator[researcher_pb2.FetchStudyResponse]:
-        del context
         path = self._driver.store.study_file(request.study_digest)
+        self._record(context, Subject.STUDY_FILE)
         async for total, chunk in _streamed(path, request.offset):
             yield researcher_pb2.FetchStudyResponse(total=total, chunk=chunk)
 
-    def _check_ready(self, release_id: str) -> None:
-        state = self._driver.store.release(release_id).state
-        if state is not ReleaseState.READY:
-            raise NotReadyError(f"the release is {state.value}", where=f"release {release_id}")
+    async def ListAccesses(
+        self, request: researcher_pb2.ListAccessesRequest, context: Context
+    ) -> researcher_pb2.ListAccessesResponse:
+        del context
+        accesses = self._accesses.after(whole_from_proto(request.after, "after"), _PAGE)
+        return researcher_pb2.ListAccessesResponse(accesses=map(access_to_proto, accesses))
+
+    def _record(self, context: Context, subject: Subject, release: ResearcherRelease | None = None) -> None:
+        """Record what an analyst asks for; what the researcher reads of its own is not recorded."""
+        asker = caller(context)
+        if asker.role is Role.ANALYST:
+            release_id = "" if release is None else release.request.release_id
+            self._accesses.record(asker.name, subject, release_id)
+            _log.info("%s asked for: %s", asker, subject.value, extra={"release": release_id or None})
 
 
 def _streamed(path: Path, offset: int) -> AsyncIterator[tuple[int, Chunk | None]]:

@@ -8,7 +8,7 @@ from veiltab.common.command.parties import serving_parties
 from veiltab.common.command.run import serve_party
 from veiltab.common.observe.sinks import observing
 from veiltab.common.process.logs import log_to_stderr
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.researcher.driver import ResearcherDriver
 from veiltab.researcher.service import ResearcherServicer
@@ -22,6 +22,7 @@ def serve_researcher(options: ServeOptions) -> None:
     log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.RESEARCHER)
     address = options.address(serving_parties(study)[identity.party])
+    analysts = [Party(study=study.id, role=Role.ANALYST, name=a.name) for a in study.analysts_of(identity.party.name)]
     with (
         OwnedFolder(options.state_folder, identity.party.uri) as folder,
         closing(ResearcherStore(folder.path, study)) as store,
@@ -31,4 +32,4 @@ def serve_researcher(options: ServeOptions) -> None:
         with observing(
             identity, partial(observe, driver), metrics=options.metrics, trace_file=options.trace_file
         ) as status:
-            serve_party(identity, [identity.party], [status, own], address, driver.run)
+            serve_party(identity, [identity.party, *analysts], [status, own], address, driver.run)

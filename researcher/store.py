@@ -31,6 +31,12 @@ _MIGRATIONS = (
     ALTER TABLE release ADD COLUMN study_digest TEXT NOT NULL DEFAULT '';
     UPDATE release SET study_digest = json_extract(spec, '$.study_digest') WHERE spec IS NOT NULL
     """,
+    """
+    CREATE TABLE access (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, analyst TEXT NOT NULL, subject TEXT NOT NULL,
+        release_id TEXT NOT NULL, day INTEGER NOT NULL, times INTEGER NOT NULL, first INTEGER NOT NULL,
+        last INTEGER NOT NULL, UNIQUE (analyst, subject, release_id, day))
+    """,
 )
 
 

@@ -94,7 +94,7 @@ class ServeOptions:
 
     def load(self, role: Role) -> tuple[Study, Identity]:
         """Load the study, and the identity of the party of this role."""
-        return load_party(self.study_path, self.identity_folder, role, self.name)
+        return load_party(self.study_path, self.identity_folder, role, name=self.name)
 
     def address(self, endpoint: str) -> str:
         """Return where to listen; see `listen_address`."""
@@ -115,19 +115,26 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_options
 
 
-def load_party(study_path: Path, identity_folder: Path, role: Role, name: str | None) -> tuple[Study, Identity]:
-    """Load a study and the identity of one of its parties; without a name, of the only one of its role."""
+def load_party(study_path: Path, identity_folder: Path, *roles: Role, name: str | None) -> tuple[Study, Identity]:
+    """Load a study and the identity of one of its parties, in one of some roles; without a name, of the only one.
+
+    Raises:
+        InvalidInputError: the study has no such party in these roles, or the files are not its own.
+    """
     study = load_study(study_path)
-    known = [party.name for party in parties_of(study) if party.role is role]
-    if name is None and len(known) == 1:
-        name = known[0]
-    if name is None or name not in known:
+    parties = parties_of(study)
+    known = [party for party in parties if party.role in roles]
+    chosen = [party for party in known if name in {None, party.name}]
+    if len(chosen) != 1:
+        wanted = " or ".join(role.value for role in roles)
+        other = next((party for party in parties if party.name == name), None)
         raise InvalidInputError(
-            f"no {role.value} {name or ''!r} in the study",
+            f"no {wanted} {name or ''!r} in the study" if other is None else f"{other} is no {wanted}",
             where="--name",
-            remedy=f"Known: {', '.join(known) or 'none'}.",
+            remedy=f"Known: {', '.join(party.name for party in known) or 'none'}.",
         )
-    return study, load_identity(identity_folder, role, name, study=study.id)
+    (party,) = chosen
+    return study, load_identity(identity_folder, party.role, party.name, study=study.id)
 
 
 def listen_address(listen: str | None, endpoint: str) -> str:

@@ -1,5 +1,8 @@
 """The parties of a study, as its file lists them."""
 
+from typing import assert_never
+
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Member, Study
 
@@ -25,3 +28,20 @@ def parties_of(study: Study) -> dict[Party, str | None]:
 def serving_parties(study: Study) -> dict[Party, str]:
     """Return the parties of a study that listen, with their endpoints."""
     return {party: endpoint for party, endpoint in parties_of(study).items() if endpoint is not None}
+
+
+def desk_of(study: Study, party: Party) -> Party:
+    """Return the researcher whose service a researcher or an analyst asks.
+
+    Raises:
+        InvalidInputError: the party asks none, or the study does not know it.
+    """
+    match party.role:
+        case Role.RESEARCHER:
+            return party
+        case Role.ANALYST:
+            return Party(study=study.id, role=Role.RESEARCHER, name=study.analyst(party.name).researcher)
+        case Role.CURATOR | Role.SERVER | Role.NODE:
+            raise InvalidInputError(f"{party} asks no researcher's service", where=f"study {study.id}")
+        case _:
+            assert_never(party.role)

@@ -152,6 +152,14 @@ class Study:
         known = ", ".join(curator.name for curator in self.curators)
         raise InvalidInputError(f"no curator {name!r}", where=f"study {self.id}", remedy=f"Curators: {known}.")
 
+    def analyst(self, name: str) -> AnalystMember:
+        """Return an analyst by name."""
+        for analyst in self.analysts:
+            if analyst.name == name:
+                return analyst
+        known = ", ".join(analyst.name for analyst in self.analysts) or "none"
+        raise InvalidInputError(f"no analyst {name!r}", where=f"study {self.id}", remedy=f"Analysts: {known}.")
+
     def analysts_of(self, researcher: str) -> tuple[AnalystMember, ...]:
         """Return the analysts of a researcher."""
         return tuple(analyst for analyst in self.analysts if analyst.researcher == researcher)

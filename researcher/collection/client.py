@@ -47,7 +47,7 @@ class Rounds:
     """
 
     def __init__(self, study: str | Path, *, identity: str | Path, name: str, timeout: float = 30.0) -> None:
-        self.study, own = load_party(Path(study), Path(identity), Role.RESEARCHER, name)
+        self.study, own = load_party(Path(study), Path(identity), Role.RESEARCHER, name=name)
         self._name = name
         party = Party(study=self.study.id, role=Role.SERVER, name=self.study.server.name)
         self._timeout = timeout

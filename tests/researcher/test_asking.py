@@ -28,7 +28,7 @@ def asked(study: Study, monkeypatch: pytest.MonkeyPatch, *attributes: str, **key
     """Return the request that a client sends."""
     client = object.__new__(Client)
     client.study, client._timeout = study, 1.0
-    client._party = Party(study="survey", role=Role.RESEARCHER, name="rosa")
+    client._asker = client._desk = Party(study="survey", role=Role.RESEARCHER, name="rosa")
     client._service = cast("Any", SimpleNamespace(stub=SimpleNamespace(StartRelease=None)))
     sent: list[Any] = []
 

@@ -145,7 +145,7 @@ def test_an_estimate_inverts_what_ran(study: Study, make_spec: Make) -> None:
     ready = replace(STATUS, state=ReleaseState.READY, spec=spec, granted=("sex", "salary"))
     service = Service(study, ready)
     estimate = release(service).estimate(confidence=0.9)
-    r = spec.replacement / 2**64
+    r = 1 - float(spec.mechanism.retention)
     expected = (service.counts / 400 - r / 4) / (1 - r)
     assert np.allclose(estimate.raw, expected, rtol=1e-12)
     assert (estimate.domain.names, estimate.confidence) == (("sex", "salary"), 0.9)
@@ -159,7 +159,7 @@ def test_a_part_that_is_granted_is_inverted_alone(study: Study, make_spec: Make)
     service = Service(study, replace(STATUS, state=ReleaseState.READY, spec=spec, granted=("salary",)))
     service.counts = np.array([250, 150], "<i8")
     estimate = release(service).estimate()
-    r = spec.replacement / 2**64
+    r = 1 - float(spec.mechanism.retention)
     assert estimate.design.mechanism.cells == 2
     assert np.allclose(estimate.raw, (service.counts / 400 - r / 2) / (1 - r), rtol=1e-12)
 
@@ -201,7 +201,7 @@ def test_a_request_is_made_of_the_choices_and_the_study_s_defaults(
     client = object.__new__(Client)
     client.study = study
     client._timeout = 1.0
-    client._party = Party(study="survey", role=Role.RESEARCHER, name="rosa")
+    client._asker = client._desk = Party(study="survey", role=Role.RESEARCHER, name="rosa")
     sent: list[Any] = []
 
     def ask(_method: object, message: Any) -> Any:  # noqa: ANN401 - messages

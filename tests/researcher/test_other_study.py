@@ -49,7 +49,8 @@ class Service:
     def client(self, study: Study) -> Client:
         """Return a client that has some study file."""
         client = object.__new__(Client)
-        client.study, client._party, client._timeout = study, ROSA, 1.0
+        client.study, client._timeout = study, 1.0
+        client._asker = client._desk = ROSA
 
         async def ask(method: str, message: object, **_: object) -> object:
             return await getattr(self.servicer, method)(message, None)
@@ -70,8 +71,9 @@ class Service:
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[[Study], Service]]:
+def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Study], Service]]:
     """Return what starts the service with a study file on the same old state."""
+    monkeypatch.setattr("veiltab.researcher.service.caller", lambda _: ROSA)
     stores: list[ResearcherStore] = []
 
     def start(study: Study) -> Service:

@@ -1,12 +1,26 @@
 from veiltab.v1 import access_pb2 as _access_pb2
 from veiltab.v1 import release_pb2 as _release_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class Subject(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SUBJECT_UNSPECIFIED: _ClassVar[Subject]
+    SUBJECT_RELEASES: _ClassVar[Subject]
+    SUBJECT_STATUS: _ClassVar[Subject]
+    SUBJECT_COUNTS: _ClassVar[Subject]
+    SUBJECT_STUDY_FILE: _ClassVar[Subject]
+SUBJECT_UNSPECIFIED: Subject
+SUBJECT_RELEASES: Subject
+SUBJECT_STATUS: Subject
+SUBJECT_COUNTS: Subject
+SUBJECT_STUDY_FILE: Subject
 
 class StartReleaseRequest(_message.Message):
     __slots__ = ("request", "label", "study_digest")
@@ -133,3 +147,33 @@ class FetchStudyResponse(_message.Message):
     total: int
     chunk: _release_pb2.Chunk
     def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class ListAccessesRequest(_message.Message):
+    __slots__ = ("after",)
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    after: int
+    def __init__(self, after: _Optional[int] = ...) -> None: ...
+
+class ListAccessesResponse(_message.Message):
+    __slots__ = ("accesses",)
+    ACCESSES_FIELD_NUMBER: _ClassVar[int]
+    accesses: _containers.RepeatedCompositeFieldContainer[Access]
+    def __init__(self, accesses: _Optional[_Iterable[_Union[Access, _Mapping]]] = ...) -> None: ...
+
+class Access(_message.Message):
+    __slots__ = ("number", "analyst", "subject", "release_id", "times", "first", "last")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    ANALYST_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    analyst: str
+    subject: Subject
+    release_id: str
+    times: int
+    first: int
+    last: int
+    def __init__(self, number: _Optional[int] = ..., analyst: _Optional[str] = ..., subject: _Optional[_Union[Subject, str]] = ..., release_id: _Optional[str] = ..., times: _Optional[int] = ..., first: _Optional[int] = ..., last: _Optional[int] = ...) -> None: ...

@@ -60,6 +60,11 @@ class ResearcherServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_researcher__pb2.FetchStudyRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_researcher__pb2.FetchStudyResponse.FromString,
                 _registered_method=True)
+        self.ListAccesses = channel.unary_unary(
+                '/veiltab.v1.ResearcherService/ListAccesses',
+                request_serializer=veiltab_dot_v1_dot_researcher__pb2.ListAccessesRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_researcher__pb2.ListAccessesResponse.FromString,
+                _registered_method=True)
 
 
 class ResearcherServiceServicer(object):
@@ -103,6 +108,13 @@ class ResearcherServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListAccesses(self, request, context):
+        """Lists which analyst asked for what, oldest first, a part at a time. Callers: the researcher itself.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ResearcherServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -130,6 +142,11 @@ def add_ResearcherServiceServicer_to_server(servicer, server):
                     servicer.FetchStudy,
                     request_deserializer=veiltab_dot_v1_dot_researcher__pb2.FetchStudyRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_researcher__pb2.FetchStudyResponse.SerializeToString,
+            ),
+            'ListAccesses': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAccesses,
+                    request_deserializer=veiltab_dot_v1_dot_researcher__pb2.ListAccessesRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_researcher__pb2.ListAccessesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -268,6 +285,33 @@ class ResearcherService(object):
             '/veiltab.v1.ResearcherService/FetchStudy',
             veiltab_dot_v1_dot_researcher__pb2.FetchStudyRequest.SerializeToString,
             veiltab_dot_v1_dot_researcher__pb2.FetchStudyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAccesses(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/veiltab.v1.ResearcherService/ListAccesses',
+            veiltab_dot_v1_dot_researcher__pb2.ListAccessesRequest.SerializeToString,
+            veiltab_dot_v1_dot_researcher__pb2.ListAccessesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -47,6 +47,8 @@ class ResearcherServiceStub:
     """Streams a study file: the one that the service runs with, or one under which a release was asked for.
     Callers: the researcher itself, its analysts.
     """
+    ListAccesses: _grpc.UnaryUnaryMultiCallable[_researcher_pb2.ListAccessesRequest, _researcher_pb2.ListAccessesResponse]
+    """Lists which analyst asked for what, oldest first, a part at a time. Callers: the researcher itself."""
 
 @_typing.type_check_only
 class ResearcherServiceAsyncStub(ResearcherServiceStub):
@@ -67,6 +69,8 @@ class ResearcherServiceAsyncStub(ResearcherServiceStub):
     """Streams a study file: the one that the service runs with, or one under which a release was asked for.
     Callers: the researcher itself, its analysts.
     """
+    ListAccesses: _aio.UnaryUnaryMultiCallable[_researcher_pb2.ListAccessesRequest, _researcher_pb2.ListAccessesResponse]  # type: ignore[assignment]
+    """Lists which analyst asked for what, oldest first, a part at a time. Callers: the researcher itself."""
 
 class ResearcherServiceServicer(metaclass=_abc_1.ABCMeta):
     """What command lines and notebooks ask of the researcher's service: the researcher's own, and those of its analysts."""
@@ -114,5 +118,13 @@ class ResearcherServiceServicer(metaclass=_abc_1.ABCMeta):
         """Streams a study file: the one that the service runs with, or one under which a release was asked for.
         Callers: the researcher itself, its analysts.
         """
+
+    @_abc_1.abstractmethod
+    def ListAccesses(
+        self,
+        request: _researcher_pb2.ListAccessesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_researcher_pb2.ListAccessesResponse, _abc.Awaitable[_researcher_pb2.ListAccessesResponse]]:
+        """Lists which analyst asked for what, oldest first, a part at a time. Callers: the researcher itself."""
 
 def add_ResearcherServiceServicer_to_server(servicer: ResearcherServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -44,6 +44,7 @@ CALLERS = {
     "ReleaseService": {Role.RESEARCHER},
     "ResearcherService": {Role.RESEARCHER, Role.ANALYST},
     "ResearcherService.StartRelease": {Role.RESEARCHER},
+    "ResearcherService.ListAccesses": {Role.RESEARCHER},
     "CollectionService": {Role.RESEARCHER},
     "CollectionService.Report": {Role.NODE},
     "CollectionService.GetRound": {Role.NODE, Role.RESEARCHER},
