@@ -25,13 +25,20 @@ Relation: substitution of one respondent's row. Against: the researchers of the 
 docs/accounting.md.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cached_property, lru_cache
 from math import inf
 
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.price import Price, is_certified, price_budget, price_within, share
+from veiltab.common.privacy.price import (
+    Price,
+    is_certified,
+    price_budget,
+    price_of_pure_epsilon,
+    price_within,
+    share,
+)
 
 # An epsilon may have more digits than the default context keeps; what does not fit 100 digits is rounded against us.
 _UP = Context(prec=100, rounding=ROUND_CEILING)
@@ -48,10 +55,12 @@ class Charge:
     Args:
         epsilon: its pure epsilon, nats.
         price: its price; None where the budget has no delta.
+        is_enough_alone: whether its certificate keeps the whole budget (rule 3), where no other rule could admit it.
     """
 
     epsilon: Decimal
-    price: Price | None
+    price: Price | None = None
+    is_enough_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,22 +120,27 @@ class Allowance:
             release: what runs.
             epsilon: its pure epsilon, nats.
         """
-        return Charge(epsilon=epsilon, price=None if self.price is None else priced(release, self.price))
+        charge = Charge(epsilon=epsilon, price=None if self.price is None else priced(release, self.price))
+        return replace(charge, is_enough_alone=self.share(charge) > 1 and self.is_enough_alone(release))
+
+    def charge_of_pure_epsilon(self, epsilon: Decimal) -> Charge:
+        """Return a charge that covers every release of a pure epsilon (nats), at once."""
+        return Charge(epsilon=epsilon, price=None if self.price is None else price_of_pure_epsilon(epsilon))
 
     def is_enough_alone(self, release: ReleaseDescription) -> bool:
         """Whether the certificate of a release keeps the whole budget (rule 3)."""
         return self.delta is not None and _certified(release, self.epsilon, self.delta)
 
-    def holds(self, charge: Charge, *, others: Sums, alone: bool) -> bool:
+    def holds(self, charge: Charge, *, others: Sums) -> bool:
         """Whether one of the rules admits a release.
 
         Args:
             charge: what it takes.
             others: all that is charged or reserved beside it.
-            alone: whether it is enough alone (see `is_enough_alone`).
         """
         together = others.plus(charge)
-        return together.epsilon <= self.epsilon or self._holds_squares(together) or (alone and others.count == 0)
+        by_sums = together.epsilon <= self.epsilon or self._holds_squares(together)
+        return by_sums or (charge.is_enough_alone and others.count == 0)
 
     def _holds_squares(self, sums: Sums) -> bool:
         if self.price is None:

@@ -22,7 +22,7 @@ from veiltab.common.command.options import (
 )
 from veiltab.common.core.rounding import parse_delta, parse_epsilon, upward
 from veiltab.common.errors import InvalidInputError, NotFoundError
-from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
+from veiltab.common.release.guarantees import epsilon_card
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
@@ -30,7 +30,7 @@ from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.storage.files import check_owner
 from veiltab.common.study.file import Study, load_study
 from veiltab.curator.ledger import Entry, Ledger, percent
-from veiltab.curator.planning import store_card, stored_card, stored_plan
+from veiltab.curator.planning import charge_question, store_card, stored_card, stored_charge, stored_plan
 from veiltab.curator.policy import Policy, policy_of
 from veiltab.curator.progress import APPROVED, DENIED, HELD, CuratorRelease, GrantDecision
 from veiltab.curator.release import plan_of, plan_question, planned_spec, requested_columns
@@ -373,8 +373,9 @@ def _facts(spec: ReleaseSpec, state: _State) -> dict[str, object]:
     if rows is None:
         rows = epsilon_card(spec).rows()
         store_card(state.store, spec, rows)
-    charge = state.ledger.share_of(spec.description, guaranteed_epsilon(spec))
-    return {"card": [list(row) for row in rows], "charge": charge}
+    question = charge_question(spec, state.ledger.allowance)
+    charge = stored_charge(state.store, question) or question.charge()
+    return {"card": [list(row) for row in rows], "charge": state.ledger.allowance.share(charge)}
 
 
 def _requests_text(listed: list[dict[str, object]], ledger: Ledger) -> str:

@@ -4,7 +4,6 @@ A request that waits for a person is planned before anybody decides about it: on
 budget does not hold, needs no decision.
 """
 
-import asyncio
 import time
 
 from veiltab.common.errors import BudgetExceededError, InvalidInputError, NotReadyError
@@ -16,7 +15,7 @@ from veiltab.curator.ledger import Ledger
 from veiltab.curator.planning import Planner
 from veiltab.curator.policy import Outlook, Policy
 from veiltab.curator.progress import HELD, CuratorRelease, Review
-from veiltab.curator.release import plan_of, plan_question, requested_columns
+from veiltab.curator.release import plan_question, requested_columns
 from veiltab.curator.store import CuratorStore
 
 
@@ -100,9 +99,8 @@ class Decisions:
                 "the tables are not aligned yet, and the policy depends on how many respondents they share",
                 where=f"curator {self._name}",
             )
-        epsilon = plan_of(spec).pure_epsilon
-        charge = await asyncio.to_thread(self._ledger.share_of, spec.description, epsilon)
-        return Outlook(population=spec.population, charge=charge)
+        charge = await self._planner.charge(spec, self._ledger.allowance)
+        return Outlook(population=spec.population, charge=self._ledger.allowance.share(charge))
 
     async def _foreseen_spec(self, request: ReleaseRequest) -> ReleaseSpec | None:
         """Return the plan of a request if all of it were granted; None before the tables are aligned."""
@@ -119,7 +117,7 @@ class Decisions:
         try:
             spec = await self._foreseen_spec(request)
             if spec is not None:
-                await asyncio.to_thread(self._ledger.check, plan_of(spec))
+                self._ledger.check(await self._planner.charge(spec, self._ledger.allowance), spec.delta)
                 await self._planner.make_card(spec)
         except (InvalidInputError, BudgetExceededError) as error:
             return str(error)

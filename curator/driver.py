@@ -375,10 +375,11 @@ class CuratorDriver:
     async def _reserve(self, spec: ReleaseSpec) -> None:
         check_tosses(self.store.aborted_tosses())
         with step("reserve", release_id=spec.release_id):
+            charge = await self.planner.charge(spec, self.ledger.allowance)
             try:
-                await asyncio.to_thread(self.ledger.reserve, spec)
+                await asyncio.to_thread(self.ledger.reserve, spec, charge)
             except BudgetExceededError:
-                if not await asyncio.to_thread(self.ledger.fits_what_is_charged, spec):
+                if not self.ledger.fits_what_is_charged(spec.release_id, charge):
                     raise
                 raise NotReadyError(
                     "the rest of the budget is reserved for other releases", where=f"curator {self.name}"

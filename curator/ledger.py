@@ -5,9 +5,9 @@ Relation: substitution of one respondent's row over all columns of all curators.
 its study, whichever columns it releases, so each ledger bounds the loss of a respondent's whole row.
 
 Where the budget has a delta, every charge has a price, and what the budget holds is decided by sums of prices (see
-veiltab.curator.allowance). A price is worked out once, before the transaction that keeps it. Entries of an earlier
-version have none; they get one when the ledger is opened. Their links of the chain stay as they were. A link of an
-entry that was charged with a price covers the price, and the sums of all prices up to it.
+veiltab.curator.allowance). Whoever reserves has worked it out before; no transaction waits for that. Entries of an
+earlier version have none; they get one when the ledger is opened. Their links of the chain stay as they were. A link of
+an entry that was charged with a price covers the price, and the sums of all prices up to it.
 """
 
 import hashlib
@@ -21,9 +21,7 @@ from functools import reduce
 from veiltab.common.core.rounding import upward
 from veiltab.common.errors import BudgetExceededError, IntegrityError, InvalidInputError
 from veiltab.common.privacy.description import ReleaseDescription, description_of
-from veiltab.common.privacy.planning import Plan
 from veiltab.common.privacy.price import Price, price_of_pure_epsilon
-from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.allowance import Allowance, Charge, Sums
@@ -159,19 +157,22 @@ class Ledger:
             for row in self._rows(_ENTRIES, 0)
         )
 
-    def reserve(self, spec: ReleaseSpec) -> None:
+    def reserve(self, spec: ReleaseSpec, charge: Charge) -> None:
         """Keep a release's price for it; once only, however often it is asked, and for the plan that came last.
+
+        Args:
+            spec: the release.
+            charge: what it takes of this budget.
 
         Raises:
             BudgetExceededError: the budget does not hold it; nothing is kept or charged.
         """
-        charge, alone = self._priced(guaranteed_epsilon(spec), spec.description)
         values = [spec.release_id, json.dumps(_facts(spec)), str(charge.epsilon)]
         with transaction(self._connection) as db:
             if self.is_charged(spec.release_id):
                 return
             others = self._sums_beside(spec.release_id)
-            if is_held := self.allowance.holds(charge, others=others, alone=alone):
+            if is_held := self.allowance.holds(charge, others=others):
                 # A crash may part a plan from its reservation, and the next plan may differ.
                 self._forget_reservation(spec.release_id)
                 db.execute("INSERT INTO reservation VALUES (?, ?, ?)", values)
@@ -179,35 +180,27 @@ class Ledger:
         if not is_held:
             raise self._refusal(charge, spec.delta, others)
 
-    def check(self, plan: Plan) -> None:
+    def check(self, charge: Charge, delta: Decimal | None) -> None:
         """Refuse a release that the budget does not hold now, before anybody decides about it.
+
+        Args:
+            charge: what it takes.
+            delta: what was asked for with its epsilon.
 
         Raises:
             BudgetExceededError: with the numbers.
         """
-        charge, alone = self._priced(plan.pure_epsilon, plan.description)
         others = self._sums_beside()
-        if not self.allowance.holds(charge, others=others, alone=alone):
-            raise self._refusal(charge, plan.delta, others)
+        if not self.allowance.holds(charge, others=others):
+            raise self._refusal(charge, delta, others)
 
-    def fits_what_is_charged(self, spec: ReleaseSpec) -> bool:
+    def fits_what_is_charged(self, release_id: str, charge: Charge) -> bool:
         """Whether the budget would hold a release if nothing were reserved for others."""
-        charge, alone = self._priced(guaranteed_epsilon(spec), spec.description)
-        return self.is_charged(spec.release_id) or self.allowance.holds(charge, others=self._sums(), alone=alone)
+        return self.is_charged(release_id) or self.allowance.holds(charge, others=self._sums())
 
-    def share_of(self, release: ReleaseDescription, epsilon: Decimal) -> Decimal:
-        """Return what part of the budget a release takes, of a pure epsilon (nats)."""
-        return self.allowance.share(self.allowance.charge(release, epsilon))
-
-    def remaining_after(self, plan: Plan) -> Decimal:
+    def remaining_after(self, charge: Charge) -> Decimal:
         """Return what would be left after a release; see `remaining`."""
-        charge, _ = self._priced(plan.pure_epsilon, plan.description)
         return max(Decimal(0), self.allowance.remaining(self._sums_beside().plus(charge)))
-
-    def _priced(self, epsilon: Decimal, release: ReleaseDescription) -> tuple[Charge, bool]:
-        """Return what a release takes, and whether it would be enough alone; the last only where it can matter."""
-        charge = self.allowance.charge(release, epsilon)
-        return charge, self.allowance.share(charge) > 1 and self.allowance.is_enough_alone(release)
 
     def _refusal(self, charge: Charge, delta: Decimal | None, others: Sums) -> BudgetExceededError:
         left = max(self.allowance.remaining(others), Decimal(0))

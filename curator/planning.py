@@ -1,21 +1,25 @@
-"""Planning a request away from the event loop: once, in a process of its own that has so much time, and stored.
+"""Planning and pricing a request away from the event loop: once, in a process of its own that has so much time.
 
 Whoever may ask can ask for what takes long to plan. The process that plans is ended by the kernel when it has used its
-seconds of processor time for one question; the request is then refused, as one that cannot be planned. The party that
-asks it never waits on its own loop, and ends it when it ends.
+seconds of processor time for one question. A request is then refused, as one that cannot be planned; a release is
+priced by its pure epsilon. The party that asks never waits on its own loop, and ends the process when it ends. Every
+answer is stored.
 """
 
 import asyncio
+import hashlib
 import signal
 import sys
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 
 from veiltab.common.core.canonical import canonical_text, read_canonical
 from veiltab.common.errors import InvalidInputError, VeiltabError
-from veiltab.common.release.guarantees import epsilon_card
+from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.spec import ReleaseSpec
+from veiltab.curator.allowance import Allowance, Charge
 from veiltab.curator.release import PlanQuestion, planned_spec
 from veiltab.curator.store import CuratorStore
 
@@ -67,6 +71,35 @@ class Card:
     rows: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargeQuestion:
+    """What the charge of a release follows from.
+
+    Args:
+        spec: the release.
+        epsilon: of the budget, nats.
+        delta: of the budget; None adds up pure epsilons.
+    """
+
+    spec: ReleaseSpec
+    epsilon: Decimal
+    delta: Decimal | None = None
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of the question."""
+        return hashlib.sha256(canonical_text(self).encode()).digest()
+
+    def charge(self) -> Charge:
+        """Return the charge, after the work."""
+        allowance = Allowance(epsilon=self.epsilon, delta=self.delta)
+        return allowance.charge(self.spec.description, guaranteed_epsilon(self.spec))
+
+    def charge_at_once(self) -> Charge:
+        """Return a charge that is never below it, without the work."""
+        epsilon = self.spec.epsilon if self.spec.delta is None else guaranteed_epsilon(self.spec)
+        return Allowance(epsilon=self.epsilon, delta=self.delta).charge_of_pure_epsilon(epsilon)
+
+
 def stored_plan(store: CuratorStore, question: PlanQuestion) -> ReleaseSpec | None:
     """Return the plan that answers a question, if it was ever asked.
 
@@ -81,6 +114,17 @@ def stored_card(store: CuratorStore, spec: ReleaseSpec) -> tuple[tuple[str, str]
     """Return the rows of a plan's card, if it was ever made; none at all if that took too long."""
     card = store.card(spec.digest())
     return None if card is None else read_canonical(Card, card).rows
+
+
+def charge_question(spec: ReleaseSpec, allowance: Allowance) -> ChargeQuestion:
+    """Return the question what a release takes of a budget."""
+    return ChargeQuestion(spec=spec, epsilon=allowance.epsilon, delta=allowance.delta)
+
+
+def stored_charge(store: CuratorStore, question: ChargeQuestion) -> Charge | None:
+    """Return the charge that answers a question, if it was ever asked."""
+    charge = store.charge(question.digest())
+    return None if charge is None else read_canonical(Charge, charge)
 
 
 def store_card(store: CuratorStore, spec: ReleaseSpec, rows: tuple[tuple[str, str], ...]) -> None:
@@ -102,12 +146,17 @@ def answer_card(spec: str) -> str:
     return canonical_text(Card(rows=epsilon_card(ReleaseSpec.from_json(spec)).rows()))
 
 
-ANSWERS = {"plan": answer_plan, "card": answer_card}
+def answer_charge(question: str) -> str:
+    """Return the canonical text of the charge that answers a question's."""
+    return canonical_text(read_canonical(ChargeQuestion, question).charge())
+
+
+ANSWERS = {"plan": answer_plan, "card": answer_card, "charge": answer_charge}
 """What each kind of question is answered with."""
 
 
 class Planner:
-    """The plans and cards of one curator.
+    """The plans, charges and cards of one curator.
 
     Args:
         store: keeps each of them with its release.
@@ -133,6 +182,17 @@ class Planner:
                 self._store.set_plan(question.request.release_id, question.digest(), answer)
                 spec = read_canonical(PlanAnswer, answer).planned()
         return spec
+
+    async def charge(self, spec: ReleaseSpec, allowance: Allowance) -> Charge:
+        """Return what a release takes of a budget; by its pure epsilon if pricing it takes too long."""
+        question = charge_question(spec, allowance)
+        async with self._turns[spec.researcher]:
+            charge = stored_charge(self._store, question)
+            if charge is None:
+                answer = await self._ask("charge", canonical_text(question))
+                charge = read_canonical(Charge, answer) if answer else question.charge_at_once()
+                self._store.set_charge(spec.release_id, question.digest(), canonical_text(charge))
+        return charge
 
     async def make_card(self, spec: ReleaseSpec) -> None:
         """Make the epsilon card of a plan for those who decide, unless that was done."""

@@ -61,6 +61,10 @@ _MIGRATIONS = (
     """
     CREATE TABLE aborted_toss (release_id TEXT PRIMARY KEY REFERENCES release(id), curator TEXT NOT NULL)
     """,
+    """
+    CREATE TABLE charge (
+        question BLOB PRIMARY KEY, release_id TEXT NOT NULL REFERENCES release(id), answer TEXT NOT NULL)
+    """,
 )
 
 
@@ -277,6 +281,16 @@ class CuratorStore:
     def set_card(self, release_id: str, spec: bytes, rows: str) -> None:
         """Record the epsilon card of a spec."""
         self.connection.execute("INSERT INTO card VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [spec, release_id, rows])
+
+    def charge(self, question: bytes) -> str | None:
+        """Return the answer to the question of this digest what a release takes, if it was ever answered."""
+        row = self.connection.execute("SELECT answer FROM charge WHERE question = ?", [question]).fetchone()
+        return None if row is None else str(row["answer"])
+
+    def set_charge(self, release_id: str, question: bytes, answer: str) -> None:
+        """Record what a release takes; the first answer counts."""
+        values = [question, release_id, answer]
+        self.connection.execute("INSERT INTO charge VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values)
 
     # Coins
 

@@ -93,7 +93,8 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
         InvalidInputError: attributes that the study does not have, or a request that cannot be planned.
     """
     plan = foreseen_plan(request, population=population, cells=study.domain(request.attributes).cells)
-    outlook = Outlook(population=population, charge=ledger.share_of(plan.description, plan.pure_epsilon))
+    charge = ledger.allowance.charge(plan.description, plan.pure_epsilon)
+    outlook = Outlook(population=population, charge=ledger.allowance.share(charge))
     own = [rule.name for rule in study.attributes_of(curator) if rule.name in request.attributes]
     verdicts: dict[str, tuple[str, int | None]] = {}
     refusal = over_budget = ""
@@ -104,7 +105,7 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
     except DeniedError as error:
         verdicts, refusal = {}, str(error)
     try:
-        ledger.check(plan)
+        ledger.check(charge, plan.delta)
     except BudgetExceededError as error:
         over_budget = str(error)
     return Trial(
@@ -114,5 +115,5 @@ def try_policy(  # noqa: PLR0913, PLR0917 - what a decision depends on
         charge=outlook.charge,
         over_budget=over_budget,
         remaining=ledger.remaining,
-        remaining_after=ledger.remaining_after(plan),
+        remaining_after=ledger.remaining_after(charge),
     )

@@ -12,10 +12,12 @@ from hypothesis.strategies import SearchStrategy
 
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning import plan_release
+from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.curator.ledger import Ledger
 
 STUDY = b"""
 [study]
@@ -180,6 +182,11 @@ def any_spec() -> SearchStrategy[ReleaseSpec]:
 @pytest.fixture(scope="session")
 def any_request() -> SearchStrategy[ReleaseRequest]:
     return _any_request
+
+
+def reserve(ledger: Ledger, spec: ReleaseSpec) -> None:
+    """Keep a release's price for it, as worked out here."""
+    ledger.reserve(spec, ledger.allowance.charge(spec.description, guaranteed_epsilon(spec)))
 
 
 @pytest.fixture

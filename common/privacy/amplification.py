@@ -4,8 +4,10 @@ Neighbouring relation: substitution of one respondent's row, with a public popul
 to adding or removing one (see veiltab.common.schemes). The two are never mixed.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from math import expm1, log1p
 from typing import ClassVar, Protocol
 
@@ -15,7 +17,7 @@ from veiltab.common.privacy.profiles import GroupProfile
 from veiltab.common.schemes import Relation
 
 
-class MultiplicityLaw(Protocol):
+class MultiplicityLaw(Hashable, Protocol):
     """The part of a sampling scheme that amplification needs; see Scheme."""
 
     relation: ClassVar[Relation]
@@ -87,17 +89,23 @@ def amplify(scheme: MultiplicityLaw, profile: GroupProfile, epsilon: float) -> A
     """
     if not 0 <= epsilon <= 700:
         raise InvalidInputError("epsilon must be a number from 0 to 700", where="epsilon")
-    law = scheme.multiplicities()
-    profile_values = [profile.delta(epsilon, j) for j in range(1, len(law))]
-    delta = sum(float(p) * d for p, d in zip(law[1:], profile_values, strict=True))
+    eta, law = _draws(scheme)
+    profile_values = profile.deltas(epsilon, len(law) - 1)
+    delta = float(law[1:] @ profile_values)
     return Amplified(
-        eta=scheme.eta,
+        eta=eta,
         base_epsilon=epsilon,
-        base_delta=profile_values[0],
-        epsilon=min(epsilon, log1p(scheme.eta * expm1(epsilon)) * (1 + 1e-14)),
+        base_delta=float(profile_values[0]),
+        epsilon=min(epsilon, log1p(eta * expm1(epsilon)) * (1 + 1e-14)),
         delta=min(1.0, delta * (1 + 1e-11) + (1e-17 if len(law) > 2 and delta > 0 else 0.0)),
         relation=scheme.relation,
     )
+
+
+@lru_cache(maxsize=64)
+def _draws(scheme: MultiplicityLaw) -> tuple[float, Floats]:
+    """Return eta and the law of multiplicities, which every point of a profile needs."""
+    return scheme.eta, scheme.multiplicities()
 
 
 def base_epsilon(scheme: MultiplicityLaw, epsilon: float) -> float:

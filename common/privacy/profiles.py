@@ -5,11 +5,13 @@ value and with j copies of another. Relation: substitution of the respondent (al
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import erfc, exp, expm1, log, sqrt
 from typing import Protocol
 
 import numpy as np
 
+from veiltab.common.core.binomial import Floats
 from veiltab.common.errors import InvalidInputError
 
 _UP = 1 + 1e-11
@@ -23,9 +25,13 @@ class GroupProfile(Protocol):
         """Return an upper bound of delta_j(epsilon), j = copies >= 1."""
         ...
 
+    def deltas(self, epsilon: float, most: int) -> Floats:
+        """Return the bounds for j = 1, ..., most."""
+        return np.array([self.delta(epsilon, copies) for copies in range(1, most + 1)])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pure:
+class Pure(GroupProfile):
     """Any mechanism that is (epsilon0, 0)-private for one copy; j copies face j epsilon0.
 
     delta_j(epsilon) = (e^{j epsilon0} - e^epsilon)_+ / (e^{j epsilon0} + 1)
@@ -48,7 +54,7 @@ class Pure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Laplace:
+class Laplace(GroupProfile):
     """Laplace noise.
 
     delta_j(epsilon) = max(0, 1 - exp((epsilon - j Delta/s)/2))
@@ -70,7 +76,7 @@ class Laplace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gaussian:
+class Gaussian(GroupProfile):
     """Gaussian noise.
 
     delta_j(epsilon) = Phi(j r/2 - epsilon/(j r)) - e^epsilon Phi(-j r/2 - epsilon/(j r)),    r = Delta/sigma
@@ -96,7 +102,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GammaDiagonalProfile:
+class GammaDiagonalProfile(GroupProfile):
     """Gamma-diagonal PRAM, each copy perturbed independently: exact from the counts of the two values among j outputs.
 
     delta_j(epsilon) = E_x0 [ (1 - e^epsilon gamma^{-(h0-h1)})_+ ],    (h0, h1, *) ~ Multinomial(j; gamma/q, 1/q, ...)
@@ -117,14 +123,25 @@ class GammaDiagonalProfile:
 
     def delta(self, epsilon: float, copies: int) -> float:
         """Return delta_j(epsilon)."""
-        q = self.gamma + self.cells - 1
-        step = np.array([1 / q, (self.cells - 2) / q, self.gamma / q])
-        law = np.ones(1)
-        for _ in range(copies):
-            law = np.convolve(law, step)
-        difference = np.arange(-copies, copies + 1)
-        gain = -np.expm1(np.minimum(epsilon - difference * log(self.gamma), 0.0))
-        return min(1.0, _UP * float(law @ gain))
+        return float(self.deltas(epsilon, copies)[-1])
+
+    def deltas(self, epsilon: float, most: int) -> Floats:
+        """Return delta_j(epsilon) for j = 1, ..., most."""
+        gain = -np.expm1(np.minimum(epsilon - np.arange(-most, most + 1) * log(self.gamma), 0.0))
+        bounds: Floats = np.minimum(1.0, _UP * (_difference_laws(self.gamma, self.cells, most) @ gain))
+        return bounds
+
+
+@lru_cache(maxsize=4)
+def _difference_laws(gamma: float, cells: int, most: int) -> Floats:
+    """Return the laws of h0 - h1 from -most to most, a row for each number of copies; each epsilon needs them."""
+    q = gamma + cells - 1
+    laws = np.zeros((most, 2 * most + 1))
+    law, step = np.ones(1), np.array([1 / q, (cells - 2) / q, gamma / q])
+    for copies in range(1, most + 1):
+        law = np.convolve(law, step)
+        laws[copies - 1, most - copies : most + copies + 1] = law
+    return laws
 
 
 def _normal_below(x: float) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.common.release.other import OTHER_REQUEST
+from tests.conftest import reserve
 from veiltab.common.command.cli import run
 from veiltab.common.errors import IntegrityError
 from veiltab.common.privacy.planning import plan_release
@@ -237,7 +238,7 @@ def test_a_request_is_denied_in_every_state_before_the_charge(
     store.add(make_request(), 1)
     store.set_state(ID, state)
     ledger = Ledger(store.connection, Decimal(1))
-    ledger.reserve(make_spec())
+    reserve(ledger, make_spec())
     assert terminal.json("deny", "--release", ID) == {"release": ID, "denied": []}
     stored = store.release(ID)
     assert (stored.state, stored.failure) == (ReleaseState.DENIED, "a person denied the request")
@@ -281,7 +282,7 @@ def charge(terminal: Terminal, make_spec: Make, *ids: str) -> None:
     store = terminal.store()
     ledger = Ledger(store.connection, Decimal(1))
     for release_id in ids:
-        ledger.reserve(make_spec(release_id=release_id))
+        reserve(ledger, make_spec(release_id=release_id))
         ledger.charge(release_id)
     store.close()
 
@@ -343,7 +344,7 @@ def test_a_charge_at_a_delta_shows_what_was_asked_for(terminal: Terminal, make_s
     )
     store = terminal.store()
     ledger = Ledger(store.connection, Decimal(1), Decimal("1e-6"))
-    ledger.reserve(spec)
+    reserve(ledger, spec)
     ledger.charge(ID)
     (entry,) = ledger.entries
     store.close()

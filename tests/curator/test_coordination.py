@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.conftest import reserve
 from veiltab.common.core.coin import commitment, toss
 from veiltab.common.errors import (
     ConflictError,
@@ -191,7 +192,7 @@ def test_a_release_has_a_seed_only_once_everyone_has_charged(village: Village, m
     for name, driver in village.drivers.items():
         # Who has not charged gives no commitment, so that who has cannot go on.
         assert not village.toss(RELEASE, names=charged)
-        driver.ledger.reserve(make_spec())
+        reserve(driver.ledger, make_spec())
         driver.ledger.charge(ID)
         charged.append(name)
     assert len(set(village.toss(RELEASE).values())) == 1
@@ -236,7 +237,7 @@ def test_a_greeting_finds_a_ledger_that_was_cut(village: Village, make_spec: Mak
     for name, driver in village.drivers.items():
         driver.alignment.table_version = f"version of {name}"
     alice = village.drivers["alice"]
-    alice.ledger.reserve(make_spec())
+    reserve(alice.ledger, make_spec())
     alice.ledger.charge(ID)
     hello(village, "alice")
     alice.store.connection.execute("DELETE FROM ledger")
@@ -257,7 +258,7 @@ def test_progress_of_the_others(village: Village, make_request: Make, make_spec:
     for name in ("bob", "carol"):
         village.drivers[name].store.add(make_request(), 1)
     village.drivers["bob"].store.set_spec(ID, make_spec())
-    village.drivers["bob"].ledger.reserve(make_spec())
+    reserve(village.drivers["bob"].ledger, make_spec())
     village.drivers["carol"].store.set_state(ID, ReleaseState.FAILED, "why")
     answers = progress(village, ID, "f" * 32)
     assert isinstance(answers["f" * 32], NotReadyError)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.conftest import reserve
 from veiltab.common.errors import (
     ConflictError,
     DeniedError,
@@ -29,7 +30,7 @@ from veiltab.curator.coordination import Peers
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.ledger import Ledger
-from veiltab.curator.planning import answer_card, answer_plan
+from veiltab.curator.planning import ANSWERS
 from veiltab.curator.policy import Policy, Rule
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision, Progress
 from veiltab.curator.release import plan_question, planned_spec, requested_columns
@@ -123,7 +124,7 @@ def test_progress_tells_own_decisions_only(driver: CuratorDriver, make_request: 
         assert driver.progress(ID).decided is decided
     driver.store.set_sample_check(ID, b"check")
     driver.store.set_spec(ID, make_spec())
-    driver.ledger.reserve(make_spec())
+    reserve(driver.ledger, make_spec())
     now = driver.progress(ID)
     assert (now.granted, now.denied, now.sample_check) == (frozenset({"sex"}), frozenset({"age"}), b"check")
     assert (now.spec_digest, now.reserved, now.charged) == (make_spec().digest(), True, False)
@@ -139,7 +140,7 @@ def test_a_curator_without_attributes_in_a_request_has_decided(driver: CuratorDr
 def test_a_seed_costs_its_epsilon_first(driver: CuratorDriver, make_spec: Make) -> None:
     with pytest.raises(NotReadyError, match="has not charged the release yet"):
         driver.coins.share(f"release/{ID}")
-    driver.ledger.reserve(make_spec())
+    reserve(driver.ledger, make_spec())
     with pytest.raises(NotReadyError):
         driver.coins.share(f"release/{ID}")
     driver.ledger.charge(ID)
@@ -223,7 +224,7 @@ class World:
 
     async def ask_the_worker(self, kind: str, text: str) -> str:
         self.questions.append(kind)
-        return {"plan": answer_plan, "card": answer_card}[kind](text)
+        return ANSWERS[kind](text)
 
     async def toss(self, coin: str, _: Peers) -> bytes:
         self.tosses.append(coin)
@@ -410,7 +411,7 @@ def test_what_is_held_is_planned_once_and_by_all_curators_alike(world: World, ma
     held(world, make_request())
     for _ in range(3):
         drive(world)
-    assert world.questions == ["plan", "card"]
+    assert world.questions == ["plan", "charge", "card"]
     assert "a person decides about sex" in world.driver.store.release(ID).waiting_for
     world.driver.store.decide(
         ID, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="person"),)
@@ -418,7 +419,7 @@ def test_what_is_held_is_planned_once_and_by_all_curators_alike(world: World, ma
     assert world.step()
     assert world.step()
     assert world.state() is ReleaseState.PLANNED
-    assert world.questions == ["plan", "card"]  # what was foreseen is what is granted
+    assert world.questions == ["plan", "charge", "card"]  # what was foreseen is what is granted
 
 
 def test_what_is_held_and_cannot_be_planned_is_refused(world: World, make_request: Make) -> None:
@@ -469,7 +470,7 @@ def test_requests_that_are_held_cost_an_idle_curator_nothing(world: World, make_
     ids = [f"{number:032x}" for number in range(1, 33)]
     held(world, *(make_request(release_id=release_id) for release_id in ids))
     questions, looks = len(world.questions), world.looks
-    assert questions == 64
+    assert questions == 96
     asyncio.run(run_for(world, 20))
     assert (len(world.questions), world.looks) == (questions, looks)
     world.driver.store.decide(
@@ -723,7 +724,7 @@ def test_what_a_person_denied_while_it_was_being_reserved_is_given_back(
 ) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
     world.driver.store.deny(ID, "a person denied the request")
-    world.driver.ledger.reserve(make_spec(sample=400))  # the driver was about to
+    reserve(world.driver.ledger, make_spec(sample=400))  # the driver was about to
     assert world.driver.store.unfinished() == (ID,)
     drive_to_the_end(world)
     assert world.driver.ledger.remaining == 1
@@ -734,7 +735,7 @@ def test_what_is_reserved_for_another_release_is_waited_for_and_what_is_charged_
     world: World, make_request: Make, make_spec: Make
 ) -> None:
     other = make_spec(release_id="f" * 32, epsilon=Decimal("0.95"))
-    world.driver.ledger.reserve(other)
+    reserve(world.driver.ledger, other)
     world.driver.store.add(make_request(sample=400), 1)
     for _ in range(3):
         world.follow()

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import reserve
 from veiltab.common.errors import BudgetExceededError, IntegrityError
 from veiltab.common.privacy.planning import plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
@@ -43,7 +44,7 @@ def store(path: Path) -> Iterator[CuratorStore]:
 def charged(store: CuratorStore, make_spec: Make, count: int, epsilon: str = "0.1") -> Ledger:
     ledger = Ledger(store.connection, BUDGET)
     for number in range(1, count + 1):
-        ledger.reserve(make_spec(release_id=name(number), epsilon=Decimal(epsilon)))
+        reserve(ledger, make_spec(release_id=name(number), epsilon=Decimal(epsilon)))
         ledger.charge(name(number))
     return ledger
 
@@ -85,30 +86,30 @@ def test_ten_tenths_fit_a_budget_of_one_exactly(store: CuratorStore, make_spec: 
     ledger = charged(store, make_spec, 10)
     assert (ledger.spent, ledger.remaining) == (Decimal(1), Decimal(0))
     with pytest.raises(BudgetExceededError, match=r"of the budget of 1 there is 0.000000 left"):
-        ledger.reserve(make_spec(release_id=name(11), epsilon=Decimal("0.000001")))
+        reserve(ledger, make_spec(release_id=name(11), epsilon=Decimal("0.000001")))
     assert not ledger.is_reserved(name(11))
 
 
 def test_what_is_reserved_is_not_there_for_others(store: CuratorStore, make_spec: Make) -> None:
     ledger = Ledger(store.connection, BUDGET)
-    ledger.reserve(make_spec(release_id=name(1), epsilon=Decimal("0.6")))
+    reserve(ledger, make_spec(release_id=name(1), epsilon=Decimal("0.6")))
     assert (ledger.spent, ledger.remaining, ledger.head[0]) == (Decimal(0), Decimal("0.4"), 0)
     with pytest.raises(BudgetExceededError, match=r"the release needs epsilon 0.500000"):
-        ledger.reserve(make_spec(release_id=name(2), epsilon=Decimal("0.5")))
+        reserve(ledger, make_spec(release_id=name(2), epsilon=Decimal("0.5")))
     ledger.cancel(name(1))
-    ledger.reserve(make_spec(release_id=name(2), epsilon=Decimal("0.5")))
+    reserve(ledger, make_spec(release_id=name(2), epsilon=Decimal("0.5")))
     assert (ledger.is_reserved(name(1)), ledger.is_reserved(name(2))) == (False, True)
 
 
 def test_steps_repeat_without_harm(store: CuratorStore, make_spec: Make) -> None:
     ledger, spec = Ledger(store.connection, BUDGET), make_spec(epsilon=Decimal("0.6"))
     for _ in range(3):
-        ledger.reserve(spec)
+        reserve(ledger, spec)
     assert ledger.remaining == Decimal("0.4")
     for _ in range(3):
         ledger.charge(spec.release_id)
     for _ in range(3):
-        ledger.reserve(spec)
+        reserve(ledger, spec)
         ledger.cancel(spec.release_id)
     assert (ledger.spent, ledger.remaining, len(ledger.entries)) == (Decimal("0.6"), Decimal("0.4"), 1)
     assert ledger.is_charged(spec.release_id)
@@ -117,9 +118,9 @@ def test_steps_repeat_without_harm(store: CuratorStore, make_spec: Make) -> None
 
 def test_what_was_charged_is_never_kept_again(store: CuratorStore, make_spec: Make) -> None:
     ledger, spec = Ledger(store.connection, BUDGET), make_spec(epsilon=Decimal("0.4"))
-    ledger.reserve(spec)
+    reserve(ledger, spec)
     ledger.charge(spec.release_id)
-    ledger.reserve(spec)
+    reserve(ledger, spec)
     assert not ledger.is_reserved(spec.release_id)
     assert (ledger.spent, ledger.remaining) == (Decimal("0.4"), Decimal("0.6"))
 
@@ -127,26 +128,28 @@ def test_what_was_charged_is_never_kept_again(store: CuratorStore, make_spec: Ma
 def test_what_is_reserved_for_others_may_still_be_had(store: CuratorStore, make_spec: Make) -> None:
     ledger = Ledger(store.connection, BUDGET)
     first, second = (make_spec(release_id=name(number), epsilon=Decimal("0.6")) for number in (1, 2))
-    ledger.reserve(first)
-    assert ledger.fits_what_is_charged(second)
+    reserve(ledger, first)
+    charge = ledger.allowance.charge(second.description, guaranteed_epsilon(second))
+    assert ledger.fits_what_is_charged(name(2), charge)
     ledger.charge(name(1))
-    assert not ledger.fits_what_is_charged(second)
-    assert ledger.fits_what_is_charged(first)
+    assert not ledger.fits_what_is_charged(name(2), charge)
+    assert ledger.fits_what_is_charged(name(1), charge)
 
 
 def test_nothing_is_left_after_a_release_that_takes_more_than_there_is(store: CuratorStore) -> None:
     ledger = Ledger(store.connection, BUDGET)
     plans = [plan_release(population=1000, cells=4, epsilon=Decimal(epsilon)) for epsilon in ("0.25", "3")]
-    assert [ledger.remaining_after(plan) for plan in plans] == [1 - plans[0].pure_epsilon, 0]
+    charges = [ledger.allowance.charge(plan.description, plan.pure_epsilon) for plan in plans]
+    assert [ledger.remaining_after(charge) for charge in charges] == [1 - plans[0].pure_epsilon, 0]
 
 
 def test_the_last_plan_is_what_is_charged(store: CuratorStore, make_spec: Make) -> None:
     ledger = Ledger(store.connection, BUDGET)
-    ledger.reserve(make_spec(epsilon=Decimal("0.6")))
-    ledger.reserve(make_spec(epsilon=Decimal("0.9"), sample=399))
+    reserve(ledger, make_spec(epsilon=Decimal("0.6")))
+    reserve(ledger, make_spec(epsilon=Decimal("0.9"), sample=399))
     assert ledger.remaining == Decimal("0.1")
     with pytest.raises(BudgetExceededError):
-        ledger.reserve(make_spec(epsilon=Decimal("1.1")))
+        reserve(ledger, make_spec(epsilon=Decimal("1.1")))
     assert ledger.remaining == Decimal("0.1")
     ledger.charge(name(1))
     (entry,) = ledger.entries
@@ -157,7 +160,7 @@ def test_a_charge_needs_a_reservation(store: CuratorStore, make_spec: Make) -> N
     ledger = Ledger(store.connection, BUDGET)
     with pytest.raises(IntegrityError, match="nothing is reserved"):
         ledger.charge(name(1))
-    ledger.reserve(make_spec(release_id=name(1)))
+    reserve(ledger, make_spec(release_id=name(1)))
     ledger.cancel(name(1))
     with pytest.raises(IntegrityError, match="nothing is reserved"):
         ledger.charge(name(1))
@@ -167,7 +170,7 @@ def test_a_charge_needs_a_reservation(store: CuratorStore, make_spec: Make) -> N
 def test_a_charge_outlives_the_process(path: Path, make_spec: Make) -> None:
     store = CuratorStore(path)
     ledger = charged(store, make_spec, 2)
-    ledger.reserve(make_spec(release_id=name(3)))
+    reserve(ledger, make_spec(release_id=name(3)))
     head = ledger.head
     store.close()
     again = CuratorStore(path)
@@ -205,7 +208,7 @@ def test_a_hair_too_much_is_too_much(store: CuratorStore, make_spec: Make) -> No
     store.connection.execute("INSERT INTO reservation VALUES (?, '{}', ?)", [name(9), more_than_half])
     assert ledger.remaining == Decimal("0.4999999999999999999999999999999999999999")
     with pytest.raises(BudgetExceededError):
-        ledger.reserve(make_spec(epsilon=Decimal("0.5")))
+        reserve(ledger, make_spec(epsilon=Decimal("0.5")))
 
 
 def test_digits_that_do_not_fit_are_rounded_against_us(store: CuratorStore) -> None:
@@ -309,7 +312,7 @@ def test_a_peer_notices_a_restored_backup_even_after_it_has_grown(path: Path, tm
     shutil.copy(path, tmp_path / "backup")
     store = CuratorStore(path)
     ledger = Ledger(store.connection, BUDGET)
-    ledger.reserve(make_spec(release_id=name(3)))
+    reserve(ledger, make_spec(release_id=name(3)))
     ledger.charge(name(3))
     witness = ledger.head
     store.close()
@@ -319,7 +322,7 @@ def test_a_peer_notices_a_restored_backup_even_after_it_has_grown(path: Path, tm
     for number in (4, 5):
         with pytest.raises(IntegrityError, match="lacks entries that curator bob has seen"):
             restored.verify_against(witness, "bob")
-        restored.reserve(make_spec(release_id=name(number)))
+        reserve(restored, make_spec(release_id=name(number)))
         restored.charge(name(number))
     store.close()
 
@@ -341,7 +344,7 @@ def test_a_peer_notices_a_ledger_that_was_written_anew(store: CuratorStore, make
 def test_a_peer_that_has_seen_less_is_content(store: CuratorStore, make_spec: Make) -> None:
     ledger = charged(store, make_spec, 1)
     seen = ledger.head
-    ledger.reserve(make_spec(release_id=name(2)))
+    reserve(ledger, make_spec(release_id=name(2)))
     ledger.charge(name(2))
     for witness in ((0, b""), seen, ledger.head):
         ledger.verify_against(witness, "bob")
@@ -393,7 +396,7 @@ def test_a_hundred_threads_race_for_the_last_of_the_budget(
     specs = [make_spec(release_id=name(number), epsilon=Decimal(epsilon)) for number in range(100)]
 
     def take(ledger: Ledger, number: int) -> None:
-        ledger.reserve(specs[number])
+        reserve(ledger, specs[number])
         ledger.charge(specs[number].release_id)
 
     assert race(path, 100, take) == {"done": winners, "BudgetExceededError": 100 - winners}
@@ -408,7 +411,7 @@ def test_threads_that_charge_the_same_release_charge_it_once(path: Path, make_sp
     spec = make_spec(epsilon=Decimal("0.6"))
 
     def take(ledger: Ledger, _: int) -> None:
-        ledger.reserve(spec)
+        reserve(ledger, spec)
         ledger.charge(spec.release_id)
 
     assert race(path, 30, take) == {"done": 30}

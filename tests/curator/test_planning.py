@@ -1,4 +1,4 @@
-"""Plans and cards that a process of its own makes, once each."""
+"""Plans, charges and cards that a process of its own makes, once each."""
 
 import asyncio
 import sys
@@ -12,8 +12,10 @@ import psutil
 import pytest
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.release.guarantees import epsilon_card
+from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.study.file import Study
+from veiltab.curator.allowance import Allowance
 from veiltab.curator.planning import Planner, stored_card, stored_plan
 from veiltab.curator.release import PlanQuestion, plan_question, planned_spec, requested_columns
 from veiltab.curator.store import CuratorStore
@@ -27,13 +29,13 @@ def spin(text):
         pass
 
 planning.SECONDS = {seconds}
-planning.ANSWERS["plan"] = spin
+planning.ANSWERS["plan"] = planning.ANSWERS["charge"] = spin
 planning.serve_questions()
 """
 
 
 def endless(seconds: float) -> tuple[str, ...]:
-    """Return how to start a worker whose every plan takes for ever, with so much processor time."""
+    """Return how to start a worker whose every plan and price takes for ever, with so much processor time."""
     return sys.executable, "-c", ENDLESS.format(seconds=seconds)
 
 
@@ -72,6 +74,58 @@ def test_the_plan_is_the_one_that_every_curator_computes_and_is_stored(
         for question in questions:
             await without.make_card(await without.spec(question))
         assert without._worker is None
+
+    asyncio.run(scenario())
+
+
+BUDGETS = [Allowance(epsilon=Decimal(3), delta=delta) for delta in (None, Decimal("1e-5"))]
+
+
+def spec_asked(ask: Callable[..., PlanQuestion], **changes: Any) -> ReleaseSpec:  # noqa: ANN401 - fields of a request
+    return planned_spec(ask(**changes))
+
+
+@pytest.mark.parametrize("allowance", BUDGETS)
+def test_a_charge_is_worked_out_by_the_worker_and_stored(
+    store: CuratorStore, ask: Callable[..., PlanQuestion], allowance: Allowance
+) -> None:
+    spec = spec_asked(ask, delta=Decimal("1e-6"))
+
+    async def scenario() -> None:
+        planner = Planner(store)
+        charge = await planner.charge(spec, allowance)
+        assert charge == allowance.charge(spec.description, guaranteed_epsilon(spec))
+        await planner.close()
+        assert await planner.charge(spec, allowance) == charge
+        assert planner._worker is None
+        other = Allowance(epsilon=Decimal(2), delta=Decimal("1e-5"))
+        assert await planner.charge(spec, other) == other.charge(spec.description, guaranteed_epsilon(spec))
+        await planner.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("allowance", BUDGETS)
+@pytest.mark.parametrize("delta", [None, Decimal("1e-6")])
+def test_what_takes_too_long_to_price_is_charged_by_its_pure_epsilon(
+    store: CuratorStore,
+    ask: Callable[..., PlanQuestion],
+    monkeypatch: pytest.MonkeyPatch,
+    allowance: Allowance,
+    delta: Decimal | None,
+) -> None:
+    spec = spec_asked(ask, delta=delta)
+    monkeypatch.setattr("veiltab.curator.planning._WORKER", endless(0.2))
+
+    async def scenario() -> None:
+        planner = Planner(store)
+        charge = await planner.charge(spec, allowance)
+        exact = allowance.charge(spec.description, guaranteed_epsilon(spec))
+        assert charge == allowance.charge_of_pure_epsilon(guaranteed_epsilon(spec))
+        assert charge.epsilon >= exact.epsilon
+        assert allowance.share(charge) >= allowance.share(exact)
+        await planner.close()
+        assert await planner.charge(spec, allowance) == charge
 
     asyncio.run(scenario())
 

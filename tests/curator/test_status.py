@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.conftest import reserve
 from veiltab.common.observe.status import SHOWN, Work
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.state import ReleaseState
@@ -85,7 +86,7 @@ def test_a_release_says_since_when_it_waits_and_for_what(
 
 def test_what_is_reserved_is_not_left(driver: CuratorDriver, make_spec: Make) -> None:
     spec = make_spec()
-    driver.ledger.reserve(spec)
+    reserve(driver.ledger, spec)
     assert observe(driver).budgets[0].left == Decimal("2.5") - guaranteed_epsilon(spec)
 
 
