@@ -67,8 +67,10 @@ def _value(kind: Any, plain: Any) -> Any:  # noqa: ANN401 - a type, and a value 
         (kind,) = (member for member in get_args(kind) if member is not type(None))
     if get_origin(kind) is tuple:
         element, _ = get_args(kind)
+        _check_type(plain, list)
         return tuple(_value(element, one) for one in plain)
     if kind in {bool, int, str}:
+        _check_type(plain, kind)
         return plain
     if issubclass(kind, Decimal | Enum):
         return kind(plain)
@@ -79,7 +81,13 @@ def _value(kind: Any, plain: Any) -> Any:  # noqa: ANN401 - a type, and a value 
 
 def _record(kind: Any, plain: dict[str, Any]) -> Any:  # noqa: ANN401 - a dataclass, and one of its kind
     types = _field_types(kind)
+    _check_type(plain, dict)
     return kind(**{name: _value(types[name], one) for name, one in plain.items()})
+
+
+def _check_type(plain: object, kind: type) -> None:
+    if type(plain) is not kind:
+        raise TypeError(f"a {type(plain).__name__} stands where a {kind.__name__} belongs")
 
 
 @cache

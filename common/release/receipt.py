@@ -59,6 +59,18 @@ class Receipt:
         """Whether the server's noise can be that of the release."""
         return self.low <= self.changed <= self.high
 
+    def sentence(self, columns_of: str) -> str:
+        """Return the receipt in words.
+
+        Args:
+            columns_of: the curator whose columns were tested; "" for all columns.
+        """
+        where = f"{columns_of}'s columns" if columns_of else "the columns"
+        return (
+            f"of {self.canaries:,} canaries {self.changed:,} changed in {where}, {round(self.expected):,} +-"
+            f" {round(self.sd):,} expected ({self.low:,} to {self.high:,} are accepted)"
+        )
+
 
 def receipt_of(spec: ReleaseSpec, tester: str, *, canaries: int, changed: int) -> Receipt:
     """Return the receipt of a test.

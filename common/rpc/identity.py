@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, assert_never
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from veiltab.common.errors import InvalidInputError, NotFoundError
@@ -179,7 +179,7 @@ class Identity:
         certificate = _certificate(self.certificate)
         object.__setattr__(self, "stated", party_of_certificate(self.certificate))
         _check_key(certificate, self.key)
-        _check_issuer(certificate, self.authority)
+        check_issuer(certificate, self.authority)
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         if self.party.dns_name not in names.get_values_for_type(x509.DNSName):
             raise InvalidInputError(
@@ -271,8 +271,16 @@ def _check_key(certificate: x509.Certificate, key: bytes) -> None:
         raise InvalidInputError("the private key is not the certificate's", where="private key")
 
 
-def _check_issuer(certificate: x509.Certificate, authority: bytes) -> None:
-    """Refuse a certificate that none of the authorities issued."""
+def check_issuer(certificate: x509.Certificate, authority: bytes) -> None:
+    """Refuse a certificate that none of the authorities issued.
+
+    Args:
+        certificate: of a party.
+        authority: certificates of authorities, PEM.
+
+    Raises:
+        InvalidInputError: none of them issued it, or they cannot be read.
+    """
     try:
         issuers = x509.load_pem_x509_certificates(authority)
     except (ValueError, x509.InvalidVersion):
@@ -280,7 +288,7 @@ def _check_issuer(certificate: x509.Certificate, authority: bytes) -> None:
     for issuer in issuers:
         try:
             return certificate.verify_directly_issued_by(issuer)
-        except (ValueError, TypeError, InvalidSignature):
+        except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
             continue
     raise InvalidInputError(
         "the certificate was not issued by the authority beside it",

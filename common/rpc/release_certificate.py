@@ -1,0 +1,260 @@
+"""Release certificates: one file from which anybody can check, offline, what a release was and who vouches for it.
+
+It holds the spec, from which the plan and every epsilon follow, and a signed statement of each curator and the server:
+the published columns, the ledgers, and the receipts of the server's noise.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.errors import IntegrityError, InvalidInputError, VeiltabError
+from veiltab.common.release.guarantees import check_keeps_what_was_asked, epsilon_card
+from veiltab.common.release.receipt import receipt_of
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.statement import Statement
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.signing import SignedText, signer_of
+from veiltab.common.study.file import Study
+
+_FORMAT = "veiltab release certificate 1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseCertificate:
+    """The certificate of one release.
+
+    Args:
+        kind: names the format.
+        spec: of the release.
+        authority: certificate of the study's authority, PEM.
+        statements: signed, of every curator and the server, in order of their URIs.
+    """
+
+    kind: str
+    spec: ReleaseSpec
+    authority: str
+    statements: tuple[SignedText, ...]
+
+    def to_text(self) -> str:
+        """Return the file."""
+        return canonical_text(self) + "\n"
+
+    @classmethod
+    def of(cls, spec: ReleaseSpec, authority: bytes, statements: Mapping[str, SignedText]) -> "ReleaseCertificate":
+        """Return the certificate of a release from the statements of its parties, by URI."""
+        ordered = tuple(statements[uri] for uri in sorted(statements))
+        return cls(kind=_FORMAT, spec=spec, authority=_plain(authority), statements=ordered)
+
+    @classmethod
+    def from_text(cls, text: str) -> "ReleaseCertificate":
+        """Read a file.
+
+        Raises:
+            IntegrityError: it is no release certificate, or not as it was written.
+        """
+        try:
+            read = read_canonical(cls, text)
+            as_written = read.kind == _FORMAT and read.to_text() == text
+            as_written = as_written and read.authority == _plain(read.authority.encode())
+        except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, VeiltabError):
+            as_written = False
+        if not as_written:
+            raise IntegrityError("this is no release certificate, or it was altered", where="certificate")
+        return read
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the authority's certificate, hexadecimal."""
+        return hashlib.sha256(self.authority.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line of a verification.
+
+    Args:
+        what: what was checked.
+        detail: what was found, in words.
+        holds: whether it is as it must be.
+    """
+
+    what: str
+    detail: str
+    holds: bool
+
+
+def statement_of(one: SignedText) -> Statement:
+    """Read what was signed.
+
+    Raises:
+        IntegrityError: it is no statement, or not in the canonical form.
+    """
+    try:
+        read = read_canonical(Statement, one.text)
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, VeiltabError):
+        raise IntegrityError("what was signed is no statement about a release", where="statement") from None
+    if read.to_json() != one.text:
+        raise IntegrityError("what was signed is not in the canonical form", where="statement")
+    return read
+
+
+def check_statement(one: SignedText, party: Party, spec: ReleaseSpec, authority: bytes) -> Statement:
+    """Return a party's statement about a release.
+
+    Raises:
+        IntegrityError: it is another's, about another release, or not signed by a certificate that was valid then.
+    """
+    stated = statement_of(one)
+    try:
+        at = datetime.fromtimestamp(stated.signed_at, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise IntegrityError("a statement was signed at no possible time", where=str(party)) from None
+    signer = signer_of(one, authority, at)
+    if signer != party or stated.party != party.uri:
+        raise IntegrityError(f"the statement is signed by {signer}, not by {party}", where=str(party))
+    if stated.spec_digest != spec.digest().hex():
+        raise IntegrityError("the statement is about another release", where=str(party))
+    return stated
+
+
+def verified(certificate: ReleaseCertificate, study: Study, authority: bytes | None = None) -> tuple[Finding, ...]:
+    """Check a release certificate against a study file; return a line for each check.
+
+    Args:
+        certificate: as it was read.
+        study: the study file that the release must be of.
+        authority: certificate of the study's authority, PEM, if the checker has it; otherwise its fingerprint in the
+            findings is to be compared with one from elsewhere.
+    """
+    return tuple(_findings(certificate, study, authority))
+
+
+def _findings(certificate: ReleaseCertificate, study: Study, authority: bytes | None) -> Iterator[Finding]:
+    spec = certificate.spec
+    yield Finding(
+        what="study",
+        detail=f"the release is of study {study.id}, of exactly these bytes"
+        if spec.study_digest == study.digest
+        else "the release is of another study file",
+        holds=spec.study_digest == study.digest,
+    )
+    if authority is None:
+        yield Finding(
+            what="authority",
+            detail=f"SHA-256 {certificate.fingerprint}: compare it with one that you have from elsewhere, or name the"
+            " authority's certificate",
+            holds=True,
+        )
+    else:
+        same = _plain(authority) == certificate.authority
+        detail = "the certificates are of your authority" if same else "the certificates are of another authority"
+        yield Finding(what="authority", detail=detail, holds=same)
+    yield _kept(spec)
+    statements: dict[Party, Statement] = {}
+    by_uri = {_stated_party(one): one for one in certificate.statements}
+    for party in signers(study):
+        one = by_uri.pop(party.uri, None)
+        try:
+            stated = None if one is None else check_statement(one, party, spec, certificate.authority.encode())
+        except IntegrityError as error:
+            yield Finding(what=str(party), detail=error.problem, holds=False)
+            continue
+        if stated is None:
+            yield Finding(what=str(party), detail="its signature is missing", holds=False)
+        else:
+            statements[party] = stated
+            yield _signed(party, stated)
+    for uri in by_uri:
+        yield Finding(what=uri or "statement", detail="a statement of nobody who takes part in releases", holds=False)
+    if len({stated.published for stated in statements.values()}) > 1:
+        yield Finding(what="published columns", detail="the parties state different columns", holds=False)
+    elif statements:
+        published = next(iter(statements.values())).published
+        whole = tuple(one.attribute for one in published) == tuple(c.attribute for c in spec.columns)
+        listed = ", ".join(f"{one.attribute} {one.digest[:16]}..." for one in published)
+        yield Finding(what="published columns", detail=f"all parties state the same: {listed}", holds=whole)
+    yield from _receipts(spec, statements)
+
+
+def signers(study: Study) -> tuple[Party, ...]:
+    """Return who signs the release certificates of a study: every curator, and the server."""
+    curators = [Party(study=study.id, role=Role.CURATOR, name=one.name) for one in study.curators]
+    return (*curators, Party(study=study.id, role=Role.SERVER, name=study.server.name))
+
+
+def _kept(spec: ReleaseSpec) -> Finding:
+    asked = f"epsilon {spec.epsilon}" + ("" if spec.delta is None else f", delta {spec.delta:g}")
+    try:
+        check_keeps_what_was_asked(spec)
+    except InvalidInputError as error:
+        return Finding(what="privacy", detail=f"{asked} was asked for, but {error.problem}", holds=False)
+    rows = "; ".join(": ".join(row) for row in epsilon_card(spec).rows())
+    return Finding(what="privacy", detail=f"{asked} was asked for and is kept. {rows}", holds=True)
+
+
+def _stated_party(one: SignedText) -> str:
+    try:
+        return statement_of(one).party
+    except IntegrityError:
+        return ""
+
+
+def _signed(party: Party, stated: Statement) -> Finding:
+    at = datetime.fromtimestamp(stated.signed_at, UTC)
+    ledger = ""
+    if stated.ledger is not None:
+        ledger = f"; its ledger then had {stated.ledger.length} entries, head {stated.ledger.digest[:16]}..."
+    return Finding(what=str(party), detail=f"signed on {at:%Y-%m-%d %H:%M:%S} UTC{ledger}", holds=True)
+
+
+def _receipts(spec: ReleaseSpec, statements: Mapping[Party, Statement]) -> Iterator[Finding]:
+    owners = {column.owner for column in spec.columns}
+    for party, stated in statements.items():
+        what = f"receipt of {party}"
+        if (party.role is Role.CURATOR) != (stated.ledger is not None):
+            yield Finding(what=str(party), detail="a curator, and nobody else, states its ledger", holds=False)
+        if party.role is not Role.CURATOR or party.name not in owners:
+            if stated.receipt is not None:
+                yield Finding(what=what, detail="a receipt of a party without columns", holds=False)
+        elif stated.receipt is None:
+            yield Finding(what=what, detail="it is missing", holds=False)
+        elif spec.canaries == 0:
+            yield Finding(what=what, detail="no canaries: nothing shows that the server added its noise", holds=True)
+        else:
+            one = stated.receipt
+            right = receipt_of(spec, party.name, canaries=one.canaries, changed=one.changed)
+            all_tested = one.canaries == spec.canaries or spec.sampling.is_by_server
+            yield Finding(
+                what=what, detail=right.sentence(party.name), holds=one == right and right.passed and all_tested
+            )
+
+
+def _plain(pem: bytes) -> str:
+    """Return certificates in the plain spelling.
+
+    Raises:
+        InvalidInputError: these are none.
+    """
+    try:
+        read = x509.load_pem_x509_certificates(pem)
+    except (ValueError, x509.InvalidVersion):
+        raise InvalidInputError("this is no PEM certificate", where="authority") from None
+    return "".join(one.public_bytes(Encoding.PEM).decode() for one in read)
+
+
+def to_dict(certificate: ReleaseCertificate, findings: tuple[Finding, ...]) -> dict[str, object]:
+    """Return a verification as plain data for JSON."""
+    return {
+        "holds": all(one.holds for one in findings),
+        "release_id": certificate.spec.release_id,
+        "authority": certificate.fingerprint,
+        "findings": [{"what": one.what, "detail": one.detail, "holds": one.holds} for one in findings],
+        "spec": json.loads(certificate.spec.to_json()),
+    }

@@ -1,0 +1,199 @@
+"""Release certificates: what an honest one says, and that nothing in it can be changed, missing or out of date."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from tests.conftest import spec_with
+from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.release.receipt import receipt_of
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.statement import LedgerHead, Statement, published_columns
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.release_certificate import ReleaseCertificate, signers, verified
+from veiltab.common.rpc.signing import SignedText, signed, signer_of
+from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.deploy.authority import names_of, new_authority
+from veiltab.deploy.verify_cli import verify
+
+NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+AUTHORITY = new_authority("survey", since=NOW - 9 * DAY, until=NOW + 9 * DAY)
+OTHER_AUTHORITY = new_authority("survey", since=NOW - 9 * DAY, until=NOW + 9 * DAY)
+PEM = AUTHORITY.certificate.public_bytes(Encoding.PEM)
+SPEC = spec_with(server_replacement=2**63, epsilon=Decimal(1), canaries=1200)
+DIGESTS = {"sex": bytes(32), "salary": bytes([1]) * 32}
+
+
+def identity(party: Party, authority: object = AUTHORITY) -> Identity:
+    assert isinstance(authority, type(AUTHORITY))
+    made = authority.issue("x", names_of(party, "localhost:1"), NOW - DAY, NOW + DAY)
+    pem = authority.certificate.public_bytes(Encoding.PEM)
+    return Identity(certificate=made.certificate_pem, key=made.key_pem, authority=pem)
+
+
+def statement(party: Party, spec: ReleaseSpec = SPEC, **changes: object) -> Statement:
+    whole = Statement(
+        party=party.uri,
+        spec_digest=spec.digest().hex(),
+        published=published_columns(spec, DIGESTS),
+        signed_at=int(NOW.timestamp()),
+        ledger=LedgerHead(length=3, digest="ab" * 32) if party.role is Role.CURATOR else None,
+        receipt=receipt_of(spec, party.name, canaries=1200, changed=301) if party.role is Role.CURATOR else None,
+    )
+    return replace(whole, **changes)  # type: ignore[arg-type]
+
+
+def certificate(
+    study: Study, spec: ReleaseSpec = SPEC, other: dict[str, SignedText | None] | None = None
+) -> ReleaseCertificate:
+    """Return the certificate of a release; `other` replaces the statements of parties by name, None leaves one out."""
+    statements = {}
+    for party in signers(study):
+        honest = signed(identity(party), statement(party, spec).to_json(), NOW)
+        one = (other or {}).get(party.name, honest)
+        if one is not None:
+            statements[party.uri] = one
+    return ReleaseCertificate.of(spec, PEM, statements)
+
+
+def failures(one: ReleaseCertificate, study: Study) -> list[str]:
+    return [f"{found.what}: {found.detail}" for found in verified(one, study, PEM) if not found.holds]
+
+
+ALICE, CLOUD = (
+    Party(study="survey", role=role, name=name) for role, name in ((Role.CURATOR, "alice"), (Role.SERVER, "cloud"))
+)
+MALLORY = Party(study="survey", role=Role.CURATOR, name="mallory")
+
+
+def test_an_honest_certificate_holds_and_says_what_it_certifies(study: Study) -> None:
+    one = ReleaseCertificate.from_text(certificate(study).to_text())
+    found = {line.what: line for line in verified(one, study, PEM)}
+    assert all(line.holds for line in found.values())
+    assert "301 changed in alice's columns, 300 +- 15 expected" in found["receipt of curator alice"].detail
+    assert "epsilon 1 was asked for and is kept" in found["privacy"].detail
+    assert "3 entries" in found["curator bob"].detail
+    assert set(found) >= {"study", "authority", "curator alice", "curator bob", "server cloud", "published columns"}
+
+
+def test_any_changed_byte_is_noticed(study: Study) -> None:
+    text = certificate(study).to_text()
+    for place in range(0, len(text), 23):
+        for flip in (1, 32):
+            altered = text[:place] + chr(ord(text[place]) ^ flip) + text[place + 1 :]
+            try:
+                read = ReleaseCertificate.from_text(altered)
+            except IntegrityError:
+                continue
+            assert failures(read, study), place
+
+
+def resigned(party: Party, **changes: object) -> SignedText:
+    return signed(identity(party), statement(party, **changes).to_json(), NOW)  # type: ignore[arg-type]
+
+
+FORGERIES: dict[str, tuple[Callable[[], dict[str, SignedText | None]], str]] = {
+    "a missing signature": (lambda: {"bob": None}, "curator bob: its signature is missing"),
+    "the server's missing": (lambda: {"cloud": None}, "server cloud: its signature is missing"),
+    "another's signature": (
+        lambda: {"alice": signed(identity(MALLORY), statement(ALICE).to_json(), NOW)},
+        "signed by curator mallory",
+    ),
+    "another authority": (
+        lambda: {"alice": signed(identity(ALICE, OTHER_AUTHORITY), statement(ALICE).to_json(), NOW)},
+        "curator alice",
+    ),
+    "signed after its end": (
+        lambda: {"alice": resigned(ALICE, signed_at=int((NOW + 2 * DAY).timestamp()))},
+        "expired on",
+    ),
+    "signed before its time": (
+        lambda: {"alice": resigned(ALICE, signed_at=int((NOW - 2 * DAY).timestamp()))},
+        "valid only from",
+    ),
+    "signed at no time": (lambda: {"alice": resigned(ALICE, signed_at=10**30)}, "at no possible time"),
+    "another release": (lambda: {"alice": resigned(ALICE, spec_digest="0" * 64)}, "about another release"),
+    "other columns": (
+        lambda: {"cloud": resigned(CLOUD, published=published_columns(SPEC, DIGESTS | {"sex": bytes([7]) * 32}))},
+        "the parties state different columns",
+    ),
+    "no receipt": (lambda: {"alice": resigned(ALICE, receipt=None)}, "receipt of curator alice: it is missing"),
+    "no noise": (
+        lambda: {"alice": resigned(ALICE, receipt=receipt_of(SPEC, "alice", canaries=1200, changed=0))},
+        "of 1,200 canaries 0 changed",
+    ),
+    "too few canaries": (
+        lambda: {"alice": resigned(ALICE, receipt=receipt_of(SPEC, "alice", canaries=12, changed=3))},
+        "of 12 canaries",
+    ),
+    "a receipt with bounds of its own": (
+        lambda: {"alice": resigned(ALICE, receipt=replace(receipt_of(SPEC, "alice", canaries=1200, changed=0), low=0))},
+        "of 1,200 canaries 0 changed",
+    ),
+    "no ledger": (lambda: {"alice": resigned(ALICE, ledger=None)}, "states its ledger"),
+    "no statement": (lambda: {"alice": signed(identity(ALICE), "{}", NOW)}, "curator alice: its signature is missing"),
+    "a statement in another form": (
+        lambda: {"alice": signed(identity(ALICE), statement(ALICE).to_json() + " ", NOW)},
+        "curator alice: its signature is missing",
+    ),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_what_does_not_hold_is_named(study: Study, forgery: str) -> None:
+    other, problem = FORGERIES[forgery]
+    assert any(problem in line for line in failures(certificate(study, other=other()), study))
+
+
+def test_another_study_another_authority_and_too_little_noise_are_named(study: Study, study_bytes: bytes) -> None:
+    honest, other_study = certificate(study), study_from_bytes(study_bytes + b"# other", "study.toml")
+    assert failures(honest, other_study) == ["study: the release is of another study file"]
+    foreign = OTHER_AUTHORITY.certificate.public_bytes(Encoding.PEM)
+    lines = [line for line in verified(honest, study, foreign) if not line.holds]
+    assert [line.what for line in lines] == ["authority"]
+    weak = spec_with(server_replacement=2**40, canaries=1200)
+    assert any("too small for the epsilon" in line for line in failures(certificate(study, weak), study))
+
+
+def test_an_expired_party_signs_nothing() -> None:
+    with pytest.raises(InvalidInputError, match="expired"):
+        signed(identity(ALICE), "text", NOW + 2 * DAY)
+
+
+@pytest.mark.parametrize("kind", ["rsa", "ed25519"])
+def test_keys_of_an_authority_of_one_s_own_sign_too(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = rsa.generate_private_key(65537, 2048) if kind == "rsa" else ed25519.Ed25519PrivateKey.generate()
+    monkeypatch.setattr("veiltab.deploy.authority.ec.generate_private_key", lambda _curve: key)
+    own = identity(ALICE)
+    one = signed(own, "text", NOW)
+    assert signer_of(one, PEM, NOW) == ALICE
+    with pytest.raises(IntegrityError, match="does not fit"):
+        signer_of(replace(one, text="texts"), PEM, NOW)
+
+
+def test_the_command_explains_each_line_and_fails_with_5(study: Study, study_bytes: bytes, tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_bytes(study_bytes)
+    (tmp_path / "ca.pem").write_bytes(PEM)
+    file = tmp_path / "release.certificate"
+    common = ["--study", str(tmp_path / "study.toml"), "--authority", str(tmp_path / "ca.pem")]
+    file.write_text(certificate(study).to_text())
+    honest = CliRunner().invoke(verify, [str(file), *common])
+    assert honest.exit_code == 0, honest.output
+    assert "every line holds" in honest.output
+    file.write_text(certificate(study, other={"bob": None}).to_text())
+    lacking = CliRunner().invoke(verify, [str(file), *common, "--json"])
+    assert lacking.exit_code == 5
+    assert json.loads(lacking.output)["holds"] is False
+    for content in (b"", b"\xff", b"[]", b"{}", b"nothing"):
+        file.write_bytes(content)
+        result = CliRunner().invoke(verify, [str(file), *common])
+        assert isinstance(result.exception, IntegrityError)
