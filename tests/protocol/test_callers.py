@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.descriptor import MethodDescriptor
 
 from tests.protocol.wire import Published, answer, connection
-from tests.protocol.world import ALICE, BOB, CLOUD, PACE, RITA, ROSA, Who, World, launcher, made_world
+from tests.protocol.world import ALICE, ANA, ARI, BOB, CLOUD, PACE, RITA, ROSA, Who, World, launcher, made_world
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, UnavailableError
 from veiltab.common.rpc.authorisation import declared_roles
 from veiltab.common.rpc.identity import Party, Role
@@ -25,7 +25,7 @@ HOSTED = {
     CLOUD: (ingest_pb2, server_release_pb2),
     RITA: (researcher_pb2,),
 }
-CALLERS = (ALICE, BOB, CLOUD, ROSA, RITA)
+CALLERS = (ALICE, BOB, CLOUD, ROSA, RITA, ANA, ARI)
 
 
 def methods_at(host: Who) -> list[MethodDescriptor]:
@@ -50,10 +50,10 @@ async def refusal(channel: grpc.aio.Channel, path: str) -> str:
 
 
 def may_call(caller: Who, host: Who, method: MethodDescriptor) -> bool:
-    """Whether an RPC is for this caller: a researcher's service is for her alone, and no curator is its own peer."""
+    """Whether an RPC is for this caller: Rita's service is for her and her analyst, and no curator is its own peer."""
     if caller[0] not in declared_roles(path_of(method)):
         return False
-    return caller == host if host == RITA else caller != host
+    return caller in {RITA, ARI} if host == RITA else caller != host
 
 
 @pytest.mark.parametrize("host", list(HOSTED), ids=lambda host: host[1])
@@ -71,7 +71,10 @@ def test_every_role_at_every_rpc(village: World, host: Who) -> None:
         for method in methods_at(host):
             stopped = any(
                 words in said[caller[1], path_of(method)]
-                for words in (f"a {caller[0].value} may not call this RPC", "not among the parties that may call here")
+                for words in (
+                    f"{caller[0].with_article} may not call this RPC",
+                    "not among the parties that may call here",
+                )
             )
             assert stopped != may_call(caller, host, method), (
                 caller,

@@ -35,6 +35,9 @@ FREE = ("region", "income", "smoker", "employed")
 """The attributes that the policies approve: 36 cells."""
 
 RESEARCHERS = ("rosa", "rita")
+ANALYSTS: Mapping[str, str] = {"ana": "rosa", "ari": "rita"}
+"""Analyst -> its researcher."""
+
 SERVER = "cloud"
 
 
@@ -113,6 +116,7 @@ def study_file(owners: Mapping[str, str], endpoints: Mapping[str, str], rules: R
         for name in sorted(set(owners.values()))
     ]
     parts += [f'[[researcher]]\nname = "{name}"\nendpoint = "{endpoints[name]}"' for name in RESEARCHERS]
+    parts += [f'[[analyst]]\nname = "{name}"\nresearcher = "{researcher}"' for name, researcher in ANALYSTS.items()]
     parts += [
         f'[[attribute]]\nname = "{name}"\nowner = "{owner}"\ncategories = {list(CATEGORIES[name])}'
         for name, owner in owners.items()

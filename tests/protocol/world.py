@@ -38,6 +38,8 @@ BOB: Who = (Role.CURATOR, "bob")
 CLOUD: Who = (Role.SERVER, "cloud")
 ROSA: Who = (Role.RESEARCHER, "rosa")
 RITA: Who = (Role.RESEARCHER, "rita")
+ANA: Who = (Role.ANALYST, "ana")
+ARI: Who = (Role.ANALYST, "ari")
 
 PACE = "chunk=400,pause=0.2"
 """How parties that are killed run: a column of 1500 bytes in four pieces, and no long pauses."""
@@ -104,9 +106,9 @@ class World:
             time.sleep(0.05)
         return True
 
-    def client(self, name: str = "rosa", timeout: float = 20) -> Client:
-        """Return a connection to a researcher's service."""
-        identity = self.local.identity_folder(Role.RESEARCHER, name)
+    def client(self, name: str = "rosa", timeout: float = 20, *, role: Role = Role.RESEARCHER) -> Client:
+        """Return a connection to a researcher's service, of the researcher or an analyst."""
+        identity = self.local.identity_folder(role, name)
         return Client(self.local.study_path, identity=identity, name=name, timeout=timeout)
 
     def label(self) -> str:

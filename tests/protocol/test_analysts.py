@@ -1,0 +1,197 @@
+"""Analysts over real processes: what they read at their researcher's service, and who refuses them by which words."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.protocol.village import FREE
+from tests.protocol.world import ALICE, ANA, BOB, CLOUD, RITA, ROSA, Answer, Who, World, made_world
+from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError
+from veiltab.common.rpc.health import wait_until_serving
+from veiltab.common.rpc.identity import Party, Role, load_identity
+from veiltab.deploy.pki import issue_party, revoke_certificates
+from veiltab.researcher.access_log import Subject
+from veiltab.researcher.client import Client
+
+
+def command(world: World, verb: str, who: Who, *options: str, as_json: bool = True) -> Answer:
+    """Run `veiltab researcher` with some party's name and identity."""
+    own = ("--name", who[1], "--identity", world.local.identity_folder(*who))
+    return world.command("researcher", verb, world.local.study_path, *own, *options, as_json=as_json)
+
+
+def party(world: World, who: Who) -> Party:
+    return Party(study=world.local.study.id, role=who[0], name=who[1])
+
+
+@pytest.fixture(scope="module")
+def label(village: World) -> str:
+    """A release of Rosa's that is ready."""
+    label = village.label()
+    with village.client() as client:
+        client.request(FREE, epsilon="4", label=label).wait(60)
+    return label
+
+
+def test_an_analyst_reads_what_its_researcher_reads(village: World, label: str) -> None:
+    with village.client() as rosa, village.client("ana", role=Role.ANALYST) as ana:
+        assert [status.label for status in ana.releases()] == [status.label for status in rosa.releases()]
+        mine, hers = ana.release(label), rosa.release(label)
+        assert mine.wait(5) == hers.status()
+        assert np.array_equal(mine.estimate().counts, hers.estimate().counts)
+        assert mine.frame().equals(hers.frame())
+        cells = mine.rows().value_counts().to_dict()
+        assert cells == hers.rows().value_counts().to_dict()
+        assert list(mine.rows().columns) == list(FREE)
+        release_id = mine.id
+        asked = {(a.subject, a.release_id) for a in rosa.accesses() if a.analyst == "ana"}
+        assert {(Subject.RELEASES, ""), (Subject.STATUS, release_id), (Subject.COUNTS, release_id)} <= asked
+
+
+def test_every_reading_command_works_for_an_analyst(village: World, label: str, tmp_path: Path) -> None:
+    listed = command(village, "status", ANA)
+    assert listed.code == 0, listed.errors
+    assert label in [release["release"]["label"] for release in listed.data["releases"]]
+    outputs = []
+    for who in (ROSA, ANA):
+        out = tmp_path / f"{who[1]}.csv"
+        told = command(village, "estimate", who, "--release", label, "--out", str(out))
+        assert told.code == 0, told.errors
+        outputs.append((told.data | {"out": None}, out.read_bytes()))
+    assert outputs[0] == outputs[1]
+    page = command(village, "report", ANA, "--release", label, "--out", str(tmp_path / "report.html"))
+    assert page.code == 0, page.errors
+    assert "<html" in (tmp_path / "report.html").read_text("utf-8")
+    shown = command(village, "access-log", ROSA)
+    entries = [entry for entry in shown.data["accesses"] if (entry["analyst"], entry["label"]) == ("ana", label)]
+    assert {entry["subject"] for entry in entries} == {"status", "counts"}
+    assert f"counts  {entries[0]['release']}  {label}" in command(village, "access-log", ROSA, as_json=False).text
+
+
+def test_what_is_the_researcher_s_alone_says_so(village: World) -> None:
+    before = command(village, "status", ROSA).data
+    denied = command(village, "request", ANA, "--attributes", "region", "--epsilon", "1")
+    assert denied.code == 3
+    assert "analyst ana: only researcher rosa may start a release. Ask rosa." in denied.errors
+    secret = command(village, "access-log", ANA)
+    assert secret.code == 3
+    assert "only researcher rosa may read who asked for what" in secret.errors
+    state = ("--state", str(village.local.folder / "desk-of-ana"))
+    served = command(village, "serve", ANA, *state, as_json=False)
+    assert served.code == 2
+    assert "analyst ana is no researcher" in served.errors
+    own = ("--name", "ana", "--identity", village.local.identity_folder(*ANA))
+    rounds = village.command("collect", "close", village.local.study_path, *own, "--round", "0" * 32)
+    assert rounds.code == 2
+    assert "analyst ana is no researcher" in rounds.errors
+    status = village.command("status", village.local.study_path, "--identity", village.local.identity_folder(*ANA))
+    assert status.code == 2
+    assert "no analyst ana that serves" in status.errors
+    assert command(village, "status", ROSA).data == before
+
+
+def test_an_analyst_is_known_by_its_own_name_alone(village: World, label: str, tmp_path: Path) -> None:
+    path, folder = village.local.study_path, village.local.identity_folder
+    posing = shutil.copytree(folder(*ANA), tmp_path / "posing")
+    for suffix in ("pem", "key"):
+        (posing / f"ana.{suffix}").rename(posing / f"rosa.{suffix}")
+    with pytest.raises(InvalidInputError, match=r"the certificate of veiltab://village/analyst/ana, not of .*/rosa"):
+        Client(path, identity=posing, name="rosa")
+    with pytest.raises(NotFoundError, match="a file of the identity is not there"):
+        Client(path, identity=folder(*ROSA), name="ana")
+    with pytest.raises(InvalidInputError, match="no researcher or analyst 'nobody' in the study"):
+        Client(path, identity=folder(*ANA), name="nobody")
+    with pytest.raises(InvalidInputError, match="curator alice is no researcher or analyst"):
+        Client(path, identity=folder(*ALICE), name="alice")
+    with village.client("ari", role=Role.ANALYST) as ari, pytest.raises(NotFoundError, match="no such release"):
+        ari.release(label)
+
+
+@pytest.mark.parametrize("host", [ALICE, BOB, CLOUD, RITA], ids=lambda host: host[1])
+def test_nobody_but_its_desk_tells_an_analyst_even_whether_it_serves(village: World, host: Who) -> None:
+    async def asked(who: Who, peer: Who) -> None:
+        identity = load_identity(village.local.identity_folder(*who), *who)
+        await wait_until_serving(identity, party(village, peer), village.local.endpoint(*peer), within=10)
+
+    asyncio.run(asked(ANA, ROSA))
+    with pytest.raises(DeniedError, match="not among the parties that may call here"):
+        asyncio.run(asked(ANA, host))
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A study of which Rosa's service alone runs: an analyst asks nobody else."""
+    world = made_world(tmp_path_factory.mktemp("desk") / "study", people=60)
+    with world.local:
+        world.start(ROSA)
+        yield world
+
+
+def test_an_analyst_s_certificate_that_expires_or_is_revoked_is_refused_on_the_next_call(
+    desk: World, tmp_path: Path
+) -> None:
+    study, pki = desk.local.study, desk.local.folder / "pki"
+    shutil.copytree(pki, tmp_path / "pki")
+    folder = issue_party(study, tmp_path / "pki", party(desk, ANA), lifetime=timedelta(seconds=3))
+    with (
+        Client(desk.local.study_path, identity=folder, name="ana") as brief,
+        desk.client("ana", role=Role.ANALYST) as ana,
+    ):
+        assert brief.releases() == ana.releases() == ()
+        time.sleep(4)
+        with pytest.raises(DeniedError, match="the certificate of analyst ana expired on"):
+            brief.releases()
+        assert ana.releases() == ()
+        revoke_certificates(study, pki, party=party(desk, ANA))
+        with pytest.raises(DeniedError, match="the caller's certificate was revoked"):
+            ana.releases()
+    issue_party(study, pki, party(desk, ANA))
+    with desk.client("ana", role=Role.ANALYST) as renewed:
+        assert renewed.releases() == ()
+
+
+def test_an_analyst_that_the_study_no_longer_names_is_refused_and_what_it_asked_stays(
+    desk: World, tmp_path: Path
+) -> None:
+    with desk.client() as rosa, desk.client("ana", role=Role.ANALYST) as ana:
+        ana.releases()
+        before = rosa.accesses()
+        assert {(access.analyst, access.subject) for access in before} == {("ana", Subject.RELEASES)}
+    with_ana = shutil.copy(desk.local.study_path, tmp_path / "with-ana.toml")
+    text = desk.local.study_path.read_text("utf-8")
+    entry = '[[analyst]]\nname = "ana"\nresearcher = "rosa"\n'
+    desk.local.study_path.write_text(text.replace(entry, ""), "utf-8")
+    desk.restart(ROSA)
+    with (
+        Client(with_ana, identity=desk.local.identity_folder(*ANA), name="ana") as former,
+        pytest.raises(DeniedError, match="not among the parties that may call here"),
+    ):
+        former.releases()
+    with desk.client() as rosa:
+        assert rosa.accesses() == before
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ('name = "ana"\nresearcher = "rosa"', "parties are named 'ana' twice"),
+        ('name = "rosa"\nresearcher = "rosa"', "parties are named 'rosa' twice"),
+        ('name = "ann"\nresearcher = "ruth"', "analyst ann has the researcher 'ruth', who is no researcher"),
+        ('name = "ann"\nresearcher = "ana"', "analyst ann has the researcher 'ana', who is no researcher"),
+    ],
+)
+def test_an_analyst_that_a_study_cannot_have_gets_no_certificate(
+    village: World, tmp_path: Path, entry: str, words: str
+) -> None:
+    wrong = tmp_path / "study.toml"
+    wrong.write_text(village.local.study_path.read_text("utf-8") + f"\n[[analyst]]\n{entry}\n", "utf-8")
+    made = village.command("pki", "init", wrong, "--out", tmp_path / "pki")
+    assert made.code == 2
+    assert words in made.errors
+    assert not (tmp_path / "pki").exists()
