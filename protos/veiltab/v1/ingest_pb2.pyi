@@ -58,3 +58,44 @@ class UploadColumnResponse(_message.Message):
     received: int
     complete: bool
     def __init__(self, received: _Optional[int] = ..., complete: bool = ...) -> None: ...
+
+class GetPublicationRequest(_message.Message):
+    __slots__ = ("release_id",)
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    def __init__(self, release_id: _Optional[str] = ...) -> None: ...
+
+class GetPublicationResponse(_message.Message):
+    __slots__ = ("state", "digests", "failure")
+    class DigestsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: bytes
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    DIGESTS_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    state: _release_pb2.ReleaseState
+    digests: _containers.ScalarMap[str, bytes]
+    failure: str
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., digests: _Optional[_Mapping[str, bytes]] = ..., failure: _Optional[str] = ...) -> None: ...
+
+class FetchCanariesRequest(_message.Message):
+    __slots__ = ("release_id", "places_key", "offset")
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    PLACES_KEY_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    places_key: bytes
+    offset: int
+    def __init__(self, release_id: _Optional[str] = ..., places_key: _Optional[bytes] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class FetchCanariesResponse(_message.Message):
+    __slots__ = ("total", "chunk")
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    total: int
+    chunk: _release_pb2.Chunk
+    def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...

@@ -45,6 +45,16 @@ class IngestServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_ingest__pb2.UploadColumnRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_ingest__pb2.UploadColumnResponse.FromString,
                 _registered_method=True)
+        self.GetPublication = channel.unary_unary(
+                '/veiltab.v1.IngestService/GetPublication',
+                request_serializer=veiltab_dot_v1_dot_ingest__pb2.GetPublicationRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_ingest__pb2.GetPublicationResponse.FromString,
+                _registered_method=True)
+        self.FetchCanaries = channel.unary_stream(
+                '/veiltab.v1.IngestService/FetchCanaries',
+                request_serializer=veiltab_dot_v1_dot_ingest__pb2.FetchCanariesRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_ingest__pb2.FetchCanariesResponse.FromString,
+                _registered_method=True)
 
 
 class IngestServiceServicer(object):
@@ -67,6 +77,22 @@ class IngestServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetPublication(self, request, context):
+        """Says whether a release with columns of the caller's is published, and what was published. Callers: curators.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FetchCanaries(self, request, context):
+        """Streams the published symbols of the canaries in the caller's columns: column after column in study order, each in
+        order of the places. The places of a release are those of the first key that any curator sends; another is refused.
+        Callers: curators.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_IngestServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -79,6 +105,16 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     servicer.UploadColumn,
                     request_deserializer=veiltab_dot_v1_dot_ingest__pb2.UploadColumnRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_ingest__pb2.UploadColumnResponse.SerializeToString,
+            ),
+            'GetPublication': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetPublication,
+                    request_deserializer=veiltab_dot_v1_dot_ingest__pb2.GetPublicationRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_ingest__pb2.GetPublicationResponse.SerializeToString,
+            ),
+            'FetchCanaries': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchCanaries,
+                    request_deserializer=veiltab_dot_v1_dot_ingest__pb2.FetchCanariesRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_ingest__pb2.FetchCanariesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -136,6 +172,60 @@ class IngestService(object):
             '/veiltab.v1.IngestService/UploadColumn',
             veiltab_dot_v1_dot_ingest__pb2.UploadColumnRequest.SerializeToString,
             veiltab_dot_v1_dot_ingest__pb2.UploadColumnResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetPublication(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/veiltab.v1.IngestService/GetPublication',
+            veiltab_dot_v1_dot_ingest__pb2.GetPublicationRequest.SerializeToString,
+            veiltab_dot_v1_dot_ingest__pb2.GetPublicationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchCanaries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/veiltab.v1.IngestService/FetchCanaries',
+            veiltab_dot_v1_dot_ingest__pb2.FetchCanariesRequest.SerializeToString,
+            veiltab_dot_v1_dot_ingest__pb2.FetchCanariesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -41,6 +41,13 @@ class IngestServiceStub:
     """Takes one column of the caller's, from the offset that OpenRelease named. The same bytes again change nothing;
     other bytes at the same place are refused. Callers: curators.
     """
+    GetPublication: _grpc.UnaryUnaryMultiCallable[_ingest_pb2.GetPublicationRequest, _ingest_pb2.GetPublicationResponse]
+    """Says whether a release with columns of the caller's is published, and what was published. Callers: curators."""
+    FetchCanaries: _grpc.UnaryStreamMultiCallable[_ingest_pb2.FetchCanariesRequest, _ingest_pb2.FetchCanariesResponse]
+    """Streams the published symbols of the canaries in the caller's columns: column after column in study order, each in
+    order of the places. The places of a release are those of the first key that any curator sends; another is refused.
+    Callers: curators.
+    """
 
 @_typing.type_check_only
 class IngestServiceAsyncStub(IngestServiceStub):
@@ -54,6 +61,13 @@ class IngestServiceAsyncStub(IngestServiceStub):
     UploadColumn: _aio.StreamUnaryMultiCallable[_ingest_pb2.UploadColumnRequest, _ingest_pb2.UploadColumnResponse]  # type: ignore[assignment]
     """Takes one column of the caller's, from the offset that OpenRelease named. The same bytes again change nothing;
     other bytes at the same place are refused. Callers: curators.
+    """
+    GetPublication: _aio.UnaryUnaryMultiCallable[_ingest_pb2.GetPublicationRequest, _ingest_pb2.GetPublicationResponse]  # type: ignore[assignment]
+    """Says whether a release with columns of the caller's is published, and what was published. Callers: curators."""
+    FetchCanaries: _aio.UnaryStreamMultiCallable[_ingest_pb2.FetchCanariesRequest, _ingest_pb2.FetchCanariesResponse]  # type: ignore[assignment]
+    """Streams the published symbols of the canaries in the caller's columns: column after column in study order, each in
+    order of the places. The places of a release are those of the first key that any curator sends; another is refused.
+    Callers: curators.
     """
 
 class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -77,6 +91,25 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_ingest_pb2.UploadColumnResponse, _abc.Awaitable[_ingest_pb2.UploadColumnResponse]]:
         """Takes one column of the caller's, from the offset that OpenRelease named. The same bytes again change nothing;
         other bytes at the same place are refused. Callers: curators.
+        """
+
+    @_abc_1.abstractmethod
+    def GetPublication(
+        self,
+        request: _ingest_pb2.GetPublicationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ingest_pb2.GetPublicationResponse, _abc.Awaitable[_ingest_pb2.GetPublicationResponse]]:
+        """Says whether a release with columns of the caller's is published, and what was published. Callers: curators."""
+
+    @_abc_1.abstractmethod
+    def FetchCanaries(
+        self,
+        request: _ingest_pb2.FetchCanariesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_ingest_pb2.FetchCanariesResponse], _abc.AsyncIterator[_ingest_pb2.FetchCanariesResponse]]:
+        """Streams the published symbols of the canaries in the caller's columns: column after column in study order, each in
+        order of the places. The places of a release are those of the first key that any curator sends; another is refused.
+        Callers: curators.
         """
 
 def add_IngestServiceServicer_to_server(servicer: IngestServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
