@@ -6,8 +6,10 @@ veiltab.server.noise), so a release has only one perturbation. A run whose lease
 its output.
 """
 
+import hashlib
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,7 @@ from veiltab.common.core.sampling import sample_indices
 from veiltab.common.core.symbols import check_symbols, row_slices
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.steps import step
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.storage.files import sync_folder, written_whole
 from veiltab.server.leases import Lease, LostLeaseError
 from veiltab.server.store import ServerStore
@@ -65,56 +67,67 @@ def _perturb(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None:
     folder.delete_outputs_through(lease.fence)
     published, working = folder.published(lease.fence), folder.working(lease.fence)
     working.mkdir(parents=True)
-    size = sum(column.byte_length(spec.sample) for column in spec.columns)
+    size = sum(column.byte_length(spec.published_rows) for column in spec.columns)
     with step("perturb", release_id=spec.release_id, size=size):
-        _write_columns(store, spec, working)
+        digests = _write_columns(store, spec, working)
     with step("publish", release_id=spec.release_id):
         sync_folder(working)
         working.rename(published)
         sync_folder(published.parent)
-        store.publish(spec.release_id, time.monotonic() - began, lease)
+        store.publish(spec.release_id, digests, time.monotonic() - began, lease)
         store.delete_ciphertext(spec.release_id)
 
 
-def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[str]) -> None:
+def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[str]) -> Mapping[str, bytes]:
+    """Write the perturbed columns; return attribute -> SHA-256 of what was written."""
     files_held = store.complete_files(spec.release_id)
-    sources = [_column(files_held[column.attribute], spec, column.attribute) for column in spec.columns]
+    sources = [mapped_column(files_held[column.attribute], column, spec.uploaded_rows) for column in spec.columns]
     sizes = [column.size for column in spec.columns]
     secret = store.noise_secret(spec)
     stream = CipherStream(derive(secret, "noise"))
     places = _sampled_places(spec, derive(secret, "places"), Path(working)) if spec.sampling.is_by_server else None
+    digests = [hashlib.sha256() for _ in spec.columns]
     files = [open(os.path.join(working, column.attribute), "xb") for column in spec.columns]  # noqa: PTH118, PTH123, SIM115
     try:
-        for number, rows in enumerate(row_slices(spec.sample)):
+        for number, rows in enumerate(row_slices(spec.published_rows)):
             taken = rows if places is None else places[rows]
             inputs = [source[taken] for source in sources]
             outputs = [np.empty_like(part) for part in inputs]
             perturb_chunk(inputs, sizes, spec.server_mechanism, stream, outputs, chunk=number)
-            for file, part in zip(files, outputs, strict=True):
+            for file, digest, part in zip(files, digests, outputs, strict=True):
                 file.write(part.data)
+                digest.update(part.data)
         for file in files:
             file.flush()
             os.fsync(file.fileno())
     finally:
         for file in files:
             file.close()
+    return {column.attribute: digest.digest() for column, digest in zip(spec.columns, digests, strict=True)}
 
 
 def _sampled_places(spec: ReleaseSpec, key: bytes, working: Path) -> NDArray[np.int64]:
-    """Draw the sample of a release with sampling at the server; the researcher gets its places too.
+    """Draw the sample of a release with sampling at the server, among all rows; the researcher gets its places too.
 
     Only the curators know the order of the rows, so the places do not reveal the sampled respondents.
     """
-    places = np.sort(sample_indices(spec.population, spec.sample, key))
+    places = np.sort(sample_indices(spec.uploaded_rows, spec.published_rows, key))
     with written_whole(working / PLACES) as file:
         file.write(places.astype("<i8").data)
     return places
 
 
-def _column(path: Path, spec: ReleaseSpec, attribute: str) -> Symbols:
-    column = spec.column(attribute)
-    if path.stat().st_size != column.byte_length(spec.uploaded_rows):
-        raise IntegrityError("a complete column has another length than its release", where=f"attribute {attribute}")
+def mapped_column(path: Path, column: Column, rows: int) -> Symbols:
+    """Return the symbols of a column's file, memory-mapped; refuse a file of another length.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        IntegrityError: it has another number of rows.
+    """
+    if path.stat().st_size != column.byte_length(rows):
+        raise IntegrityError(
+            "a complete column has another length than its release", where=f"attribute {column.attribute}"
+        )
     return np.memmap(path, dtype=symbol_dtype(column.size), mode="r")
 
 
@@ -129,6 +142,7 @@ def check_column(path: Path, spec: ReleaseSpec, attribute: str) -> None:
     Raises:
         IntegrityError: says how many symbols are outside, never which.
     """
-    source = _column(path, spec, attribute)
+    column = spec.column(attribute)
+    source = mapped_column(path, column, spec.uploaded_rows)
     for rows in row_slices(spec.uploaded_rows):
-        check_symbols(source[rows], spec.column(attribute).size)
+        check_symbols(source[rows], column.size)

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from veiltab.common.errors import (
@@ -22,12 +23,13 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.status import failures_logged, refusal_of
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.study.file import Study
+from veiltab.server.canaries import Canaries, CanaryStream
 from veiltab.server.leases import BusyError, Lease
 from veiltab.server.perturbation import PLACES, perturb_release
 from veiltab.server.quota import Quota
 from veiltab.server.receiving import Announced, Chunks, Receiver
 from veiltab.server.retention import end, sweep
-from veiltab.server.session import Session
+from veiltab.server.session import Session, check_owner
 from veiltab.server.store import ServerStore
 
 _log = logging.getLogger(__name__)
@@ -57,6 +59,7 @@ class Releases:
         self._retention = retention_days * _SECONDS_A_DAY
         self._quota = quota or Quota()
         self._receiver = Receiver(store, self._completed)
+        self._canaries = Canaries(store)
         self._perturbing: dict[str, asyncio.Task[None]] = {}
         # More at a time would not be faster, and would block other processes.
         self._room = asyncio.Semaphore(os.cpu_count() or 1)
@@ -107,8 +110,7 @@ class Releases:
                 raise InvalidInputError("a column is not as the study says", where=f"attribute {column.attribute}")
         if spec.cells > self._study.maximum_cells:
             raise InvalidInputError(f"the study allows {self._study.maximum_cells} cells", where="cells")
-        if not spec.columns_of(curator):
-            raise DeniedError("no column of this release is the caller's", where=f"curator {curator}")
+        check_owner(spec, curator)
         if spec.researcher not in {researcher.name for researcher in self._study.researchers}:
             raise InvalidInputError("the study has no such researcher", where="researcher")
         if spec.population < self._study.minimum_population or spec.uploaded_rows > _MOST_ROWS:
@@ -169,6 +171,16 @@ class Releases:
         """Number of releases that are being perturbed."""
         return len(self._perturbing)
 
+    def publication_of(self, release_id: str, curator: str) -> tuple[Session, Mapping[str, bytes]]:
+        """Return a release with columns of a curator's, and SHA-256 of each published column, if it is published."""
+        session = self._store.session(release_id)
+        check_owner(session.spec, curator)
+        return session, self._store.published_digests(release_id) if session.state is ReleaseState.READY else {}
+
+    async def canaries_of(self, release_id: str, curator: str, key: bytes) -> CanaryStream:
+        """Return the published symbols of the canaries in a curator's columns; see Canaries.of."""
+        return await self._canaries.of(release_id, curator, key)
+
     def release_of(self, release_id: str, researcher: str) -> tuple[Session, float]:
         """Return a release of a researcher's, and how long its perturbation took."""
         session = self._store.session(release_id)
@@ -181,7 +193,7 @@ class Releases:
         session = self._store.session(release_id)
         session.check_readable(researcher)
         column = session.spec.column(attribute)
-        return self._published(session) / attribute, column.byte_length(session.spec.sample)
+        return self._published(session) / attribute, column.byte_length(session.spec.published_rows)
 
     def sampled_places(self, release_id: str, researcher: str) -> Path:
         """Return the file of the places that the server sampled, for the researcher whose release it is."""

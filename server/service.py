@@ -18,7 +18,7 @@ from veiltab.v1 import ingest_pb2, ingest_pb2_grpc, server_release_pb2, server_r
 
 
 class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
-    """Takes encrypted columns from curators."""
+    """Takes encrypted columns from curators, and shows them how it perturbed their canaries."""
 
     def __init__(self, releases: Releases) -> None:
         self._releases = releases
@@ -49,6 +49,27 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         )
         received, complete = await self._releases.upload(announced, _pieces(request_iterator))
         return ingest_pb2.UploadColumnResponse(received=received, complete=complete)
+
+    async def GetPublication(
+        self, request: ingest_pb2.GetPublicationRequest, context: Context
+    ) -> ingest_pb2.GetPublicationResponse:
+        session, digests = await to_thread(self._releases.publication_of, request.release_id, caller(context).name)
+        return ingest_pb2.GetPublicationResponse(
+            state=state_to_proto(session.state), digests=digests, failure=session.failure
+        )
+
+    async def FetchCanaries(
+        self, request: ingest_pb2.FetchCanariesRequest, context: Context
+    ) -> AsyncIterator[ingest_pb2.FetchCanariesResponse]:
+        canaries = await self._releases.canaries_of(request.release_id, caller(context).name, request.places_key)
+        total = canaries.total
+        with step("send canaries", release_id=request.release_id, size=total - request.offset):
+            pieces = canaries.chunks(request.offset)
+            if request.offset == total:
+                yield ingest_pb2.FetchCanariesResponse(total=total)
+            # Each piece is read from its places all over a file: not in the loop.
+            while (chunk := await to_thread(next, pieces, None)) is not None:
+                yield ingest_pb2.FetchCanariesResponse(total=total, chunk=chunk)
 
 
 async def _pieces(requests: AsyncIterator[ingest_pb2.UploadColumnRequest]) -> AsyncIterator[tuple[int, bytes]]:

@@ -91,6 +91,18 @@ class Session:
         """
         if researcher != self.spec.researcher:
             raise DeniedError("this release is for another researcher", where=f"release {self.spec.release_id}")
+        self._check_published()
+
+    def check_testable(self, curator: str) -> None:
+        """Refuse to show canaries of what is not published, or to a curator without columns in it.
+
+        Raises:
+            DeniedError, FailedReleaseError, NotReadyError
+        """
+        check_owner(self.spec, curator)
+        self._check_published()
+
+    def _check_published(self) -> None:
         if self.state.unsuccessful:
             raise FailedReleaseError(
                 self.failure or f"the release is {self.state.value}", where=f"release {self.spec.release_id}"
@@ -102,3 +114,13 @@ class Session:
     def waiting_for(self) -> tuple[str, ...]:
         """Attributes whose column is not complete."""
         return tuple(c.attribute for c in self.spec.columns if c.attribute not in self.complete)
+
+
+def check_owner(spec: ReleaseSpec, curator: str) -> None:
+    """Refuse a curator without columns in a release.
+
+    Raises:
+        DeniedError: it has none.
+    """
+    if not spec.columns_of(curator):
+        raise DeniedError("no column of this release is the caller's", where=f"curator {curator}")

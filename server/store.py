@@ -1,11 +1,12 @@
 """The server's durable state: sessions in a database, columns as files in its folder.
 
-Every change of a session is made under a lease, and refused in its own transaction if another process took the lease.
+Every step of a session is made under a lease, and refused in its own transaction if another process took the lease.
 """
 
 import secrets
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from veiltab.common.release.rows import latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction
+from veiltab.common.storage.files import file_digest
 from veiltab.server.databases import open_state
 from veiltab.server.folders import ReleaseFolder
 from veiltab.server.leases import Lease, leases_of
@@ -43,6 +45,11 @@ _MIGRATIONS = (
     ALTER TABLE session ADD COLUMN announced_by TEXT NOT NULL DEFAULT '';
     ALTER TABLE session ADD COLUMN size INTEGER NOT NULL DEFAULT 0
     """,
+    """
+    ALTER TABLE complete_column ADD COLUMN published BLOB;
+    ALTER TABLE session ADD COLUMN places_key BLOB;
+    ALTER TABLE session ADD COLUMN places_key_from TEXT NOT NULL DEFAULT ''
+    """,
 )
 
 
@@ -59,6 +66,7 @@ class ServerStore:
         self.connection = open_state(folder / "server.sqlite", _MIGRATIONS, database)
         self.leases = leases_of(self.connection)
         self._give_noise_secrets()
+        self._give_published_digests()
 
     def _give_noise_secrets(self) -> None:
         """Give a secret to releases that an older version opened."""
@@ -72,6 +80,21 @@ class ServerStore:
                 "UPDATE session SET noise = ? WHERE id = ? AND noise IS NULL",
                 [secrets.token_bytes(SECRET_LENGTH), row["id"]],
             )
+
+    def _give_published_digests(self) -> None:
+        """Record the digests of what an older version published."""
+        rows = self.connection.execute(
+            "SELECT release_id, attribute FROM complete_column JOIN session ON id = release_id"
+            " WHERE state = ? AND published IS NULL",
+            [ReleaseState.READY.value],
+        ).fetchall()
+        for row in rows:
+            with suppress(FileNotFoundError):  # its retention ends now
+                digest = file_digest(self.published_folder(row["release_id"]) / row["attribute"])
+                self.connection.execute(
+                    "UPDATE complete_column SET published = ? WHERE release_id = ? AND attribute = ?",
+                    [digest, row["release_id"], row["attribute"]],
+                )
 
     def close(self) -> None:
         """Close the database."""
@@ -157,7 +180,10 @@ class ServerStore:
         with transaction(self.connection) as db:
             self._check(lease, release_id)
             session = self.session(release_id).with_complete(attribute)
-            db.execute("INSERT INTO complete_column VALUES (?, ?, ?, ?)", [release_id, attribute, digest, lease.fence])
+            db.execute(
+                "INSERT INTO complete_column (release_id, attribute, digest, fence) VALUES (?, ?, ?, ?)",
+                [release_id, attribute, digest, lease.fence],
+            )
             self._save(session)
         return session
 
@@ -192,8 +218,14 @@ class ServerStore:
         if bytes(row["digest"]) != digest:
             raise ConflictError("other bytes were taken for this column", where=f"attribute {attribute}")
 
-    def publish(self, release_id: str, seconds: float, lease: Lease) -> None:
+    def publish(self, release_id: str, digests: Mapping[str, bytes], seconds: float, lease: Lease) -> None:
         """Record the one publication of a release: what was perturbed under this lease.
+
+        Args:
+            release_id: of a release that is being perturbed.
+            digests: attribute -> SHA-256 of its perturbed column.
+            seconds: how long the perturbation took.
+            lease: on the release.
 
         Raises:
             LostLeaseError: another process took over.
@@ -203,6 +235,50 @@ class ServerStore:
             self._check(lease, release_id)
             self._save(self.session(release_id).published(lease.fence))
             db.execute("UPDATE session SET perturbation_seconds = ? WHERE id = ?", [seconds, release_id])
+            db.executemany(
+                "UPDATE complete_column SET published = ? WHERE release_id = ? AND attribute = ?",
+                [(digest, release_id, attribute) for attribute, digest in digests.items()],
+            )
+
+    def published_digests(self, release_id: str) -> Mapping[str, bytes]:
+        """Return attribute -> SHA-256 of its published column."""
+        rows = self.connection.execute(
+            "SELECT attribute, published FROM complete_column WHERE release_id = ? AND published IS NOT NULL",
+            [release_id],
+        )
+        return {row["attribute"]: bytes(row["published"]) for row in rows}
+
+    def record_places_key(self, release_id: str, curator: str, key: bytes) -> ReleaseSpec:
+        """Record the key of the places of a published release's canaries; only the first one counts, for good.
+
+        Args:
+            release_id: of the release.
+            curator: who sends the key.
+            key: 32 bytes.
+
+        Returns:
+            The release's spec.
+
+        Raises:
+            ConflictError: another key was recorded before.
+            NotFoundError, DeniedError, FailedReleaseError, NotReadyError: the curator may not test this release, or not
+                now.
+        """
+        with transaction(self.connection) as db:
+            session = self.session(release_id)
+            session.check_testable(curator)
+            db.execute(
+                "UPDATE session SET places_key = ?, places_key_from = ? WHERE id = ? AND places_key IS NULL",
+                [key, curator, release_id],
+            )
+            first = db.execute("SELECT places_key, places_key_from FROM session WHERE id = ?", [release_id]).fetchone()
+        if bytes(first["places_key"]) != key:
+            raise ConflictError(
+                f"curator {first['places_key_from']} sent another key of the canaries' places before",
+                where=f"release {release_id}",
+                remedy="One of the curators asks for rows that are no canaries; the release cannot go on.",
+            )
+        return session.spec
 
     def end(self, session: Session, state: ReleaseState, failure: str, lease: Lease) -> Session:
         """Record that a release expired or failed, unless it has gone on since the session was read.

@@ -130,7 +130,7 @@ async def streamed(pieces: Iterator[Chunk], total: int, offset: int) -> AsyncIte
 
 def chunk_messages(data: bytes, offset: int = 0) -> Iterator[Chunk]:
     """Yield the chunks of some bytes from byte `offset` on; raise InvalidInputError if it lies beyond them."""
-    _check_offset(offset, len(data))
+    check_offset(offset, len(data))
     for start in range(offset, len(data), CHUNK):
         yield chunk_of(start, data[start : start + CHUNK])
 
@@ -147,14 +147,14 @@ def file_chunks(path: Path, offset: int = 0) -> Iterator[Chunk]:
     except FileNotFoundError:
         raise NotFoundError("a file to be sent is not there", where=path.name) from None
     with file:
-        _check_offset(offset, path.stat().st_size)
+        check_offset(offset, path.stat().st_size)
         file.seek(offset)
         while data := file.read(CHUNK):
             yield chunk_of(offset, data)
             offset += len(data)
 
 
-def _check_offset(offset: int, total: int) -> None:
+def check_offset(offset: int, total: int) -> None:
     """Refuse to begin outside a stream."""
     if not 0 <= offset <= total:
         raise InvalidInputError(f"offset {offset} lies outside a stream of {total} bytes")

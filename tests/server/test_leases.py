@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from veiltab.server.store import ServerStore
 Make = Callable[..., Any]
 Two = tuple[ServerStore, ServerStore]
 ID = "0" * 31 + "1"
+DIGESTS = {"sex": b"s" * 32, "salary": b"t" * 32}
 DATA = {"sex": bytes([0, 1] * 200), "salary": bytes([1] * 400)}
 OWNERS = {"sex": "alice", "salary": "bob"}
 
@@ -229,7 +230,7 @@ def test_one_process_holds_whatever_it_wants() -> None:
 
 CHANGES: dict[str, Callable[[ServerStore, Lease], object]] = {
     "complete_column": lambda store, lease: store.complete_column(ID, "sex", b"1", lease),
-    "publish": lambda store, lease: store.publish(ID, 1.0, lease),
+    "publish": lambda store, lease: store.publish(ID, DIGESTS, 1.0, lease),
     "end": lambda store, lease: store.end(store.session(ID), ReleaseState.FAILED, "late", lease),
 }
 
@@ -526,10 +527,10 @@ def test_a_publication_that_the_database_did_not_answer_is_tried_again(
     releases, publish = Releases(study, two[0]), two[0].publish
     tries: list[int] = []
 
-    def unanswered(release_id: str, seconds: float, lease: Lease) -> None:
+    def unanswered(release_id: str, digests: Mapping[str, bytes], seconds: float, lease: Lease) -> None:
         tries.append(lease.fence)
         if len(tries) > 1:
-            publish(release_id, seconds, lease)
+            publish(release_id, digests, seconds, lease)
         raise UnavailableError("the server's database does not answer")
 
     monkeypatch.setattr(two[0], "publish", unanswered)

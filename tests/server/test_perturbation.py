@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from tests.server.publishing import complete, perturb
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.symbols import CHUNK
@@ -18,7 +19,7 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.server.perturbation import PLACES, check_column, perturb_release
+from veiltab.server.perturbation import PLACES, check_column
 from veiltab.server.store import ServerStore
 
 Make = Callable[..., Any]
@@ -39,26 +40,6 @@ def any_store(tmp_path: Path, database: str) -> Iterator[ServerStore]:
     store = ServerStore(tmp_path, database)
     yield store
     store.close()
-
-
-def complete(store: ServerStore, spec: ReleaseSpec, *columns: Symbols) -> None:
-    """Put the ciphertext of a release in its place, as finished uploads do."""
-    store.open_session(spec)
-    store.ciphertext_folder(spec.release_id).mkdir(parents=True, exist_ok=True)
-    for column, symbols in zip(spec.columns, columns, strict=True):
-        assert symbols.dtype == symbol_dtype(column.size)
-        lease = store.leases.take(f"{spec.release_id}/{column.attribute}")
-        store.folder(spec.release_id).column(column.attribute, lease.fence).write_bytes(symbols.tobytes())
-        store.complete_column(spec.release_id, column.attribute, b"digest", lease)
-
-
-def perturb(store: ServerStore, spec: ReleaseSpec) -> None:
-    """Perturb a release as the process whose turn it is."""
-    lease = store.leases.take(spec.release_id)
-    try:
-        perturb_release(store, spec, lease)
-    finally:
-        store.leases.give_back(lease)
 
 
 def published(store: ServerStore, spec: ReleaseSpec) -> list[Symbols]:
@@ -171,6 +152,51 @@ def test_known_answers_of_noise_and_places(
     assert read(folder / "age", 300)[:8].tolist() == [185, 116, 207, 134, 27, 100, 284, 271]
     digests = [hashlib.sha256((folder / name).read_bytes()).hexdigest()[:16] for name in (PLACES, "sex", "age")]
     assert digests == ["f3b2e44f9e7536e4", "e08e61f4e5bd1c6a", "32cfe039d88b508f"]
+
+
+@pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])
+def test_canaries_are_rows_like_others(store: ServerStore, make_spec: Make, sampling: Sampling) -> None:
+    """The server takes c rows more; it publishes them too, or m of all where it samples."""
+    spec = make_spec(columns=COLUMNS, population=1000, sample=400, canaries=200, sampling=sampling)
+    rows = 1200 if sampling is Sampling.SERVER else 600
+    symbols = np.arange(rows)
+    complete(store, spec, (symbols % 2).astype(np.uint8), (symbols % 300).astype("<u2"))
+    perturb(store, spec)
+    folder = store.published_folder(ID)
+    assert len(read(folder / "age", 300)) == len(read(folder / "sex", 2)) == (400 if rows == 1200 else 600)
+    if sampling is Sampling.SERVER:
+        places = np.fromfile(folder / PLACES, "<i8")
+        assert len(set(places.tolist())) == 400
+        assert places.max() > 1000, "only a chance of 6e-34 leaves all places of the last 200 rows out"
+
+
+def test_the_digests_of_what_is_published_are_recorded_with_it(any_store: ServerStore, make_spec: Make) -> None:
+    store = any_store
+    spec, columns = small(make_spec)
+    complete(store, spec, *columns)
+    assert store.published_digests(ID) == {}
+    perturb(store, spec)
+    ciphertext = {hashlib.sha256(column.tobytes()).digest() for column in columns}
+    served = dict(zip(("sex", "age"), published(store, spec), strict=True))
+    expected = {attribute: hashlib.sha256(column.tobytes()).digest() for attribute, column in served.items()}
+    assert store.published_digests(ID) == expected
+    assert ciphertext.isdisjoint(expected.values())
+
+
+def test_what_an_older_version_published_gets_its_digests(store: ServerStore, make_spec: Make, tmp_path: Path) -> None:
+    spec, columns = small(make_spec)
+    complete(store, spec, *columns)
+    perturb(store, spec)
+    before = store.published_digests(ID)
+    store.connection.execute("UPDATE complete_column SET published = NULL")
+    (store.published_folder(ID) / "sex").rename(tmp_path / "gone")
+    opened = ServerStore(tmp_path)
+    assert opened.published_digests(ID) == {"age": before["age"]}
+    (tmp_path / "gone").rename(store.published_folder(ID) / "sex")
+    opened.close()
+    opened = ServerStore(tmp_path)
+    assert opened.published_digests(ID) == before
+    opened.close()
 
 
 def test_every_run_draws_fresh_noise(store: ServerStore, make_spec: Make) -> None:

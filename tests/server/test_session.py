@@ -99,6 +99,14 @@ class AnySequence(RuleBasedStateMachine):
         with pytest.raises((DeniedError, FailedReleaseError, NotReadyError)):
             self.session.check_readable(researcher)
 
+    @rule(curator=st.sampled_from(["alice", "bob", ""]))
+    def ask_for_canaries(self, curator: str) -> None:
+        if curator == "alice" and self.publications == 1 and self.end is None:
+            self.session.check_testable(curator)
+            return
+        with pytest.raises((DeniedError, FailedReleaseError, NotReadyError)):
+            self.session.check_testable(curator)
+
     @invariant()
     def nothing_is_forgotten(self) -> None:
         assert self.publications <= 1

@@ -1,4 +1,6 @@
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -7,10 +9,12 @@ import pytest
 
 from veiltab.common.errors import (
     ConflictError,
+    DeniedError,
     FailedReleaseError,
     IntegrityError,
     InvalidInputError,
     NotFoundError,
+    NotReadyError,
 )
 from veiltab.common.release.state import ReleaseState
 from veiltab.server.leases import Lease
@@ -18,6 +22,7 @@ from veiltab.server.store import ServerStore
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
+DIGESTS = {"sex": b"s" * 32, "salary": b"t" * 32}
 
 
 @pytest.fixture
@@ -74,14 +79,61 @@ def test_a_complete_column_stays_what_it_is(store: ServerStore, lease: Lease, ma
 def test_a_release_is_published_once(store: ServerStore, lease: Lease, make_spec: Make) -> None:
     store.open_session(make_spec())
     with pytest.raises(IntegrityError, match="published once"):
-        store.publish(ID, 1.0, lease)
+        store.publish(ID, DIGESTS, 1.0, lease)
     store.complete_column(ID, "sex", b"1", lease)
     store.complete_column(ID, "salary", b"2", lease)
-    store.publish(ID, 1.5, lease)
+    store.publish(ID, DIGESTS, 1.5, lease)
     assert (store.session(ID).state, store.perturbation_seconds(ID)) == (ReleaseState.READY, 1.5)
     with pytest.raises(IntegrityError, match="published once"):
-        store.publish(ID, 2.5, lease)
+        store.publish(ID, DIGESTS, 2.5, lease)
     assert store.perturbation_seconds(ID) == 1.5
+
+
+KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
+
+
+def test_the_first_key_of_the_canaries_places_is_the_only_one(
+    store: ServerStore, lease: Lease, make_spec: Make, tmp_path: Path, database: str
+) -> None:
+    spec = store.open_session(make_spec()).spec
+    for attribute in ("sex", "salary"):
+        with pytest.raises(NotReadyError, match="not published yet"):
+            store.record_places_key(ID, "bob", OTHER)
+        store.complete_column(ID, attribute, b"1", lease)
+    with pytest.raises(NotReadyError, match="not published yet"):
+        store.record_places_key(ID, "bob", OTHER)
+    store.publish(ID, DIGESTS, 1.0, lease)
+    with pytest.raises(DeniedError, match="no column of this release is the caller's"):
+        store.record_places_key(ID, "carol", OTHER)
+    # Nothing was recorded by those who were refused.
+    assert store.record_places_key(ID, "alice", KEY) == spec
+    again = ServerStore(tmp_path, database)
+    for other in (store, again):
+        assert other.record_places_key(ID, "bob", KEY) == spec
+        for curator in ("alice", "bob"):
+            with pytest.raises(ConflictError, match="curator alice sent another key"):
+                other.record_places_key(ID, curator, OTHER)
+    again.close()
+    store.end(store.session(ID), ReleaseState.EXPIRED, "the release is no longer kept", lease)
+    with pytest.raises(FailedReleaseError, match="no longer kept"):
+        store.record_places_key(ID, "alice", KEY)
+
+
+def test_of_two_keys_at_once_one_is_recorded(store: ServerStore, lease: Lease, make_spec: Make) -> None:
+    store.open_session(make_spec())
+    for attribute in ("sex", "salary"):
+        store.complete_column(ID, attribute, b"1", lease)
+    store.publish(ID, DIGESTS, 1.0, lease)
+
+    def ask(number: int) -> int | None:
+        with suppress(ConflictError):
+            store.record_places_key(ID, "alice", bytes([number] * 32))
+            return number
+        return None
+
+    with ThreadPoolExecutor(8) as threads:
+        answered = set(threads.map(ask, [number for _ in range(4) for number in range(8)])) - {None}
+    assert len(answered) == 1
 
 
 @pytest.mark.parametrize("end", [ReleaseState.EXPIRED, ReleaseState.FAILED])
@@ -92,7 +144,7 @@ def test_a_release_that_ended_stays_so(store: ServerStore, lease: Lease, make_sp
     with pytest.raises(FailedReleaseError, match="why"):
         store.complete_column(ID, "salary", b"2", lease)
     with pytest.raises(IntegrityError):
-        store.publish(ID, 1.0, lease)
+        store.publish(ID, DIGESTS, 1.0, lease)
     store.end(store.session(ID), ReleaseState.FAILED, "another reason", lease)
     assert (store.session(ID).state, store.session(ID).failure) == (end, "why")
     assert store.open_session(make_spec()).state is end
@@ -107,7 +159,7 @@ def test_what_has_gone_on_since_it_was_looked_at_is_not_ended(
     assert store.end(seen, ReleaseState.EXPIRED, "late", lease).state is ReleaseState.PERTURBING
     assert store.session(ID).state is ReleaseState.PERTURBING
     seen = store.session(ID)
-    store.publish(ID, 1.0, lease)
+    store.publish(ID, DIGESTS, 1.0, lease)
     assert store.end(seen, ReleaseState.FAILED, "published once", lease).state is ReleaseState.READY
     assert store.session(ID).state is ReleaseState.READY
 
@@ -134,7 +186,7 @@ def test_folders_are_deleted_one_by_one(store: ServerStore, lease: Lease, make_s
     store.open_session(make_spec())
     for attribute in ("sex", "salary"):
         store.complete_column(ID, attribute, b"1", lease)
-    store.publish(ID, 1.0, lease)
+    store.publish(ID, DIGESTS, 1.0, lease)
     folders = (store.ciphertext_folder(ID), store.published_folder(ID), store.folder(ID).published(lease.fence + 1))
     for folder in folders:
         folder.mkdir(parents=True)

@@ -1,0 +1,160 @@
+"""Answers the curators who test this server: the published symbols of a release's canaries.
+
+The server learns the places of the canaries after it has published, as a key. The first key that any curator sends is
+recorded with the release and is the only one that is ever answered: a curator who could ask for other places would see
+which rows of data the noise replaced.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.core.canaries import canary_places
+from veiltab.common.core.domain import Symbols
+from veiltab.common.core.randomness import check_key
+from veiltab.common.errors import NotFoundError
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.rpc.chunks import CHUNK, check_offset, chunk_of
+from veiltab.server.perturbation import PLACES, mapped_column
+from veiltab.server.store import ServerStore
+from veiltab.v1.release_pb2 import Chunk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
+class CanaryRows:
+    """Where a release's canaries stand in its published columns.
+
+    Args:
+        rows: (s,) rows of the published columns, ascending; s = c, or fewer where the server samples.
+        sampled: (s,) where the server samples: which of the c canaries these are, by order of their places; else None.
+    """
+
+    rows: NDArray[np.int64]
+    sampled: NDArray[np.int64] | None = None
+
+
+def canary_rows(spec: ReleaseSpec, key: bytes, published: Path) -> CanaryRows:
+    """Find the canaries in the published columns of a release.
+
+    Args:
+        spec: of the release.
+        key: that of the places.
+        published: folder of the published columns, which has the places that the server sampled.
+    """
+    places = canary_places(key, rows=spec.uploaded_rows, canaries=spec.canaries)
+    if not spec.sampling.is_by_server:
+        return CanaryRows(rows=places)
+    drawn = np.memmap(published / PLACES, "<i8", mode="r")
+    rows = np.searchsorted(drawn, places)
+    is_drawn = drawn.take(rows, mode="clip") == places
+    return CanaryRows(rows=rows[is_drawn], sampled=np.flatnonzero(is_drawn))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """One array of a stream: the source's values, or those of some rows."""
+
+    source: NDArray[Any]
+    rows: NDArray[np.int64] | None = None
+
+    @property
+    def width(self) -> int:
+        """Length of a value in bytes."""
+        return self.source.itemsize
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return some bytes of the array."""
+        first = start // self.width
+        window = slice(first, -(-end // self.width))
+        values = self.source[window if self.rows is None else self.rows[window]]
+        return values.tobytes()[start - first * self.width : end - first * self.width]
+
+
+class CanaryStream:
+    """The bytes that a curator gets: which canaries were sampled, if the server samples, then its columns' symbols.
+
+    Args:
+        canaries: where they stand.
+        columns: the curator's published columns in study order; may be memory-mapped.
+    """
+
+    def __init__(self, canaries: CanaryRows, columns: Sequence[Symbols]) -> None:
+        self._canaries = canaries
+        self._parts = [_Part(source=column, rows=canaries.rows) for column in columns]
+        if canaries.sampled is not None:
+            self._parts.insert(0, _Part(source=canaries.sampled.astype("<i8", copy=False)))
+
+    @property
+    def total(self) -> int:
+        """Length of the whole stream in bytes."""
+        return len(self._canaries.rows) * sum(part.width for part in self._parts)
+
+    def chunks(self, offset: int = 0) -> Iterator[Chunk]:
+        """Yield the chunks from byte `offset` on, each read from the columns when its turn comes.
+
+        Raises:
+            InvalidInputError: the offset lies beyond the end.
+        """
+        check_offset(offset, self.total)
+        position = offset
+        for data in self._pieces(offset):
+            yield chunk_of(position, data)
+            position += len(data)
+
+    def _pieces(self, offset: int) -> Iterator[bytes]:
+        for part in self._parts:
+            length = part.width * len(self._canaries.rows)
+            for start in range(min(offset, length), length, CHUNK):
+                yield part.read(start, min(start + CHUNK, length))
+            offset = max(offset - length, 0)
+
+
+class Canaries:
+    """The canaries of published releases.
+
+    Args:
+        store: durable state.
+    """
+
+    def __init__(self, store: ServerStore) -> None:
+        self._store = store
+        # The places of many canaries take time and memory: one release at a time, and once for all who ask meanwhile.
+        self._turn = asyncio.Lock()
+        self._rows = WeakValueDictionary[str, CanaryRows]()
+
+    async def of(self, release_id: str, curator: str, key: bytes) -> CanaryStream:
+        """Return what a curator may see of a release's canaries.
+
+        Args:
+            release_id: of a published release.
+            curator: with columns in it.
+            key: that of the places, 32 bytes; it is recorded before anything is answered.
+
+        Raises:
+            InvalidInputError: the key has another length.
+            ConflictError: another key came first.
+            DeniedError: the curator has no column in the release.
+            NotFoundError, NotReadyError, FailedReleaseError: there is no such publication, not yet or no longer.
+        """
+        check_key(key)
+        spec = await asyncio.to_thread(self._store.record_places_key, release_id, curator, key)
+        folder = await asyncio.to_thread(self._store.published_folder, release_id)
+        try:
+            async with self._turn:
+                rows = self._rows.get(release_id)
+                if rows is None:
+                    rows = await asyncio.to_thread(canary_rows, spec, key, folder)
+                    self._rows[release_id] = rows
+            columns = [
+                mapped_column(folder / column.attribute, column, spec.published_rows)
+                for column in spec.columns_of(curator)
+            ]
+        except FileNotFoundError:
+            raise NotFoundError("the published columns are not here", where=f"release {release_id}") from None
+        return CanaryStream(rows, columns)

@@ -1,0 +1,26 @@
+"""Puts releases into a server's state as finished uploads do, and perturbs them."""
+
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.server.perturbation import perturb_release
+from veiltab.server.store import ServerStore
+
+
+def complete(store: ServerStore, spec: ReleaseSpec, *columns: Symbols) -> None:
+    """Put the ciphertext of a release in its place, as finished uploads do."""
+    store.open_session(spec)
+    store.ciphertext_folder(spec.release_id).mkdir(parents=True, exist_ok=True)
+    for column, symbols in zip(spec.columns, columns, strict=True):
+        assert symbols.dtype == symbol_dtype(column.size)
+        lease = store.leases.take(f"{spec.release_id}/{column.attribute}")
+        store.folder(spec.release_id).column(column.attribute, lease.fence).write_bytes(symbols.tobytes())
+        store.complete_column(spec.release_id, column.attribute, b"digest", lease)
+
+
+def perturb(store: ServerStore, spec: ReleaseSpec) -> None:
+    """Perturb a release as the process whose turn it is."""
+    lease = store.leases.take(spec.release_id)
+    try:
+        perturb_release(store, spec, lease)
+    finally:
+        store.leases.give_back(lease)

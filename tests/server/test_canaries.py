@@ -1,0 +1,268 @@
+"""What curators get of their canaries: the published symbols at their places, after the publication, for one key."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.server.publishing import complete, perturb
+from veiltab.common.core.canaries import canary_places
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.errors import (
+    ConflictError,
+    DeniedError,
+    FailedReleaseError,
+    IntegrityError,
+    InvalidInputError,
+    NotFoundError,
+    NotReadyError,
+)
+from veiltab.common.release.modes import Sampling
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.rpc.chunks import data_of
+from veiltab.common.study.file import Study
+from veiltab.server import canaries as module
+from veiltab.server.canaries import Canaries, CanaryRows, CanaryStream, canary_rows
+from veiltab.server.perturbation import PLACES
+from veiltab.server.releases import Releases
+from veiltab.server.store import ServerStore
+
+Make = Callable[..., Any]
+ID = "0" * 31 + "1"
+KEY = bytes(range(32))
+COLUMNS = (
+    Column(attribute="sex", owner="alice", size=2),
+    Column(attribute="salary", owner="bob", size=2),
+    Column(attribute="age", owner="alice", size=300),
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path, database: str) -> Iterator[ServerStore]:
+    store = ServerStore(tmp_path, database)
+    yield store
+    store.close()
+
+
+def uploaded(spec: ReleaseSpec) -> list[Symbols]:
+    rng = np.random.default_rng(3)
+    columns: list[Symbols] = [np.empty(spec.uploaded_rows, symbol_dtype(column.size)) for column in spec.columns]
+    for column, symbols in zip(spec.columns, columns, strict=True):
+        symbols[:] = rng.integers(0, column.size, len(symbols))
+    return columns
+
+
+def release(store: ServerStore, make_spec: Make, **changes: object) -> ReleaseSpec:
+    """Publish a release of 400 rows, or of 400 of 1000, with 100 canaries."""
+    spec: ReleaseSpec = make_spec(**({"columns": COLUMNS, "canaries": 100, "sample": 400} | changes))
+    complete(store, spec, *uploaded(spec))
+    perturb(store, spec)
+    return spec
+
+
+def fetched(store: ServerStore, curator: str, key: bytes = KEY, release_id: str = ID) -> bytes:
+    stream = asyncio.run(Canaries(store).of(release_id, curator, key))
+    data = b"".join(data_of(chunk) for chunk in stream.chunks())
+    assert len(data) == stream.total
+    return data
+
+
+def symbols_in(folder: Path, attribute: str) -> list[int]:
+    """Read a published column without the product's code."""
+    data = (folder / attribute).read_bytes()
+    width = 2 if attribute == "age" else 1
+    return [int.from_bytes(data[start : start + width], "little") for start in range(0, len(data), width)]
+
+
+def expected(folder: Path, attributes: tuple[str, ...], rows: list[int]) -> bytes:
+    """Return the symbols of some columns in some rows, as they travel."""
+    columns = {attribute: symbols_in(folder, attribute) for attribute in attributes}
+    widths = {attribute: 2 if attribute == "age" else 1 for attribute in attributes}
+    return b"".join(columns[name][row].to_bytes(widths[name], "little") for name in attributes for row in rows)
+
+
+# What is answered
+
+
+def test_each_curator_gets_its_own_published_symbols_at_the_places(store: ServerStore, make_spec: Make) -> None:
+    spec = release(store, make_spec)
+    places = canary_places(KEY, rows=500, canaries=100).tolist()
+    folder = store.published_folder(ID)
+    assert fetched(store, "alice") == expected(folder, ("sex", "age"), places)
+    assert fetched(store, "bob") == expected(folder, ("salary",), places)
+    ciphertext = dict(zip((c.attribute for c in spec.columns), uploaded(spec), strict=True))
+    assert fetched(store, "bob") != ciphertext["salary"][places].tobytes()
+
+
+def test_where_the_server_samples_the_sampled_canaries_come_with_their_numbers(
+    store: ServerStore, make_spec: Make
+) -> None:
+    release(store, make_spec, sampling=Sampling.SERVER)
+    folder = store.published_folder(ID)
+    sampled = np.fromfile(folder / PLACES, "<i8").tolist()
+    places = canary_places(KEY, rows=1100, canaries=100).tolist()
+    numbers = [number for number, place in enumerate(places) if place in sampled]
+    rows = [sampled.index(places[number]) for number in numbers]
+    assert 0 < len(numbers) < 100
+    head = b"".join(number.to_bytes(8, "little") for number in numbers)
+    assert fetched(store, "alice") == head + expected(folder, ("sex", "age"), rows)
+    assert fetched(store, "bob") == head + expected(folder, ("salary",), rows)
+
+
+def test_the_stream_is_part_of_the_format(tmp_path: Path, make_spec: Make) -> None:
+    """The places under this key among 20 rows are 2, 5, 6, 11, 12, 16."""
+    key = bytes.fromhex("43e500d4b34f811062591723c2413ab762792d0c4f82b478e747e9bac87e595d")
+    sex, age = (np.arange(20) % 2).astype(np.uint8), (np.arange(20) * 15).astype("<u2")
+
+    spec = make_spec(columns=COLUMNS, population=20, sample=14, canaries=6, epsilon=Decimal(4))
+    stream = CanaryStream(canary_rows(spec, key, tmp_path), [sex, age])
+    data = b"".join(data_of(chunk) for chunk in stream.chunks())
+    assert data.hex() == "000100010000" + "1e00" + "4b00" + "5a00" + "a500" + "b400" + "f000"
+
+    # The server drew these of the 20 rows: of the canaries it has the first, the second, the fourth and the last.
+    np.array([1, 2, 3, 5, 9, 11, 16], "<i8").tofile(tmp_path / PLACES)
+    spec = make_spec(columns=COLUMNS, population=14, sample=7, canaries=6, epsilon=Decimal(4), sampling=Sampling.SERVER)
+    stream = CanaryStream(canary_rows(spec, key, tmp_path), [sex[:7], age[:7]])
+    data = b"".join(data_of(chunk) for chunk in stream.chunks())
+    numbers = "0000000000000000" + "0100000000000000" + "0300000000000000" + "0500000000000000"
+    assert data.hex() == numbers + "01010100" + "0f00" + "2d00" + "4b00" + "5a00"
+
+
+@pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])
+def test_without_canaries_the_stream_is_empty(store: ServerStore, make_spec: Make, sampling: Sampling) -> None:
+    release(store, make_spec, canaries=0, sampling=sampling)
+    stream = asyncio.run(Canaries(store).of(ID, "alice", KEY))
+    assert stream.total == 0
+    assert list(stream.chunks()) == []
+
+
+def test_no_canary_may_be_sampled(tmp_path: Path, make_spec: Make) -> None:
+    spec = make_spec(sampling=Sampling.SERVER, canaries=3, sample=2)
+    taken = set(canary_places(KEY, rows=1003, canaries=3).tolist())
+    for others in ([0, 1, 2, 3, 4], [1002, 1001, 1000, 999, 998]):
+        drawn = sorted([place for place in others if place not in taken][:2])
+        np.array(drawn, "<i8").tofile(tmp_path / PLACES)
+        found = canary_rows(spec, KEY, tmp_path)
+        assert found.sampled is not None
+        assert (found.rows.tolist(), found.sampled.tolist()) == ([], [])
+
+
+@given(
+    count=st.integers(0, 20),
+    widths=st.lists(st.sampled_from([np.uint8, np.uint16]), min_size=1, max_size=3),
+    numbered=st.booleans(),
+    chunk=st.integers(1, 40),
+    start=st.floats(0, 1),
+)
+def test_a_stream_begins_anywhere_and_is_the_same(
+    count: int, widths: list[Any], chunk: int, start: float, *, numbered: bool
+) -> None:
+    rng = np.random.default_rng(count)
+    columns = [rng.integers(0, 256, 50).astype(width) for width in widths]
+    rows = np.sort(rng.choice(50, count, replace=False))
+    numbers = np.arange(count) * 3 if numbered else None
+    head = b"" if numbers is None else numbers.astype("<i8").tobytes()
+    whole = head + b"".join(column[rows].astype(column.dtype.newbyteorder("<")).tobytes() for column in columns)
+    stream = CanaryStream(CanaryRows(rows=rows, sampled=numbers), columns)
+    assert stream.total == len(whole)
+    offset = int(start * len(whole))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "CHUNK", chunk)
+        chunks = list(stream.chunks(offset))
+    assert b"".join(data_of(one) for one in chunks) == whole[offset:]
+    position = offset
+    for one in chunks:
+        assert one.offset == position
+        assert 1 <= len(one.data) <= chunk
+        position += len(one.data)
+    for outside in (-1, stream.total + 1):
+        with pytest.raises(InvalidInputError, match="outside a stream"):
+            next(stream.chunks(outside))
+
+
+# What is refused
+
+
+def test_nothing_is_answered_before_the_publication_nor_after_its_time(
+    study: Study, store: ServerStore, make_spec: Make
+) -> None:
+    releases = Releases(study, store, retention_days=1)
+    spec: ReleaseSpec = make_spec(columns=COLUMNS, canaries=100)
+    with pytest.raises(NotFoundError, match="no such release"):
+        fetched(store, "alice")
+    complete(store, spec, *uploaded(spec))
+    assert releases.publication_of(ID, "bob") == (store.session(ID), {})
+    with pytest.raises(NotReadyError, match="not published yet"):
+        fetched(store, "alice")
+    perturb(store, spec)
+    session, digests = releases.publication_of(ID, "bob")
+    folder = store.published_folder(ID)
+    assert session.state is ReleaseState.READY
+    assert digests == {c.attribute: hashlib.sha256((folder / c.attribute).read_bytes()).digest() for c in COLUMNS}
+    assert len(fetched(store, "alice")) == 300
+    releases._sweep(spec.deadline + 86_401)
+    with pytest.raises(FailedReleaseError, match="no longer kept"):
+        fetched(store, "alice")
+    session, digests = releases.publication_of(ID, "bob")
+    assert (session.state, session.failure, digests) == (ReleaseState.EXPIRED, "the release is no longer kept", {})
+
+
+def test_columns_that_go_while_they_are_asked_for_are_not_found(store: ServerStore, make_spec: Make) -> None:
+    release(store, make_spec)
+    (store.published_folder(ID) / "sex").unlink()
+    with pytest.raises(NotFoundError, match="not here"):
+        fetched(store, "alice")
+    (store.published_folder(ID) / "salary").write_bytes(bytes(499))
+    with pytest.raises(IntegrityError, match="another length"):
+        fetched(store, "bob")
+
+
+def test_a_curator_without_columns_and_a_wrong_key_are_refused(
+    study: Study, store: ServerStore, make_spec: Make
+) -> None:
+    spec: ReleaseSpec = make_spec(columns=COLUMNS[:1], canaries=100)
+    complete(store, spec, *uploaded(spec))
+    perturb(store, spec)
+    with pytest.raises(DeniedError, match="curator bob: no column of this release"):
+        fetched(store, "bob")
+    with pytest.raises(DeniedError, match="curator bob: no column of this release"):
+        Releases(study, store).publication_of(ID, "bob")
+    for short in (b"", KEY[:31], KEY + b"x"):
+        with pytest.raises(InvalidInputError, match="a key has 32 bytes"):
+            fetched(store, "alice", short)
+    assert len(fetched(store, "alice")) == 100
+    with pytest.raises(ConflictError, match="curator alice sent another key"):
+        fetched(store, "alice", KEY[::-1])
+
+
+def test_the_places_are_found_once_for_all_who_ask_at_a_time(
+    store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release(store, make_spec)
+    calls: list[str] = []
+
+    def counted(spec: ReleaseSpec, key: bytes, published: Path) -> CanaryRows:
+        calls.append(spec.release_id)
+        return canary_rows(spec, key, published)
+
+    monkeypatch.setattr(module, "canary_rows", counted)
+    canaries = Canaries(store)
+
+    async def all_at_once() -> list[CanaryStream]:
+        return await asyncio.gather(*(canaries.of(ID, curator, KEY) for curator in ("alice", "bob") * 5))
+
+    streams = asyncio.run(all_at_once())
+    assert calls == [ID]
+    assert {stream.total for stream in streams} == {300, 100}
+    # Nothing is kept in memory for those who may ask again.
+    del streams
+    asyncio.run(canaries.of(ID, "alice", KEY))
+    assert calls == [ID, ID]
