@@ -1,0 +1,86 @@
+"""The group: vectors of RFC 9496, what is refused, and where libsodium is loaded from."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from veiltab.common.errors import IntegrityError
+from veiltab.curator.ristretto import ELEMENT_BYTES, are_elements, fresh_scalar, hashed, load, masked
+
+GENERATOR = bytes.fromhex("e2f2ae0a6abc4e71a884a961c500515f58e30b6aa582dd8db6a65945e08d2d76")
+MULTIPLES = {  # RFC 9496, A.1
+    2: "6a493210f7499cd17fecb510ae0cea23a110e8d5b901f8acadd3095c73a3b919",
+    3: "94741f5d5d52755ece4f23f044ee27d5d1ea1e2bd196b462166b16152a9d0259",
+}
+BAD = {  # RFC 9496, A.2, and lengths
+    "the identity": "00" * 32,
+    "not canonical": "00ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
+    "above the field": "f3ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    "negative": "0100000000000000000000000000000000000000000000000000000000000000",
+    "no square": "26948d35ca62e643e26a83177332e6b6afeb9d08e4268b650f1f5bbd8d81d371",
+    "too short": "e2f2ae0a",
+}
+FROM_HASH = (  # RFC 9496, A.3
+    "5d1be09e3d0c82fc538112490e35701979d99e06ca3e2b5b54bffe8b4dc772c1",
+    "4d98b696a1bbfb5ca32c436cc61c16563790306c79eaca7705668b47dffe5bb6",
+    "3066f82a1a747d45120d1740f14358531a8f04bbffe6a819f86dfe50f44a0a46",
+)
+
+
+def scalar(number: int) -> bytes:
+    return number.to_bytes(32, "little")
+
+
+@pytest.mark.parametrize("number", MULTIPLES)
+def test_multiples_of_the_generator(number: int) -> None:
+    assert masked(GENERATOR * 2, scalar(number)).hex() == MULTIPLES[number] * 2
+
+
+def test_the_map_from_hashes_is_that_of_the_rfc() -> None:
+    assert load().crypto_core_ristretto255_from_hash(bytes.fromhex(FROM_HASH[0] + FROM_HASH[1])).hex() == FROM_HASH[2]
+
+
+def test_known_answers_of_ids() -> None:
+    """SHA-512 of the domain and the id, then the map; changed in any bit, no two versions would align."""
+    assert hashed([b"Ann", "Zoë".encode()]).hex() == (
+        "50a556c1e5464fa08e8ae2936aa4d6b3b65787b3eebd3481a141a0d66b94f104"
+        "7a93f54411d7a9cce59ae3ae793aa6fd594059c46161fca3721925455b8a2539"
+    )
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_element_is_refused_anywhere_in_a_column(name: str) -> None:
+    column = GENERATOR + bytes.fromhex(BAD[name])
+    assert are_elements(GENERATOR * 3)
+    assert not are_elements(column)
+    with pytest.raises(IntegrityError, match="no element of the group, or is the identity"):
+        masked(column, scalar(2))
+
+
+def test_the_order_of_masks_does_not_matter() -> None:
+    one, other = fresh_scalar(), fresh_scalar()
+    elements = hashed([b"Ann", b"Bea"])
+    assert one != other
+    assert masked(masked(elements, one), other) == masked(masked(elements, other), one)
+    assert masked(elements, one) != masked(elements, other)
+    assert len(elements) == 2 * ELEMENT_BYTES
+
+
+def test_loading_leaves_no_file(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    (tmp_path / "temporary").mkdir()
+    script = f"""
+import os, pathlib
+from veiltab.curator.ristretto import fresh_scalar, load
+load(pathlib.Path({str(folder)!r}))
+maps = pathlib.Path("/proc/self/maps")
+assert not maps.exists() or {str(folder)!r} in maps.read_text()
+assert len(fresh_scalar()) == 32
+"""
+    environment = {"TMPDIR": str(tmp_path / "temporary"), "PYTHONPATH": ":".join(sys.path)}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+    assert list(folder.iterdir()) == []
+    assert list((tmp_path / "temporary").iterdir()) == []
