@@ -4,7 +4,6 @@ import asyncio
 import logging
 import secrets
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +23,10 @@ from veiltab.common.rpc.status import refusal_of
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.coins import Coins, alignment_coin
 from veiltab.curator.coordination import Peers
+from veiltab.curator.exchange import Exchange, FindRows, own_order, own_tokens
 from veiltab.curator.intersection import (
-    PIECE,
     TOKEN_LENGTH,
     AlignedTable,
-    Intersection,
-    Tokens,
     alignment_id,
     population_digest,
     slices,
@@ -55,14 +52,18 @@ class Alignment:
         store: the curator's database.
         ledger: shown to the peers at each greeting.
         coins: tossed with the peers for the keys of an alignment.
+        exchange: how the common respondents are found.
     """
 
-    def __init__(self, name: str, folder: Path, store: CuratorStore, ledger: Ledger, coins: Coins) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - what an alignment consists of
+        self, name: str, folder: Path, store: CuratorStore, ledger: Ledger, coins: Coins, exchange: Exchange
+    ) -> None:
         self._name = name
         self._folder = folder / "alignments"
         self._store = store
         self._ledger = ledger
         self._coins = coins
+        self._exchange = exchange
         self._current = ""
         self._waiting: VeiltabError = NotReadyError("has not aligned its table yet", where=f"curator {name}")
         self.table_version = ""
@@ -88,16 +89,23 @@ class Alignment:
             raise FailedReleaseError("a curator's table changed since the release was planned", where="alignment")
         return AlignedTable(self._folder / self._current)
 
+    @property
+    def progress(self) -> str:
+        """What the alignment is doing, for people; empty if that takes no time."""
+        return self._exchange.progress
+
     def tokens_file(self, name: str) -> Path:
-        """Return where this curator's sorted tokens of an alignment lie, for its peers."""
-        return self._folder / name / "own-tokens.bin"
+        """Return where this curator's sorted tokens of an alignment lie."""
+        return own_tokens(self._folder / name)
 
     def shared_tokens(self, name: str) -> Path:
         """Return the file of this curator's sorted tokens of an alignment, for a peer.
 
         Raises:
+            DeniedError: the study aligns otherwise.
             NotReadyError: they are not computed yet.
         """
+        self._exchange.check_tokens_are_shared()
         path = self.tokens_file(name)
         if not name.isalnum() or not path.exists():
             raise NotReadyError("has not computed its tokens yet", where=f"curator {self._name}")
@@ -127,43 +135,38 @@ class Alignment:
         aligned = AlignedTable(self._folder / name)
         is_made = self._store.alignment(name) is not None
         is_whole = is_made and self.tokens_file(name).exists() and aligned.has(table.columns)
-        if name == self._current and is_whole:
-            return
-        if not is_whole:
-            key = await self._coins.toss(alignment_coin(name), peers)
-            own = self.tokens_file(name)
-            order_file = own.with_name("order.npy")
-            if not (own.exists() and order_file.exists()):
-                with step("compute tokens", size=TOKEN_LENGTH * table.rows):
-                    await asyncio.to_thread(_write_tokens, table, derive(key, "tokens"), own, order_file)
-            received = [await self._fetch(name, peer, peers) for peer in peers.curators]
-            with step("intersect"):
-                population, digest = await asyncio.to_thread(
-                    _intersect, table, own, received, derive(key, "population"), aligned
-                )
-            self._store.set_alignment(name, population, digest)
-            if self._store.alignment(name) != (population, digest):
-                raise IntegrityError("the same tables are aligned otherwise than before", where="alignment")
-            for path in (*(path for _, path in received), order_file):
-                path.unlink()
-        self._current = name
-        await asyncio.to_thread(self._delete_others, name)
+        if is_whole:
+            await self._adopt(name)
+            if not await self._exchange.is_wanted(name, peers):
+                return
+        key = await self._coins.toss(alignment_coin(name), peers)
+        own, order_file = own_tokens(aligned.folder), own_order(aligned.folder)
+        if not (own.exists() and order_file.exists()):
+            with step("compute tokens", size=TOKEN_LENGTH * table.rows):
+                await asyncio.to_thread(_write_tokens, table, derive(key, "tokens"), own, order_file)
+        find_rows = await self._exchange.run(name, table, aligned.folder, peers)
+        with step("intersect"):
+            population, digest = await asyncio.to_thread(
+                _intersect, table, own, find_rows, derive(key, "population"), aligned
+            )
+        self._store.set_alignment(name, population, digest)
+        if self._store.alignment(name) != (population, digest):
+            raise IntegrityError("the same tables are aligned otherwise than before", where="alignment")
+        await asyncio.to_thread(self._exchange.finish, name, aligned.folder)
+        order_file.unlink()
+        await self._adopt(name)
+
+    async def _adopt(self, name: str) -> None:
+        """Let releases use an alignment that is made."""
+        if self._current != name:
+            self._current = name
+            await asyncio.to_thread(self._delete_others, name)
 
     def _delete_others(self, name: str) -> None:
         """Delete the files of earlier alignments: no release goes on with them. The coin and the digest stay."""
         for folder in self._folder.iterdir():
             if folder.name != name:
                 shutil.rmtree(folder, ignore_errors=True)
-
-    async def _fetch(self, name: str, peer: str, peers: Peers) -> tuple[str, Path]:
-        path = self._folder / name / f"{peer}-tokens.bin"
-        with step("fetch tokens") as measured, written_whole(path) as file:
-            async for data in peers.tokens(peer, name):
-                file.write(data)
-            measured.bytes = file.tell()
-        if path.stat().st_size % TOKEN_LENGTH:
-            raise InvalidInputError("sent tokens that are cut short", where=f"curator {peer}")
-        return peer, path
 
 
 def _write_tokens(table: Table, key: bytes, own: Path, order_file: Path) -> None:
@@ -176,11 +179,9 @@ def _write_tokens(table: Table, key: bytes, own: Path, order_file: Path) -> None
             file.write(unsorted.take(order[piece], axis=0).data)
 
 
-def _intersect(
-    table: Table, own: Path, received: list[tuple[str, Path]], key: bytes, aligned: AlignedTable
-) -> tuple[int, str]:
+def _intersect(table: Table, own: Path, find_rows: FindRows, key: bytes, aligned: AlignedTable) -> tuple[int, str]:
     """Write the aligned table; return its rows and digest."""
-    rows = _common_rows(own, received)
+    rows = find_rows()
     if not len(rows):
         raise InvalidInputError(
             "the curators have no respondent in common",
@@ -195,19 +196,5 @@ def _write_aligned(table: Table, own: Path, rows: NDArray[np.int64], aligned: Al
     mine = tokens_of(own)
     aligned.write_tokens(mine.take(rows[piece], axis=0) for piece in slices(len(rows)))
     del mine
-    order = np.load(own.with_name("order.npy"), mmap_mode="r").take(rows)
+    order = np.load(own_order(own.parent), mmap_mode="r").take(rows)
     aligned.write_columns({name: column.take(order) for name, column in table.columns.items()})
-
-
-def _common_rows(own: Path, received: list[tuple[str, Path]]) -> NDArray[np.int64]:
-    """Return the positions of the common respondents among one's own sorted tokens."""
-    intersection = Intersection(tokens_of(own))
-    for peer, path in received:
-        intersection.keep(peer, _pieces(path))
-    return intersection.rows
-
-
-def _pieces(path: Path) -> Iterator[Tokens]:
-    with path.open("rb") as file:
-        while data := file.read(PIECE * TOKEN_LENGTH):
-            yield np.frombuffer(data, np.uint8).reshape(-1, TOKEN_LENGTH)

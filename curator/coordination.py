@@ -20,6 +20,8 @@ from veiltab.curator.intersection import MAX_RESPONDENTS, TOKEN_LENGTH
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.looks import Others
 from veiltab.curator.progress import Progress
+from veiltab.curator.ring import PART_BYTES, Flow
+from veiltab.curator.ring_wire import flow_kind_to_proto
 from veiltab.v1 import curator_peer_pb2, curator_peer_pb2_grpc
 
 _log = logging.getLogger(__name__)
@@ -114,6 +116,22 @@ class Peers:
         peer = self.curators[curator]
         request = curator_peer_pb2.FetchTokensRequest(alignment_id=alignment_id)
         return peer.stream(peer.stub.FetchTokens, request, most=TOKEN_LENGTH * MAX_RESPONDENTS)
+
+    async def session(self, curator: str, alignment_id: str) -> tuple[bytes, str]:
+        """Return (a peer's random part of the session of a private alignment, the session that it has finished)."""
+        peer = self.curators[curator]
+        answer = await peer.ask(peer.stub.GetSession, curator_peer_pb2.GetSessionRequest(alignment_id=alignment_id))
+        if len(answer.part) != PART_BYTES:
+            raise InvalidInputError(f"a part of a session has {PART_BYTES} bytes", where=f"curator {curator}")
+        return answer.part, text_from_proto(answer.finished, f"curator {curator}")
+
+    def flow(self, flow: Flow, alignment_id: str, session: str, most: int) -> AsyncIterator[bytes]:
+        """Stream a flow of a private alignment from the peer that made it, of at most so many bytes."""
+        peer = self.curators[flow.producer]
+        request = curator_peer_pb2.FetchFlowRequest(
+            alignment_id=alignment_id, session=session, kind=flow_kind_to_proto(flow.kind), owner=flow.owner
+        )
+        return peer.stream(peer.stub.FetchFlow, request, most=most)
 
     async def indices(self, curator: str, release_id: str, sample: int) -> bytes:
         """Fetch the row indices of a release that shares them explicitly: 8 bytes for each row of its sample."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import (
     BudgetExceededError,
+    DeniedError,
     IntegrityError,
     NotFoundError,
     NotReadyError,
@@ -39,8 +40,10 @@ from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.looks import MOST_ASKED, Looks, Others
+from veiltab.curator.masking import Masking
 from veiltab.curator.planning import Planner
 from veiltab.curator.policy import Policy
+from veiltab.curator.private_exchange import PrivateExchange
 from veiltab.curator.progress import (
     APPROVED,
     DENIED,
@@ -66,6 +69,7 @@ from veiltab.curator.release import (
 from veiltab.curator.shared_sample import Sampler
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
+from veiltab.curator.token_exchange import TokenExchange
 from veiltab.curator.upload import ServerLink
 
 _log = logging.getLogger(__name__)
@@ -107,7 +111,8 @@ class CuratorDriver:
         self.store = store
         self.ledger = ledger
         self.coins = Coins(self.name, (curator.name for curator in study.curators), store, ledger)
-        self.alignment = Alignment(self.name, folder, store, ledger, self.coins)
+        self._exchange = self._exchange_of(folder / "alignments")
+        self.alignment = Alignment(self.name, folder, store, ledger, self.coins, self._exchange)
         self._folder = folder / "releases"
         self.sampler = Sampler(self.name, self._folder, self.coins)
         self.planner = Planner(store)
@@ -125,7 +130,24 @@ class CuratorDriver:
         # Samples that this process drew and did not encrypt yet.
         self._samples: dict[str, NDArray[np.int64]] = {}
 
+    def _exchange_of(self, folder: Path) -> TokenExchange | PrivateExchange:
+        if self.study.alignment == "tokens":
+            return TokenExchange()
+        names = [curator.name for curator in self.study.curators]
+        return PrivateExchange(self.name, names, folder, self.store, Masking(folder.parent))
+
     # Called by the RPCs
+
+    @property
+    def private_exchange(self) -> PrivateExchange:
+        """This curator's part in private alignments.
+
+        Raises:
+            DeniedError: the study aligns by tokens.
+        """
+        if not isinstance(self._exchange, PrivateExchange):
+            raise DeniedError("the study aligns by tokens", where=f"curator {self.name}")
+        return self._exchange
 
     def greet(self, peer: str, study_digest: str, witness: tuple[int, bytes]) -> tuple[int, bytes]:
         """Take a peer's greeting.
@@ -230,6 +252,7 @@ class CuratorDriver:
                     with suppress(TimeoutError):
                         await asyncio.wait_for(self._submitted.wait(), _LOOK_AGAIN_SECONDS)
         finally:
+            self._exchange.close()
             await self.planner.close()
             await peers.close()
             await server.close()

@@ -12,6 +12,7 @@ from veiltab.common.rpc.chunks import chunk_messages, file_chunks, streamed
 from veiltab.curator.driver import CuratorDriver, Key
 from veiltab.curator.looks import MOST_ASKED
 from veiltab.curator.progress import Progress
+from veiltab.curator.ring_wire import flow_kind_from_proto
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, curator_peer_pb2, curator_peer_pb2_grpc
 from veiltab.v1.release_pb2 import Chunk
 
@@ -52,6 +53,21 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         path = self._driver.alignment.shared_tokens(request.alignment_id)
         async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
             yield curator_peer_pb2.FetchTokensResponse(total=total, chunk=chunk)
+
+    async def GetSession(
+        self, request: curator_peer_pb2.GetSessionRequest, context: Context
+    ) -> curator_peer_pb2.GetSessionResponse:
+        caller(context)
+        session = self._driver.private_exchange.session_part(request.alignment_id)
+        return curator_peer_pb2.GetSessionResponse(part=session.part, finished=session.finished)
+
+    async def FetchFlow(
+        self, request: curator_peer_pb2.FetchFlowRequest, context: Context
+    ) -> AsyncIterator[curator_peer_pb2.FetchFlowResponse]:
+        peer, kind = caller(context).name, flow_kind_from_proto(request.kind)
+        path = self._driver.private_exchange.flow_file(request.alignment_id, request.session, kind, request.owner, peer)
+        async for total, chunk in streamed(file_chunks(path, request.offset), path.stat().st_size, request.offset):
+            yield curator_peer_pb2.FetchFlowResponse(total=total, chunk=chunk)
 
     async def FetchIndices(
         self, request: curator_peer_pb2.FetchIndicesRequest, context: Context

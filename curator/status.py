@@ -28,7 +28,8 @@ def _alignment(driver: CuratorDriver) -> Work:
     try:
         population, _ = driver.alignment.result()
     except VeiltabError as error:
-        return Work(kind="alignment", id="", about="", state="aligning", waiting_for=str(error), since=0)
+        about = driver.alignment.progress
+        return Work(kind="alignment", id="", about=about, state="aligning", waiting_for=str(error), since=0)
     about = f"{population} common respondents"
     return Work(kind="alignment", id="", about=about, state="aligned", waiting_for="", since=0)
 

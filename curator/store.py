@@ -5,6 +5,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
@@ -65,7 +66,32 @@ _MIGRATIONS = (
     CREATE TABLE charge (
         question BLOB PRIMARY KEY, release_id TEXT NOT NULL REFERENCES release(id), answer TEXT NOT NULL)
     """,
+    """
+    CREATE TABLE private_session (
+        alignment_id TEXT PRIMARY KEY, part BLOB NOT NULL, name TEXT NOT NULL DEFAULT '',
+        scalar BLOB NOT NULL DEFAULT x'')
+    """,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateSession:
+    """One curator's part in a private alignment.
+
+    Args:
+        part: its random part of the session's name.
+        name: the session that it entered last; empty before the first.
+        scalar: its scalar in that session; empty once the session is finished.
+    """
+
+    part: bytes
+    name: str
+    scalar: bytes
+
+    @property
+    def finished(self) -> str:
+        """The session that it has finished; empty if there is none."""
+        return "" if self.scalar else self.name
 
 
 _ENDED = [state.value for state in ReleaseState if state.unsuccessful]
@@ -418,6 +444,36 @@ class CuratorStore:
         self.connection.execute(
             "INSERT INTO alignment VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [alignment_id, population, digest]
         )
+
+    def private_session(self, alignment_id: str) -> PrivateSession | None:
+        """Return this curator's part in a private alignment, if it has one."""
+        row = self.connection.execute("SELECT * FROM private_session WHERE alignment_id = ?", [alignment_id]).fetchone()
+        if row is None:
+            return None
+        return PrivateSession(part=bytes(row["part"]), name=row["name"], scalar=bytes(row["scalar"]))
+
+    def set_private_part(self, alignment_id: str, part: bytes) -> None:
+        """Record a fresh part in a private alignment, whose sessions so far are over with it."""
+        self.connection.execute(
+            "INSERT INTO private_session (alignment_id, part) VALUES (?, ?)"
+            " ON CONFLICT (alignment_id) DO UPDATE SET part = excluded.part, name = '', scalar = x''",
+            [alignment_id, part],
+        )
+        erase_traces(self.connection)
+
+    def enter_private_session(self, alignment_id: str, name: str, scalar: bytes) -> None:
+        """Record the scalar of a session that begins; that of an earlier one is erased."""
+        self.connection.execute(
+            "UPDATE private_session SET name = ?, scalar = ? WHERE alignment_id = ?", [name, scalar, alignment_id]
+        )
+        erase_traces(self.connection)
+
+    def finish_private_session(self, alignment_id: str) -> None:
+        """Erase the scalar of a session that is finished, and all of other alignments."""
+        with transaction(self.connection) as db:
+            db.execute("UPDATE private_session SET scalar = x'' WHERE alignment_id = ?", [alignment_id])
+            db.execute("DELETE FROM private_session WHERE alignment_id <> ?", [alignment_id])
+        erase_traces(self.connection)
 
     def set_served_policy(self, path: Path | None, rules: int, budget: Decimal | None) -> None:
         """Record the policy that a process serves with: its file, its rules, its own budget."""

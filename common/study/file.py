@@ -102,6 +102,7 @@ class Study:
         budget_delta: delta of that budget; None holds the budget purely.
         sampling: how curators share a sample if a request does not say: "seed" or "indices".
         pad: how columns are encrypted if a request does not say: "chacha20" or "otp".
+        alignment: how curators find their common respondents: "tokens" or "psi", private set intersection.
         server: the cloud server.
         curators: two or more; none if there are nodes only.
         researchers: one or more.
@@ -124,6 +125,7 @@ class Study:
     budget_delta: Decimal | None
     sampling: str
     pad: str
+    alignment: str = "tokens"
     server: Member
     curators: tuple[CuratorMember, ...]
     researchers: tuple[Member, ...]
@@ -137,6 +139,7 @@ class Study:
         check_title(self.title)
         check_one_of("sampling", self.sampling, ("seed", "indices"))
         check_one_of("pad", self.pad, ("chacha20", "otp"))
+        check_one_of("alignment", self.alignment, ("tokens", "psi"))
         _check_numbers(self)
         _check_parties(self)
         _check_analysts(self)
@@ -249,6 +252,7 @@ def _study(root: Fields, source: bytes) -> Study:
             budget_delta=budget.number("delta") if budget.holds("delta", object) else None,
             sampling=release.text("sampling", "seed"),
             pad=release.text("pad", "chacha20"),
+            alignment=head.text("alignment", "tokens"),
             server=_party(root.table("server")),
             curators=tuple(_curator(fields) for fields in root.tables("curator", required=False)),
             researchers=tuple(_party(fields) for fields in root.tables("researcher")),

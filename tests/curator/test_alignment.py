@@ -23,6 +23,7 @@ from veiltab.curator.intersection import alignment_id
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
+from veiltab.curator.token_exchange import TokenExchange
 
 KEY = bytes(range(32))
 
@@ -45,7 +46,7 @@ class Curator:
         self.name = name
         self.store = CuratorStore(folder / "curator.sqlite")
         self.alignment = Alignment(
-            name, folder, self.store, Ledger(self.store.connection, Decimal(1)), cast("Coins", self)
+            name, folder, self.store, Ledger(self.store.connection, Decimal(1)), cast("Coins", self), TokenExchange()
         )
         self.table = table_of(ids, "content of " + name)
         self.ids = ids

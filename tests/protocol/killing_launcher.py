@@ -8,6 +8,7 @@ MODULE:NAME:N:SECONDS no kill: the Nth call waits so long
 write:N, write:N:after    before or after the Nth statement that changes a database for good
 fsync:N  rename:N     before the Nth os.fsync, or the Nth rename or replacement of a file
 chunk=BYTES           streams travel in chunks of so many bytes
+batch=IDS             ids are masked in batches of so many
 pause=SECONDS         longest pause before a step is tried again
 count=FILE            write how many fsyncs, renames and writes there were so far
 verbose               log everything
@@ -139,6 +140,8 @@ def apply(point: str) -> None:
         sys.argv.append("--verbose")
     elif point.startswith("chunk="):
         importlib.import_module("veiltab.common.rpc.chunks").CHUNK = int(point.removeprefix("chunk="))  # type: ignore[attr-defined]
+    elif point.startswith("batch="):
+        importlib.import_module("veiltab.curator.masking").BATCH = int(point.removeprefix("batch="))  # type: ignore[attr-defined]
     elif point.startswith("pause="):
         shorten_pauses(float(point.removeprefix("pause=")))
     elif point.startswith("count="):

@@ -101,6 +101,7 @@ class Rules:
     minimum_population: int = 50
     maximum_cells: int = 100
     budget: str = "1000"
+    alignment: str = "tokens"
 
 
 def study_file(owners: Mapping[str, str], endpoints: Mapping[str, str], rules: Rules) -> str:
@@ -108,6 +109,7 @@ def study_file(owners: Mapping[str, str], endpoints: Mapping[str, str], rules: R
     parts = [
         '[study]\nid = "village"\ntitle = "A village"',
         f"minimum_population = {rules.minimum_population}\nmaximum_cells = {rules.maximum_cells}",
+        f'alignment = "{rules.alignment}"',
         f"[budget]\nepsilon = {rules.budget}",
         f'[server]\nname = "{SERVER}"\nendpoint = "{endpoints[SERVER]}"',
     ]

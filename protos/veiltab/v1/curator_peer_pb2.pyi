@@ -1,12 +1,26 @@
 from veiltab.v1 import access_pb2 as _access_pb2
 from veiltab.v1 import release_pb2 as _release_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class FlowKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FLOW_KIND_UNSPECIFIED: _ClassVar[FlowKind]
+    FLOW_KIND_QUERY: _ClassVar[FlowKind]
+    FLOW_KIND_SET: _ClassVar[FlowKind]
+    FLOW_KIND_COMMON: _ClassVar[FlowKind]
+    FLOW_KIND_RESPONDENTS: _ClassVar[FlowKind]
+FLOW_KIND_UNSPECIFIED: FlowKind
+FLOW_KIND_QUERY: FlowKind
+FLOW_KIND_SET: FlowKind
+FLOW_KIND_COMMON: FlowKind
+FLOW_KIND_RESPONDENTS: FlowKind
 
 class HelloRequest(_message.Message):
     __slots__ = ("study_digest", "ledger_length", "ledger_head")
@@ -67,6 +81,42 @@ class FetchTokensRequest(_message.Message):
     def __init__(self, alignment_id: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
 
 class FetchTokensResponse(_message.Message):
+    __slots__ = ("total", "chunk")
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    total: int
+    chunk: _release_pb2.Chunk
+    def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class GetSessionRequest(_message.Message):
+    __slots__ = ("alignment_id",)
+    ALIGNMENT_ID_FIELD_NUMBER: _ClassVar[int]
+    alignment_id: str
+    def __init__(self, alignment_id: _Optional[str] = ...) -> None: ...
+
+class GetSessionResponse(_message.Message):
+    __slots__ = ("part", "finished")
+    PART_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_FIELD_NUMBER: _ClassVar[int]
+    part: bytes
+    finished: str
+    def __init__(self, part: _Optional[bytes] = ..., finished: _Optional[str] = ...) -> None: ...
+
+class FetchFlowRequest(_message.Message):
+    __slots__ = ("alignment_id", "session", "kind", "owner", "offset")
+    ALIGNMENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    alignment_id: str
+    session: str
+    kind: FlowKind
+    owner: str
+    offset: int
+    def __init__(self, alignment_id: _Optional[str] = ..., session: _Optional[str] = ..., kind: _Optional[_Union[FlowKind, str]] = ..., owner: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class FetchFlowResponse(_message.Message):
     __slots__ = ("total", "chunk")
     TOTAL_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]

@@ -56,6 +56,16 @@ class CuratorPeerServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchTokensRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchTokensResponse.FromString,
                 _registered_method=True)
+        self.GetSession = channel.unary_unary(
+                '/veiltab.v1.CuratorPeerService/GetSession',
+                request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.GetSessionRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.GetSessionResponse.FromString,
+                _registered_method=True)
+        self.FetchFlow = channel.unary_stream(
+                '/veiltab.v1.CuratorPeerService/FetchFlow',
+                request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowResponse.FromString,
+                _registered_method=True)
         self.FetchIndices = channel.unary_stream(
                 '/veiltab.v1.CuratorPeerService/FetchIndices',
                 request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchIndicesRequest.SerializeToString,
@@ -101,6 +111,20 @@ class CuratorPeerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetSession(self, request, context):
+        """Says with which random part this curator enters a private alignment, and whether it has finished. Callers: curators.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FetchFlow(self, request, context):
+        """Streams one flow of a private alignment to a curator whose turn it is. Callers: curators.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def FetchIndices(self, request, context):
         """Streams the row indices of a release that shares them explicitly. Callers: curators.
         """
@@ -137,6 +161,16 @@ def add_CuratorPeerServiceServicer_to_server(servicer, server):
                     servicer.FetchTokens,
                     request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchTokensRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchTokensResponse.SerializeToString,
+            ),
+            'GetSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSession,
+                    request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.GetSessionRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.GetSessionResponse.SerializeToString,
+            ),
+            'FetchFlow': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchFlow,
+                    request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowResponse.SerializeToString,
             ),
             'FetchIndices': grpc.unary_stream_rpc_method_handler(
                     servicer.FetchIndices,
@@ -259,6 +293,60 @@ class CuratorPeerService(object):
             '/veiltab.v1.CuratorPeerService/FetchTokens',
             veiltab_dot_v1_dot_curator__peer__pb2.FetchTokensRequest.SerializeToString,
             veiltab_dot_v1_dot_curator__peer__pb2.FetchTokensResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/veiltab.v1.CuratorPeerService/GetSession',
+            veiltab_dot_v1_dot_curator__peer__pb2.GetSessionRequest.SerializeToString,
+            veiltab_dot_v1_dot_curator__peer__pb2.GetSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchFlow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/veiltab.v1.CuratorPeerService/FetchFlow',
+            veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowRequest.SerializeToString,
+            veiltab_dot_v1_dot_curator__peer__pb2.FetchFlowResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,6 +43,10 @@ class CuratorPeerServiceStub:
     """Opens this curator's share, once it holds the same commitments of everyone as the caller. Callers: curators."""
     FetchTokens: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchTokensRequest, _curator_peer_pb2.FetchTokensResponse]
     """Streams this curator's sorted tokens of one alignment. Callers: curators."""
+    GetSession: _grpc.UnaryUnaryMultiCallable[_curator_peer_pb2.GetSessionRequest, _curator_peer_pb2.GetSessionResponse]
+    """Says with which random part this curator enters a private alignment, and whether it has finished. Callers: curators."""
+    FetchFlow: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchFlowRequest, _curator_peer_pb2.FetchFlowResponse]
+    """Streams one flow of a private alignment to a curator whose turn it is. Callers: curators."""
     FetchIndices: _grpc.UnaryStreamMultiCallable[_curator_peer_pb2.FetchIndicesRequest, _curator_peer_pb2.FetchIndicesResponse]
     """Streams the row indices of a release that shares them explicitly. Callers: curators."""
     GetProgress: _grpc.UnaryUnaryMultiCallable[_curator_peer_pb2.GetProgressRequest, _curator_peer_pb2.GetProgressResponse]
@@ -63,6 +67,10 @@ class CuratorPeerServiceAsyncStub(CuratorPeerServiceStub):
     """Opens this curator's share, once it holds the same commitments of everyone as the caller. Callers: curators."""
     FetchTokens: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchTokensRequest, _curator_peer_pb2.FetchTokensResponse]  # type: ignore[assignment]
     """Streams this curator's sorted tokens of one alignment. Callers: curators."""
+    GetSession: _aio.UnaryUnaryMultiCallable[_curator_peer_pb2.GetSessionRequest, _curator_peer_pb2.GetSessionResponse]  # type: ignore[assignment]
+    """Says with which random part this curator enters a private alignment, and whether it has finished. Callers: curators."""
+    FetchFlow: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchFlowRequest, _curator_peer_pb2.FetchFlowResponse]  # type: ignore[assignment]
+    """Streams one flow of a private alignment to a curator whose turn it is. Callers: curators."""
     FetchIndices: _aio.UnaryStreamMultiCallable[_curator_peer_pb2.FetchIndicesRequest, _curator_peer_pb2.FetchIndicesResponse]  # type: ignore[assignment]
     """Streams the row indices of a release that shares them explicitly. Callers: curators."""
     GetProgress: _aio.UnaryUnaryMultiCallable[_curator_peer_pb2.GetProgressRequest, _curator_peer_pb2.GetProgressResponse]  # type: ignore[assignment]
@@ -104,6 +112,22 @@ class CuratorPeerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_curator_peer_pb2.FetchTokensResponse], _abc.AsyncIterator[_curator_peer_pb2.FetchTokensResponse]]:
         """Streams this curator's sorted tokens of one alignment. Callers: curators."""
+
+    @_abc_1.abstractmethod
+    def GetSession(
+        self,
+        request: _curator_peer_pb2.GetSessionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_curator_peer_pb2.GetSessionResponse, _abc.Awaitable[_curator_peer_pb2.GetSessionResponse]]:
+        """Says with which random part this curator enters a private alignment, and whether it has finished. Callers: curators."""
+
+    @_abc_1.abstractmethod
+    def FetchFlow(
+        self,
+        request: _curator_peer_pb2.FetchFlowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_curator_peer_pb2.FetchFlowResponse], _abc.AsyncIterator[_curator_peer_pb2.FetchFlowResponse]]:
+        """Streams one flow of a private alignment to a curator whose turn it is. Callers: curators."""
 
     @_abc_1.abstractmethod
     def FetchIndices(

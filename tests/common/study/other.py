@@ -19,6 +19,7 @@ id = "survey"
 title = "A survey"
 minimum_population = 2
 maximum_cells = 1000
+alignment = "psi"
 [budget]
 epsilon = 1
 delta = 1e-6
@@ -109,6 +110,7 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     "budget's epsilon": (b"\nepsilon = 1\n", b"\nepsilon = 2\n", "gives another budget epsilon"),
     "budget's delta": (b"delta = 1e-6", b"delta = 1e-5", "gives another budget delta"),
     "sampling": (b'sampling = "seed"', b'sampling = "indices"', "gives another sampling"),
+    "alignment": (b'alignment = "psi"\n', b"", "gives another alignment"),
     "pad": (b'"chacha20"', b'"otp"', "gives another pad"),
     "server's name": (b'"cloud"', b'"sky"', "gives another server"),
     "server's endpoint": (b"localhost:7400", b"localhost:7500", "gives another server"),

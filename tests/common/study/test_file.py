@@ -85,7 +85,7 @@ def test_defaults() -> None:
     lines = TEXT.replace("minimum_population = 50\nmaximum_cells = 4096\n", "")
     read = study(lines.replace('[release]\nsampling = "indices"\npad = "otp"\n', ""))
     assert (read.minimum_population, read.maximum_cells) == (100, 100_000)
-    assert (read.sampling, read.pad) == ("seed", "chacha20")
+    assert (read.sampling, read.pad, read.alignment) == ("seed", "chacha20", "tokens")
 
 
 def test_the_domain_is_in_study_order() -> None:

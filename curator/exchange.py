@@ -1,0 +1,64 @@
+"""How curators learn which of their ids all of them share: what the two ways have in common."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.curator.coordination import Peers
+from veiltab.curator.intersection import PIECE, TOKEN_LENGTH, Tokens
+from veiltab.curator.table import Table
+
+FindRows = Callable[[], NDArray[np.int64]]
+"""Returns the positions of the common respondents among one's own ascending tokens; to be called in a thread."""
+
+
+class Exchange(Protocol):
+    """How a curator learns which of its own ids all others share.
+
+    An exchange may be broken off at any point and repeated; it goes on with the files that it has.
+    """
+
+    @property
+    def progress(self) -> str:
+        """What it is doing, for people; empty if that takes no time."""
+        ...
+
+    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> FindRows:
+        """Exchange what the alignment of this name needs; `folder` has one's own ascending tokens and their order."""
+        ...
+
+    async def is_wanted(self, name: str, peers: Peers) -> bool:
+        """Whether a peer needs an alignment that is made here to be made again with it."""
+        ...
+
+    def finish(self, name: str, folder: Path) -> None:
+        """Delete what an alignment that is made and recorded no longer needs."""
+        ...
+
+    def check_tokens_are_shared(self) -> None:
+        """Refuse to send tokens if the study aligns otherwise."""
+        ...
+
+    def close(self) -> None:
+        """End its computations."""
+        ...
+
+
+def own_tokens(folder: Path) -> Path:
+    """Return the file of a curator's own sorted tokens, in the folder of an alignment."""
+    return folder / "own-tokens.bin"
+
+
+def own_order(folder: Path) -> Path:
+    """Return the file of the rows of a curator's own sorted tokens."""
+    return folder / "order.npy"
+
+
+def token_pieces(path: Path) -> Iterator[Tokens]:
+    """Yield the tokens of a file piece by piece."""
+    with path.open("rb") as file:
+        while data := file.read(PIECE * TOKEN_LENGTH):
+            yield np.frombuffer(data, np.uint8).reshape(-1, TOKEN_LENGTH)

@@ -1,0 +1,199 @@
+"""One curator's work in one session of a private alignment: it makes its flows from its ids and what others made."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.errors import IntegrityError
+from veiltab.common.observe.steps import step
+from veiltab.common.storage.files import file_digest, written_whole
+from veiltab.curator.coordination import Peers
+from veiltab.curator.exchange import FindRows, own_order, own_tokens, token_pieces
+from veiltab.curator.intersection import TOKEN_LENGTH, Intersection, slices, tokens_of
+from veiltab.curator.masking import MAX_IDS, Masking, among, count, elements_of, is_ascending, sort
+from veiltab.curator.ring import Flow, FlowKind
+from veiltab.curator.ristretto import ELEMENT_BYTES
+from veiltab.curator.store import PrivateSession
+from veiltab.curator.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What one curator does in one session.
+
+    Args:
+        curator: its name.
+        alignment: the name of the alignment.
+        session: its name, and this curator's scalar.
+        folder: holds the files of the session.
+        flows: all flows of the study's curators; see `ring.flows`.
+        table: this curator's table.
+        masking: computes.
+        peers: the other curators.
+    """
+
+    curator: str
+    alignment: str
+    session: PrivateSession
+    folder: Path
+    flows: tuple[Flow, ...]
+    table: Table
+    masking: Masking
+    peers: Peers
+
+    async def run(self) -> FindRows:
+        """Make every flow of this curator's, and return what finds its common respondents.
+
+        Raises:
+            NotReadyError, UnavailableError: a peer has not made what is needed; repeat it.
+            IntegrityError, TransferError: a peer sent what no honest curator sends.
+        """
+        for flow in self.flows:
+            if flow.producer == self.curator and not self._made(flow).exists():
+                await self._make(flow)
+        return await self._found()
+
+    async def _make(self, flow: Flow) -> None:
+        match flow.kind:
+            case FlowKind.QUERY | FlowKind.SET:
+                await self._mask(flow)
+            case FlowKind.COMMON:
+                finals = [await self._here(self._last(FlowKind.SET, owner)) for owner in self._owners(FlowKind.SET)]
+                await asyncio.to_thread(_write_common, finals, self._made(flow))
+            case FlowKind.RESPONDENTS:
+                rows = await self._own_among_common()
+                await asyncio.to_thread(self._write_respondents, rows, self._made(flow))
+            case _:
+                assert_never(flow.kind)
+
+    async def _mask(self, flow: Flow) -> None:
+        """Mask one's own ids, or what another has masked; all but a query on its way are then sorted."""
+        masked, begins = self._unsorted(flow), flow.owner == self.curator
+        if begins:
+            await self.masking.mask_ids(self.table, self.session.scalar, masked)
+        else:
+            before = next(
+                f for f in self.flows if (f.kind, f.owner, f.producer) == (flow.kind, flow.owner, flow.source)
+            )
+            source = await self._here(before)
+            await self.masking.mask_elements(source, self.session.scalar, masked, f"masking the ids of {flow.owner}")
+        if flow.kind is FlowKind.SET or begins:
+            await asyncio.to_thread(sort, masked, self._made(flow))
+        else:
+            masked.rename(self._made(flow))
+
+    async def _own_among_common(self) -> NDArray[np.int64]:
+        """Return the querier's common respondents: positions among its ascending tokens."""
+        commons = {flow.producer: await self._here(flow) for flow in self.flows if flow.kind is FlowKind.COMMON}
+        digests = {name: await asyncio.to_thread(file_digest, path) for name, path in commons.items()}
+        if len(set(digests.values())) > 1:
+            raise IntegrityError(
+                "disagree about the masked ids that they share", where=f"curators {', '.join(commons)}"
+            )
+        returned = await self._here(self._last(FlowKind.QUERY, self.curator))
+        common = self.folder / "common.unsorted"
+        source = next(iter(commons.values()))
+        await self.masking.mask_elements(source, self.session.scalar, common, "masking what the others share")
+        begun = next(flow for flow in self.flows if flow.kind is FlowKind.QUERY)
+        return await asyncio.to_thread(self._matched, self._unsorted(begun), returned, common)
+
+    def _matched(self, query: Path, returned: Path, common: Path) -> NDArray[np.int64]:
+        """Return which of one's own ids are common: positions among one's own ascending tokens."""
+        answers = elements_of(returned)
+        if not is_ascending(np.sort(answers)):
+            raise IntegrityError("masked two ids alike", where="private alignment")
+        is_common = np.zeros(self.table.rows, np.bool_)
+        # The query left in ascending order, and came back in the same.
+        is_common[np.argsort(elements_of(query))] = among(answers, np.sort(elements_of(common)))
+        return np.flatnonzero(is_common[np.load(own_order(self.folder.parent))])
+
+    def _write_respondents(self, rows: NDArray[np.int64], path: Path) -> None:
+        own = tokens_of(own_tokens(self.folder.parent))
+        with written_whole(path) as file:
+            for piece in slices(len(rows)):
+                file.write(own.take(rows[piece], axis=0).data)
+
+    async def _found(self) -> FindRows:
+        """Return what finds the respondents that the querier names among one's own."""
+        flow = self._last(FlowKind.RESPONDENTS, self.flows[-1].owner)
+        return partial(_named_rows, own_tokens(self.folder.parent), await self._here(flow), flow.producer)
+
+    async def _here(self, flow: Flow) -> Path:
+        """Return the file of a flow: one's own, or a peer's, fetched and checked."""
+        if flow.producer == self.curator:
+            return self._made(flow)
+        path = self.folder / f"from-{flow.producer}-{flow.file_name}"
+        if not path.exists():
+            fetched = path.with_suffix(".unchecked")
+            with step("fetch masked ids") as measured, written_whole(fetched) as file:
+                async for data in self.peers.flow(flow, self.alignment, self.session.name, self._most_bytes(flow)):
+                    file.write(data)
+                measured.bytes = file.tell()
+            if flow.kind is not FlowKind.RESPONDENTS:
+                await self._check(flow, fetched)
+            fetched.rename(path)
+        return path
+
+    def _most_bytes(self, flow: Flow) -> int:
+        """Return how much a peer may send."""
+        if flow.kind is FlowKind.RESPONDENTS:
+            return TOKEN_LENGTH * self.table.rows
+        return ELEMENT_BYTES * (self.table.rows if flow.owner == self.curator else MAX_IDS)
+
+    async def _check(self, flow: Flow, path: Path) -> None:
+        """Refuse elements that no honest curator sends.
+
+        Raises:
+            IntegrityError: they are cut short, or not as many as they were; out of order; or no elements.
+        """
+        who = f"curator {flow.producer}"
+        if path.stat().st_size % ELEMENT_BYTES:
+            raise IntegrityError("sent masked ids that are cut short", where=who)
+        if flow.owner == self.curator and count(path) != self.table.rows:
+            raise IntegrityError(f"sent back {count(path)} masked ids of {self.table.rows}", where=who)
+        keeps_order = flow.kind is FlowKind.QUERY and flow.producer != flow.owner
+        if not keeps_order and not await asyncio.to_thread(lambda: is_ascending(elements_of(path))):
+            raise IntegrityError("masked ids are not in ascending order", where=who)
+        await self.masking.check(path, who)
+
+    def _made(self, flow: Flow) -> Path:
+        return self.folder / flow.file_name
+
+    def _unsorted(self, flow: Flow) -> Path:
+        return self._made(flow).with_suffix(".unsorted")
+
+    def _last(self, kind: FlowKind, owner: str) -> Flow:
+        """Return where the ids of a curator arrive."""
+        return [flow for flow in self.flows if (flow.kind, flow.owner) == (kind, owner)][-1]
+
+    def _owners(self, kind: FlowKind) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(flow.owner for flow in self.flows if flow.kind is kind))
+
+
+def _write_common(finals: Sequence[Path], path: Path) -> None:
+    """Write the elements that all of some ascending files have, in ascending order."""
+    common = elements_of(finals[0])
+    for other in finals[1:]:
+        common = common[among(common, elements_of(other))]
+    with written_whole(path) as file:
+        file.write(np.ascontiguousarray(common).data)
+
+
+def _named_rows(own: Path, named: Path, who: str) -> NDArray[np.int64]:
+    """Return the positions among one's own tokens of the respondents that the querier names.
+
+    Raises:
+        IntegrityError: it names others too, or not in ascending order.
+    """
+    intersection = Intersection(tokens_of(own))
+    intersection.keep(who, token_pieces(named))
+    rows = intersection.rows
+    if len(rows) * TOKEN_LENGTH != named.stat().st_size:
+        raise IntegrityError("named respondents that are not here", where=f"curator {who}")
+    return rows

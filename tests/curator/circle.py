@@ -1,0 +1,140 @@
+"""Curators of one private alignment in this process: the product's code, and what each receives from the others."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from veiltab.common.core.derivation import derive
+from veiltab.common.core.domain import Symbols
+from veiltab.common.errors import NotReadyError
+from veiltab.curator.alignment import Alignment
+from veiltab.curator.coins import Coins
+from veiltab.curator.coordination import Peers
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.masking import Masking
+from veiltab.curator.private_exchange import PrivateExchange
+from veiltab.curator.ring import Flow
+from veiltab.curator.store import CuratorStore
+from veiltab.curator.table import Table
+from veiltab.curator.tokens import tokens
+
+KEY = bytes(range(32))
+NAMES = ("alice", "bob", "carol", "dora")
+
+Tampering = Callable[[Flow, bytes], bytes]
+"""What a curator sends instead of a flow that it made."""
+
+
+def table_of(ids: Sequence[str], version: str) -> Table:
+    symbols: Symbols = np.array([len(name) % 251 for name in ids], np.uint8)
+    return Table(
+        ids=pa.chunked_array([pa.array(ids[::2], pa.large_string()), pa.array(ids[1::2], pa.large_string())]),
+        columns={"length": symbols},
+        rows_read=len(ids),
+        rows_dropped=0,
+        content_digest=version,
+    )
+
+
+class Curator:
+    """One curator; `received` is all that others sent it, `tampering` what it sends."""
+
+    def __init__(self, name: str, names: Sequence[str], folder: Path, ids: Sequence[str]) -> None:
+        self.name = name
+        self.folder = folder
+        self.ids = [*ids[::2], *ids[1::2]]
+        self.table = table_of(ids, f"content of {name}")
+        self.store = CuratorStore(folder / "curator.sqlite")
+        self.exchange = PrivateExchange(name, names, folder / "alignments", self.store, Masking(folder))
+        ledger = Ledger(self.store.connection, Decimal(1))
+        self.alignment = Alignment(name, folder, self.store, ledger, cast("Coins", self), self.exchange)
+        self.circle: Mapping[str, Curator] = {}
+        self.received: dict[tuple[str, str, str], bytes] = {}
+        self.tampering: Tampering = lambda _flow, data: data
+
+    @property
+    def curators(self) -> list[str]:
+        return [name for name in self.circle if name != self.name]
+
+    async def table_versions(self, _: Ledger) -> dict[str, str]:
+        versions = {name: self.circle[name].alignment.table_version for name in self.curators}
+        if not all(versions.values()):
+            raise NotReadyError("has no table loaded yet", where="curator peer")
+        return versions
+
+    async def toss(self, _coin: str, _peers: Peers) -> bytes:
+        return KEY
+
+    async def session(self, peer: str, name: str) -> tuple[bytes, str]:
+        own = self.circle[peer].exchange.session_part(name)
+        return own.part, own.finished
+
+    async def flow(self, flow: Flow, name: str, session: str, most: int) -> AsyncIterator[bytes]:
+        peer = self.circle[flow.producer]
+        path = peer.exchange.flow_file(name, session, flow.kind, flow.owner, self.name)
+        data = peer.tampering(flow, path.read_bytes())
+        assert len(data) <= most
+        self.received[flow.kind.value, flow.owner, flow.producer] = data
+        for start in range(0, len(data), 1000):
+            yield data[start : start + 1000]
+
+    @property
+    def peers(self) -> Peers:
+        return cast("Peers", self)
+
+    def tokens_file(self) -> bytes:
+        """Return the tokens of the common respondents."""
+        return self.alignment.table(self.alignment.result()[1]).tokens().tobytes()
+
+    def common(self) -> set[str]:
+        """Return which of its own ids it found to be common."""
+        own = tokens(self.table.ids, derive(KEY, "tokens"))
+        kept = {bytes(token) for token in self.alignment.table(self.alignment.result()[1]).tokens()}
+        return {name for name, token in zip(self.ids, own, strict=True) if bytes(token) in kept}
+
+
+@contextmanager
+def circle(folder: Path, tables: Sequence[Sequence[str]]) -> Iterator[list[Curator]]:
+    """Make curators with tables of these ids."""
+    names = NAMES[: len(tables)]
+    made = [Curator(name, names, folder / name, ids) for name, ids in zip(names, tables, strict=True)]
+    for curator in made:
+        curator.circle = {each.name: each for each in made}
+    try:
+        yield made
+    finally:
+        for curator in made:
+            curator.exchange.close()
+            curator.store.close()
+
+
+async def _outcome(curator: Curator) -> None:
+    """Wait until a curator has its alignment and has erased its scalar; raise what it refuses."""
+    while True:
+        await asyncio.sleep(0.01)
+        with suppress(NotReadyError):
+            curator.alignment.result()
+            own = curator.store.private_session(curator.alignment._current)
+            if own is not None and own.finished:
+                return
+
+
+def align(*curators: Curator, seconds: float = 60) -> None:
+    """Run until every curator has its alignment; raise the first refusal."""
+
+    async def together() -> None:
+        running = [asyncio.create_task(c.alignment.run(c.table, c.peers)) for c in curators]
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*map(_outcome, curators))
+        finally:
+            for task in running:
+                task.cancel()
+
+    asyncio.run(together())
