@@ -3,13 +3,17 @@
 common/core/coin has the mathematics. Both halves of a toss give the same answers when repeated, so a toss survives a
 crash at either end. A release's coin has no share before the release is charged here: a seed costs its epsilon first. A
 coin whose value was erased is never tossed again.
+
+A curator asks for the others' shares once it holds every commitment. So whoever has this one's share and never opens
+its own had all that a toss needs, and has perhaps seen the coin: it is one that withholds. Whoever is merely away never
+asked.
 """
 
 import secrets
 from collections.abc import Iterable
 
 from veiltab.common.core.coin import SHARE_LENGTH, commitment, toss, transcript, verify_share
-from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError
+from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError, UnavailableError
 from veiltab.curator.coordination import Peers
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.store import CuratorStore
@@ -42,8 +46,6 @@ class Coins:
         self._curators = frozenset(curators)
         self._store = store
         self._ledger = ledger
-        self.awaited: dict[str, str] = {}
-        """Coin -> the curator whose part of it is awaited, while it is tossed."""
 
     async def toss(self, coin_id: str, peers: Peers) -> bytes:
         """Toss a coin with all other curators, or return its value if it was tossed.
@@ -59,18 +61,36 @@ class Coins:
         own = self.share(coin_id)
         mine = self._commit(coin_id, own)
         for name in peers.curators:
-            self.awaited[coin_id] = name
             self._store.commit(coin_id, name, await peers.commitment(name, coin_id, mine))
         commitments = self._store.commitments(coin_id)
         shares = {self._name: own}
-        for name in peers.curators:
-            self.awaited[coin_id] = name
-            shares[name] = await peers.opening(name, coin_id, transcript(commitments))
-            verify_share(coin_id, name, shares[name], commitments[name])
+        refusal: NotReadyError | UnavailableError | None = None
+        for name in peers.curators:  # all of them, so that none passes for one that withholds
+            try:
+                share = await peers.opening(name, coin_id, transcript(commitments))
+            except (NotReadyError, UnavailableError) as error:
+                refusal = refusal or error
+                continue
+            verify_share(coin_id, name, share, commitments[name])
+            self._store.set_opening_received(coin_id, name)
+            shares[name] = share
+        if refusal is not None:
+            raise refusal
         value = toss(coin_id, shares)
         self._store.set_coin_value(coin_id, value)
-        del self.awaited[coin_id]
         return value
+
+    def awaited(self, coin_id: str) -> frozenset[str]:
+        """Return the curators whose part of a coin is missing here: a commitment or, once all are there, a share."""
+        if self._store.coin_value(coin_id) is not None:
+            return frozenset()
+        others = self._curators - {self._name}
+        uncommitted = others - set(self._store.commitments(coin_id))
+        return uncommitted or others - self._store.openings_received(coin_id)
+
+    def withheld(self, coin_id: str) -> frozenset[str]:
+        """Return the curators that have this one's share of a coin, and never opened theirs here."""
+        return self._store.openings_withheld(coin_id)
 
     def exchange_commitments(self, coin_id: str, peer: str, committed: bytes) -> bytes:
         """Record a peer's commitment to its share, and return one's own.
@@ -85,11 +105,12 @@ class Coins:
         self._store.commit(coin_id, peer, committed)
         return self._commit(coin_id, own)
 
-    def open_share(self, coin_id: str, seen: bytes) -> bytes:
-        """Return one's own share to a peer that holds the same commitments of all curators.
+    def open_share(self, coin_id: str, peer: str, seen: bytes) -> bytes:
+        """Return one's own share to a peer that holds the same commitments of all curators, and record that.
 
         Args:
             coin_id: the coin.
+            peer: who asks.
             seen: the peer's transcript of the commitments.
 
         Raises:
@@ -103,6 +124,7 @@ class Coins:
             raise NotReadyError("does not hold every commitment yet", where=f"curator {self._name}")
         if transcript(commitments) != seen:
             raise ConflictError("the curators hold different commitments", where="coin toss")
+        self._store.set_opening_given(coin_id, peer)
         return own
 
     def share(self, coin_id: str) -> bytes:

@@ -60,6 +60,7 @@ from veiltab.curator.progress import (
 )
 from veiltab.curator.release import (
     agreed_columns,
+    check_asked_under,
     check_open_requests,
     check_request,
     check_tosses,
@@ -172,7 +173,7 @@ class CuratorDriver:
         if not self.store.knows(request.release_id):
             check_request(request, self.study, now)
             check_open_requests(request.researcher, self.store.open_requests())
-        stored = self.store.add(request, now)
+        stored = self.store.add(request, now, study_digest)
         self._submitted.set()
         return stored
 
@@ -347,10 +348,9 @@ class CuratorDriver:
             return  # it keeps what it has
         release_id = stored.request.release_id
         _log.warning("release ended", extra={"release": release_id, "state": state.value})
-        withheld_by = self.coins.awaited.pop(release_coin(release_id), "")
-        if withheld_by:
-            _log.warning("a toss was aborted", extra={"release": release_id, "curator": withheld_by})
-            self.store.add_aborted_toss(release_id, withheld_by)
+        for curator in sorted(self.coins.withheld(release_coin(release_id))):
+            _log.warning("a toss was aborted", extra={"release": release_id, "curator": curator})
+            self.store.add_aborted_toss(release_id, curator)
         self.store.end(release_id, state, failure)
         self._forget(release_id)
 
@@ -365,6 +365,8 @@ class CuratorDriver:
     async def _take(
         self, chosen: Step, stored: CuratorRelease, others: tuple[Progress, ...], peers: Peers, server: ServerLink
     ) -> None:
+        if not self.ledger.is_charged(stored.request.release_id):
+            check_asked_under(stored, self.study)
         match chosen:
             case Step.DECIDE:
                 await self.decisions.apply_policy(stored.request)
@@ -429,10 +431,11 @@ class CuratorDriver:
 
     def _log_hanging(self, release_id: str) -> None:
         """Log a toss that hangs although every curator has charged the release, once a process."""
-        since, curator = self.store.release(release_id).since, self.coins.awaited.get(release_coin(release_id))
+        since = self.store.release(release_id).since
         if release_id not in self._hanging and time.time() - since > _HANGS_AFTER_SECONDS:
             self._hanging.add(release_id)
-            _log.warning("a toss of a charged release hangs", extra={"release": release_id, "curator": curator})
+            awaited = ", ".join(sorted(self.coins.awaited(release_coin(release_id))))
+            _log.warning("a toss of a charged release hangs", extra={"release": release_id, "curator": awaited})
 
     async def _encrypt(self, stored: CuratorRelease, peers: Peers) -> None:
         spec = stored.planned_spec

@@ -50,7 +50,7 @@ class GrantDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CuratorRelease:
-    """One release as this curator has recorded it."""
+    """One release as this curator has recorded it; an earlier version recorded no digest of the study file."""
 
     request: ReleaseRequest
     state: ReleaseState
@@ -62,6 +62,7 @@ class CuratorRelease:
     bytes_uploaded: int
     created: int
     since: int
+    study_digest: str = ""
 
     @property
     def planned_spec(self) -> ReleaseSpec:

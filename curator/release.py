@@ -18,7 +18,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
 from veiltab.common.schemes import SizeLaw, poisson_size, scheme_class
 from veiltab.common.study.file import Study
-from veiltab.curator.progress import Progress
+from veiltab.curator.progress import CuratorRelease, Progress
 
 _MOST_DRAWS = 2**32
 _MOST_DRAWS_EACH = 64
@@ -56,6 +56,20 @@ def check_request(request: ReleaseRequest, study: Study, now: int) -> None:
             f" {_moment(request.deadline)}",
             where="deadline",
             remedy="Compare the clocks of this curator and of the researcher.",
+        )
+
+
+def check_asked_under(stored: CuratorRelease, study: Study) -> None:
+    """Refuse to go on with a request that was made under another study file; its results could not be read.
+
+    Raises:
+        InvalidInputError: the study file was exchanged since.
+    """
+    if stored.study_digest not in {"", study.digest}:
+        raise InvalidInputError(
+            "the request was made under another study file than the one here now; nothing was charged",
+            where=f"release {stored.request.release_id}",
+            remedy="Ask again.",
         )
 
 

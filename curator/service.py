@@ -43,8 +43,9 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
     async def Reveal(
         self, request: curator_peer_pb2.RevealRequest, context: Context
     ) -> curator_peer_pb2.RevealResponse:
-        caller(context)
-        return curator_peer_pb2.RevealResponse(share=self._driver.coins.open_share(request.coin_id, request.transcript))
+        peer = caller(context).name
+        share = self._driver.coins.open_share(request.coin_id, peer, request.transcript)
+        return curator_peer_pb2.RevealResponse(share=share)
 
     async def FetchTokens(
         self, request: curator_peer_pb2.FetchTokensRequest, context: Context

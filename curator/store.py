@@ -71,6 +71,17 @@ _MIGRATIONS = (
         alignment_id TEXT PRIMARY KEY, part BLOB NOT NULL, name TEXT NOT NULL DEFAULT '',
         scalar BLOB NOT NULL DEFAULT x'')
     """,
+    """
+    CREATE TABLE opening (
+        coin_id TEXT NOT NULL, curator TEXT NOT NULL, given INTEGER NOT NULL DEFAULT 0,
+        received INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (coin_id, curator));
+    ALTER TABLE aborted_toss RENAME TO earlier_aborted_toss;
+    CREATE TABLE aborted_toss (
+        release_id TEXT NOT NULL REFERENCES release(id), curator TEXT NOT NULL, PRIMARY KEY (release_id, curator));
+    INSERT INTO aborted_toss SELECT release_id, curator FROM earlier_aborted_toss;
+    DROP TABLE earlier_aborted_toss;
+    ALTER TABLE release ADD COLUMN study_digest TEXT NOT NULL DEFAULT ''
+    """,
 )
 
 
@@ -110,13 +121,20 @@ class CuratorStore:
 
     # Releases
 
-    def add(self, request: ReleaseRequest, now: int) -> CuratorRelease:
-        """Record a request; the same one again changes nothing, another one under the same id is refused."""
+    def add(self, request: ReleaseRequest, now: int, study_digest: str = "") -> CuratorRelease:
+        """Record a request; the same one again changes nothing, another one under the same id is refused.
+
+        Args:
+            request: what is asked for.
+            now: Unix seconds.
+            study_digest: of the study file that it is asked under; empty if that is not known.
+        """
         with transaction(self.connection) as db:
             row = db.execute("SELECT request FROM release WHERE id = ?", [request.release_id]).fetchone()
             if row is None:
                 db.execute(
-                    "INSERT INTO release (id, researcher, request, state, created, since) VALUES (?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO release (id, researcher, request, state, created, since, study_digest)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
                     [
                         request.release_id,
                         request.researcher,
@@ -124,6 +142,7 @@ class CuratorStore:
                         ReleaseState.REQUESTED.value,
                         now,
                         now,
+                        study_digest,
                     ],
                 )
             elif row["request"] != request.to_json():
@@ -341,6 +360,34 @@ class CuratorStore:
         rows = self.connection.execute("SELECT curator, commitment FROM commitment WHERE coin_id = ?", [coin_id])
         return {row["curator"]: bytes(row["commitment"]) for row in rows}
 
+    def set_opening_given(self, coin_id: str, curator: str) -> None:
+        """Record that a curator gets this one's share of a coin, before it leaves."""
+        self.connection.execute(
+            "INSERT INTO opening (coin_id, curator, given) VALUES (?, ?, 1)"
+            " ON CONFLICT (coin_id, curator) DO UPDATE SET given = 1",
+            [coin_id, curator],
+        )
+
+    def set_opening_received(self, coin_id: str, curator: str) -> None:
+        """Record that a curator opened its share of a coin here."""
+        self.connection.execute(
+            "INSERT INTO opening (coin_id, curator, received) VALUES (?, ?, 1)"
+            " ON CONFLICT (coin_id, curator) DO UPDATE SET received = 1",
+            [coin_id, curator],
+        )
+
+    def openings_received(self, coin_id: str) -> frozenset[str]:
+        """Return the curators that opened their share of a coin here."""
+        return self._openings(coin_id, "received = 1")
+
+    def openings_withheld(self, coin_id: str) -> frozenset[str]:
+        """Return the curators that have this one's share of a coin, and did not open theirs."""
+        return self._openings(coin_id, "given = 1 AND received = 0")
+
+    def _openings(self, coin_id: str, condition: str) -> frozenset[str]:
+        rows = self.connection.execute(f"SELECT curator FROM opening WHERE coin_id = ? AND {condition}", [coin_id])  # noqa: S608
+        return frozenset(row["curator"] for row in rows)
+
     def coin_value(self, coin_id: str) -> bytes | None:
         """Return a coin's value once it is tossed, and until it is forgotten."""
         row = self.connection.execute("SELECT value FROM coin WHERE id = ?", [coin_id]).fetchone()
@@ -356,7 +403,7 @@ class CuratorStore:
         erase_traces(self.connection)
 
     def add_aborted_toss(self, release_id: str, curator: str) -> None:
-        """Record that a release was charged in vain, as a curator withheld its part of the coin."""
+        """Record that a release was charged in vain, as a curator withheld its share of the coin."""
         self.connection.execute("INSERT INTO aborted_toss VALUES (?, ?) ON CONFLICT DO NOTHING", [release_id, curator])
 
     def aborted_tosses(self) -> Counter[str]:
@@ -516,4 +563,5 @@ def _release_of(row: sqlite3.Row) -> CuratorRelease:
         bytes_uploaded=row["bytes_uploaded"],
         created=row["created"],
         since=row["since"],
+        study_digest=row["study_digest"],
     )

@@ -1,11 +1,12 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 
@@ -16,6 +17,7 @@ from veiltab.common.errors import (
     IntegrityError,
     InvalidInputError,
     NotReadyError,
+    UnavailableError,
     VeiltabError,
 )
 from veiltab.common.release.state import ReleaseState
@@ -124,11 +126,51 @@ def test_all_come_to_the_same_value_which_is_that_of_their_shares(village: Villa
 
 def test_whose_part_is_awaited_is_known_until_the_coin_is_tossed(village: Village) -> None:
     coins = village.drivers["alice"].coins
+    assert coins.awaited(ALIGNMENT) == {"bob", "carol"}
+    village.twist["carol", "Commit"] = away
+    with pytest.raises(UnavailableError):
+        asyncio.run(village.tossed("alice", ALIGNMENT))
+    assert coins.awaited(ALIGNMENT) == {"carol"}
+    del village.twist["carol", "Commit"]
     with pytest.raises(NotReadyError):
         asyncio.run(village.tossed("alice", ALIGNMENT))
-    assert coins.awaited == {ALIGNMENT: "bob"}
+    assert coins.awaited(ALIGNMENT) == {"bob", "carol"}
     village.toss(ALIGNMENT)
-    assert coins.awaited == {}
+    assert not coins.awaited(ALIGNMENT)
+
+
+def away(_: object) -> NoReturn:
+    raise UnavailableError("no connection")
+
+
+def test_whoever_is_away_withholds_nothing(village: Village) -> None:
+    village.toss(ALIGNMENT, rounds=1, names=("alice",))
+    for one, other in (("bob", "carol"), ("carol", "bob")):
+        committed = village.drivers[other].store.commitments(ALIGNMENT)[other]
+        village.drivers[one].coins.exchange_commitments(ALIGNMENT, other, committed)
+    village.twist["bob", "Reveal"] = village.twist["carol", "Reveal"] = away
+    with pytest.raises(UnavailableError):
+        asyncio.run(village.tossed("alice", ALIGNMENT))
+    assert village.drivers["alice"].coins.awaited(ALIGNMENT) == {"bob", "carol"}
+    assert not village.drivers["alice"].coins.withheld(ALIGNMENT)
+
+
+def test_whoever_has_a_share_and_opens_none_withholds_it_and_nobody_else_does(village: Village) -> None:
+    for name in village.drivers:
+        with suppress(NotReadyError):
+            asyncio.run(village.tossed(name, ALIGNMENT))
+    village.twist["bob", "Reveal"] = away
+    for name in ("bob", "carol", "alice"):
+        with suppress(NotReadyError, UnavailableError):
+            asyncio.run(village.tossed(name, ALIGNMENT))
+    alice = village.drivers["alice"]
+    assert alice.store.coin_value(ALIGNMENT) is None
+    assert alice.coins.withheld(ALIGNMENT) == {"bob"}
+    with closing(CuratorStore(village.folder / "alice" / "curator.sqlite")) as again:  # and another process knows it
+        assert again.openings_withheld(ALIGNMENT) == {"bob"}
+    del village.twist["bob", "Reveal"]
+    village.toss(ALIGNMENT)
+    assert not alice.coins.withheld(ALIGNMENT)
 
 
 def test_another_coin_has_other_shares_and_another_value(village: Village) -> None:

@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.conftest import reserve
+from veiltab.common.core.coin import transcript
 from veiltab.common.errors import (
     ConflictError,
     DeniedError,
@@ -369,6 +370,34 @@ def test_a_budget_that_does_not_hold_it_denies_the_release(world: World, make_re
     assert world.state() is ReleaseState.DENIED
     assert "of the budget of 1 there is 1.000000 left" in world.driver.store.release(ID).failure
     assert world.driver.ledger.remaining == 1
+
+
+def asked_under_another_file(world: World) -> None:
+    """Let the study file have been exchanged at all parties since the request was made."""
+    world.driver.store.connection.execute("UPDATE release SET study_digest = ?", ["0" * 64])
+
+
+@pytest.mark.parametrize("state", [ReleaseState.REQUESTED, ReleaseState.APPROVED, ReleaseState.PLANNED])
+def test_a_request_that_was_made_under_another_study_file_costs_nothing(
+    world: World, make_request: Make, state: ReleaseState
+) -> None:
+    world.driver.store.add(make_request(sample=400), 1, world.driver.study.digest)
+    while world.state() is not state:
+        world.step()
+    asked_under_another_file(world)
+    for _ in range(3):
+        world.follow()
+        world.step()
+    stored = world.driver.store.release(ID)
+    assert (stored.state, world.driver.ledger.remaining) == (ReleaseState.FAILED, Decimal(1))
+    assert stored.failure.startswith(f"release {ID}: the request was made under another study file")
+
+
+def test_what_is_charged_goes_on_whatever_study_file_it_was_asked_under(world: World, make_request: Make) -> None:
+    world.driver.store.add(make_request(sample=400), 1, world.driver.study.digest)
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    asked_under_another_file(world)
+    carried_to(world, ReleaseState.READY, make_request(sample=400))
 
 
 def test_a_denial_elsewhere_denies_it_here(world: World, make_request: Make) -> None:
@@ -752,11 +781,14 @@ def test_what_is_reserved_for_another_release_is_waited_for_and_what_is_charged_
 # A curator that withholds its part of the coin
 
 
-def withheld(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let bob say that he has charged, and never open his share."""
+def withheld(world: World, monkeypatch: pytest.MonkeyPatch, *, asks: bool = True) -> None:
+    """Let bob commit, ask for alice's share if he asks for any, and never open his own."""
 
     async def toss(coin: str, _: Peers) -> bytes:
-        world.driver.coins.awaited[coin] = "bob"
+        coins = world.driver.coins
+        coins.exchange_commitments(coin, "bob", bytes(32))
+        if asks:
+            coins.open_share(coin, "bob", transcript(world.driver.store.commitments(coin)))
         raise NotReadyError("does not hold every commitment yet", where="curator bob")
 
     monkeypatch.setattr(world.driver.coins, "toss", toss)
@@ -791,11 +823,37 @@ def test_a_toss_that_comes_to_its_end_is_not_counted(
     with monkeypatch.context() as patch:
         withheld(world, patch)
         assert not world.step()
-    world.driver.coins.awaited.clear()  # as a toss does at its end
+    world.driver.store.set_opening_received(f"release/{ID}", "bob")  # as a toss does at its end
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
     world.bob = replace(world.bob, state=ReleaseState.FAILED)
     assert world.step()
     assert not world.driver.store.aborted_tosses()
+
+
+def test_a_curator_that_is_away_until_the_deadline_aborted_nothing(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    world.follow()
+    withheld(world, monkeypatch, asks=False)
+    assert not world.step()
+    monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: 2_000_000_001)
+    assert world.step()
+    assert world.state() is ReleaseState.EXPIRED
+    assert not world.driver.store.aborted_tosses()
+
+
+def test_another_process_counts_the_toss_that_a_curator_aborted(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    world.follow()
+    withheld(world, monkeypatch)
+    assert not world.step()
+    driver = world.driver
+    again = CuratorDriver(driver._identity, driver.study, driver._folder.parent, driver.store, driver.ledger, APPROVE)
+    again._end(driver.store.release(ID), ReleaseState.EXPIRED, "the deadline passed")
+    assert driver.store.aborted_tosses() == {"bob": 1}
 
 
 def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_clears_it(

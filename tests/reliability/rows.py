@@ -172,8 +172,11 @@ ROWS = (
             "curator/test_coordination.py::test_a_curator_that_changes_its_commitment_is_caught_before_anything_is_opened",
             "curator/test_driver.py::test_a_toss_that_hangs_is_logged_once_and_counted_when_the_release_ends",
             "curator/test_driver.py::test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_clears_it",
+            "curator/test_driver.py::test_a_curator_that_is_away_until_the_deadline_aborted_nothing",
+            "curator/test_driver.py::test_another_process_counts_the_toss_that_a_curator_aborted",
+            "curator/test_coordination.py::test_whoever_has_a_share_and_opens_none_withholds_it_and_nobody_else_does",
         ),
-        limits="a curator that is away until the deadline counts as one that withholds; each abort costs its epsilon",
+        limits="one that takes the others' shares and is then away counts as well; each abort costs its epsilon",
     ),
     Row(
         number=16,
@@ -285,6 +288,7 @@ ROWS = (
                 "hostile/test_other_study.py::"
                 "test_a_service_that_is_restarted_with_another_file_reads_its_old_results_with_theirs"
             ),
+            "curator/test_driver.py::test_a_request_that_was_made_under_another_study_file_costs_nothing",
         ),
         limits="not every field of the study is altered at every party",
     ),
