@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
-import numpy as np
-from numpy.typing import NDArray
-
 from veiltab.common.errors import (
     BudgetExceededError,
     DeniedError,
@@ -67,7 +64,7 @@ from veiltab.curator.release import (
     joint_decision,
     plan_question,
 )
-from veiltab.curator.shared_sample import Sampler
+from veiltab.curator.shared_sample import Sampler, SharedSample
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
 from veiltab.curator.token_exchange import TokenExchange
@@ -115,7 +112,7 @@ class CuratorDriver:
         self._exchange = self._exchange_of(folder / "alignments")
         self.alignment = Alignment(self.name, folder, store, ledger, self.coins, self._exchange)
         self._folder = folder / "releases"
-        self.sampler = Sampler(self.name, self._folder, self.coins)
+        self.sampler = Sampler(self.name, self._folder, self.coins, store)
         self.planner = Planner(store)
         self.decisions = Decisions(self.name, study, store, ledger, self.planner, policy)
         self.looks = Looks()
@@ -129,7 +126,7 @@ class CuratorDriver:
         # Releases whose toss is logged as one that hangs.
         self._hanging: set[str] = set()
         # Samples that this process drew and did not encrypt yet.
-        self._samples: dict[str, NDArray[np.int64]] = {}
+        self._samples: dict[str, SharedSample] = {}
 
     def _exchange_of(self, folder: Path) -> TokenExchange | PrivateExchange:
         if self.study.alignment == "tokens":
@@ -359,6 +356,7 @@ class CuratorDriver:
         self._samples.pop(release_id, None)
         self.ledger.cancel(release_id)
         self.encryption(release_id).forget_ciphertext()
+        self.encryption(release_id).forget_canaries()
         self.encryption(release_id).forget_pads()
         self.store.forget_keys(release_id)
 
@@ -421,13 +419,13 @@ class CuratorDriver:
     async def _draw(self, spec: ReleaseSpec, peers: Peers) -> None:
         table = self.alignment.table(spec.alignment)
         try:
-            rows, check = await self.sampler.draw(spec, table, peers)
+            sample = await self.sampler.draw(spec, table, peers)
         except (NotReadyError, UnavailableError):
             self._log_hanging(spec.release_id)
             raise
         self._hanging.discard(spec.release_id)
-        self._samples[spec.release_id] = rows
-        self.store.set_sample_check(spec.release_id, check)
+        self._samples[spec.release_id] = sample
+        self.store.set_sample_check(spec.release_id, sample.check)
 
     def _log_hanging(self, release_id: str) -> None:
         """Log a toss that hangs although every curator has charged the release, once a process."""
@@ -440,20 +438,21 @@ class CuratorDriver:
     async def _encrypt(self, stored: CuratorRelease, peers: Peers) -> None:
         spec = stored.planned_spec
         table = self.alignment.table(spec.alignment)
-        rows = self._samples.get(spec.release_id)
-        if rows is None:  # an earlier process drew it
-            rows, check = await self.sampler.draw(spec, table, peers)
-            if check != stored.sample_check:
+        sample = self._samples.get(spec.release_id)
+        if sample is None:  # an earlier process drew it
+            sample = await self.sampler.draw(spec, table, peers)
+            if sample.check != stored.sample_check:
                 raise IntegrityError("drew another sample than before", where=f"curator {self.name}")
-        await asyncio.to_thread(self._encrypt_columns, spec, table, rows)
+        await asyncio.to_thread(self._encrypt_columns, spec, table, sample)
         self._samples.pop(spec.release_id, None)
 
-    def _encrypt_columns(self, spec: ReleaseSpec, table: AlignedTable, rows: NDArray[np.int64]) -> None:
+    def _encrypt_columns(self, spec: ReleaseSpec, table: AlignedTable, sample: SharedSample) -> None:
         for column in spec.columns_of(self.name):
             size = column.byte_length(spec.uploaded_rows)
             with step("encrypt", release_id=spec.release_id, attribute=column.attribute, size=size):
-                values = table.column(column.attribute).take(rows)
-                self.encryption(spec.release_id).encrypt(column.attribute, values, column.size, spec.pad)
+                values = table.column(column.attribute).take(sample.rows)
+                encryption = self.encryption(spec.release_id)
+                encryption.encrypt(column.attribute, values, column.size, spec.pad, sample.noise)
 
     async def _upload(self, spec: ReleaseSpec, server: ServerLink) -> None:
         encryption = self.encryption(spec.release_id)

@@ -1,8 +1,8 @@
-"""Encrypts a sampled column once: a fresh pad, durably spent before its first symbol, and its only ciphertext.
+"""Encrypts a sampled column once: noise, canaries, a fresh pad durably spent before its first symbol, one ciphertext.
 
-A key is drawn by this curator alone; no other curator can derive it. If a crash leaves a key spent but no ciphertext
-recorded, nothing under it was sent: the key is dropped and a fresh one drawn. Once the ciphertext's digest is recorded,
-only those bytes are ever sent.
+A key, of a pad or of replaced symbols, is drawn by this curator alone; no other curator can derive it. If a crash
+leaves a key spent but no ciphertext recorded, nothing under it was sent: the key is dropped and a fresh one drawn. Once
+the ciphertext's digest is recorded, only those bytes are ever sent.
 """
 
 import hashlib
@@ -12,6 +12,7 @@ from typing import assert_never
 
 import numpy as np
 
+from veiltab.common.core.canaries import Places
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.pads import PAD, encrypt
 from veiltab.common.core.randomness import CipherStream, SystemSource
@@ -19,6 +20,7 @@ from veiltab.common.core.symbols import add, check_symbols, fill_uniform, row_sl
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.modes import Pad
 from veiltab.common.storage.files import file_digest, written_whole
+from veiltab.curator.noise import CuratorsNoise
 from veiltab.curator.store import CuratorStore
 
 _DISTINCT = 128
@@ -41,16 +43,21 @@ class ColumnEncryption:
         """Return where the one-time pad of a column is kept until its grant ends."""
         return self._folder / f"{attribute}.pad"
 
-    def encrypt(self, attribute: str, column: Symbols, size: int, pad: Pad) -> bytes:
+    def canaries(self, attribute: str) -> Path:
+        """Return where the ciphertext of a column's canaries is kept until the server is tested."""
+        return self._folder / f"{attribute}.canaries"
+
+    def encrypt(self, attribute: str, column: Symbols, size: int, pad: Pad, noise: CuratorsNoise) -> bytes:
         """Encrypt a column, unless that was done, and return the SHA-256 of its ciphertext.
 
-        ciphertext = column + pad mod size
+        ciphertext = (column with the curators' noise, and canaries among its rows) + pad mod size
 
         Args:
             attribute: the column's name.
             column: (m,) symbols 0..size-1 in sample order.
             size: alphabet size K_a.
             pad: where the pad comes from.
+            noise: the coins and the canaries.
 
         Raises:
             IntegrityError: the pad is spent and its ciphertext is not complete here; it is never made again.
@@ -67,20 +74,28 @@ class ColumnEncryption:
                 key = os.urandom(32)
                 source = CipherStream(key)
             case Pad.OTP:
-                self._draw_one_time_pad(attribute, len(column), size)
+                length = len(column) + len(noise.places)
+                self._draw_one_time_pad(attribute, length, size)
                 # A short pad may repeat, or it would not be uniform; a long one that repeats tells of a bad generator.
-                key = file_digest(self.pad_file(attribute)) if len(column) >= _DISTINCT else os.urandom(32)
+                key = file_digest(self.pad_file(attribute)) if length >= _DISTINCT else os.urandom(32)
                 source = None
             case _:
                 assert_never(pad)
-        self._store.spend_key(self._release_id, attribute, key)
-        digest = self._write(attribute, column, size, source)
+        replacement_key = b"" if noise.mechanism is None else os.urandom(32)
+        self._store.spend_key(self._release_id, attribute, key, replacement_key)
+        rows = noise.applied(attribute, column, size, replacement_key)
+        digest = self._write(attribute, rows, size, source, noise.places)
         self._store.set_pad_digest(self._release_id, attribute, digest)
         return digest
 
     def forget_ciphertext(self) -> None:
         """Delete the ciphertexts: the server has them."""
         for path in self._folder.glob("*.ciphertext"):
+            path.unlink()
+
+    def forget_canaries(self) -> None:
+        """Delete the ciphertexts of the canaries: the server is tested, or never will be."""
+        for path in self._folder.glob("*.canaries"):
             path.unlink()
 
     def forget_pads(self) -> None:
@@ -97,7 +112,7 @@ class ColumnEncryption:
                 remedy="Ask for a new release; a pad is never used again.",
             )
 
-    def _write(self, attribute: str, column: Symbols, size: int, source: CipherStream | None) -> bytes:
+    def _write(self, attribute: str, column: Symbols, size: int, source: CipherStream | None, places: Places) -> bytes:
         ciphertext: Symbols = np.empty(len(column), symbol_dtype(size))
         if source is None:
             drawn: Symbols = np.memmap(self.pad_file(attribute), dtype=symbol_dtype(size), mode="r")
@@ -105,6 +120,9 @@ class ColumnEncryption:
             add(column, drawn, size, ciphertext)
         else:
             encrypt(column, size, source, ciphertext)
+        if len(places):
+            with written_whole(self.canaries(attribute)) as file:
+                file.write(ciphertext[places].data)
         with written_whole(self.ciphertext(attribute)) as file:
             file.write(ciphertext.data)
         return hashlib.sha256(ciphertext.data).digest()

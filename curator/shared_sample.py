@@ -1,8 +1,9 @@
-"""The sample of a release: the same rows in the same order at every curator, however often it is drawn."""
+"""The sample of a release and its noise: the same rows and coins at every curator, however often they are drawn."""
 
 import asyncio
 import hmac
 import secrets
+from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
@@ -19,6 +20,23 @@ from veiltab.common.storage.files import written_whole
 from veiltab.curator.coins import Coins, release_coin
 from veiltab.curator.coordination import Peers
 from veiltab.curator.intersection import AlignedTable
+from veiltab.curator.noise import CuratorsNoise, canary_key, coin_key, curators_noise
+from veiltab.curator.store import CuratorStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedSample:
+    """What the curators of a release draw from its seed, alike at each of them.
+
+    Args:
+        rows: numbers of the sampled rows, shape (data rows,), in sample order.
+        noise: the coins of the curators' noise, and the canaries.
+        check: keyed digest of all of that.
+    """
+
+    rows: NDArray[np.int64]
+    noise: CuratorsNoise
+    check: bytes
 
 
 class Sampler:
@@ -28,12 +46,14 @@ class Sampler:
         name: the curator.
         folder: where its releases have their folders.
         coins: the coins of the seeds.
+        store: remembers which keys are spent.
     """
 
-    def __init__(self, name: str, folder: Path, coins: Coins) -> None:
+    def __init__(self, name: str, folder: Path, coins: Coins, store: CuratorStore) -> None:
         self._name = name
         self._folder = folder
         self._coins = coins
+        self._store = store
 
     def indices_file(self, release_id: str) -> Path:
         """Return where explicit row indices of a release lie."""
@@ -50,12 +70,13 @@ class Sampler:
             raise NotReadyError("has not drawn the indices yet", where=f"curator {self._name}")
         return path
 
-    async def draw(self, spec: ReleaseSpec, table: AlignedTable, peers: Peers) -> tuple[NDArray[np.int64], bytes]:
-        """Draw the sample of a release, again if need be; return its rows, shape (m,), and the keyed check of them.
+    async def draw(self, spec: ReleaseSpec, table: AlignedTable, peers: Peers) -> SharedSample:
+        """Draw the sample of a release, its coins and its canaries, again if need be.
 
         Raises:
             VeiltabError: as `Coins.toss`; after NotReadyError try again.
             IntegrityError: the indices that a peer shares are no sample.
+            ConflictError: another release has spent these coins or canaries.
         """
         with step("toss", release_id=spec.release_id):
             seed = await self._coins.toss(release_coin(spec.release_id), peers)
@@ -70,9 +91,10 @@ class Sampler:
                     rows = await self._indices(spec, peers)
                 case _:
                     assert_never(spec.sampling)
-            check = hmac.new(derive(seed, "sample check"), digestmod="sha256")
-            await asyncio.to_thread(check.update, rows.astype("<i8", copy=False).data)
-        return rows, check.digest()
+            self._store.spend_shared_keys(spec.release_id, coin_key(seed), canary_key(seed))
+            noise = await asyncio.to_thread(curators_noise, spec, seed)
+            check = await asyncio.to_thread(_check, derive(seed, "sample check"), rows, noise)
+        return SharedSample(rows=rows, noise=noise, check=check)
 
     async def _indices(self, spec: ReleaseSpec, peers: Peers) -> NDArray[np.int64]:
         """Draw the row indices if this is the drawing curator, else fetch them from it."""
@@ -87,6 +109,16 @@ class Sampler:
             with written_whole(path) as file:
                 file.write(data)
         return checked_indices(path.read_bytes(), spec)
+
+
+def _check(key: bytes, rows: NDArray[np.int64], noise: CuratorsNoise) -> bytes:
+    """Return the keyed digest of the rows, the coins and the canaries' places; the spec says how many of each."""
+    check = hmac.new(key, digestmod="sha256")
+    check.update(rows.astype("<i8", copy=False).data)
+    for _, coins in noise.coins(len(rows)):
+        check.update(np.packbits(coins).data)
+    check.update(noise.places.astype("<i8", copy=False).data)
+    return check.digest()
 
 
 def checked_indices(data: bytes, spec: ReleaseSpec) -> NDArray[np.int64]:

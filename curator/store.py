@@ -82,6 +82,10 @@ _MIGRATIONS = (
     DROP TABLE earlier_aborted_toss;
     ALTER TABLE release ADD COLUMN study_digest TEXT NOT NULL DEFAULT ''
     """,
+    """
+    CREATE TABLE spent_shared_key (fingerprint BLOB PRIMARY KEY, release_id TEXT NOT NULL);
+    CREATE TABLE canary_key (release_id TEXT PRIMARY KEY REFERENCES release(id), key BLOB NOT NULL)
+    """,
 )
 
 
@@ -171,6 +175,7 @@ class CuratorStore:
             " OR EXISTS (SELECT 1 FROM coin WHERE coin.id = 'release/' || release.id AND coin.share <> x'')"
             f" OR state IN ({', '.join('?' * len(_ENDED))}) AND"
             " (EXISTS (SELECT 1 FROM reservation WHERE reservation.release_id = release.id)"
+            " OR EXISTS (SELECT 1 FROM canary_key WHERE canary_key.release_id = release.id)"
             " OR EXISTS (SELECT 1 FROM pad WHERE pad.release_id = release.id AND pad.key <> x''))",
             [*FINISHED, *_ENDED],
         )
@@ -435,15 +440,22 @@ class CuratorStore:
             raise NotFoundError("this column was not encrypted", where=f"attribute {attribute}")
         return found[1]
 
-    def spend_key(self, release_id: str, attribute: str, key: bytes) -> None:
-        """Record a fresh key as spent, before it makes its first symbol; a key that was ever spent is refused.
+    def spend_key(self, release_id: str, attribute: str, key: bytes, replacement_key: bytes = b"") -> None:
+        """Record a pad's fresh key as spent, before it makes its first symbol; a key that was ever spent is refused.
 
         A key recorded earlier for this column is dropped: no byte under it can have left, since a column is sent only
         after `set_pad_digest`.
+
+        Args:
+            release_id: the release.
+            attribute: the column.
+            key: of the pad; it is kept.
+            replacement_key: of the symbols of the curators' noise, spent and not kept; empty if there is no noise.
         """
         with transaction(self.connection) as db:
             try:
-                db.execute("INSERT INTO spent_key VALUES (?)", [hashlib.sha256(key).digest()])
+                for fresh in filter(None, (key, replacement_key)):
+                    db.execute("INSERT INTO spent_key VALUES (?)", [hashlib.sha256(fresh).digest()])
             except sqlite3.IntegrityError:
                 raise ConflictError("a pad is used once; this one is spent", where=f"attribute {attribute}") from None
             db.execute(
@@ -461,8 +473,41 @@ class CuratorStore:
 
     def forget_keys(self, release_id: str) -> None:
         """Erase the keys of a release; that they were spent stays recorded."""
-        self.connection.execute("UPDATE pad SET key = x'' WHERE release_id = ?", [release_id])
+        with transaction(self.connection) as db:
+            db.execute("DELETE FROM canary_key WHERE release_id = ?", [release_id])
+            db.execute("UPDATE pad SET key = x'' WHERE release_id = ?", [release_id])
         erase_traces(self.connection)
+
+    # Noise and canaries
+
+    def spend_shared_keys(self, release_id: str, coin_key: bytes, canary_key: bytes) -> None:
+        """Record the keys of a release's coins and canaries as spent, before their first use; keep the canaries'.
+
+        Raises:
+            ConflictError: another release has spent one of them.
+        """
+        with transaction(self.connection) as db:
+            for key in (coin_key, canary_key):
+                spent = [hashlib.sha256(key).digest(), release_id]
+                db.execute("INSERT INTO spent_shared_key VALUES (?, ?) ON CONFLICT DO NOTHING", spent)
+                by_this = "SELECT 1 FROM spent_shared_key WHERE fingerprint = ? AND release_id = ?"
+                if db.execute(by_this, spent).fetchone() is None:
+                    raise ConflictError(
+                        "coins of the noise and canaries serve one release; these are spent",
+                        where=f"release {release_id}",
+                    )
+            db.execute("INSERT INTO canary_key VALUES (?, ?) ON CONFLICT DO NOTHING", [release_id, canary_key])
+
+    def canary_key(self, release_id: str) -> bytes:
+        """Return the key of a release's canaries.
+
+        Raises:
+            NotFoundError: its sample is not drawn, or the key is erased.
+        """
+        row = self.connection.execute("SELECT key FROM canary_key WHERE release_id = ?", [release_id]).fetchone()
+        if row is None:
+            raise NotFoundError("the key of the canaries is not here", where=f"release {release_id}")
+        return bytes(row["key"])
 
     # Table, alignment and peers
 

@@ -18,6 +18,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.ledger import Ledger
+from veiltab.curator.noise import CuratorsNoise, curators_noise
 
 STUDY = b"""
 [study]
@@ -92,6 +93,11 @@ def spec_with(**changes: Any) -> ReleaseSpec:  # noqa: ANN401 - any field of a s
         )
         fields["server_replacement"] = plan.mechanism.server_replacement
     return ReleaseSpec(**fields)
+
+
+def noise_with(seed: bytes = bytes(32), **changes: Any) -> CuratorsNoise:  # noqa: ANN401 - any field of a spec
+    """Return the noise and the canaries of a spec; none of either unless the changes say otherwise."""
+    return curators_noise(spec_with(**changes), seed)
 
 
 def request_with(**changes: Any) -> ReleaseRequest:  # noqa: ANN401 - any field of a request

@@ -27,6 +27,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
 from veiltab.common.schemes.registry import scheme_of
 from veiltab.curator.encryption import ColumnEncryption
+from veiltab.curator.noise import curators_noise
 from veiltab.curator.store import CuratorStore
 from veiltab.researcher.decryption import count_rows, decrypt_column
 from veiltab.server.perturbation import perturb_release
@@ -103,9 +104,10 @@ def released(folder: Path, spec: ReleaseSpec, table: Mapping[str, Symbols]) -> N
     ):
         server.open_session(spec)
         server.ciphertext_folder(spec.release_id).mkdir(parents=True)
+        noise = curators_noise(spec, secrets.token_bytes(32))
         encryption = ColumnEncryption(curator, folder / spec.release_id, spec.release_id)
         for column in spec.columns:
-            digest = encryption.encrypt(column.attribute, table[column.attribute], column.size, spec.pad)
+            digest = encryption.encrypt(column.attribute, table[column.attribute], column.size, spec.pad, noise)
             lease = server.leases.take(f"{spec.release_id}/{column.attribute}")
             path = server.folder(spec.release_id).column(column.attribute, lease.fence)
             path.write_bytes(encryption.ciphertext(column.attribute).read_bytes())

@@ -13,12 +13,14 @@ from veiltab.common.collection.tokens import new_token
 from veiltab.common.core.randomness import SystemSource
 from veiltab.common.release.modes import Pad
 from veiltab.curator.encryption import ColumnEncryption
+from veiltab.curator.noise import CuratorsNoise
 from veiltab.curator.store import CuratorStore
 
 def drawn(pad):
     with tempfile.TemporaryDirectory() as name, closing(CuratorStore(Path(name) / "curator.sqlite")) as store:
         columns = ColumnEncryption(store, Path(name), "0" * 32)
-        columns.encrypt("sex", np.zeros(64, np.uint8), 2, pad)
+        noise = CuratorsNoise(mechanism=None, coin_key=b"", canary_key=bytes(32), places=np.zeros(0, int))
+        columns.encrypt("sex", np.zeros(64, np.uint8), 2, pad, noise)
         return store.pad("0" * 32, "sex")[0].hex(), columns.ciphertext("sex").read_bytes().hex()
 
 def secrets_of_one():

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from tests.conftest import noise_with
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.pads import decrypt
 from veiltab.common.core.randomness import CipherStream
@@ -17,11 +18,13 @@ from veiltab.common.errors import ConflictError, IntegrityError
 from veiltab.common.release.modes import Pad
 from veiltab.common.storage.files import file_digest
 from veiltab.curator.encryption import ColumnEncryption
+from veiltab.curator.noise import CuratorsNoise
 from veiltab.curator.store import CuratorStore
 
 ID = "0" * 31 + "1"
 ROWS = 300
 BOTH = pytest.mark.parametrize("pad", Pad)
+PLAIN = noise_with()
 SYMBOLS: Symbols = (np.arange(ROWS) * 7 % 5).astype(np.uint8)
 
 
@@ -76,7 +79,7 @@ def test_what_is_encrypted_is_decrypted_whatever_the_alphabet(tmp_path: Path, pa
     for size in range(2, 301):
         encryption = ColumnEncryption(store, tmp_path / str(size), f"{size:032x}")
         column = symbols_of(np.arange(40) * 13 % size, size)
-        digest = encryption.encrypt("sex", column, size, pad)
+        digest = encryption.encrypt("sex", column, size, pad, PLAIN)
         assert digest == file_digest(encryption.ciphertext("sex"))
         assert ciphertext_of(encryption, size).max() < size
         found = store.pad(f"{size:032x}", "sex")
@@ -96,7 +99,7 @@ def test_what_is_encrypted_is_decrypted_whatever_the_alphabet(tmp_path: Path, pa
 @BOTH
 def test_a_column_of_several_chunks(store: CuratorStore, encryption: ColumnEncryption, pad: Pad) -> None:
     column: Symbols = (np.arange(2 * CHUNK + 5) % 300).astype("<u2")
-    encryption.encrypt("sex", column, 300, pad)
+    encryption.encrypt("sex", column, 300, pad, PLAIN)
     assert np.array_equal(opened(store, encryption, 300, pad), column)
 
 
@@ -105,7 +108,7 @@ def test_ciphertext_of_a_constant_column_is_uniform_and_its_chunks_differ(
     store: CuratorStore, encryption: ColumnEncryption, pad: Pad
 ) -> None:
     """Alpha 1e-6: the pad is the operating system's, so there is no seed."""
-    encryption.encrypt("sex", np.full(2 * CHUNK, 3, np.uint8), 5, pad)
+    encryption.encrypt("sex", np.full(2 * CHUNK, 3, np.uint8), 5, pad, PLAIN)
     ciphertext = ciphertext_of(encryption, 5).astype(np.int64)
     assert stats.chisquare(np.bincount(ciphertext, minlength=5)).pvalue > 1e-6
     pairs = ciphertext[:CHUNK] * 5 + ciphertext[CHUNK:]
@@ -114,7 +117,7 @@ def test_ciphertext_of_a_constant_column_is_uniform_and_its_chunks_differ(
 
 
 def test_the_pad_file_is_the_one_time_pad_s_key(store: CuratorStore, encryption: ColumnEncryption) -> None:
-    encryption.encrypt("sex", SYMBOLS, 5, Pad.OTP)
+    encryption.encrypt("sex", SYMBOLS, 5, Pad.OTP, PLAIN)
     assert key_of(store) == hashlib.sha256(encryption.pad_file("sex").read_bytes()).digest()
     assert encryption.pad_file("sex").stat().st_size == ROWS
 
@@ -127,8 +130,8 @@ def test_known_answers_of_the_pad_s_layout(
     monkeypatch.setattr("veiltab.curator.encryption.SystemSource", lambda: CipherStream(key))
     monkeypatch.setattr("veiltab.curator.encryption.os", SimpleNamespace(urandom=lambda _: key))
     column: Symbols = np.zeros(CHUNK + 3, "<u2")
-    encryption.encrypt("sex", column, 300, Pad.OTP)
-    encryption.encrypt("age", column, 300, Pad.CHACHA20)
+    encryption.encrypt("sex", column, 300, Pad.OTP, PLAIN)
+    encryption.encrypt("age", column, 300, Pad.CHACHA20, PLAIN)
     drawn = encryption.pad_file("sex").read_bytes()
     assert drawn == encryption.ciphertext("sex").read_bytes() == encryption.ciphertext("age").read_bytes()
     assert (drawn[:8].hex(), drawn[-6:].hex()) == ("29019200e8007c00", "c00003009600")
@@ -136,7 +139,7 @@ def test_known_answers_of_the_pad_s_layout(
 
 
 def test_a_stream_cipher_leaves_no_pad_file(store: CuratorStore, encryption: ColumnEncryption) -> None:
-    encryption.encrypt("sex", SYMBOLS, 5, Pad.CHACHA20)
+    encryption.encrypt("sex", SYMBOLS, 5, Pad.CHACHA20, PLAIN)
     assert not encryption.pad_file("sex").exists()
     assert len(key_of(store)) == 32
 
@@ -147,7 +150,7 @@ def test_every_attribute_and_release_has_a_key_of_its_own(store: CuratorStore, t
     for release in (ID, "f" * 32):
         encryption = ColumnEncryption(store, tmp_path / release, release)
         for attribute in ("sex", "age", "salary"):
-            ciphertexts.add(encryption.encrypt(attribute, SYMBOLS, 5, pad))
+            ciphertexts.add(encryption.encrypt(attribute, SYMBOLS, 5, pad, PLAIN))
             found = store.pad(release, attribute)
             assert found is not None
             keys.add(found[0])
@@ -171,22 +174,22 @@ def test_a_crash_before_the_digest_is_recorded_costs_the_key(  # noqa: PLR0913, 
     spent: list[bytes] = []
     spend = store.spend_key
 
-    def recorded(release_id: str, attribute: str, key: bytes) -> None:
-        spend(release_id, attribute, key)
+    def recorded(release_id: str, attribute: str, key: bytes, *others: bytes) -> None:
+        spend(release_id, attribute, key, *others)
         spent.append(key)
 
     monkeypatch.setattr(store, "spend_key", recorded)
     with monkeypatch.context() as broken:
         broken.setattr(encryption if step == "_write" else store, step, crash)
         with pytest.raises(KeyboardInterrupt):
-            encryption.encrypt("sex", SYMBOLS, 5, pad)
+            encryption.encrypt("sex", SYMBOLS, 5, pad, PLAIN)
     assert store.pad(ID, "sex") is None
     left = encryption.ciphertext("sex")
     before = left.read_bytes() if left.exists() else b""
     assert bool(before) is (step == "set_pad_digest")
 
     again = ColumnEncryption(store, tmp_path / "release", ID)
-    again.encrypt("sex", SYMBOLS, 5, pad)
+    again.encrypt("sex", SYMBOLS, 5, pad, PLAIN)
     assert len(set(spent)) == len(spent) == (1 if step == "spend_key" else 2)
     assert key_of(store) == spent[-1]
     assert left.read_bytes() != before
@@ -196,15 +199,100 @@ def test_a_crash_before_the_digest_is_recorded_costs_the_key(  # noqa: PLR0913, 
             store.spend_key("f" * 32, "age", key)
 
 
+# The curators' noise and the canaries
+
+NOISE = noise_with(sample=ROWS, server_replacement=2**63, curator_replacement=2**63, canaries=40)
+
+
+@BOTH
+def test_noise_and_canaries_lie_under_the_pad(
+    store: CuratorStore, encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch, pad: Pad
+) -> None:
+    keys: list[bytes] = []
+    applied = CuratorsNoise.applied
+
+    def observed(noise: CuratorsNoise, attribute: str, column: Symbols, size: int, key: bytes) -> Symbols:
+        keys.append(key)
+        return applied(noise, attribute, column, size, key)
+
+    monkeypatch.setattr(CuratorsNoise, "applied", observed)
+    digest = encryption.encrypt("sex", SYMBOLS, 5, pad, NOISE)
+    ciphertext = ciphertext_of(encryption, 5)
+    assert digest == file_digest(encryption.ciphertext("sex"))
+    assert len(ciphertext) == ROWS + 40
+    assert np.array_equal(opened(store, encryption, 5, pad), applied(NOISE, "sex", SYMBOLS, 5, keys[0]))
+    assert np.array_equal(read(encryption.canaries("sex"), 5), ciphertext[NOISE.places])
+    assert key_of(store) != keys[0]
+    with pytest.raises(ConflictError, match="this one is spent"):
+        store.spend_key("f" * 32, "age", keys[0])
+    encryption.forget_canaries()
+    assert not encryption.canaries("sex").exists()
+
+
+def test_without_canaries_no_ciphertext_of_them_is_kept(encryption: ColumnEncryption) -> None:
+    encryption.encrypt("sex", SYMBOLS, 5, Pad.CHACHA20, PLAIN)
+    assert not encryption.canaries("sex").exists()
+
+
+@BOTH
+@pytest.mark.parametrize("step", ["set_pad_digest", "_write", "spend_key"])
+def test_after_a_crash_other_symbols_replace_the_same_rows(  # noqa: PLR0913, PLR0917 - fixtures
+    store: CuratorStore,
+    encryption: ColumnEncryption,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pad: Pad,
+    step: str,
+) -> None:
+    keys: list[bytes] = []
+    spend = store.spend_key
+
+    def recorded(release_id: str, attribute: str, key: bytes, replacement_key: bytes) -> None:
+        keys.extend((key, replacement_key))
+        spend(release_id, attribute, key, replacement_key)
+
+    monkeypatch.setattr(store, "spend_key", recorded)
+    with monkeypatch.context() as broken:
+        broken.setattr(encryption if step == "_write" else store, step, crash)
+        with pytest.raises(KeyboardInterrupt):
+            encryption.encrypt("sex", SYMBOLS, 5, pad, NOISE)
+    again = ColumnEncryption(store, tmp_path / "release", ID)
+    again.encrypt("sex", SYMBOLS, 5, pad, NOISE)
+    assert len(set(keys)) == len(keys) == (2 if step == "spend_key" else 4)
+    assert np.array_equal(opened(store, again, 5, pad), NOISE.applied("sex", SYMBOLS, 5, keys[-1]))
+    assert np.array_equal(read(again.canaries("sex"), 5), ciphertext_of(again, 5)[NOISE.places])
+
+
+def test_the_canaries_ciphertext_is_durable_before_the_column_s_is_recorded(
+    store: CuratorStore, encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def record(*_: object) -> NoReturn:
+        assert encryption.canaries("sex").exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store, "set_pad_digest", record)
+    with pytest.raises(KeyboardInterrupt):
+        encryption.encrypt("sex", SYMBOLS, 5, Pad.CHACHA20, NOISE)
+
+
+def test_the_key_of_replaced_symbols_is_never_the_pad_s(
+    encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veiltab.curator.encryption.os", SimpleNamespace(urandom=bytes))
+    with pytest.raises(ConflictError, match="a pad is used once; this one is spent"):
+        encryption.encrypt("sex", SYMBOLS, 5, Pad.CHACHA20, NOISE)
+    assert not encryption.ciphertext("sex").exists()
+
+
 @BOTH
 def test_once_recorded_only_those_bytes_are_sent(
     store: CuratorStore, encryption: ColumnEncryption, tmp_path: Path, pad: Pad
 ) -> None:
-    digest = encryption.encrypt("sex", SYMBOLS, 5, pad)
+    digest = encryption.encrypt("sex", SYMBOLS, 5, pad, PLAIN)
     sent, key = encryption.ciphertext("sex").read_bytes(), key_of(store)
     for column in (SYMBOLS, SYMBOLS[::-1].copy(), np.zeros(ROWS, np.uint8)):
         again = ColumnEncryption(store, tmp_path / "release", ID)
-        assert again.encrypt("sex", column, 5, pad) == digest
+        assert again.encrypt("sex", column, 5, pad, PLAIN) == digest
     assert (encryption.ciphertext("sex").read_bytes(), key_of(store)) == (sent, key)
 
 
@@ -221,12 +309,12 @@ def flipped(path: Path) -> None:
 def test_a_ciphertext_that_is_gone_or_altered_is_never_made_again(
     store: CuratorStore, encryption: ColumnEncryption, pad: Pad, damage: Callable[[Path], None]
 ) -> None:
-    encryption.encrypt("sex", SYMBOLS, 5, pad)
+    encryption.encrypt("sex", SYMBOLS, 5, pad, PLAIN)
     key = key_of(store)
     damage(encryption.ciphertext("sex"))
     for _ in range(2):
         with pytest.raises(IntegrityError, match="a pad is never used again"):
-            encryption.encrypt("sex", SYMBOLS, 5, pad)
+            encryption.encrypt("sex", SYMBOLS, 5, pad, PLAIN)
     assert key_of(store) == key
     assert store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 1
 
@@ -238,15 +326,15 @@ def test_a_generator_that_repeats_itself_is_caught(
     stuck = SimpleNamespace(urandom=lambda count: bytes(range(256)) * (count // 256) + bytes(count % 256))
     monkeypatch.setattr("veiltab.curator.encryption.os", stuck)
     monkeypatch.setattr("veiltab.common.core.randomness.os", stuck)
-    encryption.encrypt("sex", SYMBOLS, 5, pad)
+    encryption.encrypt("sex", SYMBOLS, 5, pad, PLAIN)
     with pytest.raises(ConflictError, match="attribute age: a pad is used once; this one is spent"):
-        encryption.encrypt("age", SYMBOLS, 5, pad)
+        encryption.encrypt("age", SYMBOLS, 5, pad, PLAIN)
     assert not encryption.ciphertext("age").exists()
 
 
 def test_short_one_time_pads_may_be_equal_by_chance(encryption: ColumnEncryption, store: CuratorStore) -> None:
     for number in range(20):
-        encryption.encrypt(f"a{number}", np.zeros(1, np.uint8), 2, Pad.OTP)
+        encryption.encrypt(f"a{number}", np.zeros(1, np.uint8), 2, Pad.OTP, PLAIN)
     assert len({encryption.pad_file(f"a{number}").read_bytes() for number in range(20)}) <= 2
     assert store.connection.execute("SELECT count(*) FROM spent_key").fetchone()[0] == 20
 
@@ -254,8 +342,8 @@ def test_short_one_time_pads_may_be_equal_by_chance(encryption: ColumnEncryption
 def test_what_is_forgotten_is_deleted(encryption: ColumnEncryption) -> None:
     encryption.forget_ciphertext()
     encryption.forget_pads()
-    encryption.encrypt("sex", SYMBOLS, 5, Pad.OTP)
-    encryption.encrypt("age", SYMBOLS, 5, Pad.CHACHA20)
+    encryption.encrypt("sex", SYMBOLS, 5, Pad.OTP, PLAIN)
+    encryption.encrypt("age", SYMBOLS, 5, Pad.CHACHA20, PLAIN)
     encryption.forget_ciphertext()
     assert not encryption.ciphertext("sex").exists()
     assert not encryption.ciphertext("age").exists()
@@ -268,5 +356,5 @@ def test_what_is_forgotten_is_deleted(encryption: ColumnEncryption) -> None:
 def test_a_symbol_outside_its_alphabet_makes_no_ciphertext(encryption: ColumnEncryption, pad: Pad) -> None:
     column = np.array([0, 1, 5, 2], np.uint8)
     with pytest.raises(IntegrityError, match="1 of 4 symbols lie outside"):
-        encryption.encrypt("sex", column, 5, pad)
+        encryption.encrypt("sex", column, 5, pad, PLAIN)
     assert not encryption.ciphertext("sex").exists()

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from tests.conftest import noise_with
 from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, NotReadyError, VeiltabError
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.state import ReleaseState
@@ -43,7 +44,7 @@ def ready(driver: CuratorDriver, request: Any, spec: Any, expires: int | None = 
     """Bring a release to where its keys are given out."""
     driver.store.add(request, 1)
     driver.store.set_spec(ID, spec)
-    driver.encryption(ID).encrypt("sex", np.zeros(400, np.uint8), 2, spec.pad)
+    driver.encryption(ID).encrypt("sex", np.zeros(400, np.uint8), 2, spec.pad, noise_with())
     for attribute, verdict in (("sex", APPROVED), ("age", DENIED)):
         decision = GrantDecision(attribute=attribute, verdict=verdict, expires=expires, decided_by="person")
         driver.store.decide(ID, (decision,))
@@ -129,6 +130,7 @@ def submit(driver: CuratorDriver, researcher: str = "rosa", **changes: Any) -> i
         "sampling": release_pb2.SAMPLING_MODE_SEED,
         "pad": release_pb2.PAD_KIND_OTP,
         "scheme": release_pb2.SCHEME_WOR,
+        "noise_split": "0",
     } | changes
     message = curator_pb2.ProposeReleaseRequest(
         study_digest=fields.pop("study_digest"), request=release_pb2.ReleaseRequest(**fields)

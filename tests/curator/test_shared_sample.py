@@ -1,19 +1,26 @@
 """The rows that every curator draws from one coin, and the check by which they compare them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import NoReturn, cast
 
 import numpy as np
 import pytest
 
+from tests.conftest import request_with, spec_with
+from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.modes import Sampling
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.curator.coins import Coins, release_coin
 from veiltab.curator.coordination import Peers
 from veiltab.curator.intersection import AlignedTable
-from veiltab.curator.shared_sample import Sampler
+from veiltab.curator.noise import canary_key, coin_key
+from veiltab.curator.shared_sample import Sampler, SharedSample
+from veiltab.curator.store import CuratorStore
 
 ID = "0" * 31 + "1"
 
@@ -34,18 +41,75 @@ KNOWN = [
 ]
 
 
-@pytest.mark.parametrize(("sampling", "head", "check"), KNOWN)
-def test_known_answers(
-    tmp_path: Path, make_spec: Callable[..., Any], sampling: Sampling, head: list[int], check: str
-) -> None:
-    words = np.arange(1000, dtype=">u8")
-    tokens = np.stack([words, words ^ np.uint64(0x5DEECE66D)], axis=1).view(np.uint8)
-    sampler = Sampler("alice", tmp_path, cast("Coins", Tossed()))
+# The same with the curators' noise and canaries, which leave the rows as they are.
+NOISY_CHECKS = {
+    Sampling.SEED: "619adf98d427e68b8cba2be741864c3c21ec3c39e725564921dc979e859d1ae3",
+    Sampling.SERVER: "8306f4dc9ee65b667f4c73b4300700e0ae785c7c44fe39c42f6dbd4749a3c060",
+    Sampling.INDICES: "78e3077af6d430b48429c92b9e36dd7314f1f455442881b415611bf499093ab1",
+}
+TOKENS = np.stack([np.arange(1000, dtype=">u8"), np.arange(1000, dtype=">u8") ^ np.uint64(0x5DEECE66D)], axis=1)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[CuratorStore]:
+    with closing(CuratorStore(tmp_path / "curator.sqlite")) as store:
+        store.add(request_with(), 1)
+        yield store
+
+
+def drawn(store: CuratorStore, folder: Path, spec: ReleaseSpec) -> SharedSample:
+    """Draw the sample of a spec, whose explicit indices are 7, 3 and 999."""
+    sampler = Sampler("alice", folder, cast("Coins", Tossed()), store)
     indices = sampler.indices_file(ID)
-    indices.parent.mkdir()
+    indices.parent.mkdir(exist_ok=True)
     indices.write_bytes(np.array([7, 3, 999], "<i8").tobytes())
-    table, peers = SimpleNamespace(tokens=lambda: tokens), SimpleNamespace()
-    spec = make_spec(sampling=sampling, sample=3)
-    rows, digest = asyncio.run(sampler.draw(spec, cast("AlignedTable", table), cast("Peers", peers)))
-    assert rows[:3].tolist() == head
-    assert digest.hex() == check
+    table, peers = SimpleNamespace(tokens=lambda: TOKENS.view(np.uint8)), SimpleNamespace()
+    return asyncio.run(sampler.draw(spec, cast("AlignedTable", table), cast("Peers", peers)))
+
+
+@pytest.mark.parametrize(("sampling", "head", "check"), KNOWN)
+def test_known_answers(store: CuratorStore, tmp_path: Path, sampling: Sampling, head: list[int], check: str) -> None:
+    plain = drawn(store, tmp_path, spec_with(sampling=sampling, sample=3))
+    assert plain.rows[:3].tolist() == head
+    assert plain.check.hex() == check
+    noisy = drawn(store, tmp_path, spec_with(sampling=sampling, sample=3, curator_replacement=2**63, canaries=5))
+    assert noisy.rows[:3].tolist() == head
+    assert noisy.check.hex() == NOISY_CHECKS[sampling]
+
+
+@pytest.mark.parametrize("sampling", Sampling)
+def test_the_check_covers_rows_coins_and_places(store: CuratorStore, tmp_path: Path, sampling: Sampling) -> None:
+    spec = spec_with(sampling=sampling, sample=3, curator_replacement=2**64 - 1, canaries=5)
+    others = (replace(spec, curator_replacement=1), replace(spec, canaries=4), replace(spec, canaries=0))
+    checks = [drawn(store, tmp_path, one).check for one in (spec, *others)]
+    assert checks[0] == drawn(store, tmp_path, spec).check
+    assert len(set(checks)) == len(checks)
+
+
+def test_coins_and_canaries_of_another_release_are_refused_and_those_of_this_one_are_not(
+    store: CuratorStore, tmp_path: Path
+) -> None:
+    spec = spec_with(sample=3, curator_replacement=2**63, canaries=5)
+    drawn(store, tmp_path, spec)
+    assert store.canary_key(ID) == canary_key(bytes(range(32)))
+    drawn(store, tmp_path, spec)  # as after a crash
+    for key in (coin_key, canary_key):
+        mine = key(bytes(range(32)))
+        with pytest.raises(ConflictError, match="serve one release; these are spent"):
+            store.spend_shared_keys("f" * 32, mine, bytes(32))
+        with pytest.raises(ConflictError, match="serve one release; these are spent"):
+            store.spend_shared_keys("f" * 32, bytes(32), mine)
+    with pytest.raises(NotFoundError, match="the key of the canaries is not here"):
+        store.canary_key("f" * 32)
+
+
+def test_coins_are_spent_before_they_are_tossed(
+    store: CuratorStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise ConflictError("spent")
+
+    monkeypatch.setattr(store, "spend_shared_keys", refuse)
+    monkeypatch.setattr("veiltab.curator.shared_sample.curators_noise", lambda *_: pytest.fail("they were derived"))
+    with pytest.raises(ConflictError, match="spent"):
+        drawn(store, tmp_path, spec_with(sample=3, curator_replacement=2**63))

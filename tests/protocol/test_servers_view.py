@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.conftest import noise_with
 from tests.protocol.chance import ALPHA, agreement, combined, confirmed, independence, looks_random, same_law
 from tests.protocol.village import CATEGORIES, FREE, People, made_people
 from tests.protocol.wire import Published, connection, fetch_key
@@ -45,7 +46,7 @@ def encrypted(folder: Path, table: Columns, pad: Pad) -> Columns:
     with closing(CuratorStore(folder / release_id / "curator.sqlite")) as store:
         columns = encryption.ColumnEncryption(store, folder / release_id, release_id)
         for name, column in table.items():
-            columns.encrypt(name, column, SIZES[name], pad)
+            columns.encrypt(name, column, SIZES[name], pad, noise_with())
         return {name: symbols_of(columns.ciphertext(name).read_bytes()) for name in table}
 
 

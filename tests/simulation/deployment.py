@@ -124,9 +124,9 @@ class Deployment:
         self.loop = VirtualLoop(self._generator("threads"))
         encrypt = ColumnEncryption.encrypt
 
-        def encrypted(columns: ColumnEncryption, attribute: str, column: Any, size: int, pad: Pad) -> bytes:  # noqa: ANN401
+        def encrypted(columns: ColumnEncryption, attribute: str, column: Any, *others: Any) -> bytes:  # noqa: ANN401
             self.watch.see_plain(columns._release_id, attribute, column)
-            return encrypt(columns, attribute, column, size, pad)
+            return encrypt(columns, attribute, column, *others)
 
         try:
             with (

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -12,6 +13,7 @@ from veiltab.common.errors import UnavailableError
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator import driver, progress
 from veiltab.curator.ledger import Ledger
+from veiltab.curator.shared_sample import SharedSample
 from veiltab.server import perturbation
 from veiltab.server.store import ServerStore
 
@@ -63,8 +65,9 @@ def rows_in_another_order() -> Iterator[None]:
     """Encrypt one curator's rows beside other people's."""
     known = driver.CuratorDriver._encrypt_columns
 
-    def turned(curator: driver.CuratorDriver, spec: Any, table: Any, rows: np.ndarray) -> None:  # noqa: ANN401 - its own
-        known(curator, spec, table, np.roll(rows, 1) if curator.name == "bob" else rows)
+    def turned(curator: driver.CuratorDriver, spec: Any, table: Any, sample: SharedSample) -> None:  # noqa: ANN401 - its own
+        rows = np.roll(sample.rows, 1) if curator.name == "bob" else sample.rows
+        known(curator, spec, table, replace(sample, rows=rows))
 
     with patch.object(driver.CuratorDriver, "_encrypt_columns", turned):
         yield
