@@ -5,12 +5,15 @@ budget does not hold, needs no decision.
 """
 
 import time
+from collections.abc import Iterable
+from decimal import Decimal
 
 from veiltab.common.errors import BudgetExceededError, InvalidInputError, NotReadyError
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
+from veiltab.curator.allowance import Charge
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.planning import Planner
 from veiltab.curator.policy import Outlook, Policy
@@ -44,6 +47,8 @@ class Decisions:
         # Releases about which this process has decided by its policy.
         self._decided: set[str] = set()
         self._refusals: dict[str, str] = {}
+        # Charge and delta of each request that waits for a person.
+        self._charges: dict[str, tuple[Charge, Decimal | None]] = {}
 
     def review(self, stored: CuratorRelease) -> Review:
         """Return how far this curator is with what it decides alone about a release."""
@@ -87,8 +92,26 @@ class Decisions:
         refusal = self._refusals[stored.request.release_id] = await self._foreseen_refusal(stored.request)
         return not refusal
 
+    def refused_of(self, held: Iterable[str]) -> set[str]:
+        """Refuse requests that wait for a person once the budget, as it is charged now, does not hold them any more.
+
+        Args:
+            held: ids of such requests.
+
+        Returns:
+            Those that are refused.
+        """
+        refused = set()
+        for release_id in self._charges.keys() & set(held):
+            charge, delta = self._charges[release_id]
+            if not self._ledger.fits_what_is_charged(release_id, charge):
+                self._refusals[release_id] = self._ledger_refusal(charge, delta)
+                refused.add(release_id)
+        return refused
+
     def forget(self, release_id: str) -> None:
         """Forget what is known of a release that is over."""
+        self._charges.pop(release_id, None)
         self._decided.discard(release_id)
         self._refusals.pop(release_id, None)
 
@@ -117,8 +140,18 @@ class Decisions:
         try:
             spec = await self._foreseen_spec(request)
             if spec is not None:
-                self._ledger.check(await self._planner.charge(spec, self._ledger.allowance), spec.delta)
+                charge = await self._planner.charge(spec, self._ledger.allowance)
+                self._charges[request.release_id] = charge, spec.delta
+                if refusal := self._ledger_refusal(charge, spec.delta):
+                    return refusal
                 await self._planner.make_card(spec)
-        except (InvalidInputError, BudgetExceededError) as error:
+        except InvalidInputError as error:
+            return str(error)
+        return ""
+
+    def _ledger_refusal(self, charge: Charge, delta: Decimal | None) -> str:
+        try:
+            self._ledger.check(charge, delta)
+        except BudgetExceededError as error:
             return str(error)
         return ""

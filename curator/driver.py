@@ -264,9 +264,10 @@ class CuratorDriver:
         return ()
 
     async def _look_after_held(self, peers: Peers) -> None:
-        """Take up requests that wait for a person here, and are over elsewhere."""
+        """Take up requests that wait for a person here, and are over elsewhere or beyond what is left of the budget."""
         while True:
             await asyncio.sleep(_LOOK_AFTER_HELD_SECONDS)
+            self._held -= self.decisions.refused_of(self._held)
             held = tuple(self._held)
             for start in range(0, len(held), MOST_ASKED):
                 answers = await peers.progress(held[start : start + MOST_ASKED])

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from veiltab.common.command.cli import note
 from veiltab.common.command.options import ServeOptions
+from veiltab.common.command.parties import parties_in
 from veiltab.common.command.run import serve_party
 from veiltab.common.observe.sinks import observing
 from veiltab.common.observe.steps import step
 from veiltab.common.process.logs import log_to_stderr
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.identity import Role
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.common.study.file import load_study
 from veiltab.curator.driver import CuratorDriver
@@ -33,9 +34,7 @@ def serve_curator(options: ServeOptions, *, table_path: Path, policy_path: Path 
     def check_files() -> None:
         policy_of(load_study(options.study_path), options.name, policy_path)
 
-    others = [curator.name for curator in study.curators if curator.name != options.name]
-    callers = [Party(study=study.id, role=Role.CURATOR, name=name) for name in others]
-    callers += [Party(study=study.id, role=Role.RESEARCHER, name=r.name) for r in study.researchers]
+    callers = [party for party in parties_in(study, Role.CURATOR, Role.RESEARCHER) if party != identity.party]
     with (
         OwnedFolder(options.state_folder, identity.party.uri) as folder,
         closing(CuratorStore(folder.path / "curator.sqlite")) as store,

@@ -524,6 +524,26 @@ def test_a_held_request_expires_and_ends_where_it_ended_elsewhere(
     assert world.driver.store.release(other).state in {ReleaseState.DENIED, ReleaseState.EXPIRED}
 
 
+def test_a_held_request_ends_once_the_budget_is_gone_and_is_not_planned_again(
+    world: World, make_request: Make, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veiltab.curator.driver._LOOK_AFTER_HELD_SECONDS", 0.01)
+    small, ledger = "f" * 32, world.driver.ledger
+    held(world, make_request(), make_request(release_id=small, epsilon=Decimal("0.01")))
+    world.bob = replace(world.bob, state=ReleaseState.READY)
+    other = make_spec(release_id="e" * 32, epsilon=Decimal("0.95"))
+    reserve(ledger, other)
+    asyncio.run(run_for(world, 20))
+    assert world.state() is ReleaseState.REQUESTED  # what is reserved may be given back
+    ledger.charge(other.release_id)
+    questions = len(world.questions)
+    asyncio.run(run_for(world, 20))
+    assert world.state() is ReleaseState.DENIED
+    assert "of the budget of 1 there is 0.05" in world.driver.store.release(ID).failure
+    assert world.driver.store.release(small).state is ReleaseState.REQUESTED
+    assert len(world.questions) == questions
+
+
 def test_what_a_person_denies_in_another_process_ends_at_once(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
     world.bob = replace(world.bob, state=ReleaseState.UPLOADING)
