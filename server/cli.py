@@ -4,6 +4,9 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES
 from veiltab.common.command.options import ServeOptions, serve_options
+from veiltab.server.quota import Quota
+
+_QUOTA = Quota()
 
 
 @click.group(epilog=EXIT_CODES)
@@ -26,6 +29,20 @@ def server() -> None:
     help="How long a published release, and a closed round, can be fetched.",
 )
 @click.option(
+    "--quota-releases",
+    default=_QUOTA.releases,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="How many releases one curator may have open here.",
+)
+@click.option(
+    "--quota-gib",
+    default=_QUOTA.gibibytes,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="GiB that the columns of all of them may take together.",
+)
+@click.option(
     "--database",
     metavar="URL",
     default="",
@@ -34,8 +51,9 @@ def server() -> None:
     help="A PostgreSQL for the state, postgresql://user@host/database, which several of this server's processes share,"
     " as they do the --state folder. SQLite in that folder by default. Needs the extra postgres.",
 )
-def serve(options: ServeOptions, retention_days: int, database: str) -> None:
+def serve(options: ServeOptions, retention_days: int, quota_releases: int, quota_gib: int, database: str) -> None:
     """Perturb encrypted columns and serve them to their researchers; count the reports of nodes, round by round."""
     from veiltab.server.serving import serve_server
 
-    serve_server(options, retention_days=retention_days, database=database)
+    quota = Quota(releases=quota_releases, gibibytes=quota_gib)
+    serve_server(options, retention_days=retention_days, quota=quota, database=database)

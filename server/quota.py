@@ -11,17 +11,17 @@ class Quota:
 
     Args:
         releases: how many releases.
-        bytes: length of all their unperturbed columns together.
+        gibibytes: length of all their unperturbed columns together.
     """
 
     releases: int = 256
-    bytes: int = 64 << 30
+    gibibytes: int = 64
 
     def check(self, releases: int, size: int) -> None:
         """Raise UnavailableError if so many open releases of so many bytes are too much."""
-        if releases > self.releases or size > self.bytes:
+        if releases > self.releases or size > self.gibibytes << 30:
             raise UnavailableError(
-                f"a curator may have {self.releases} releases of {self.bytes >> 30} GiB together open here",
+                f"a curator may have {self.releases} releases of {self.gibibytes} GiB together open here",
                 where="quota",
                 remedy="Finish those that are open, or wait for their deadlines.",
             )

@@ -7,13 +7,15 @@ from functools import partial
 from pathlib import Path
 
 from veiltab.common.command.options import ServeOptions
+from veiltab.common.command.parties import parties_in
 from veiltab.common.command.run import serve_party
 from veiltab.common.observe.sinks import observing
 from veiltab.common.process.logs import log_to_stderr
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.identity import Role
 from veiltab.server.collection.rounds import RoundKeeper
 from veiltab.server.collection.service import CollectionServicer
 from veiltab.server.collection.store import CollectionStore
+from veiltab.server.quota import Quota
 from veiltab.server.releases import Releases
 from veiltab.server.service import IngestServicer, ReleaseServicer
 from veiltab.server.sharing import SharedFolder, hold_folder
@@ -24,15 +26,13 @@ from veiltab.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
 from veiltab.v1.server_release_pb2_grpc import add_ReleaseServiceServicer_to_server
 
 
-def serve_server(options: ServeOptions, *, retention_days: int, database: str) -> None:
+def serve_server(options: ServeOptions, *, retention_days: int, quota: Quota, database: str) -> None:
     """Perturb columns and count reports until a signal stops the process."""
     log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.SERVER)
-    callers = [Party(study=study.id, role=Role.CURATOR, name=c.name) for c in study.curators]
-    callers += [Party(study=study.id, role=Role.RESEARCHER, name=r.name) for r in study.researchers]
-    callers += [Party(study=study.id, role=Role.NODE, name=study.nodes.name)] if study.nodes else []
+    callers = parties_in(study, Role.CURATOR, Role.RESEARCHER, Role.NODE)
     with held_state(options.state_folder, identity.party.uri, database) as (store, round_store):
-        releases = Releases(study, store, retention_days=retention_days)
+        releases = Releases(study, store, retention_days=retention_days, quota=quota)
         rounds = RoundKeeper(study, round_store, retention_days=retention_days)
         own = (
             partial(add_IngestServiceServicer_to_server, IngestServicer(releases)),

@@ -7,6 +7,8 @@
     table = "alice.csv"               # curators
     policy = "policy.toml"            # curators
     retention_days = 30               # the server
+    quota_releases = 256              # the server: releases that one curator may have open there
+    quota_gib = 64                    # the server: GiB of all their columns together
     listen = "0.0.0.0:7401"
     metrics = "127.0.0.1:9464"
     trace_file = "trace.jsonl"
@@ -55,6 +57,13 @@ def _days(fields: Fields, key: str, _folder: Path) -> int:
     return days
 
 
+def _count(fields: Fields, key: str, _folder: Path) -> int:
+    count = fields.integer(key)
+    if count < 1:
+        raise fields.refuse(f"{key} is not a whole number from 1", "Leave it out for the usual one.")
+    return count
+
+
 def _truth(fields: Fields, key: str, _folder: Path) -> bool:
     return fields.truth(key)
 
@@ -68,6 +77,8 @@ KEYS: Mapping[str, Key] = {
     "table": Key("table_path", _path),
     "policy": Key("policy_path", _path),
     "retention_days": Key("retention_days", _days),
+    "quota_releases": Key("quota_releases", _count),
+    "quota_gib": Key("quota_gib", _count),
     "database": Key("database", _text),
     "metrics": Key("metrics", _text),
     "trace_file": Key("trace_file", _path),

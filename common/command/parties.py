@@ -30,6 +30,11 @@ def serving_parties(study: Study) -> dict[Party, str]:
     return {party: endpoint for party, endpoint in parties_of(study).items() if endpoint is not None}
 
 
+def parties_in(study: Study, *roles: Role) -> list[Party]:
+    """Return the parties of a study in some roles."""
+    return [party for party in parties_of(study) if party.role in roles]
+
+
 def desk_of(study: Study, party: Party) -> Party:
     """Return the researcher whose service a researcher or an analyst asks.
 

@@ -84,7 +84,7 @@ def test_a_curator_that_could_start(check: Check, folder: Path) -> None:
 
 
 def test_a_server_that_could_start(check: Check) -> None:
-    findings = check(SERVER + "retention_days = 3\n")
+    findings = check(SERVER + "retention_days = 3\nquota_releases = 7\nquota_gib = 1\n")
     assert findings.problems == []
     assert str(findings.party) == "server cloud"
 

@@ -11,6 +11,7 @@ from veiltab.common.errors import ConflictError, InvalidInputError, UnavailableE
 from veiltab.common.study.file import Study
 from veiltab.deploy.pki import init_pki
 from veiltab.server.cli import serve
+from veiltab.server.quota import Quota
 from veiltab.server.sharing import SharedFolder
 
 Serve = Callable[..., None]
@@ -65,3 +66,13 @@ def test_a_database_of_another_folder_or_none_is_refused(start: Serve, tmp_path:
     (tmp_path / "state" / "database").unlink()
     with pytest.raises(ConflictError, match="not the folder that goes with the database"):
         start("--database", url)
+
+
+def test_a_curator_s_quota_is_an_option(start: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    quotas: list[Quota] = []
+    monkeypatch.setattr("veiltab.server.serving.serve_server", lambda *_, quota, **__: quotas.append(quota))
+    start()
+    start("--quota-releases", "3", "--quota-gib", "2")
+    assert quotas == [Quota(releases=256, gibibytes=64), Quota(releases=3, gibibytes=2)]
+    with pytest.raises(click.BadParameter, match="x>=1"):
+        start("--quota-gib", "0")

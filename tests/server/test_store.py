@@ -15,9 +15,11 @@ from veiltab.common.errors import (
     InvalidInputError,
     NotFoundError,
     NotReadyError,
+    UnavailableError,
 )
 from veiltab.common.release.state import ReleaseState
 from veiltab.server.leases import Lease
+from veiltab.server.quota import Quota
 from veiltab.server.store import ServerStore
 
 Make = Callable[..., Any]
@@ -46,6 +48,19 @@ def test_a_release_is_recorded_once(store: ServerStore, make_spec: Make) -> None
     with pytest.raises(ConflictError, match="another spec is announced"):
         store.open_session(make_spec(sample=399))
     assert store.sessions() == (first,)
+
+
+def test_a_curator_announces_no_more_than_its_quota(store: ServerStore, make_spec: Make) -> None:
+    quota = Quota(releases=2, gibibytes=1)
+    for number in (1, 1, 2):
+        store.open_session(make_spec(release_id=f"{number:032x}"), "alice", quota)
+    with pytest.raises(UnavailableError, match="a curator may have 2 releases of 1 GiB together open here"):
+        store.open_session(make_spec(release_id=f"{3:032x}"), "alice", quota)
+    store.open_session(make_spec(release_id=f"{4:032x}"), "bob", quota)
+    large = make_spec(release_id=f"{5:032x}", population=2**30, sample=2**30)
+    with pytest.raises(UnavailableError, match="of 1 GiB together"):
+        store.open_session(large, "bob", quota)
+    assert len(store.sessions()) == 3
 
 
 def test_a_release_outlives_the_process(tmp_path: Path, database: str, make_spec: Make) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from tests.simulation.network import Network, Server, Service, looked_at
 from tests.simulation.virtual import HERE, START, Machine, stream_of
+from veiltab.common.command.parties import parties_in
 from veiltab.common.rpc.authorisation import Admission, Gatekeeper
 from veiltab.common.rpc.identity import Identity, Party, Role, load_identity
 from veiltab.common.study.file import Study, study_from_bytes
@@ -295,15 +296,11 @@ def _now() -> datetime:
 
 def _callers(study: Study, party: Party) -> list[Party]:
     """Return who may call a party, as its `serve` command names them."""
-    curators = [Party(study=study.id, role=Role.CURATOR, name=c.name) for c in study.curators if c.name != party.name]
-    researchers = [Party(study=study.id, role=Role.RESEARCHER, name=r.name) for r in study.researchers]
-    return [party] if party.role is Role.RESEARCHER else curators + researchers
+    if party.role is Role.RESEARCHER:
+        return [party]
+    return [caller for caller in parties_in(study, Role.CURATOR, Role.RESEARCHER) if caller != party]
 
 
 def parties_of(study: Study) -> list[Party]:
     """Return the parties of the study."""
-    return [
-        *(Party(study=study.id, role=Role.CURATOR, name=c.name) for c in study.curators),
-        Party(study=study.id, role=Role.SERVER, name=study.server.name),
-        *(Party(study=study.id, role=Role.RESEARCHER, name=r.name) for r in study.researchers),
-    ]
+    return [party for role in (Role.CURATOR, Role.SERVER, Role.RESEARCHER) for party in parties_in(study, role)]

@@ -20,6 +20,8 @@ listen = "0.0.0.0:7401"
 table = "../alice.csv"
 policy = "policy.toml"
 retention_days = 7
+quota_releases = 9
+quota_gib = 3
 database = "postgresql://cloud@db.example.org/cloud"
 metrics = "127.0.0.1:9464"
 trace_file = "trace.jsonl"
@@ -59,6 +61,8 @@ def test_every_key_is_read_and_paths_begin_at_the_file(write: Write, tmp_path: P
         ("verbose = 1", "verbose", "another kind", "true or false"),
         ("retention_days = -1", "retention_days", "between 0 and", "30 is usual"),
         ("retention_days = 1.5", "retention_days", "another kind", "a whole number"),
+        ("quota_gib = 0", "quota_gib", "not a whole number from 1", "Leave it out"),
+        ("quota_releases = -3", "quota_releases", "not a whole number from 1", "Leave it out"),
         ("retention_days = true", "retention_days", "another kind", "a whole number"),
         ('stat = "x"', "stat", "unknown key 'stat'", "Did you mean 'state'?"),
         ("[table]", "table", "another kind", "a text in quotes"),
