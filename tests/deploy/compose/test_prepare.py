@@ -48,6 +48,17 @@ def test_every_party_finds_its_own_identity(folder: Path, study: Study) -> None:
         assert load_identity(folder / "pki" / service, role, name, study=study.id).party.name == name
 
 
+def test_a_signal_reaches_every_party_from_its_first_moment() -> None:
+    """A process 1 of a container gets no signal that it does not wait for yet: the parties run below another."""
+    text = COMPOSE.read_text("utf-8")
+    _, _, party = text.partition("x-party: &party\n")
+    assert "\n  init: true\n" in party.partition("\n\n")[0]
+    _, _, services = text.partition("\nservices:\n")
+    services, _, _ = services.partition("\nnetworks:\n")
+    names = re.findall(r"^  [a-z-]+:$", services, re.MULTILINE)
+    assert len(names) == services.count("\n    <<: *party\n") == 5
+
+
 def test_services_listen_where_the_study_file_says(study: Study) -> None:
     text = COMPOSE.read_text("utf-8")
     for curator in study.curators:
