@@ -22,6 +22,7 @@ from veiltab.common.command.options import (
 )
 from veiltab.common.core.rounding import parse_delta, parse_epsilon, upward
 from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.privacy.card import Bound
 from veiltab.common.release.guarantees import epsilon_card
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
@@ -138,7 +139,8 @@ def serve(options: ServeOptions, table_path: Path, policy_path: Path | None) -> 
 def requests(state: _State, as_json: bool) -> None:
     """List the requests, with the epsilon card and what is left of the budget before anyone decides."""
     listed = [_described(stored, state) for stored in state.store.releases()]
-    emit(as_json, {**_budget(state), "requests": listed}, _requests_text(listed, state.ledger))
+    plain = [{**request, "card": [bound.as_dict() for bound in _card(request)]} for request in listed]
+    emit(as_json, {**_budget(state), "requests": plain}, _requests_text(listed, state.ledger))
 
 
 @curator.command(epilog="Example: veiltab curator approve study.toml --name alice --state state --release 3f... ")
@@ -356,26 +358,26 @@ def _expected(stored: CuratorRelease, state: _State) -> dict[str, object]:
         return _facts(stored.spec, state)
     latest = state.store.latest_alignment()
     if latest is None:
-        return {"card": [], "note": "The tables are not aligned yet; the card needs the number of common respondents."}
+        return {"card": (), "note": "The tables are not aligned yet; the card needs the number of common respondents."}
     population, digest = latest
     columns = requested_columns(stored.request, state.study)
     question = plan_question(stored.request, columns, state.study, population=population, alignment=digest)
     try:
         spec = stored_plan(state.store, question) or planned_spec(question)
     except InvalidInputError as error:
-        return {"card": [], "note": f"This cannot be planned: {error}"}
+        return {"card": (), "note": f"This cannot be planned: {error}"}
     return _facts(spec, state) | {"sample": spec.sample, "root_mse": plan_of(spec).root_mse()}
 
 
 def _facts(spec: ReleaseSpec, state: _State) -> dict[str, object]:
     """Return a plan's card and charge; a card that was not made yet is made and stored here."""
-    rows = stored_card(state.store, spec)
-    if rows is None:
-        rows = epsilon_card(spec).rows()
-        store_card(state.store, spec, rows)
+    bounds = stored_card(state.store, spec)
+    if bounds is None:
+        bounds = epsilon_card(spec).bounds
+        store_card(state.store, spec, bounds)
     question = charge_question(spec, state.ledger.allowance)
     charge = stored_charge(state.store, question) or question.charge()
-    return {"card": [list(row) for row in rows], "charge": state.ledger.allowance.share(charge)}
+    return {"card": bounds, "charge": state.ledger.allowance.share(charge)}
 
 
 def _requests_text(listed: list[dict[str, object]], ledger: Ledger) -> str:
@@ -393,10 +395,15 @@ def _requests_text(listed: list[dict[str, object]], ledger: Ledger) -> str:
         if isinstance(charge := request.get("charge"), Decimal):
             lines.append(f"  charge: {percent(charge)} of the budget")
         lines.extend(f"  decision here: {name} {verdict}" for name, verdict in _pairs(request["own"]))
-        lines.extend(f"  {who}: {faces}" for who, faces in _list(request["card"]))
+        lines.extend(f"  {bound.name}: {bound.faces}" for bound in _card(request))
     if not listed:
         lines.append("No requests.")
     return "\n".join(lines)
+
+
+def _card(request: dict[str, object]) -> tuple[Bound, ...]:
+    bounds = request["card"]
+    return bounds if isinstance(bounds, tuple) else ()
 
 
 def _pairs(value: object) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from decimal import Decimal
 
 from veiltab.common.core.canonical import canonical_text, read_canonical
 from veiltab.common.errors import InvalidInputError, VeiltabError
+from veiltab.common.privacy.card import Bound
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.curator.allowance import Allowance, Charge
@@ -66,9 +67,9 @@ _TOO_LONG = PlanAnswer(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """The rows of an epsilon card: adversary, what it faces."""
+    """The bounds of an epsilon card, one a coalition."""
 
-    rows: tuple[tuple[str, str], ...] = ()
+    bounds: tuple[Bound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,10 +111,10 @@ def stored_plan(store: CuratorStore, question: PlanQuestion) -> ReleaseSpec | No
     return None if answer is None else read_canonical(PlanAnswer, answer).planned()
 
 
-def stored_card(store: CuratorStore, spec: ReleaseSpec) -> tuple[tuple[str, str], ...] | None:
-    """Return the rows of a plan's card, if it was ever made; none at all if that took too long."""
+def stored_card(store: CuratorStore, spec: ReleaseSpec) -> tuple[Bound, ...] | None:
+    """Return the bounds of a plan's card, if it was ever made; none at all if that took too long."""
     card = store.card(spec.digest())
-    return None if card is None else read_canonical(Card, card).rows
+    return None if card is None else read_canonical(Card, card).bounds
 
 
 def charge_question(spec: ReleaseSpec, allowance: Allowance) -> ChargeQuestion:
@@ -127,9 +128,9 @@ def stored_charge(store: CuratorStore, question: ChargeQuestion) -> Charge | Non
     return None if charge is None else read_canonical(Charge, charge)
 
 
-def store_card(store: CuratorStore, spec: ReleaseSpec, rows: tuple[tuple[str, str], ...]) -> None:
-    """Store the rows of a plan's card."""
-    store.set_card(spec.release_id, spec.digest(), canonical_text(Card(rows=rows)))
+def store_card(store: CuratorStore, spec: ReleaseSpec, bounds: tuple[Bound, ...]) -> None:
+    """Store the bounds of a plan's card."""
+    store.set_card(spec.release_id, spec.digest(), canonical_text(Card(bounds=bounds)))
 
 
 def answer_plan(question: str) -> str:
@@ -143,7 +144,7 @@ def answer_plan(question: str) -> str:
 
 def answer_card(spec: str) -> str:
     """Return the canonical text of the card of a spec's."""
-    return canonical_text(Card(rows=epsilon_card(ReleaseSpec.from_json(spec)).rows()))
+    return canonical_text(Card(bounds=epsilon_card(ReleaseSpec.from_json(spec)).bounds))
 
 
 def answer_charge(question: str) -> str:

@@ -238,7 +238,13 @@ def _canaries(question: PlanQuestion, plan: Plan) -> int:
 
 def plan_of(spec: ReleaseSpec) -> Plan:
     """Return the plan that a spec was made of."""
-    return Plan(scheme=spec.description.scheme, mechanism=spec.mechanism, epsilon=spec.epsilon, delta=spec.delta)
+    return Plan(
+        scheme=spec.description.scheme,
+        mechanism=spec.mechanism,
+        epsilon=spec.epsilon,
+        delta=spec.delta,
+        is_sampled_by_server=spec.sampling.is_by_server,
+    )
 
 
 def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Plan:
@@ -272,6 +278,8 @@ def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Pl
         scheme=request.scheme,
         stage=request.stage,
         noise_split=request.noise_split,
+        max_pair_epsilon=request.max_pair_epsilon,
+        is_sampled_by_server=request.sampling.is_by_server,
     )
 
 

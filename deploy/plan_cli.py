@@ -6,9 +6,12 @@ from pathlib import Path
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
+from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.card import card_of
+from veiltab.common.privacy.card import EpsilonCard, card_of
+from veiltab.common.privacy.coalitions import PAIRS
+from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.privacy.planning import Plan, paper_bound, paper_sample, plan_release
 from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion, answer
 
@@ -30,7 +33,13 @@ from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion, answer
     "--sum-of-squares",
     help="Sum of the squared cell probabilities, if known from public sources; by default 1/K, the worst case.",
 )
+@click.option("--noise-split", default=str(DEFAULT_SPLIT), show_default=True, help="The curators' part of the noise.")
+@click.option(
+    "--max-pair-epsilon",
+    help="Largest epsilon of the desk with the server, and of an analyst with curators, nats.",
+)
 @click.option("--plot", type=PATH, help="Draw the error against m and epsilon (.svg or .png).")
+@click.option("--card", type=PATH, help="Draw who faces which epsilon (.svg or .png).")
 @json_option
 def plan(
     population: int | None,
@@ -41,7 +50,10 @@ def plan(
     sample: int | None,
     max_local_epsilon: str | None,
     sum_of_squares: str | None,
+    noise_split: str,
+    max_pair_epsilon: str | None,
     plot: Path | None,
+    card: Path | None,
     as_json: bool,
 ) -> None:
     """Say how many rows to sample, how much to perturb, and what error to expect.
@@ -57,12 +69,18 @@ def plan(
         sample=sample,
         max_local_epsilon=None if max_local_epsilon is None else parse_epsilon(max_local_epsilon),
         sum_of_squares=_sum_of_squares(sum_of_squares, cells),
+        noise_split=parse_split(noise_split),
+        max_pair_epsilon=None if max_pair_epsilon is None else parse_epsilon(max_pair_epsilon, what="max_pair_epsilon"),
     )
     reply = answer(question)
     if plot is not None:
         from veiltab.deploy.plan_picture import draw
 
         draw(question, reply.plan, plot)
+    if card is not None:
+        from veiltab.deploy.card_picture import draw_card
+
+        draw_card(_card(reply.plan), card)
     emit(as_json, _as_dict(question, reply), _text(question, reply))
 
 
@@ -78,6 +96,10 @@ def _sum_of_squares(text: str | None, cells: int) -> Fraction | None:
     return value
 
 
+def _card(plan: Plan) -> EpsilonCard:
+    return card_of(plan.release, delta=plan.delta, pure=plan.pure_epsilon)
+
+
 def _paper(plan: Plan, cells: int) -> Plan:
     """Return the plan at the paper's sample size, which is for a pure epsilon."""
     star = paper_sample(population=plan.population, cells=cells, epsilon=plan.epsilon)
@@ -86,6 +108,7 @@ def _paper(plan: Plan, cells: int) -> Plan:
 
 def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
     best, paper = reply.plan, _paper(reply.plan, question.cells)
+    shown = _card(best)
     return {
         "population": best.population,
         "m": best.sample,
@@ -97,6 +120,13 @@ def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
         "local_epsilon": best.local_epsilon,
         "root_mse": reply.root_mse,
         "replacement_probability": float(1 - best.mechanism.retention),
+        "noise_split": {
+            "s": question.noise_split,
+            "curators": best.mechanism.curator_replacement / UNIT,
+            "server": best.mechanism.server_replacement / UNIT,
+        },
+        "pairs": {"+".join(pair.roles): shown.bound(pair).epsilon for pair in PAIRS},
+        "card": [bound.as_dict() for bound in shown.bounds],
         "feasible": reply.feasible,
         "advice": reply.advice,
         "warnings": list(best.warnings),
@@ -110,13 +140,15 @@ def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
 
 def _text(question: PlanQuestion, reply: PlanAnswer) -> str:
     best, paper = reply.plan, _paper(reply.plan, question.cells)
-    rows = "\n".join(f"  {who}: {faces}" for who, faces in card_of(best.description, delta=best.delta).rows())
+    rows = "\n".join(f"  {who}: {faces}" for who, faces in _card(best).rows())
     wanted = f"epsilon {best.epsilon.normalize():f}" + (
         f", delta {best.delta}" if best.delta is not None else " (pure)"
     )
     return (
         f"For {wanted}: sample m = {best.sample} of n = {best.population} rows; replace a row with probability"
         f" {float(1 - best.mechanism.retention):.6f} (gamma = {best.gamma:.4f}, K = {best.mechanism.cells} cells).\n"
+        f"The curators replace it with probability {best.mechanism.curator_replacement / UNIT:.6f} before they encrypt,"
+        f" the server with {best.mechanism.server_replacement / UNIT:.6f} after.\n"
         f"Expected root-mean-square error of the joint distribution: {reply.root_mse:.5f}"
         f" (the paper's m* = {paper.sample}, pure: {question.root_mse(paper):.5f}).\n"
         + "\n".join((reply.advice, *best.warnings, rows))

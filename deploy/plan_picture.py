@@ -82,6 +82,8 @@ def _error(question: PlanQuestion, plan: Plan, epsilon: Decimal, sample: int | N
             delta=delta,
             max_local_epsilon=question.max_local_epsilon,
             sample=sample,
+            noise_split=question.noise_split,
+            max_pair_epsilon=question.max_pair_epsilon,
         )
     except InvalidInputError:
         return float("nan")

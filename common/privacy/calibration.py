@@ -30,6 +30,7 @@ def calibrate(  # noqa: PLR0913 - one argument a quantity
     epsilon: Decimal,
     delta: Decimal,
     max_local_epsilon: Decimal | None = None,
+    presence: Fraction = Fraction(1),
 ) -> GammaDiagonal:
     """Return the mechanism with the least noise that keeps (epsilon, delta), and a cap on ln gamma if there is one.
 
@@ -40,6 +41,7 @@ def calibrate(  # noqa: PLR0913 - one argument a quantity
         epsilon: nats.
         delta: in (0, 1).
         max_local_epsilon: most ln gamma a row may face from who knows the sample, nats.
+        presence: probability that a row takes part, by coins that the adversary sees; below 1 where m = n alone.
 
     Returns:
         A mechanism with certificate delta(epsilon) <= delta; certified as it runs, after rounding.
@@ -56,12 +58,12 @@ def calibrate(  # noqa: PLR0913 - one argument a quantity
     if ceiling is not None and ceiling <= floor:
         return GammaDiagonal.from_gamma(cells, 1 + ceiling)
 
+    def certificate(gamma: Fraction) -> OrderCertificate:
+        return OrderCertificate(population=population, sample=sample, cells=cells, gamma=gamma, presence=presence)
+
     def excess(log_a: float) -> float:
         """How far ln delta lies above what is allowed."""
-        certificate = OrderCertificate(
-            population=population, sample=sample, cells=cells, gamma=1 + Fraction(exp(log_a))
-        )
-        found = certificate.delta(float(epsilon))
+        found = certificate(1 + Fraction(exp(log_a))).delta(float(epsilon))
         return log(found / float(delta)) if found > 0 else -inf
 
     # The blanket of n rows hides one row as well as about 2.5 ln(1/delta) / epsilon0^2 noisy rows a cell would.
@@ -71,7 +73,6 @@ def calibrate(  # noqa: PLR0913 - one argument a quantity
     a = max(Fraction(_DIGITS.create_decimal(Decimal(exp(best)))), floor)
     while True:
         mechanism = GammaDiagonal.from_gamma(cells, 1 + a)
-        certificate = OrderCertificate(population=population, sample=sample, cells=cells, gamma=mechanism.gamma)
-        if a == floor or certificate.delta(float(epsilon)) <= delta:
+        if a == floor or certificate(mechanism.gamma).delta(float(epsilon)) <= delta:
             return mechanism
         a = max(a * (1 - _STEP), floor)

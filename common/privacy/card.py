@@ -1,51 +1,89 @@
-"""The epsilon card: the guarantee against each adversary. It is shown before any approval and beside every result."""
+"""The epsilon card: the guarantee against each coalition. It is shown before any approval and beside every result."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 
 from veiltab.common.core.rounding import upward
+from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease, order_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE
+
+_ALL = "the order, the coins, the keys and the unperturbed ciphertext together are the raw rows"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """What one coalition faces (neighbours: substitution of one respondent's row, in the columns of others).
+
+    Args:
+        roles: of the coalition.
+        epsilon: nats, an upper bound; 0 if it learns nothing, None if nothing protects.
+        delta: that comes with epsilon; 0 for a pure epsilon.
+        per_row: whether epsilon is that of each released row by itself, whose person is known.
+        other: another (epsilon, delta) that holds as well, if there is one.
+        note: what it sees, or why.
+    """
+
+    roles: tuple[str, ...]
+    epsilon: Decimal | None = None
+    delta: Decimal = Decimal(0)
+    per_row: bool = False
+    other: tuple[Decimal, Decimal] | None = None
+    note: str
+
+    @property
+    def name(self) -> str:
+        """The coalition in words."""
+        return (
+            " with ".join(self.roles) if len(self.roles) < 3 else f"{', '.join(self.roles[:-1])} and {self.roles[-1]}"
+        )
+
+    @property
+    def faces(self) -> str:
+        """What it faces, in words."""
+        if self.epsilon is None:
+            return f"no protection: {self.note}"
+        if self.epsilon == 0 and self.delta == 0:
+            return f"nothing: {self.note}"
+        both = "" if self.other is None else f", and {_guarantee(*self.other)} (both hold)"
+        return f"{_guarantee(self.epsilon, self.delta)}{' per row' if self.per_row else ''}{both}: {self.note}"
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        return {
+            "coalition": list(self.roles),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "per_row": self.per_row,
+            "other": None if self.other is None else {"epsilon": self.other[0], "delta": self.other[1]},
+            "note": self.note,
+        }
+
+
+def _guarantee(epsilon: Decimal, delta: Decimal) -> str:
+    if delta == 0:
+        return f"epsilon = {upward(epsilon)} (pure)"
+    return f"(epsilon, delta) = ({upward(epsilon)}, {delta:.3g})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpsilonCard:
-    """The guarantees of a release by adversary (neighbours: substitution of one respondent's row).
+    """The guarantees of a release by coalition.
 
     Args:
-        epsilon: pure epsilon against the researcher, nats, an upper bound.
-        order: (epsilon, delta) against the researcher from the secret order, upper bounds; None where there is no
-            certificate for the scheme. It holds beside the pure one, and is shown where its epsilon is less.
-        local_epsilon: ln gamma against an adversary who knows the sample and its order, nats per row, an upper bound.
-        one_time: whether the pads are one-time pads.
+        bounds: one a coalition.
     """
 
-    epsilon: Decimal
-    order: tuple[Decimal, Decimal] | None
-    local_epsilon: Decimal
-    one_time: bool = False
+    bounds: tuple[Bound, ...]
+
+    def bound(self, coalition: Coalition) -> Bound:
+        """Return what a coalition faces."""
+        (found,) = (each for each in self.bounds if each.roles == coalition.roles)
+        return found
 
     def rows(self) -> tuple[tuple[str, str], ...]:
-        """Return (adversary, what it faces), one row an adversary."""
-        both = ""
-        if self.order is not None and Decimal(upward(self.order[0])) < Decimal(upward(self.epsilon)):
-            both = f", and (epsilon, delta) = ({upward(self.order[0])}, {self.order[1]:.3g}) (both hold)"
-        return (
-            ("researcher", f"epsilon = {upward(self.epsilon)} (pure){both}"),
-            (
-                "researcher with a curator",
-                f"epsilon = {upward(self.local_epsilon)} per row (it knows the sample: the noise alone protects)",
-            ),
-            (
-                "server alone",
-                "nothing: the ciphertext does not depend on the data"
-                if self.one_time
-                else "nothing, as far as ChaCha20 cannot be told from random: the ciphertext is pseudorandom",
-            ),
-            ("server with the researcher", "no protection: together they hold the raw sample"),
-            ("a curator, about another's columns", "nothing beyond which respondents they share"),
-        )
+        """Return (coalition, what it faces) in words, one row a coalition."""
+        return tuple((each.name, each.faces) for each in self.bounds)
 
 
 def advised_delta(population: int) -> Decimal:
@@ -64,20 +102,79 @@ def delta_warning(delta: Decimal, population: int) -> str:
 
 
 @lru_cache(maxsize=256)
-def card_of(release: ReleaseDescription, *, delta: Decimal | None = None, one_time: bool = False) -> EpsilonCard:
+def card_of(
+    release: TwoSidedRelease, *, delta: Decimal | None = None, pure: Decimal | None = None, one_time: bool = False
+) -> EpsilonCard:
     """Return the card of a release.
+
+    Each coalition has the better of its pure epsilon and of (epsilon, delta) by the secret order; without a delta of
+    the request, the analyst and the desk have the pure one, as it was asked for, and the other beside it.
 
     Args:
         release: what runs.
-        delta: for the guarantee of the secret order; by default the advised one.
+        delta: of the request; None if it asked for a pure epsilon: the advised delta then stands beside it.
+        pure: pure epsilon against the desk, nats, if more is known than the release's own bound.
         one_time: whether the pads are one-time pads.
     """
-    scheme = release.scheme
-    order = None
-    computable = release.gamma > 1 and scheme.sample <= MAX_SAMPLE and release.cells <= MAX_CELLS
-    if computable and (certificate := release.order_certificate) is not None:
-        at = delta or advised_delta(scheme.population)
-        order = (Decimal(certificate.epsilon(float(at))), at)
+    at = delta or advised_delta(release.scheme.population)
+    seen = release.seen_by(Coalition.DESK)
+    if seen is None:
+        raise AssertionError("every release has a bound against its desk")
+    desk = _bound(seen, Coalition.DESK, at, note="rows in an order that it does not know", pure=pure)
+    if delta is None:
+        desk = _pure_first(desk)
     return EpsilonCard(
-        epsilon=release.pure_epsilon, order=order, local_epsilon=release.local_epsilon, one_time=one_time
+        bounds=(
+            replace(desk, roles=Coalition.ANALYST.roles, note="counts"),
+            desk,
+            _of_server(release, at),
+            _of_curators(release, at),
+            Bound(
+                roles=Coalition.DESK_AND_CURATORS.roles,
+                epsilon=release.row_epsilon,
+                per_row=True,
+                note="rows with their persons; the server's noise alone protects",
+            ),
+            Bound(
+                roles=Coalition.SERVER_AND_CURATORS.roles,
+                epsilon=Decimal(0),
+                note="the ciphertext of other columns does not depend on the data"
+                if one_time
+                else "the ciphertext of other columns cannot be told from random, as far as ChaCha20 cannot",
+            ),
+            Bound(roles=Coalition.DESK_SERVER_AND_CURATOR.roles, note=_ALL),
+        )
     )
+
+
+def _of_server(release: TwoSidedRelease, delta: Decimal) -> Bound:
+    pair = Coalition.DESK_AND_SERVER
+    if (view := release.seen_by(pair)) is None:
+        note = "the curators add no noise, so together they hold the raw rows"
+        return Bound(roles=pair.roles, note=note)
+    return _bound(view, pair, delta, note="rows with the curators' noise alone, whatever the server does")
+
+
+def _of_curators(release: TwoSidedRelease, delta: Decimal) -> Bound:
+    pair = Coalition.ANALYST_AND_CURATORS
+    if (view := release.seen_by(pair)) is None:
+        note = "the sample is known, and a respondent may be in it several times"
+        return Bound(roles=pair.roles, epsilon=release.row_epsilon, per_row=True, note=note)
+    return _bound(view, pair, delta, note="counts, the sample, and which rows the curators replaced")
+
+
+def _bound(
+    view: ReleaseDescription, coalition: Coalition, delta: Decimal, *, note: str, pure: Decimal | None = None
+) -> Bound:
+    """Return the bound by the order with the pure one beside it, or the pure one if the order adds nothing."""
+    purely = view.pure_epsilon if pure is None else pure
+    by_order = order_epsilon(view, delta)
+    if by_order is None or Decimal(upward(by_order)) >= Decimal(upward(purely)):
+        return Bound(roles=coalition.roles, epsilon=purely, note=note)
+    return Bound(roles=coalition.roles, epsilon=by_order, delta=delta, other=(purely, Decimal(0)), note=note)
+
+
+def _pure_first(bound: Bound) -> Bound:
+    if bound.other is None or bound.epsilon is None:
+        return bound
+    return replace(bound, epsilon=bound.other[0], delta=bound.other[1], other=(bound.epsilon, bound.delta))

@@ -10,12 +10,13 @@ from fractions import Fraction
 from math import ceil, floor, sqrt
 
 from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
-from veiltab.common.core.rounding import exp_below, sqrt_of
+from veiltab.common.core.rounding import exp_below, ln_above, sqrt_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
-from veiltab.common.privacy.card import delta_warning
+from veiltab.common.privacy.card import advised_delta, delta_warning
+from veiltab.common.privacy.coalitions import TwoSidedRelease
 from veiltab.common.privacy.description import ReleaseDescription
-from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, two_sided
+from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, NoiseSharing
 from veiltab.common.schemes import Scheme, check_certified, scheme_of
 
 FEW_ROWS = "There are fewer rows than cells: an interval of a rare cell may hold less often than it says."
@@ -114,17 +115,24 @@ class Plan:
         mechanism: the noise of both sides.
         epsilon: the requested one, nats.
         delta: the requested one; None asks for a pure guarantee.
+        is_sampled_by_server: whether the curators upload everyone and the server draws the sample.
     """
 
     scheme: Scheme
     mechanism: TwoSidedNoise
     epsilon: Decimal
     delta: Decimal | None
+    is_sampled_by_server: bool = False
 
     @property
     def description(self) -> ReleaseDescription:
         """What the accountants look at: the mechanism that runs, after rounding."""
         return ReleaseDescription(scheme=self.scheme, cells=self.mechanism.cells, gamma=self.mechanism.gamma)
+
+    @property
+    def release(self) -> TwoSidedRelease:
+        """The release with the noise of either side, for the bounds of coalitions."""
+        return TwoSidedRelease(scheme=self.scheme, noise=self.mechanism, is_sampled_by_server=self.is_sampled_by_server)
 
     @property
     def population(self) -> int:
@@ -149,8 +157,8 @@ class Plan:
 
     @property
     def local_epsilon(self) -> Decimal:
-        """Return ln gamma, a row's upper bound against an adversary who knows the sample, nats."""
-        return self.description.local_epsilon
+        """Return ln gamma(r_s), a row's upper bound against who knows the sample and the curators' coins, nats."""
+        return ln_above(self.mechanism.server.gamma)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -186,6 +194,8 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
     stage: int | None = None,
     sum_of_squares: Fraction | None = None,
     noise_split: Decimal = DEFAULT_SPLIT,
+    max_pair_epsilon: Decimal | None = None,
+    is_sampled_by_server: bool = False,
 ) -> Plan:
     """Choose the sample size and the replacement probability of a release.
 
@@ -199,19 +209,22 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
         cells: cells K of the joint table.
         epsilon: to keep, in nats.
         delta: to keep with it; None keeps epsilon purely.
-        max_local_epsilon: most that ln gamma may be, nats.
+        max_local_epsilon: most that ln gamma of the server's noise may be, nats.
         sample: rows to sample, m.
         scheme: name of the sampling scheme.
         stage: rows after stage one, for a MUST scheme.
         sum_of_squares: sum T(x)^2, if known from public sources.
         noise_split: the curators' part of the noise, in [0, 1).
+        max_pair_epsilon: most epsilon of the desk with the server, and of an analyst with curators, at the delta of the
+            request or else the advised one; nats.
+        is_sampled_by_server: whether the curators upload everyone and the server draws the sample.
 
     Returns:
         The plan, the same on every machine.
 
     Raises:
-        InvalidInputError: sizes out of range, a delta for a scheme without an order certificate, or an epsilon so small
-            that nothing of a row would be kept.
+        InvalidInputError: sizes out of range, a delta or a cap on pairs for a scheme without an order certificate, or
+            an epsilon so small that nothing of a row would be kept.
 
     Source: Lin, Wang, Rane, Theorem 3.2; exact optimum instead of their Corollary 3.6; the order certificate.
     """
@@ -220,10 +233,23 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
     if population < 1:
         raise InvalidInputError(f"the population must be at least 1, not {population}", where="population")
 
+    sharing = NoiseSharing(
+        split=noise_split,
+        max_local_epsilon=max_local_epsilon,
+        max_pair_epsilon=max_pair_epsilon,
+        pair_delta=delta or advised_delta(population),
+        is_sampled_by_server=is_sampled_by_server,
+    )
+
     def plan_of(size: int) -> Plan:
         drawn = scheme_of(scheme, population=population, sample=size, stage=stage)
-        mechanism = two_sided(_mechanism(drawn, cells, epsilon, delta, max_local_epsilon), noise_split)
-        return Plan(scheme=drawn, mechanism=mechanism, epsilon=epsilon, delta=delta)
+        return Plan(
+            scheme=drawn,
+            mechanism=sharing.of(_mechanism(drawn, cells, epsilon, delta), drawn),
+            epsilon=epsilon,
+            delta=delta,
+            is_sampled_by_server=is_sampled_by_server,
+        )
 
     if sample is not None:
         return plan_of(sample)
@@ -247,24 +273,12 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
     return smaller if smaller.root_mse(squares) ** 2 < limit else everyone
 
 
-def _mechanism(
-    scheme: Scheme, cells: int, epsilon: Decimal, delta: Decimal | None, max_local_epsilon: Decimal | None
-) -> GammaDiagonal:
+def _mechanism(scheme: Scheme, cells: int, epsilon: Decimal, delta: Decimal | None) -> GammaDiagonal:
     """Return the mechanism with the least noise for a sample."""
     if delta is None:
-        gamma = scheme.gamma_for(epsilon)
-        if max_local_epsilon is not None:
-            gamma = min(gamma, exp_below(max_local_epsilon))
-        return GammaDiagonal.from_gamma(cells, gamma)
+        return GammaDiagonal.from_gamma(cells, scheme.gamma_for(epsilon))
     check_certified(type(scheme))
-    return calibrate(
-        population=scheme.population,
-        sample=scheme.sample,
-        cells=cells,
-        epsilon=epsilon,
-        delta=delta,
-        max_local_epsilon=max_local_epsilon,
-    )
+    return calibrate(population=scheme.population, sample=scheme.sample, cells=cells, epsilon=epsilon, delta=delta)
 
 
 def _least_error(

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from veiltab.common.core.rounding import MAX_EPSILON
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.noise_split import DEFAULT_SPLIT
 from veiltab.common.privacy.planning import Plan, plan_release
 
 _MOST_PEOPLE = 10**8
@@ -26,7 +27,9 @@ class PlanQuestion:
         delta: None for a pure epsilon.
         error: target root-mean-square error of the joint distribution, or None.
         sample: m, or None for the best.
-        max_local_epsilon: cap on ln gamma, or None.
+        max_local_epsilon: cap on ln gamma of the server's noise, or None.
+        noise_split: the curators' part of the noise, in [0, 1).
+        max_pair_epsilon: cap on what the desk with the server, and an analyst with curators face, or None.
         sum_of_squares: sum T^2 if known, or None for the worst case, 1/K.
     """
 
@@ -38,6 +41,8 @@ class PlanQuestion:
     sample: int | None = None
     max_local_epsilon: Decimal | None = None
     sum_of_squares: Fraction | None = None
+    noise_split: Decimal = DEFAULT_SPLIT
+    max_pair_epsilon: Decimal | None = None
 
     def plan(self, *, population: int | None = None, epsilon: Decimal | None = None, cells: int | None = None) -> Plan:
         """Return the plan with some of the parameters replaced."""
@@ -52,6 +57,8 @@ class PlanQuestion:
             max_local_epsilon=self.max_local_epsilon,
             sample=self.sample,
             sum_of_squares=None if cells else self.sum_of_squares,
+            noise_split=self.noise_split,
+            max_pair_epsilon=self.max_pair_epsilon,
         )
 
     def root_mse(self, plan: Plan) -> float:
@@ -176,4 +183,6 @@ def _remedies(question: PlanQuestion, epsilon: Decimal) -> str:
             found.append("delta above 0 (try --delta 1e-6)")
     if question.max_local_epsilon is not None:
         found.append("a higher cap on the local epsilon")
+    if question.max_pair_epsilon is not None:
+        found.append("a higher cap on the epsilon of pairs")
     return "This error cannot be reached. It could be with: " + "; or ".join(found or ["a larger epsilon"]) + "."

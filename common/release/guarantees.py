@@ -3,12 +3,12 @@
 A party checks a spec once, when it plans or receives it, and computes the card when it shows it.
 """
 
-from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.card import EpsilonCard, card_of
+from veiltab.common.privacy.coalitions import TwoSidedRelease
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.release.spec import ReleaseSpec
 
@@ -31,8 +31,16 @@ def guaranteed_epsilon(spec: ReleaseSpec) -> Decimal:
 
 def epsilon_card(spec: ReleaseSpec) -> EpsilonCard:
     """Return who faces which epsilon."""
-    card = card_of(spec.description, delta=spec.delta, one_time=spec.pad.is_one_time)
-    return replace(card, epsilon=guaranteed_epsilon(spec))
+    return card_of(
+        two_sided_release(spec), delta=spec.delta, pure=guaranteed_epsilon(spec), one_time=spec.pad.is_one_time
+    )
+
+
+def two_sided_release(spec: ReleaseSpec) -> TwoSidedRelease:
+    """Return the release of a spec with the noise of either side, for the bounds of coalitions."""
+    return TwoSidedRelease(
+        scheme=spec.description.scheme, noise=spec.mechanism, is_sampled_by_server=spec.sampling.is_by_server
+    )
 
 
 def release_facts(spec: ReleaseSpec) -> dict[str, object]:
@@ -50,7 +58,7 @@ def release_facts(spec: ReleaseSpec) -> dict[str, object]:
         "scheme": spec.scheme,
         "sampling": spec.sampling.value,
         "pad": spec.pad.value,
-        "card": [list(row) for row in epsilon_card(spec).rows()],
+        "card": [bound.as_dict() for bound in epsilon_card(spec).bounds],
     }
 
 

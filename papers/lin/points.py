@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.mechanism import NoiseLaw, invert
-from veiltab.common.privacy.card import card_of
+from veiltab.common.privacy.coalitions import order_epsilon
 from veiltab.common.privacy.planning import Plan, paper_sample, plan_release
 from veiltab.common.privacy.profiles import Gaussian
 from veiltab.common.privacy.root import largest_allowed
@@ -74,7 +74,7 @@ def error(arguments: Plain, generator: np.random.Generator) -> Plain:
         "high": float(high),
         "expected": plan.root_mse(float(shares @ shares)),
         "gamma": plan.gamma,
-        "local_epsilon": float(plan.local_epsilon),
+        "local_epsilon": float(plan.description.local_epsilon),
     }
 
 
@@ -87,10 +87,13 @@ def guarantee(arguments: Plain, _: np.random.Generator) -> Plain:
     Returns:
         pure and order: epsilon (nats) without delta, and with it; local_epsilon (nats).
     """
-    plan = paper_plan(arguments["population"], arguments["cells"], arguments["epsilon"])
-    card = card_of(plan.description, delta=Decimal(arguments["delta"]))
-    order = float(card.order[0]) if card.order is not None else float(card.epsilon)
-    return {"pure": float(card.epsilon), "order": order, "local_epsilon": float(card.local_epsilon)}
+    release = paper_plan(arguments["population"], arguments["cells"], arguments["epsilon"]).description
+    by_order = order_epsilon(release, Decimal(arguments["delta"])) or release.pure_epsilon
+    return {
+        "pure": float(release.pure_epsilon),
+        "order": float(by_order),
+        "local_epsilon": float(release.local_epsilon),
+    }
 
 
 @lru_cache(maxsize=4096)

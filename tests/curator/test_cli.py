@@ -140,8 +140,10 @@ def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal, mak
     assert (after["release"], after["state"], after["own"]) == (ID, "requested", {"sex": "held"})
     assert (after["researcher"], after["attributes"], after["epsilon"]) == ("rosa", ["sex", "salary"], 0.1)
     assert (after["purpose"], after["deadline"]) == ("wage gap", "2033-05-18T03:33:20+00:00")
-    assert after["card"][0][0] == "researcher"
-    assert after["card"][0][1].startswith("epsilon = 0.100000 (pure), and (epsilon, delta) = (")
+    analyst = after["card"][0]
+    assert (analyst["coalition"], analyst["epsilon"], analyst["delta"]) == (["analyst"], 0.1, 0.0)
+    assert analyst["other"]["epsilon"] < 0.1
+    assert analyst["other"]["delta"] == 1e-6
     assert 0 < after["root_mse"] < 1
     code, out, err = terminal.run("requests")
     assert (code, err) == (0, "")
@@ -192,7 +194,7 @@ def test_a_planned_release_shows_its_own_card(terminal: Terminal, make_request: 
     store.set_state(ID, ReleaseState.FAILED, "why it failed")
     store.close()
     (found,) = terminal.json("requests")["requests"]
-    assert found["card"][0][1].startswith("epsilon = 0.050000")
+    assert found["card"][0]["epsilon"] == 0.05
     assert "failed: why it failed" in terminal.run("requests")[1]
 
 

@@ -68,7 +68,7 @@ def test_the_plan_is_the_one_that_every_curator_computes_and_is_stored(
             spec = await planner.spec(question)
             assert spec == planned_spec(question) == stored_plan(store, question)
             await planner.make_card(spec)
-            assert stored_card(store, spec) == epsilon_card(spec).rows()
+            assert stored_card(store, spec) == epsilon_card(spec).bounds
         await planner.close()
         without = Planner(store)
         for question in questions:

@@ -51,7 +51,8 @@ def test_a_held_request_shows_its_card_and_goes_on_once_a_person_approves(villag
     assert "curator bob: a person decides about health. Run `veiltab curator approve` or `deny`" in held.errors
     request = listed(village, "bob", release_id)
     assert (request["own"], request["purpose"], request["state"]) == ({"health": "held"}, "who is well", "requested")
-    assert "epsilon = 4.000000" in dict(request["card"])["researcher"]
+    (desk,) = (bound for bound in request["card"] if bound["coalition"] == ["desk"])
+    assert (desk["epsilon"], desk["delta"], desk["per_row"]) == (4.0, 0.0, False)
     assert 0 < request["root_mse"] < 0.1
     assert request["remaining"] == pytest.approx(request["budget"] - request["spent"])
     assert release_id not in village.charges("alice") + village.charges("bob")

@@ -7,6 +7,7 @@ import pytest
 
 from tests.protocol.chance import agreement, confirmed
 from tests.protocol.world import World
+from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.planning import plan_release
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Sampling
@@ -66,7 +67,7 @@ def test_adult_at_a_small_delta_is_twenty_times_better(tmp_path: Path) -> None:
     assert outcome.spec.sample == 45222
     # One release's squared error exceeds (20/32)^-2 = 2.6 times its mean with a probability far below 1e-4.
     assert outcome.l2_error < star.root_mse() / 20
-    order = epsilon_card(outcome.spec).order
-    assert order is not None
-    assert order[0] <= Decimal("0.5")
-    assert order[1] == Decimal("1e-6")
+    bound = epsilon_card(outcome.spec).bound(Coalition.DESK)
+    assert bound.epsilon is not None
+    assert bound.epsilon <= Decimal("0.5")
+    assert bound.delta == Decimal("1e-6")

@@ -76,7 +76,7 @@ def test_a_report_says_what_was_released_and_what_it_guarantees(study: Study, st
         "ChaCha20, one key an attribute",
         "alice",
         "bob",
-        "no protection: together they hold the raw sample",
+        "no protection: the curators add no noise, so together they hold the raw rows",
     ):
         assert text in page
     for _, faces in epsilon_card(status.spec).rows():

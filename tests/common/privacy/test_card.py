@@ -2,16 +2,15 @@
 
 from decimal import Decimal
 from fractions import Fraction
-from math import log
 
 import pytest
 
-from veiltab.common.core.rounding import upward
-from veiltab.common.privacy.card import EpsilonCard, advised_delta, card_of, delta_warning
-from veiltab.common.privacy.description import ReleaseDescription, description_of
+from veiltab.common.core.mechanism import UNIT, TwoSidedNoise
+from veiltab.common.core.rounding import ln_above, upward
+from veiltab.common.privacy.card import advised_delta, card_of, delta_warning
+from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease, order_epsilon
 from veiltab.common.privacy.shuffle import OrderCertificate
-
-RELEASE = description_of({"population": 400, "sample": 300, "cells": 6, "gamma": 9})
+from veiltab.common.schemes import scheme_of
 
 
 @pytest.mark.parametrize(
@@ -27,50 +26,105 @@ def test_the_advised_delta_is_never_above_what_it_states(population: int) -> Non
     assert float(advised_delta(population)) <= population**-1.1
 
 
-def test_a_card_has_the_numbers_of_its_release() -> None:
-    card = card_of(RELEASE)
-    assert card.epsilon == RELEASE.pure_epsilon
-    assert card.local_epsilon == RELEASE.local_epsilon
-    assert float(card.epsilon) == pytest.approx(log(1 + 300 / 400 * 8))
-    assert float(card.local_epsilon) == pytest.approx(log(9))
-    certificate = OrderCertificate(population=400, sample=300, cells=6, gamma=Fraction(9))
-    assert card.order == (Decimal(certificate.epsilon(1e-6)), Decimal("1e-6"))
-    assert not card.one_time
+def shared(
+    population: int = 400, sample: int = 300, *, scheme: str = "wor", stage: int | None = None, noise: TwoSidedNoise
+) -> TwoSidedRelease:
+    drawn = scheme_of(scheme, population=population, sample=sample, stage=stage)
+    return TwoSidedRelease(scheme=drawn, noise=noise)
 
 
-def test_a_card_certifies_the_delta_that_was_asked_for() -> None:
-    card = card_of(RELEASE, delta=Decimal("1e-4"))
-    assert card.order is not None
-    assert card.order[1] == Decimal("1e-4")
-    assert RELEASE.delta(float(card.order[0])) <= 1e-4
+NOISE = TwoSidedNoise(cells=6, curator_replacement=UNIT // 3, server_replacement=UNIT // 4)
+RELEASE = shared(noise=NOISE)
+
+
+def test_a_card_has_a_bound_for_each_coalition_in_their_order() -> None:
+    assert [bound.roles for bound in card_of(RELEASE).bounds] == [coalition.roles for coalition in Coalition]
 
 
 @pytest.mark.parametrize(
-    "facts", [{"scheme": "wr"}, {"scheme": "must.ow", "stage": 350}, {"cells": 2**40}, {"gamma": 1}]
+    ("coalition", "gamma", "sample", "presence"),
+    [
+        (Coalition.ANALYST, NOISE.gamma, 300, 1),
+        (Coalition.DESK, NOISE.gamma, 300, 1),
+        (Coalition.DESK_AND_SERVER, 1 + 6 * Fraction(UNIT - UNIT // 3, UNIT // 3), 300, 1),
+        (Coalition.ANALYST_AND_CURATORS, Fraction(19), 300, Fraction(UNIT - UNIT // 3, UNIT)),
+    ],
 )
-def test_no_order_is_claimed_without_a_certificate(facts: dict[str, object]) -> None:
-    release: ReleaseDescription = description_of(
-        {"population": 400, "sample": 300, "cells": 6, "gamma": 9, "scheme": "wor"} | facts
+def test_each_bound_is_the_better_of_the_pure_one_and_the_certificates(
+    coalition: Coalition, gamma: Fraction, sample: int, presence: Fraction
+) -> None:
+    population = 300 if presence < 1 else 400
+    certificate = OrderCertificate(
+        population=population, sample=sample, cells=6, gamma=gamma, presence=Fraction(presence)
     )
-    assert card_of(release).order is None
+    bound = card_of(RELEASE, delta=Decimal("1e-4")).bound(coalition)
+    assert (bound.epsilon, bound.delta) == (Decimal(certificate.epsilon(1e-4)), Decimal("1e-4"))
+    assert certificate.delta(float(bound.epsilon or 0)) <= 1e-4
+    assert bound.other == (ln_above(certificate.pure_ratio), Decimal(0))
+    assert not bound.per_row
 
 
-def test_the_rows_name_each_adversary_and_what_it_faces() -> None:
-    card = EpsilonCard(
-        epsilon=Decimal("0.1"), order=(Decimal("0.0123456"), Decimal("1e-6")), local_epsilon=Decimal("2.1972245773")
-    )
-    rows = dict(card.rows())
-    assert rows["researcher"] == "epsilon = 0.100000 (pure), and (epsilon, delta) = (0.012346, 0.000001) (both hold)"
-    assert rows["researcher with a curator"].startswith("epsilon = 2.197225 per row")
-    assert rows["server with the researcher"].startswith("no protection")
+def test_a_pure_request_has_its_epsilon_first_and_the_advised_delta_beside_it() -> None:
+    view = RELEASE.seen_by(Coalition.DESK)
+    assert view is not None
+    card = card_of(RELEASE)
+    for coalition in (Coalition.ANALYST, Coalition.DESK):
+        bound = card.bound(coalition)
+        assert (bound.epsilon, bound.delta) == (view.pure_epsilon, Decimal(0))
+        assert bound.other == (order_epsilon(view, Decimal("1e-6")), Decimal("1e-6"))
+    pair = card.bound(Coalition.DESK_AND_SERVER)
+    assert pair.delta == Decimal("1e-6")
+    assert card_of(RELEASE, pure=Decimal("0.9")).bound(Coalition.DESK).epsilon == Decimal("0.9")
+
+
+@pytest.mark.parametrize(("scheme", "stage", "cells"), [("wr", None, 6), ("must.ow", 350, 6), ("wor", None, 2**40)])
+def test_no_order_is_claimed_without_a_certificate(scheme: str, stage: int | None, cells: int) -> None:
+    noise = TwoSidedNoise(cells=cells, curator_replacement=UNIT // 3, server_replacement=UNIT // 4)
+    card = card_of(shared(scheme=scheme, stage=stage, noise=noise))
+    for bound in card.bounds:
+        assert bound.other is None
+        assert bound.delta == 0
+    pair = card.bound(Coalition.ANALYST_AND_CURATORS)
+    assert pair.epsilon == ln_above(noise.server.gamma)
+    # Drawn several times, a respondent loses it each time.
+    assert pair.per_row == (scheme != "wor")
+
+
+def test_the_rows_name_each_coalition_and_what_it_faces() -> None:
+    rows = dict(card_of(RELEASE, delta=Decimal("1e-4")).rows())
+    card = card_of(RELEASE, delta=Decimal("1e-4"))
+    found = card.bound(Coalition.DESK)
+    assert found.epsilon is not None
+    assert found.other is not None
+    both = f"({upward(found.epsilon)}, 0.0001), and epsilon = {upward(found.other[0])} (pure) (both hold)"
+    assert rows["desk"].startswith(f"(epsilon, delta) = {both}")
+    assert rows["desk with curators"].startswith(f"epsilon = {upward(ln_above(Fraction(19)))} (pure) per row")
+    assert rows["server with curators"].startswith("nothing")
+    assert rows["desk, server and curator"].startswith("no protection")
+    assert set(rows) >= {"analyst", "desk with server", "analyst with curators"}
+
+
+def test_a_card_as_plain_data_has_no_epsilon_where_nothing_protects_and_zero_where_nothing_is_seen() -> None:
+    plain = {bound.roles: bound.as_dict() for bound in card_of(RELEASE).bounds}
+    assert all(bound["coalition"] == list(roles) for roles, bound in plain.items())
+    assert plain["desk", "server", "curator"]["epsilon"] is None
+    assert plain["server", "curators"]["epsilon"] == 0
+    assert plain["desk", "curators"]["per_row"] is True
+    assert set(plain["analyst",]) == {"coalition", "epsilon", "delta", "per_row", "other", "note"}
+
+
+def test_without_the_curators_noise_the_desk_and_the_server_see_the_raw_rows() -> None:
+    noise = TwoSidedNoise(cells=6, curator_replacement=0, server_replacement=UNIT // 4)
+    bound = card_of(shared(noise=noise)).bound(Coalition.DESK_AND_SERVER)
+    assert bound.epsilon is None
+    assert "raw rows" in bound.faces
 
 
 def test_an_order_that_adds_nothing_is_not_shown() -> None:
-    certified = card_of(description_of({"population": 45222, "sample": 45222, "cells": 24, "gamma": "2.3e17"}))
-    assert certified.order is not None
-    assert float(certified.order[0]) == pytest.approx(float(certified.epsilon), abs=1e-5)
-    rows = dict(certified.rows())
-    assert rows["researcher"] == f"epsilon = {upward(certified.epsilon)} (pure)"
+    hardly = TwoSidedNoise(cells=24, curator_replacement=0, server_replacement=2000)
+    bound = card_of(shared(45222, 45222, noise=hardly)).bound(Coalition.DESK)
+    assert bound.other is None
+    assert bound.faces.startswith(f"epsilon = {upward(ln_above(hardly.gamma))} (pure): ")
 
 
 @pytest.mark.parametrize(("delta", "warned"), [("0.9", True), ("1e-3", True), ("9.9e-4", False), ("1e-6", False)])
@@ -82,6 +136,6 @@ def test_a_delta_that_covers_one_respondent_is_warned_about(delta: str, *, warne
 
 @pytest.mark.parametrize("one_time", [False, True])
 def test_the_server_faces_ciphertext_that_is_random_or_cannot_be_told_from_it(*, one_time: bool) -> None:
-    faces = dict(card_of(RELEASE, one_time=one_time).rows())["server alone"]
+    faces = card_of(RELEASE, one_time=one_time).bound(Coalition.SERVER_AND_CURATORS).faces
     assert ("does not depend on the data" in faces) == one_time
-    assert ("ChaCha20 cannot be told from random" in faces) == (not one_time)
+    assert ("cannot be told from random, as far as ChaCha20 cannot" in faces) == (not one_time)

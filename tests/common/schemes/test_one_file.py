@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from tests.common.schemes.made_up import OneRespondent
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.privacy.planning import Plan, plan_release
 from veiltab.common.release import wire
@@ -120,7 +121,7 @@ def test_its_spec_is_kept_and_has_a_card(scheme: Scheme, make_spec: Make) -> Non
     assert Decimal("1.9") < guaranteed_epsilon(spec) <= 2
     with pytest.raises(InvalidInputError, match="too small"):
         check_keeps_what_was_asked(replace(spec, epsilon=Decimal("1.9")))
-    assert (epsilon_card(spec).order is not None) == scheme.is_simple_random
+    assert (epsilon_card(spec).bound(Coalition.DESK).other is not None) == scheme.is_simple_random
 
 
 def test_what_only_simple_random_samples_allow(scheme: Scheme, make_spec: Make) -> None:

@@ -1,0 +1,126 @@
+"""What every coalition of roles faces: the views of a release whose noise has two sides, and the bound of each.
+
+The curators toss a coin C_t a row from the release's secret seed; where it shows 1, every curator replaces its own
+symbol by a uniform one. The server then replaces whole rows by coins of its own (see TwoSidedNoise). The bound of a
+coalition is that of the release as it appears to who knows what the coalition knows together:
+
+    analyst, or desk            counts, or rows in secret order      Theorem A at gamma(r), m of n rows
+    desk with the server        rows with the curators' noise alone  Theorem A at gamma(r_c); n of n rows if it samples
+    analyst with curators       counts, sample, coins C              Theorem A at gamma(r_s), m of m rows, each present
+                                                                     with probability 1 - r_c
+    desk with curators          rows with persons, coins C           ln gamma(r_s) for each row
+    server with curators        ciphertext of the others' columns    nothing
+    desk, server and a curator  rows without noise, with persons     no protection
+
+docs/coalitions.md has the proofs, and says who may lie in which row.
+
+Relation: substitution of one respondent's row, n public; of what others than the coalition hold of it.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from typing import assert_never
+
+from veiltab.common.core.mechanism import UNIT, TwoSidedNoise
+from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE
+from veiltab.common.schemes import Scheme, scheme_of
+
+
+class Coalition(Enum):
+    """Who puts together what they see, by role; "curators" are any of them but one."""
+
+    ANALYST = ("analyst",)
+    DESK = ("desk",)
+    DESK_AND_SERVER = ("desk", "server")
+    ANALYST_AND_CURATORS = ("analyst", "curators")
+    DESK_AND_CURATORS = ("desk", "curators")
+    SERVER_AND_CURATORS = ("server", "curators")
+    DESK_SERVER_AND_CURATOR = ("desk", "server", "curator")
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles, as files name them."""
+        return tuple(self.value)
+
+
+PAIRS = (Coalition.DESK_AND_SERVER, Coalition.ANALYST_AND_CURATORS)
+"""The coalitions that a cap on pairs is about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoSidedRelease:
+    """A release with noise of the curators and of the server.
+
+    Args:
+        scheme: how rows are sampled.
+        noise: of both sides.
+        is_sampled_by_server: whether the curators upload everyone and the server draws the sample.
+    """
+
+    scheme: Scheme
+    noise: TwoSidedNoise
+    is_sampled_by_server: bool = False
+
+    @property
+    def row_epsilon(self) -> Decimal:
+        """What a row loses to who knows its person and the curators' coins: ln gamma(r_s), nats, rounded up."""
+        return self._seen(self.scheme, self.noise.server.gamma).local_epsilon
+
+    def seen_by(self, coalition: Coalition) -> ReleaseDescription | None:
+        """Return the release as a coalition sees it; None where that is no release with a bound for a respondent."""
+        match coalition:
+            case Coalition.ANALYST | Coalition.DESK:
+                return self._seen(self.scheme, self.noise.gamma)
+            case Coalition.DESK_AND_SERVER:
+                if (curators := self.noise.curators) is None:
+                    return None
+                n = self.scheme.population
+                return self._seen(_rows(n) if self.is_sampled_by_server else self.scheme, curators.gamma)
+            case Coalition.ANALYST_AND_CURATORS:
+                if not self.scheme.is_simple_random:
+                    return None
+                presence = Fraction(UNIT - self.noise.curator_replacement, UNIT)
+                return self._seen(_rows(self.scheme.sample), self.noise.server.gamma, presence)
+            case Coalition.DESK_AND_CURATORS | Coalition.SERVER_AND_CURATORS | Coalition.DESK_SERVER_AND_CURATOR:
+                return None
+            case _:
+                assert_never(coalition)
+
+    def _seen(self, scheme: Scheme, gamma: Fraction, presence: Fraction = Fraction(1)) -> ReleaseDescription:
+        return ReleaseDescription(scheme=scheme, cells=self.noise.cells, gamma=gamma, presence=presence)
+
+
+def order_epsilon(view: ReleaseDescription, delta: Decimal) -> Decimal | None:
+    """Return epsilon (nats, rounded up) of a view at a delta by the order certificate; None without a certificate."""
+    if view.gamma == 1 or view.scheme.sample > MAX_SAMPLE or view.cells > MAX_CELLS:
+        return None
+    certificate = view.order_certificate
+    return None if certificate is None else Decimal(certificate.epsilon(float(delta)))
+
+
+def pair_epsilons(release: TwoSidedRelease, delta: Decimal) -> dict[Coalition, Decimal | None]:
+    """Return the epsilon (nats, rounded up) of each pair at a delta: by the order or pure, whichever is less.
+
+    Args:
+        release: what runs.
+        delta: in (0, 1).
+
+    Returns:
+        By pair; None where there is no bound for a respondent.
+    """
+    return {pair: _least(release.seen_by(pair), delta) for pair in PAIRS}
+
+
+def _least(view: ReleaseDescription | None, delta: Decimal) -> Decimal | None:
+    if view is None:
+        return None
+    by_order = order_epsilon(view, delta)
+    return view.pure_epsilon if by_order is None else min(view.pure_epsilon, by_order)
+
+
+def _rows(count: int) -> Scheme:
+    """Return the scheme that takes all of `count` rows."""
+    return scheme_of("wor", population=count, sample=count)
