@@ -3,10 +3,12 @@
 It quotes raw values that the study does not know, so it is for the curator's own terminal: never log or send it.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study
+from veiltab.curator.alignment_cost import AlignmentCost, private_cost, token_cost
 from veiltab.curator.column import ColumnReading, UnknownValue
 from veiltab.curator.table import Reading, read_table
 
@@ -50,6 +52,8 @@ class Inspection:
         dropped: rows that leave because an attribute is missing.
         empty_ids: rows with an empty id.
         repeated_ids: rows whose id an earlier row has too.
+        alignment: how the study aligns.
+        costs: what aligning by tokens and privately would cost here; none where the table cannot be loaded.
         attributes: one report an attribute, in study order.
         problems: what keeps the table from being loaded, gravest first.
         notes: what does not, but deserves attention.
@@ -64,6 +68,8 @@ class Inspection:
     dropped: int
     empty_ids: int
     repeated_ids: int
+    alignment: str
+    costs: tuple[AlignmentCost, ...]
     attributes: tuple[AttributeInspection, ...]
     problems: tuple[str, ...]
     notes: tuple[str, ...]
@@ -75,12 +81,12 @@ class Inspection:
 
     def as_dict(self) -> dict[str, object]:
         """Return the report as plain data for JSON."""
-        plain = {
-            name: getattr(self, name) for name in self.__slots__ if name not in {"attributes", "problems", "notes"}
-        }
+        nested = {"costs", "attributes", "problems", "notes"}
+        plain = {name: getattr(self, name) for name in self.__slots__ if name not in nested}
         return {
             "ok": self.ok,
             **plain,
+            "costs": [asdict(cost) for cost in self.costs],
             "attributes": [_attribute_dict(attribute) for attribute in self.attributes],
             "problems": list(self.problems),
             "notes": list(self.notes),
@@ -93,6 +99,7 @@ class Inspection:
             f"  {self.rows:,} rows, {self.respondents:,} respondents, {self.dropped:,} dropped as missing",
             f"  ids: {self.empty_ids:,} empty, {self.repeated_ids:,} repeated",
         ]
+        lines += [f"  {cost.as_text()}" for cost in self.costs]
         for attribute in self.attributes:
             lines += _attribute_lines(attribute)
         lines += [f"  problem: {problem}" for problem in self.problems]
@@ -107,6 +114,7 @@ def inspect_table(path: Path, study: Study, curator_name: str) -> Inspection:
         InvalidInputError: if the study has no such curator.
     """
     reading = read_table(path, study, curator_name)
+    costs, not_measured = _costs(reading, study, curator_name)
     return Inspection(
         path=str(path),
         curator=curator_name,
@@ -117,10 +125,25 @@ def inspect_table(path: Path, study: Study, curator_name: str) -> Inspection:
         dropped=reading.rows_dropped,
         empty_ids=reading.empty_ids,
         repeated_ids=reading.repeated_ids,
+        alignment=study.alignment,
+        costs=tuple(costs),
         attributes=tuple(_attribute(column) for column in reading.columns),
         problems=tuple(str(error) for error in reading.errors),
-        notes=_notes(reading, study),
+        notes=(*_notes(reading, study), *not_measured),
     )
+
+
+def _costs(reading: Reading, study: Study, curator_name: str) -> tuple[list[AlignmentCost], list[str]]:
+    """Return what aligning costs, measured, and what could not be: nothing is where the table cannot be loaded."""
+    if reading.errors:
+        return [], []
+    names = [curator.name for curator in study.curators]
+    costs = [token_cost(reading.ids, len(names))]
+    try:
+        costs.append(private_cost(reading.ids, curator_name, names))
+    except InvalidInputError as error:
+        return costs, [str(error)]
+    return costs, []
 
 
 def _attribute(column: ColumnReading) -> AttributeInspection:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from veiltab.common.errors import IntegrityError
@@ -65,7 +66,7 @@ class Masking:
         await self._write(
             path,
             table.rows,
-            lambda start: _ids(table, start),
+            lambda start: ids_of(table.ids, start, BATCH),
             lambda ids: masked(hashed(ids), scalar),
             "masking one's own ids",
         )
@@ -145,13 +146,13 @@ def among(elements: Elements, ascending: Elements) -> NDArray[np.bool_]:
     return found
 
 
-def _ids(table: Table, start: int) -> list[bytes]:
-    """Return a batch of ids, as UTF-8."""
-    ids: list[bytes] = []
-    for chunk in table.ids.slice(start, BATCH).chunks:
+def ids_of(ids: pa.ChunkedArray, start: int, length: int) -> list[bytes]:
+    """Return some ids, as UTF-8."""
+    texts: list[bytes] = []
+    for chunk in ids.slice(start, length).chunks:
         edges, text = string_buffers(chunk)
-        ids += [text[first:last].tobytes() for first, last in pairwise(edges)]
-    return ids
+        texts += [text[first:last].tobytes() for first, last in pairwise(edges)]
+    return texts
 
 
 def _elements(path: Path, start: int) -> bytes:

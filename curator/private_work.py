@@ -93,6 +93,8 @@ class Work:
         commons = {flow.producer: await self._here(flow) for flow in self.flows if flow.kind is FlowKind.COMMON}
         digests = {name: await asyncio.to_thread(file_digest, path) for name, path in commons.items()}
         if len(set(digests.values())) > 1:
+            for path in commons.values():
+                path.unlink()
             raise IntegrityError(
                 "disagree about the masked ids that they share", where=f"curators {', '.join(commons)}"
             )
@@ -105,12 +107,9 @@ class Work:
 
     def _matched(self, query: Path, returned: Path, common: Path) -> NDArray[np.int64]:
         """Return which of one's own ids are common: positions among one's own ascending tokens."""
-        answers = elements_of(returned)
-        if not is_ascending(np.sort(answers)):
-            raise IntegrityError("masked two ids alike", where="private alignment")
         is_common = np.zeros(self.table.rows, np.bool_)
         # The query left in ascending order, and came back in the same.
-        is_common[np.argsort(elements_of(query))] = among(answers, np.sort(elements_of(common)))
+        is_common[np.argsort(elements_of(query))] = among(elements_of(returned), np.sort(elements_of(common)))
         return np.flatnonzero(is_common[np.load(own_order(self.folder.parent))])
 
     def _write_respondents(self, rows: NDArray[np.int64], path: Path) -> None:
@@ -135,7 +134,9 @@ class Work:
                 async for data in self.peers.flow(flow, self.alignment, self.session.name, self._most_bytes(flow)):
                     file.write(data)
                 measured.bytes = file.tell()
-            if flow.kind is not FlowKind.RESPONDENTS:
+            if flow.kind is FlowKind.RESPONDENTS:
+                await asyncio.to_thread(_named_rows, own_tokens(self.folder.parent), fetched, flow.producer)
+            else:
                 await self._check(flow, fetched)
             fetched.rename(path)
         return path
@@ -150,15 +151,17 @@ class Work:
         """Refuse elements that no honest curator sends.
 
         Raises:
-            IntegrityError: they are cut short, or not as many as they were; out of order; or no elements.
+            IntegrityError: they are cut short, or not as many as they were; out of order; repeated; or no elements.
         """
         who = f"curator {flow.producer}"
         if path.stat().st_size % ELEMENT_BYTES:
             raise IntegrityError("sent masked ids that are cut short", where=who)
         if flow.owner == self.curator and count(path) != self.table.rows:
             raise IntegrityError(f"sent back {count(path)} masked ids of {self.table.rows}", where=who)
-        keeps_order = flow.kind is FlowKind.QUERY and flow.producer != flow.owner
-        if not keeps_order and not await asyncio.to_thread(lambda: is_ascending(elements_of(path))):
+        if flow.kind is FlowKind.QUERY and flow.producer != flow.owner:
+            if not await asyncio.to_thread(lambda: is_ascending(np.sort(elements_of(path)))):
+                raise IntegrityError("masked two ids alike", where=who)
+        elif not await asyncio.to_thread(lambda: is_ascending(elements_of(path))):
             raise IntegrityError("masked ids are not in ascending order", where=who)
         await self.masking.check(path, who)
 

@@ -42,16 +42,38 @@ def table_of(ids: Sequence[str], version: str) -> Table:
     )
 
 
+class NotedStore(CuratorStore):
+    """A curator's database, and every scalar that was ever in it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.scalars: list[bytes] = []
+
+    def enter_private_session(self, alignment_id: str, name: str, scalar: bytes) -> None:
+        self.scalars.append(scalar)
+        super().enter_private_session(alignment_id, name, scalar)
+
+
+class NotedExchange(PrivateExchange):
+    """A curator's exchange, and every file of its sessions before it deleted any."""
+
+    files: tuple[bytes, ...] = ()
+
+    def finish(self, name: str, folder: Path) -> None:
+        self.files += tuple(path.read_bytes() for path in folder.rglob("*") if path.parent != folder)
+        super().finish(name, folder)
+
+
 class Curator:
-    """One curator; `received` is all that others sent it, `tampering` what it sends."""
+    """One curator; `received` is all that others sent it, and `tampering` changes what it sends."""
 
     def __init__(self, name: str, names: Sequence[str], folder: Path, ids: Sequence[str]) -> None:
         self.name = name
         self.folder = folder
         self.ids = [*ids[::2], *ids[1::2]]
         self.table = table_of(ids, f"content of {name}")
-        self.store = CuratorStore(folder / "curator.sqlite")
-        self.exchange = PrivateExchange(name, names, folder / "alignments", self.store, Masking(folder))
+        self.store = NotedStore(folder / "curator.sqlite")
+        self.exchange = NotedExchange(name, names, folder / "alignments", self.store, Masking(folder))
         ledger = Ledger(self.store.connection, Decimal(1))
         self.alignment = Alignment(name, folder, self.store, ledger, cast("Coins", self), self.exchange)
         self.circle: Mapping[str, Curator] = {}
@@ -127,6 +149,9 @@ async def _outcome(curator: Curator) -> None:
 
 def align(*curators: Curator, seconds: float = 60) -> None:
     """Run until every curator has its alignment; raise the first refusal."""
+
+    for curator in curators:
+        curator.alignment._waiting = NotReadyError("is only beginning")
 
     async def together() -> None:
         running = [asyncio.create_task(c.alignment.run(c.table, c.peers)) for c in curators]

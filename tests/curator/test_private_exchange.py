@@ -1,10 +1,30 @@
+"""Private alignment: all find the same people, and what is received says nothing more, whoever guesses."""
+
+import asyncio
+from collections.abc import Callable
+from hashlib import sha256
+from itertools import combinations, product
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from tests.curator.circle import align, circle
+from tests.curator.circle import KEY, Curator, align, circle, table_of
+from veiltab.common.core.derivation import derive
+from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError, VeiltabError
+from veiltab.curator import masking
+from veiltab.curator.intersection import alignment_id
+from veiltab.curator.ring import Flow, FlowKind, flows
+from veiltab.curator.ristretto import ELEMENT_BYTES, fresh_scalar, hashed, masked
+from veiltab.curator.tokens import tokens
 
 PEOPLE = [f"person {n}" + "x" * (n % 50) for n in range(400)]
+THREE = [PEOPLE[:60], PEOPLE[:9:-1], [*PEOPLE[5:50], "somebody"]]
+
+
+def elements(column: bytes) -> list[bytes]:
+    return [column[start : start + ELEMENT_BYTES] for start in range(0, len(column), ELEMENT_BYTES)]
 
 
 @pytest.mark.parametrize(
@@ -19,8 +39,390 @@ PEOPLE = [f"person {n}" + "x" * (n % 50) for n in range(400)]
 def test_all_find_exactly_what_all_share(tmp_path: Path, tables: list[list[str]]) -> None:
     with circle(tmp_path, tables) as curators:
         align(*curators)
-        wanted = set.intersection(*map(set, tables))
         for curator in curators:
-            assert curator.common() == wanted
+            assert curator.common() == set.intersection(*map(set, tables))
         assert len({curator.tokens_file() for curator in curators}) == 1
         assert len({curator.alignment.result() for curator in curators}) == 1
+
+
+def test_the_result_is_that_of_tokens_under_the_same_coin(tmp_path: Path) -> None:
+    """The vector of test_alignment.test_known_answers_of_the_keys, whatever the scalars are."""
+    with circle(tmp_path, [["Ann", "Bea"], ["Bea", "Cid"]]) as curators:
+        align(*curators)
+        for curator in curators:
+            assert curator.alignment.result() == (1, "df367f9375723f49a5d830c0d6c4a3e8")
+            assert curator.tokens_file().hex() == "8c1227d910f8fdc555d0bb94854f3a95"
+
+
+# What a curator can reconstruct
+
+
+def all_scalars(curators: list[Curator]) -> dict[str, bytes]:
+    """Return the scalar of each curator, while they are there."""
+    return {curator.name: curator.store.scalars[-1] for curator in curators}
+
+
+def image(name: str, scalars: dict[str, bytes], who: tuple[str, ...]) -> bytes:
+    """Return H(name) under the scalars of some curators."""
+    element = hashed([name.encode()])
+    for curator in who:
+        element = masked(element, scalars[curator])
+    return element
+
+
+PATTERNS = ["".join(bits) for bits in product("01", repeat=3)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_received_bytes_are_a_function_of_sizes_and_of_the_common_ids(tmp_path: Path, seed: int) -> None:
+    """With the scalars known to the test, every byte that a curator received is explained, and only so much is in it.
+
+    Each person is in the tables that its pattern says. A column that reaches a curator holds images under a scalar that
+    this curator does not know, so to it they are random elements, equal where persons are equal. What is left to learn
+    is which columns share how many elements, and where its own ids stand: the test reads both off the bytes.
+    """
+    rng = np.random.default_rng(seed)
+    people = {f"p{number}": PATTERNS[int(rng.integers(1, 8))] for number in range(12)} | {"everywhere": "111"}
+    tables = [[name for name, bits in people.items() if bits[place] == "1"] for place in range(3)]
+    with circle(tmp_path, [table or ["nobody else"] for table in tables]) as curators:
+        align(*curators)
+        alice, bob, carol = curators
+        scalars = all_scalars(curators)
+        common = {name for name, bits in people.items() if bits == "111"}
+        others = set(tables[1]) & set(tables[2])
+
+        # Alice, the querier: her own ids in the order in which she sent them, what bob and carol share, nothing else.
+        assert set(alice.received) == {
+            ("query", "alice", "carol"),
+            ("common", "bob", "bob"),
+            ("common", "carol", "carol"),
+        }
+        returned = elements(alice.received["query", "alice", "carol"])
+        assert sorted(returned) == sorted(image(name, scalars, ("alice", "bob", "carol")) for name in alice.ids)
+        for peer in ("bob", "carol"):
+            shared = elements(alice.received["common", peer, peer])
+            assert shared == sorted(image(name, scalars, ("bob", "carol")) for name in others)
+        # She knows whose image is whose, so she could compare these with a set of bob's or carol's alone; she has none.
+        assert {masked(element, scalars["alice"]) for element in shared} & set(returned) == {
+            image(name, scalars, ("alice", "bob", "carol")) for name in common
+        }
+
+        # Bob and carol: the query on its way, under alice's scalar, which is nobody else's; a column of the other; both
+        # final columns, ascending; the tokens of the common people.
+        for curator, fellow in ((bob, carol), (carol, bob)):
+            columns = dict(curator.received)
+            assert columns.pop(("respondents", "alice", "alice")) == curator.tokens_file()
+            query = next(columns.pop(key) for key in list(columns) if key[0] == "query")
+            before = ("alice",) if curator is bob else ("alice", "bob")
+            assert sorted(elements(query)) == sorted(image(name, scalars, before) for name in alice.ids)
+            own_final = elements(columns.pop(("set", curator.name, fellow.name)))
+            assert own_final == sorted(image(name, scalars, ("bob", "carol")) for name in curator.ids)
+            peers = elements(columns.pop(("set", fellow.name, fellow.name)))
+            assert peers == sorted(image(name, scalars, (fellow.name,)) for name in fellow.ids)
+            assert columns == {}
+            # What it can make of the peer's column by itself: its final column, whose order is as random as the peer's.
+            assert {masked(each, scalars[curator.name]) for each in peers} & set(own_final) == {
+                image(name, scalars, ("bob", "carol")) for name in others
+            }
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_whoever_has_the_same_common_ids_and_sizes_gets_the_same_picture(tmp_path: Path, count: int) -> None:
+    """Two worlds that differ in ids that a curator does not have look alike to it: equal sizes, equal coincidences."""
+
+    def picture(folder: Path, prefix: str, viewer: int) -> list[object]:
+        tables = [[f"{prefix}{place}-{n}" for n in range(9)] + ["c1", "c2", "c3"] for place in range(count)]
+        tables[viewer] = [f"mine {n}" for n in range(9)] + ["c1", "c2", "c3"]
+        with circle(folder, tables) as curators:
+            align(*curators)
+            seen = curators[viewer].received
+            keys = sorted(seen)
+            columns = [set(elements(seen[key])) for key in keys if key[0] != "respondents"]
+            meets = [len(one & other) for one, other in combinations(columns, 2)]
+            return [keys, [len(seen[key]) for key in keys], meets, curators[viewer].common()]
+
+    for viewer in range(count):
+        one = picture(tmp_path / f"one {viewer}", "left", viewer)
+        assert one == picture(tmp_path / f"other {viewer}", "right", viewer)
+
+
+def guessable(curator: Curator, guesses: list[str]) -> int:
+    """Return how many of some guessed ids a curator recognises in all that it holds: the dictionary attack.
+
+    It compares every function of an id that it can compute, tokens under each of its keys and elements under its scalar
+    or none, with all that it ever received or made, before anything is erased, and with that times its scalar.
+    """
+    (scalar,) = curator.store.scalars
+    held = b"".join([*curator.received.values(), *curator.exchange.files])
+    blocks = {held[start : start + 16] for start in range(0, len(held), 16)}
+    received = _elements_in(curator)
+    known = {*received, *elements(masked(b"".join(received), scalar))}
+    plain = hashed([guess.encode() for guess in guesses])
+    columns = [elements(plain), elements(masked(plain, scalar))]
+    keys = (KEY, derive(KEY, "tokens"), derive(KEY, "population"))
+    named = [[bytes(token) for token in tokens(pa.array(guesses, pa.large_string()), key)] for key in keys]
+    return sum(
+        any(column[place] in known for column in columns) or any(each[place] in blocks for each in named)
+        for place in range(len(guesses))
+    )
+
+
+def _elements_in(curator: Curator) -> list[bytes]:
+    return [each for key, data in curator.received.items() if key[0] != "respondents" for each in elements(data)]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_guessed_people_of_others_are_not_found(tmp_path: Path, count: int) -> None:
+    """500 guesses, all right: with tokens a curator finds 500 of them, here none; its own common ids it does find."""
+    guesses = [f"guess {number}" for number in range(500)]
+    common = [f"common {number}" for number in range(20)]
+    for attacker in range(count):
+        tables = [[*common, f"only {place}", *guesses] for place in range(count)]
+        tables[attacker] = [*common, "mine"]
+        with circle(tmp_path / str(attacker), tables) as curators:
+            align(*curators)
+            viewer = curators[attacker]
+            assert viewer.common() == set(common)
+            assert guessable(viewer, guesses) == 0
+            assert guessable(viewer, common) == len(common)
+
+
+def test_with_tokens_the_same_attack_finds_all() -> None:
+    """The attack that the test above repels does work where tokens are exchanged."""
+    guesses = [f"guess {number}" for number in range(500)]
+    key = derive(KEY, "tokens")
+    theirs = {bytes(token) for token in tokens(pa.array(guesses, pa.large_string()), key)}
+    assert sum(bytes(token) in theirs for token in tokens(pa.array(guesses, pa.large_string()), key)) == 500
+
+
+# Who may have what
+
+
+def session_of(curator: Curator) -> tuple[str, str]:
+    (folder,) = (curator.folder / "alignments").iterdir()
+    own = curator.store.private_session(folder.name)
+    assert own is not None
+    return folder.name, own.name
+
+
+def test_a_flow_goes_to_its_receivers_alone(tmp_path: Path) -> None:
+    with circle(tmp_path, THREE) as curators:
+        align(*curators)
+        for curator in curators:
+            name, session = session_of(curator)
+            for flow in (flow for flow in flows(("alice", "bob", "carol")) if flow.producer == curator.name):
+                for peer in {"alice", "bob", "carol"} - flow.receivers:
+                    with pytest.raises(DeniedError, match="not for the caller"):
+                        curator.exchange.flow_file(name, session, flow.kind, flow.owner, peer)
+        with pytest.raises(InvalidInputError, match="no such flow"):
+            curators[0].exchange.flow_file(name, session, FlowKind.SET, "alice", "bob")
+        for bad in ("../" * 10 + "xx", "", "a" * 31):
+            with pytest.raises(InvalidInputError, match="no such flow"):
+                curators[0].exchange.flow_file(name, bad, FlowKind.QUERY, "alice", "bob")
+
+
+def test_no_tokens_are_shared(tmp_path: Path) -> None:
+    with circle(tmp_path, [["Ann", "Bea"], ["Bea", "Cid"]]) as curators:
+        align(*curators)
+        name, _ = session_of(curators[0])
+        with pytest.raises(DeniedError, match="aligns privately"):
+            curators[0].alignment.shared_tokens(name)
+
+
+# Hostile peers
+
+
+def cut(column: bytes) -> bytes:
+    return column[:-1]
+
+
+def fewer(column: bytes) -> bytes:
+    return column[:-ELEMENT_BYTES]
+
+
+def turned(column: bytes) -> bytes:
+    return column[ELEMENT_BYTES:] + column[:ELEMENT_BYTES]
+
+
+def twice(column: bytes) -> bytes:
+    return column[:ELEMENT_BYTES] * 2 + column[2 * ELEMENT_BYTES :]
+
+
+def with_identity(column: bytes) -> bytes:
+    return bytes(ELEMENT_BYTES) + column[ELEMENT_BYTES:]
+
+
+def not_canonical(column: bytes) -> bytes:
+    return column[:-ELEMENT_BYTES] + b"\xff" * ELEMENT_BYTES
+
+
+def another(column: bytes) -> bytes:
+    return b"".join(sorted(elements(masked(column, fresh_scalar()))))
+
+
+HOSTILE: dict[str, tuple[str, FlowKind, str, Callable[[bytes], bytes], str]] = {
+    "cut query": ("alice", FlowKind.QUERY, "alice", cut, "curator alice: sent masked ids that are cut short"),
+    "cut set": ("bob", FlowKind.SET, "bob", cut, "curator bob: sent masked ids that are cut short"),
+    "fewer come back": ("carol", FlowKind.QUERY, "alice", fewer, "curator carol: sent back 59 masked ids of 60"),
+    "fewer of a set come back": ("carol", FlowKind.SET, "bob", fewer, "curator carol: sent back 389 masked ids of 390"),
+    "set in another order": ("bob", FlowKind.SET, "bob", turned, "curator bob: masked ids are not in ascending order"),
+    "an element twice": ("carol", FlowKind.SET, "carol", twice, "curator carol: masked ids are not in ascending"),
+    "identity in a query": ("bob", FlowKind.QUERY, "alice", with_identity, "curator bob: sent what is no element"),
+    "identity in a set": ("carol", FlowKind.SET, "carol", with_identity, "curator carol: sent what is no element"),
+    "identity comes back": ("carol", FlowKind.QUERY, "alice", with_identity, "curator carol: sent what is no element"),
+    "no element in a set": ("bob", FlowKind.SET, "bob", not_canonical, "curator bob: sent what is no element"),
+    "two ids masked alike": ("carol", FlowKind.QUERY, "alice", twice, "curator carol: masked two ids alike"),
+    "others disagree": ("bob", FlowKind.COMMON, "bob", fewer, "curators bob, carol: disagree about the masked ids"),
+    "strangers named": (
+        "alice",
+        FlowKind.RESPONDENTS,
+        "alice",
+        lambda _: bytes(16),
+        "curator alice: named respondents",
+    ),
+    "names out of order": ("alice", FlowKind.RESPONDENTS, "alice", lambda data: data[16:] + data[:16], "curator alice"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_no_honest_curator_sends_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    who, kind, owner, change, words = HOSTILE[name]
+
+    def tampering(flow: Flow, data: bytes) -> bytes:
+        return change(data) if (flow.kind, flow.owner) == (kind, owner) else data
+
+    with circle(tmp_path, THREE) as curators:
+        culprit = next(curator for curator in curators if curator.name == who)
+        culprit.tampering = tampering
+        with pytest.raises(IntegrityError) as refused:
+            align(*curators)
+        assert words in str(refused.value)
+        # It is tried again, and goes on once the peer is honest.
+        culprit.tampering = lambda _flow, data: data
+        align(*curators)
+        assert len({curator.alignment.result() for curator in curators}) == 1
+
+
+def test_a_set_under_another_scalar_shares_nothing(tmp_path: Path) -> None:
+    with circle(tmp_path, [PEOPLE[:30], PEOPLE[10:50]]) as curators:
+        curators[1].tampering = lambda flow, data: another(data) if flow.kind is FlowKind.COMMON else data
+        with pytest.raises(InvalidInputError, match="no respondent in common"):
+            align(*curators)
+
+
+# Sessions
+
+KNOWN_COLUMN = "c23706085fd1c38882bd2ff9fc7275e9e718e30231a2a256ef6e45026d90eab7"
+"""SHA-256 of 45 masked ids under the scalar 7."""
+
+
+def test_a_session_has_a_scalar_of_its_own_and_leaves_none(tmp_path: Path) -> None:
+    with circle(tmp_path, [PEOPLE[:30], PEOPLE[10:50]]) as (alice, bob):
+        align(alice, bob)
+        first = alice.store.scalars + bob.store.scalars
+        before = alice.tokens_file(), alice.alignment.result()
+        name, session = session_of(alice)
+        for path in (alice.folder / "alignments" / name).glob("*.bin"):
+            path.unlink()
+        align_again(alice, bob)
+        assert session_of(alice) == session_of(bob) != (name, session)
+        assert len({*first, *alice.store.scalars, *bob.store.scalars}) == 4
+        assert (alice.tokens_file(), alice.alignment.result()) == before
+        for curator in (alice, bob):
+            own = curator.store.private_session(name)
+            assert own is not None
+            assert own.scalar == b""
+            everything = b"".join(path.read_bytes() for path in curator.folder.rglob("*") if path.is_file())
+            assert not [scalar for scalar in curator.store.scalars if scalar in everything]
+
+
+def align_again(*curators: Curator) -> None:
+    """Run until every curator has finished the session that follows the finished one."""
+    before = session_of(curators[0])
+
+    async def together() -> None:
+        running = [asyncio.create_task(c.alignment.run(c.table, c.peers)) for c in curators]
+        async with asyncio.timeout(30):
+            while not all(_is_finished(curator, before) for curator in curators):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        for task in running:
+            task.cancel()
+
+    asyncio.run(together())
+
+
+def _is_finished(curator: Curator, before: tuple[str, str]) -> bool:
+    own = curator.store.private_session(before[0])
+    return own is not None and own.finished not in {"", before[1]}
+
+
+def test_files_of_a_session_are_deleted_once_all_have_finished(tmp_path: Path) -> None:
+    with circle(tmp_path, THREE) as curators:
+        align(*curators)
+        name, session = session_of(curators[0])
+        for curator in curators:
+            assert not asyncio.run(curator.exchange.is_wanted(name, curator.peers))
+            assert not (curator.folder / "alignments" / name / session).exists()
+
+
+def test_another_table_begins_anew_and_forgets_the_scalar_before(tmp_path: Path) -> None:
+    with circle(tmp_path, [PEOPLE[:30], PEOPLE[10:50]]) as (alice, bob):
+        align(alice, bob)
+        name, _ = session_of(alice)
+        bob.table, bob.ids = table_of(PEOPLE[20:50], "another"), PEOPLE[20:50]
+        bob.alignment.table_version = "v" * 32
+        bob.store.table_version("another", "v" * 32)
+        versions = {curator.name: curator.alignment.table_version for curator in (alice, bob)}
+
+        async def together() -> None:
+            await asyncio.gather(*(until_aligned(c, alignment_id(versions)) for c in (alice, bob)))
+
+        asyncio.run(together())
+        assert alice.store.private_session(name) is None
+        assert alice.alignment.result()[0] == 10
+
+
+async def until_aligned(curator: Curator, name: str) -> None:
+    while True:
+        try:
+            await curator.alignment._align(name, curator.table, curator.peers)
+        except NotReadyError:
+            await asyncio.sleep(0.02)
+        except VeiltabError:
+            raise
+        else:
+            return
+
+
+def test_batches_that_are_there_are_not_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken off after any batch, the column is the one that it would have been, and earlier batches stay."""
+    monkeypatch.setattr(masking, "BATCH", 10)
+    monkeypatch.setattr(masking, "PIECE", 3)
+    table, scalar = table_of(PEOPLE[:45], "t"), bytes([7] + [0] * 31)
+    whole = masked(hashed([name.encode() for name in [*PEOPLE[:45:2], *PEOPLE[1:45:2]]]), scalar)
+    calls: list[int] = []
+
+    def counted(ids: list[bytes]) -> bytes:
+        calls.append(len(ids))
+        return hashed(ids)
+
+    monkeypatch.setattr(masking, "hashed", counted)
+    work = masking.Masking(tmp_path)
+    (tmp_path / "column.bin.10").write_bytes(whole[320:640])
+    asyncio.run(work.mask_ids(table, scalar, tmp_path / "column.bin"))
+    assert (tmp_path / "column.bin").read_bytes() == whole
+    assert sum(calls) == 35
+    assert [path.name for path in tmp_path.iterdir()] == ["column.bin"]
+    asyncio.run(work.mask_elements(tmp_path / "column.bin", scalar, tmp_path / "next.bin", "x"))
+    assert (tmp_path / "next.bin").read_bytes() == masked(whole, scalar)
+    assert sha256(whole).hexdigest() == KNOWN_COLUMN
+    work.close()
+
+
+def test_a_table_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.curator.private_exchange.MAX_IDS", 29)
+    with (
+        circle(tmp_path, [PEOPLE[:30], PEOPLE[10:50]]) as curators,
+        pytest.raises(InvalidInputError, match="more than 29 ids cannot be aligned privately"),
+    ):
+        align(*curators)

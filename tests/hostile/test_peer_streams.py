@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from tests.hostile.clients import Behaviour, Message, call, code_of, connection, impostor, message, number_of
+from tests.protocol.village import Rules
 from tests.protocol.world import ALICE, BOB, ROSA, World, made_world
 from veiltab.common.core.coin import commitment
 
@@ -27,9 +28,9 @@ MOST = 64 * 2**20
 
 
 @contextmanager
-def alice_alone(folder: Path) -> Iterator[World]:
+def alice_alone(folder: Path, rules: Rules | None = None) -> Iterator[World]:
     """Start alice, whose peer is the test."""
-    world = made_world(folder / "study")
+    world = made_world(folder / "study", rules=rules)
     with world.local:
         world.start(ALICE)
         yield world
@@ -70,6 +71,11 @@ class Bob:
         async for answer in call(self.alice, f"{PEER}/FetchTokens")(own, timeout=10):
             yield answer
 
+    async def session(self, request: Message, _context: Context) -> Message:
+        own = message("GetSessionRequest", alignment_id=request.alignment_id)
+        await call(self.alice, f"{PEER}/GetSession")(own, timeout=10)
+        return message("GetSessionResponse", part=bytes(16))
+
     async def progress(self, request: Message, _context: Context) -> Message:
         own = message("GetProgressRequest", release_ids=request.release_ids)
         said = await call(self.alice, f"{PEER}/GetProgress")(own, timeout=10)
@@ -98,6 +104,7 @@ class Bob:
             "Commit": self.commit,
             "Reveal": self.reveal,
             "FetchTokens": self.tokens,
+            "GetSession": self.session,
             "GetProgress": self.progress,
         }
         return {f"{PEER}/{name}": behaviour for name, behaviour in (usual | replaced).items()}
@@ -193,6 +200,28 @@ def test_tokens_without_an_end_fill_no_disk(tmp_path: Path) -> None:
 
     with alice_alone(tmp_path) as world:
         asyncio.run(scenario(world))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("total", [2**40, 32 * 1550], ids=["too long", "past its length"])
+def test_masked_ids_without_an_end_fill_no_disk(tmp_path: Path, total: int) -> None:
+    async def scenario(world: World) -> None:
+        async with connection(world.local, BOB, ALICE) as channel:
+            bob = Bob(world=world, alice=channel)
+            stream = bob.endless("FetchFlow", total)
+            async with impostor(world.local, BOB, bob.behaviours(FetchFlow=stream)):
+                await until(lambda: "FetchFlow" in bob.asked)
+                before, largest = rss(world), 0
+                for _ in range(50):
+                    largest = max(largest, disk(world))
+                    await asyncio.sleep(0.1)
+                assert largest < MOST
+                assert rss(world) - before < MOST
+                await check_alive(world)
+
+    with alice_alone(tmp_path, Rules(alignment="psi")) as world:
+        asyncio.run(scenario(world))
+        assert "alignment refused" in world.log(ALICE)
 
 
 @pytest.mark.long

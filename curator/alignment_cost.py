@@ -1,0 +1,91 @@
+"""What aligning a table would cost a curator, by tokens and privately: seconds, measured on some ids, and bytes."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from veiltab.common.core.randomness import KEY_BYTES
+from veiltab.curator.intersection import TOKEN_LENGTH, sorted_order
+from veiltab.curator.masking import MAX_IDS, ids_of
+from veiltab.curator.ring import Flow, FlowKind, flows
+from veiltab.curator.ristretto import ELEMENT_BYTES, are_elements, fresh_scalar, hashed, masked
+from veiltab.curator.tokens import tokens
+
+_TOKENS_TRIED = 2**16
+_ELEMENTS_TRIED = 2**9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlignmentCost:
+    """What one way to align costs one curator, if the tables of all others are as large as its own.
+
+    Args:
+        alignment: "tokens" or "psi".
+        rows: respondents of the table.
+        seconds: of computation on this machine, all cores; None if the table is too large.
+        bytes_sent: to all others together.
+        bytes_received: from all others together.
+    """
+
+    alignment: str
+    rows: int
+    seconds: float | None
+    bytes_sent: int
+    bytes_received: int
+
+    def as_text(self) -> str:
+        """Return a line for people."""
+        if self.seconds is None:
+            return f'alignment = "{self.alignment}": at most {MAX_IDS:,} respondents'
+        return (
+            f'alignment = "{self.alignment}": about {self.seconds:.1f} s of computation here,'
+            f" {self.bytes_sent / 1e6:,.1f} MB sent, {self.bytes_received / 1e6:,.1f} MB received"
+        )
+
+
+def token_cost(ids: pa.ChunkedArray, curators: int) -> AlignmentCost:
+    """Return the cost of tokens among so many curators."""
+    tried = ids.slice(0, _TOKENS_TRIED)
+    seconds = _seconds(lambda: sorted_order(tokens(tried, bytes(KEY_BYTES)))) * len(ids) / len(tried)
+    size = TOKEN_LENGTH * len(ids) * (curators - 1)
+    return AlignmentCost(alignment="tokens", rows=len(ids), seconds=seconds, bytes_sent=size, bytes_received=size)
+
+
+def private_cost(ids: pa.ChunkedArray, name: str, curators: Sequence[str]) -> AlignmentCost:
+    """Return the cost of private alignment to one of the curators, who are given in study order."""
+    made = flows(curators)
+    own = [flow for flow in made if flow.producer == name]
+    fetched = [flow for flow in made if name in flow.receivers]
+    masks = sum(flow.kind in {FlowKind.QUERY, FlowKind.SET} for flow in own) + (name == curators[0])
+    checks = sum(flow.kind is not FlowKind.RESPONDENTS for flow in fetched)
+    return AlignmentCost(
+        alignment="psi",
+        rows=len(ids),
+        seconds=_private_seconds(ids, masks, checks) if len(ids) <= MAX_IDS else None,
+        bytes_sent=len(ids) * sum(_width(flow) * len(flow.receivers) for flow in own),
+        bytes_received=len(ids) * sum(map(_width, fetched)),
+    )
+
+
+def _private_seconds(ids: pa.ChunkedArray, masks: int, checks: int) -> float:
+    texts, scalar = ids_of(ids, 0, _ELEMENTS_TRIED), fresh_scalar()
+    elements = hashed(texts)
+    seconds = (
+        _seconds(lambda: hashed(texts))
+        + masks * _seconds(lambda: masked(elements, scalar))
+        + checks * _seconds(lambda: are_elements(elements))
+    )
+    return seconds * len(ids) / len(texts) / (os.cpu_count() or 1)
+
+
+def _width(flow: Flow) -> int:
+    return TOKEN_LENGTH if flow.kind is FlowKind.RESPONDENTS else ELEMENT_BYTES
+
+
+def _seconds(compute: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    compute()
+    return time.perf_counter() - began
