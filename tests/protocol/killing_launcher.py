@@ -10,6 +10,7 @@ fsync:N  rename:N     before the Nth os.fsync, or the Nth rename or replacement 
 chunk=BYTES           streams travel in chunks of so many bytes
 batch=IDS             ids are masked in batches of so many
 pause=SECONDS         longest pause before a step is tried again
+listen=ADDRESS        listen there, and not where the study says
 count=FILE            write how many fsyncs, renames and writes there were so far
 verbose               log everything
 """
@@ -144,6 +145,8 @@ def apply(point: str) -> None:
         importlib.import_module("veiltab.curator.masking").BATCH = int(point.removeprefix("batch="))  # type: ignore[attr-defined]
     elif point.startswith("pause="):
         shorten_pauses(float(point.removeprefix("pause=")))
+    elif point.startswith("listen="):
+        sys.argv[sys.argv.index("--listen") + 1] = point.removeprefix("listen=")
     elif point.startswith("count="):
         count_events(Path(point.removeprefix("count=")))
     else:

@@ -2,8 +2,9 @@
 
 import asyncio
 import sqlite3
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import numpy as np
@@ -72,6 +73,25 @@ def test_200_nodes_at_once_count_once_each(poll: Poll) -> None:
 @pytest.mark.long
 def test_1000_nodes_at_once_on_connections_of_their_own_count_once_each(poll: Poll) -> None:
     crowd(poll, 1000, connections=1110)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_100_000_reports_count_once_each(poll: Poll, record_property: Callable[[str, object], None]) -> None:
+    """A fleet reports over twenty connections, a thousand nodes at a time; a hundredth of it a second time."""
+    nodes, at_a_time = 100_000, 1000
+    asked = poll.opened(nodes // 2)
+    once = honest(asked, seed=7)
+    rng = np.random.default_rng(7)
+    requests = [once[place] for place in rng.permutation(nodes)] + once[::100]
+    began, said = time.monotonic(), Counter[str]()
+    for first in range(0, len(requests), at_a_time):
+        said.update(asyncio.run(all_at_once(poll, requests[first : first + at_a_time], connections=20)))
+    seconds = time.monotonic() - began
+    assert said == {"": nodes, "TOKEN_SPENT": nodes // 100}
+    assert asked.reports() == [nodes // 2, nodes // 2]
+    assert asked.counts() == asked.sum_of(once)
+    record_property("figure", f"{nodes} reports once each in {seconds:.0f} s")
 
 
 def test_nothing_on_the_servers_disk_or_in_its_log_joins_a_token_to_a_report(poll: Poll) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import cycle, islice, product
 
 import grpc
 import pytest
@@ -162,24 +163,24 @@ def test_fifty_identical_starts_at_the_researcher_s_service_are_one_release(vill
     assert village.charges("alice").count(release_id) == village.charges("bob").count(release_id) == 1
 
 
-def test_twenty_releases_at_once_of_two_researchers_keep_apart(village: World) -> None:
+@pytest.mark.parametrize("number", [20, pytest.param(50, marks=pytest.mark.long)])
+def test_releases_at_once_of_two_researchers_keep_apart(village: World, number: int) -> None:
     before = len(village.charges("alice"))
     tables = [("region", "income"), ("smoker", "employed"), ("region",), ("income", "smoker"), ("employed",)]
+    modes = ((Pad.CHACHA20, Sampling.SEED), (Pad.OTP, Sampling.INDICES))
     with village.client("rosa") as rosa, village.client("rita") as rita:
         releases = [
             (names, client.request(names, epsilon="4", pad=pad, sampling=sampling, label=village.label()))
-            for names in tables
-            for client in (rosa, rita)
-            for pad, sampling in ((Pad.CHACHA20, Sampling.SEED), (Pad.OTP, Sampling.INDICES))
+            for names, client, (pad, sampling) in islice(cycle(product(tables, (rosa, rita), modes)), number)
         ]
         for names, release in releases:
-            release.wait(60)
+            release.wait(240)
             assert release.status().granted == names
             assert agreement(release.estimate(), village.people.counts(names)) > SURE
     ids = [release.id for _, release in releases]
     for curator in ("alice", "bob"):
         charges = village.charges(curator)
-        assert len(charges) - before == len(set(ids)) == 20
+        assert len(charges) - before == len(set(ids)) == number
         assert all(charges.count(release_id) == 1 for release_id in ids)
     published = [piece for release_id in ids for piece in village.published(release_id).values()]
     assert len(set(published)) == len(published)
