@@ -363,7 +363,7 @@ ROWS = (
     Row(
         number=34,
         promise="SIGTERM ends a party at any moment",
-        fault="parties stopped at any time: at random moments of releases, after SIGHUP, on a full disk, while they plan",
+        fault="SIGTERM at random moments of releases, after SIGHUP, on a full disk, and while parties plan",
         tests=(
             "protocol/test_ends.py::test_a_party_ends_at_any_moment",
             "hostile/test_researcher.py::test_a_party_ends_while_it_plans",
