@@ -1,100 +1,214 @@
-"""Removes the pads from perturbed columns and counts the noisy rows.
+"""Decrypts the columns of a release in step, a chunk of rows at a time, and counts the noisy rows.
 
-Perturbation commutes with the pads, so the result is the gamma-diagonal mechanism's output on the sampled rows.
+Perturbation commutes with the pads, so what is counted is the gamma-diagonal mechanism's output on the sampled rows.
+The counts say all that the rows say, for the order of the rows is random. So no row outlives its chunk: nothing that is
+decrypted is written anywhere, and of the symbols only those of the canaries, which are nobody's data, are returned.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from io import BufferedReader
+from math import prod
 from pathlib import Path
 from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.core.canaries import Places, is_data
 from veiltab.common.core.domain import Symbols, symbol_dtype
-from veiltab.common.core.pads import decrypt
+from veiltab.common.core.pads import PAD
 from veiltab.common.core.randomness import CipherStream
-from veiltab.common.core.symbols import check_symbols, subtract
+from veiltab.common.core.symbols import CHUNK, check_symbols, fill_uniform, row_slices, subtract
 from veiltab.common.core.tabulation import tabulate
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.spec import Column
-from veiltab.common.storage.files import written_whole
 
 
-def decrypt_column(  # noqa: PLR0913, PLR0917 - what decryption needs
-    noisy: Path, column: Column, rows: int, key: bytes | Path, out: Path, places: "Places | None" = None
-) -> None:
-    """Decrypt one perturbed column into a file of symbols.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncryptedColumn:
+    """A published column and what decrypts it.
+
+    Args:
+        column: its attribute and alphabet size.
+        noisy: file of the perturbed ciphertext.
+        key: 32 bytes of a stream cipher, or the file of a one-time pad.
+    """
+
+    column: Column
+    noisy: Path
+    key: bytes | Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedRows:
+    """Which of the uploaded rows the server published, and which rows are canaries.
+
+    Args:
+        uploaded: rows that the curators uploaded, canaries included.
+        canaries: (c,) ascending places of the canaries among them.
+        sampled: (m,) ascending places of the published rows, or None if the server published all.
+
+    Raises:
+        IntegrityError: `sampled` are not such places.
+    """
+
+    uploaded: int
+    canaries: Places
+    sampled: Places | None = None
+
+    def __post_init__(self) -> None:
+        if self.sampled is None:
+            return
+        rises = np.all(np.diff(self.sampled) > 0)
+        if not (len(self.sampled) and rises and self.sampled[0] >= 0 and self.sampled[-1] < self.uploaded):
+            raise IntegrityError("the sampled places are not ascending places of the uploaded rows", where="places")
+
+    @property
+    def count(self) -> int:
+        """Number of the published rows."""
+        return self.uploaded if self.sampled is None else len(self.sampled)
+
+    @property
+    def published_canaries(self) -> Places:
+        """Which canaries were published, as numbers of canaries in order of their places."""
+        if self.sampled is None:
+            return np.arange(len(self.canaries))
+        return np.flatnonzero(np.isin(self.canaries, self.sampled, assume_unique=True))
+
+    @property
+    def canary_rows(self) -> Places:
+        """Where they stand among the published rows, ascending."""
+        if self.sampled is None:
+            return self.canaries
+        return np.searchsorted(self.sampled, self.canaries[self.published_canaries])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedRows:
+    """What was decrypted, without an order of rows.
+
+    Args:
+        histogram: (K,) counts of the noisy rows of data, cells in C order of the columns.
+        canaries: of each column, the symbols of the published canaries in order of their places.
+    """
+
+    histogram: NDArray[np.int64]
+    canaries: tuple[Symbols, ...]
+
+
+def count_rows(columns: Sequence[EncryptedColumn], rows: PublishedRows) -> CountedRows:
+    """Decrypt the columns of a release and count its rows of data.
 
     symbol = perturbed ciphertext - pad mod K_a
 
     Args:
-        noisy: file of the perturbed ciphertext.
-        column: its attribute and alphabet size.
-        rows: sampled rows m.
-        key: 32 bytes of a stream cipher, or the file of a one-time pad.
-        out: file for the (m,) noisy symbols.
-        places: where the rows stood in the padded column, if the server sampled them.
+        columns: those whose keys were given, in order of the histogram.
+        rows: which rows they are.
 
     Raises:
-        IntegrityError: a file has another length, or a symbol lies outside the alphabet.
+        IntegrityError: a file has another length, or a symbol lies outside its alphabet.
+        InvalidInputError: a key has another length.
 
     Source: Lin, Wang, Rane, Lemma 3.1; their text adds the pad where it must subtract.
     """
-    ciphertext = _symbols(noisy, column, rows)
-    check_symbols(ciphertext, column.size)
-    if places is not None:
-        ciphertext = places.put_back(ciphertext)
-    plain: Symbols = np.empty(len(ciphertext), symbol_dtype(column.size))
-    match key:
-        case Path():
-            pad = _symbols(key, column, len(ciphertext))
-            check_symbols(pad, column.size)
-            subtract(ciphertext, pad, column.size, plain)
-        case bytes():
-            decrypt(ciphertext, column.size, CipherStream(key), plain)
-        case _:
-            assert_never(key)
-    if places is not None:
-        plain = plain[places.where]
-    with written_whole(out) as file:
-        file.write(np.ascontiguousarray(plain).data)
+    shape = tuple(one.column.size for one in columns)
+    histogram = np.zeros(prod(shape), np.int64)
+    canary_rows = rows.canary_rows
+    canaries: list[Symbols] = [np.empty(len(canary_rows), symbol_dtype(size)) for size in shape]
+    with ExitStack() as files:
+        readers = [_Reader(one, rows, files) for one in columns]
+        for part in _parts(rows, canary_rows):
+            symbols = [reader.decrypted(part) for reader in readers]
+            tabulate([column[part.is_data] for column in symbols], shape, histogram)
+            for column, known in zip(symbols, canaries, strict=True):
+                known[part.canaries] = column[~part.is_data]
+    return CountedRows(histogram=histogram, canaries=tuple(canaries))
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where the rows that the server sampled stood among all that were uploaded.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """The published rows of one chunk of the uploaded ones.
 
     Args:
-        where: (m,) ascending places below `total`.
-        total: uploaded rows.
+        number: of the chunk.
+        length: of the chunk, rows.
+        published: where the published rows stand in the chunk; None for all of it.
+        is_data: (rows,) which of the published rows are no canaries.
+        canaries: which of the published canaries the others are.
     """
 
-    where: NDArray[np.int64]
-    total: int
-
-    def __post_init__(self) -> None:
-        rises = np.all(np.diff(self.where) > 0)
-        if not (len(self.where) and rises and self.where[0] >= 0 and self.where[-1] < self.total):
-            raise IntegrityError("the sampled places are not ascending places of the uploaded rows", where="places")
-
-    def put_back(self, column: Symbols) -> Symbols:
-        """Return a column of `total` symbols with the sampled ones where their pads are."""
-        whole: Symbols = np.zeros(self.total, column.dtype)
-        whole[self.where] = column
-        return whole
+    number: int
+    length: int
+    published: NDArray[np.int64] | None
+    is_data: NDArray[np.bool_]
+    canaries: slice
 
 
-def count_rows(files: Sequence[Path], columns: Sequence[Column], rows: int) -> NDArray[np.int64]:
-    """Return the (K,) counts of the noisy rows, cells in C order of `columns`."""
-    shape = tuple(column.size for column in columns)
-    histogram = np.zeros(int(np.prod(shape, dtype=object)), np.int64)
-    tabulate([_symbols(f, c, rows) for f, c in zip(files, columns, strict=True)], shape, histogram)
-    return histogram
+def _parts(rows: PublishedRows, canary_rows: Places) -> Iterator[_Part]:
+    """Yield all published rows, by the chunks that place their pads."""
+    for number, chunk in enumerate(row_slices(rows.uploaded)):
+        published, first, last = None, chunk.start, chunk.stop
+        if rows.sampled is not None:
+            first, last = np.searchsorted(rows.sampled, [chunk.start, chunk.stop]).tolist()
+            published = rows.sampled[first:last] - chunk.start
+        begin, end = np.searchsorted(canary_rows, [first, last]).tolist()
+        yield _Part(
+            number=number,
+            length=chunk.stop - chunk.start,
+            published=published,
+            is_data=is_data(canary_rows[begin:end] - first, last - first),
+            canaries=slice(begin, end),
+        )
 
 
-def _symbols(path: Path, column: Column, rows: int) -> Symbols:
+class _Reader:
+    """Decrypts a column from its beginning to its end, in buffers that every chunk uses again."""
+
+    def __init__(self, encrypted: EncryptedColumn, rows: PublishedRows, files: ExitStack) -> None:
+        column = encrypted.column
+        self._column = column
+        self._noisy = _opened(encrypted.noisy, column, rows.count, files)
+        self._symbols: Symbols = np.empty(min(rows.count, CHUNK), symbol_dtype(column.size))
+        self._pad: Symbols = np.empty(min(rows.uploaded, CHUNK), symbol_dtype(column.size))
+        self._fill_pad = self._pads(encrypted.key, rows, files)
+
+    def decrypted(self, part: _Part) -> Symbols:
+        """Return the symbols of the published rows of the next chunk; they last until the one after it."""
+        pad = self._pad[: part.length]
+        self._fill_pad(pad, part.number)
+        symbols = self._symbols[: len(part.is_data)]
+        _read(self._noisy, symbols, self._column)
+        subtract(symbols, pad if part.published is None else pad[part.published], self._column.size, symbols)
+        return symbols
+
+    def _pads(self, key: bytes | Path, rows: PublishedRows, files: ExitStack) -> Callable[[Symbols, int], None]:
+        """Return what writes the pads of a chunk, the chunks one after the other."""
+        match key:
+            case bytes():
+                stream, size = CipherStream(key), self._column.size
+                return lambda pad, chunk: fill_uniform(pad, size, stream, label=PAD, chunk=chunk)
+            case Path():
+                file = _opened(key, self._column, rows.uploaded, files)
+                return lambda pad, _: _read(file, pad, self._column)
+            case _:
+                assert_never(key)
+
+
+def _opened(path: Path, column: Column, rows: int, files: ExitStack) -> BufferedReader:
+    """Open a file of so many symbols of a column."""
     if path.stat().st_size != column.byte_length(rows):
-        raise IntegrityError("a column has another length than its release", where=f"attribute {column.attribute}")
-    mapped: Symbols = np.memmap(path, dtype=symbol_dtype(column.size), mode="r")
-    return mapped
+        raise _of_another_length(column)
+    return files.enter_context(path.open("rb"))
+
+
+def _read(file: BufferedReader, symbols: Symbols, column: Column) -> None:
+    """Fill `symbols` with those that come next in a file."""
+    if file.readinto(symbols.data) != symbols.nbytes:
+        raise _of_another_length(column)
+    check_symbols(symbols, column.size)
+
+
+def _of_another_length(column: Column) -> IntegrityError:
+    return IntegrityError("a column has another length than its release", where=f"attribute {column.attribute}")

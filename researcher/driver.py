@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
@@ -12,7 +12,9 @@ from typing import assert_never
 
 import numpy as np
 
+from veiltab.common.core.canaries import Places
 from veiltab.common.core.message_fields import words_from_proto
+from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.errors import (
     DeniedError,
     FailedReleaseError,
@@ -29,15 +31,14 @@ from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import pad_from_proto, request_to_proto, spec_from_proto, state_from_proto
 from veiltab.common.rpc.channel import connect
-from veiltab.common.rpc.chunks import ChunkMessage, received
 from veiltab.common.rpc.identity import Identity, Party, Role
-from veiltab.common.rpc.peer import STREAM_SECONDS, Peer, pause_after
+from veiltab.common.rpc.peer import Peer, pause_after
 from veiltab.common.rpc.status import failures_logged
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import Study, load_study
 from veiltab.researcher.agreement import agreed_spec
-from veiltab.researcher.decryption import Places, count_rows, decrypt_column
+from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, server_release_pb2, server_release_pb2_grpc
 
@@ -100,7 +101,8 @@ class ResearcherDriver:
         return started
 
     async def run(self) -> None:
-        """Drive every unfinished release until cancelled."""
+        """Drive every unfinished release until cancelled; delete what is left of the others."""
+        self.store.delete_leftovers()
         parties = PartyLinks(self._identity, self.study)
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -141,6 +143,7 @@ class ResearcherDriver:
                 else:
                     await pause_after(attempt)
                     attempt += 1
+        self.store.delete_columns(release_id)
         seconds = time.monotonic() - began
         release_ended(stored.state.value, release_id=release_id, seconds=seconds)
         self.store.set_measure(release_id, {"total": seconds}, {})
@@ -159,25 +162,24 @@ class ResearcherDriver:
         self.store.set_spec(release_id, spec)
         began = time.monotonic()
         for column in spec.columns:
-            size = column.byte_length(spec.sample)
+            size = column.byte_length(spec.published_rows)
             with step("fetch column", release_id=release_id, attribute=column.attribute, size=size):
                 await parties.fetch_column(spec, column, self.store.noisy_column(release_id, column.attribute))
-        places = await parties.fetch_places(spec) if spec.sampling.is_by_server else None
+        sampled = await parties.fetch_places(spec) if spec.sampling.is_by_server else None
+        rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=np.zeros(0, np.int64), sampled=sampled)
         fetched = time.monotonic()
-        granted, key_bytes = await self._decrypt(spec, parties, places)
+        columns, key_bytes = await self._fetch_keys(spec, parties)
         with step("count", release_id=release_id):
-            histogram = await asyncio.to_thread(
-                count_rows, [self.store.rows(release_id, c.attribute) for c in granted], granted, spec.sample
-            )
+            counted = await asyncio.to_thread(count_rows, columns, rows)
         with written_whole(self.store.histogram(release_id)) as file:
-            file.write(histogram.astype("<i8").data)
-        self.store.set_granted(release_id, tuple(c.attribute for c in granted))
+            file.write(counted.histogram.astype("<i8").data)
+        self.store.set_granted(release_id, tuple(one.column.attribute for one in columns))
         self.store.set_measure(
             release_id,
             {"fetch": fetched - began, "decrypt": time.monotonic() - fetched},
             {
                 f"server {self.study.server.name} -> researcher {self.name}": sum(
-                    c.byte_length(spec.sample) for c in spec.columns
+                    c.byte_length(spec.published_rows) for c in spec.columns
                 )
             }
             | key_bytes,
@@ -265,14 +267,13 @@ class ResearcherDriver:
         )
         return spec_from_proto(answer.spec)
 
-    async def _decrypt(
-        self, spec: ReleaseSpec, parties: "PartyLinks", places: Places | None
-    ) -> tuple[list[Column], dict[str, int]]:
-        """Decrypt every column whose key is given; return those columns, and the bytes of keys by link."""
-        granted, key_bytes = [], dict[str, int]()
+    async def _fetch_keys(
+        self, spec: ReleaseSpec, parties: "PartyLinks"
+    ) -> tuple[list[EncryptedColumn], dict[str, int]]:
+        """Fetch every key that is given; return the columns that they decrypt, and the bytes of keys by link."""
+        columns, key_bytes = [], dict[str, int]()
         denied: DeniedError | None = None
         for column in spec.columns:
-            link = f"curator {column.owner} -> researcher {self.name}"
             pad_path = self.store.one_time_pad(spec.release_id, column.attribute)
             try:
                 with step("fetch key", release_id=spec.release_id, attribute=column.attribute) as measured:
@@ -281,15 +282,13 @@ class ResearcherDriver:
             except DeniedError as error:
                 denied = error
                 continue
+            link = f"curator {column.owner} -> researcher {self.name}"
             key_bytes[link] = key_bytes.get(link, 0) + length
             noisy = self.store.noisy_column(spec.release_id, column.attribute)
-            rows = self.store.rows(spec.release_id, column.attribute)
-            with step("decrypt", release_id=spec.release_id, attribute=column.attribute):
-                await asyncio.to_thread(decrypt_column, noisy, column, spec.sample, key, rows, places)
-            granted.append(column)
-        if not granted:
+            columns.append(EncryptedColumn(column=column, noisy=noisy, key=key))
+        if not columns:
             raise denied or DeniedError("no curator gave a key", where=f"release {spec.release_id}")
-        return granted, key_bytes
+        return columns, key_bytes
 
 
 def _may_heal(error: VeiltabError) -> bool:
@@ -349,7 +348,8 @@ class PartyLinks:
         if path.exists():
             return
         request = server_release_pb2.FetchColumnRequest(release_id=spec.release_id, attribute=column.attribute)
-        pieces = self._server.stream(self._server.stub.FetchColumn, request, column.byte_length(spec.sample))
+        total = column.byte_length(spec.published_rows)
+        pieces = self._server.stream(self._server.stub.FetchColumn, request, total)
         with written_whole(path) as file:
             async for data in pieces:
                 file.write(data)
@@ -357,8 +357,8 @@ class PartyLinks:
     async def fetch_places(self, spec: ReleaseSpec) -> Places:
         """Fetch the places that the server sampled."""
         request = server_release_pb2.FetchPlacesRequest(release_id=spec.release_id)
-        data = await self._server.fetch(self._server.stub.FetchPlaces, request, 8 * spec.sample)
-        return Places(np.frombuffer(data, "<i8").astype(np.int64), spec.population)
+        data = await self._server.fetch(self._server.stub.FetchPlaces, request, 8 * spec.published_rows)
+        return np.frombuffer(data, "<i8").astype(np.int64)
 
     async def fetch_key(self, spec: ReleaseSpec, column: Column, pad_path: Path) -> bytes | Path:
         """Fetch the key of a column: 32 bytes, or a one-time pad into a file.
@@ -368,24 +368,21 @@ class PartyLinks:
         """
         request = curator_pb2.FetchKeyRequest(release_id=spec.release_id, attribute=column.attribute)
         curator = self.curators[column.owner]
-        responses = curator.stub.FetchKey(request, timeout=STREAM_SECONDS)
-        peer = str(curator.party)
-        keys = _of_kind(responses, spec.pad)
+
+        def check_kind(response: curator_pb2.FetchKeyResponse) -> None:
+            if pad_from_proto(response.pad) is not spec.pad:
+                raise FailedReleaseError("a curator gave another kind of key than the release says", where="key")
+
+        def pieces(total: int) -> AsyncIterator[bytes]:
+            return curator.stream(curator.stub.FetchKey, request, total, check=check_kind)
+
         match spec.pad:
             case Pad.CHACHA20:
-                return b"".join([data async for data in received(keys, offset=0, peer=peer, total=32)])
+                return b"".join([data async for data in pieces(KEY_BYTES)])
             case Pad.OTP:
-                total = column.byte_length(spec.uploaded_rows)
                 with written_whole(pad_path) as file:
-                    async for data in received(keys, offset=0, peer=peer, total=total):
+                    async for data in pieces(column.byte_length(spec.uploaded_rows)):
                         file.write(data)
                 return pad_path
             case _:
                 assert_never(spec.pad)
-
-
-async def _of_kind(responses: AsyncIterable[curator_pb2.FetchKeyResponse], pad: Pad) -> AsyncIterable[ChunkMessage]:
-    async for response in responses:
-        if pad_from_proto(response.pad) is not pad:
-            raise FailedReleaseError("a curator gave another kind of key than the release says", where="key")
-        yield response

@@ -15,6 +15,9 @@ from veiltab.common.storage.database import Connection, open_database, transacti
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 
+_HISTOGRAM = "histogram.bin"
+_NOISY = ".noisy"
+
 _MIGRATIONS = (
     """
     CREATE TABLE release (
@@ -187,19 +190,35 @@ class ResearcherStore:
 
     def noisy_column(self, release_id: str, attribute: str) -> Path:
         """Return where a perturbed column lies, still encrypted."""
-        return self._folder / "releases" / release_id / f"{attribute}.noisy"
+        return self._folder / "releases" / release_id / f"{attribute}{_NOISY}"
 
     def one_time_pad(self, release_id: str, attribute: str) -> Path:
         """Return where the one-time pad of a column lies while it is used."""
         return self._folder / "releases" / release_id / f"{attribute}.pad"
 
-    def rows(self, release_id: str, attribute: str) -> Path:
-        """Return where the decrypted noisy symbols of an attribute lie."""
-        return self._folder / "releases" / release_id / f"{attribute}.rows"
-
     def histogram(self, release_id: str) -> Path:
         """Return where the counts of the noisy rows lie."""
-        return self._folder / "releases" / release_id / "histogram.bin"
+        return self._folder / "releases" / release_id / _HISTOGRAM
+
+    def delete_columns(self, release_id: str) -> None:
+        """Delete the columns and one-time pads of a release that is over: its counts are all that is kept."""
+        for path in (self._folder / "releases" / release_id).glob("*"):
+            if path.name != _HISTOGRAM:
+                path.unlink()
+
+    def delete_leftovers(self) -> None:
+        """Delete what a crash, or a version that kept rows, left of releases: all but counts and fetched columns.
+
+        A release that is not over keeps its perturbed columns, which are still encrypted.
+        """
+        unfinished = {stored.request.release_id for stored in self.releases() if not stored.state.finished}
+        for folder in (self._folder / "releases").glob("*"):
+            if folder.name not in unfinished:
+                self.delete_columns(folder.name)
+                continue
+            for path in folder.glob("*"):
+                if path.suffix != _NOISY:
+                    path.unlink()
 
 
 def _row_to_continue(db: Connection, request: ReleaseRequest, label: str, study_digest: str) -> sqlite3.Row | None:

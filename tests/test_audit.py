@@ -29,7 +29,7 @@ from veiltab.common.schemes.registry import scheme_of
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.noise import curators_noise
 from veiltab.curator.store import CuratorStore
-from veiltab.researcher.decryption import count_rows, decrypt_column
+from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
 from veiltab.server.perturbation import perturb_release
 from veiltab.server.store import ServerStore
 
@@ -114,14 +114,13 @@ def released(folder: Path, spec: ReleaseSpec, table: Mapping[str, Symbols]) -> N
             assert hashlib.sha256(path.read_bytes()).digest() == digest
             server.complete_column(spec.release_id, column.attribute, digest, lease)
         perturb_release(server, spec, server.leases.take(spec.release_id))
-        files = []
+        encrypted = []
         for column in spec.columns:
             pad = curator.pad(spec.release_id, column.attribute)
             assert pad is not None
-            files.append(folder / spec.release_id / f"{column.attribute}.rows")
             noisy = server.published_folder(spec.release_id) / column.attribute
-            decrypt_column(noisy, column, rows, pad[0], files[-1])
-        return count_rows(files, spec.columns, rows)
+            encrypted.append(EncryptedColumn(column=column, noisy=noisy, key=pad[0]))
+        return count_rows(encrypted, PublishedRows(uploaded=rows, canaries=np.zeros(0, np.int64))).histogram
 
 
 def sampled_cells(design: Design, cells: NDArray[np.int64], draws: int) -> NDArray[np.int64]:

@@ -66,11 +66,26 @@ class Peer(Generic[Stub]):
         total: int | None = None,
         *,
         most: int = MOST,
+        check: Callable[[Piece], None] = lambda _: None,
     ) -> AsyncIterator[bytes]:
-        """Return the bytes that an RPC of the stub streams; see `received`."""
+        """Return the bytes that an RPC of the stub streams; see `received`.
+
+        Args:
+            method: the RPC.
+            request: what is asked.
+            total: as in `received`.
+            most: as in `received`.
+            check: raises if a response is not to be taken.
+        """
         responses = method(request, timeout=STREAM_SECONDS)
+
+        async def checked() -> AsyncIterator[Piece]:
+            async for response in responses:
+                check(response)
+                yield response
+
         try:
-            async for data in received(responses, offset=0, peer=str(self.party), total=total, most=most):
+            async for data in received(checked(), offset=0, peer=str(self.party), total=total, most=most):
                 yield data
         finally:
             # A peer whose stream is refused must not go on to fill what gRPC reads ahead.

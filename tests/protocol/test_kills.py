@@ -97,8 +97,9 @@ LONG = [
             "veiltab.researcher.store:ResearcherStore.set_spec:1",
             "veiltab.common.rpc.chunks:verify:1",
             "veiltab.common.rpc.chunks:verify:9",
-            "veiltab.researcher.driver:decrypt_column:1",
-            "veiltab.researcher.driver:decrypt_column:4",
+            "veiltab.researcher.driver:EncryptedColumn:1",
+            "veiltab.researcher.driver:EncryptedColumn:4",
+            "veiltab.researcher.decryption:tabulate:1",
             "veiltab.researcher.driver:count_rows:1",
             "veiltab.researcher.store:ResearcherStore.set_granted:1",
             "veiltab.researcher.store:ResearcherStore.finish:1",
@@ -169,6 +170,8 @@ def check(world: World, release_id: str) -> None:
         status = release.wait(40)
         assert (status.state, status.granted) == (ReleaseState.READY, FREE)
         assert agreement(release.estimate(), world.people.counts(FREE)) > SURE
+    kept = world.local.state_folder(*ROSA) / "releases" / release_id
+    world.wait_until(lambda: [path.name for path in kept.iterdir()] == ["histogram.bin"])
     assert world.charges("alice").count(release_id) == world.charges("bob").count(release_id) == 1
     served = asyncio.run(fetched(world, release_id))
     published = world.published(release_id)

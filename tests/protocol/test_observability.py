@@ -181,7 +181,8 @@ def test_every_step_is_there_once_a_column(told: Told, spans: tuple[Span, ...]) 
         assert {span.facts["attribute"] for span in of(spans, name, party)} == set(FREE)
     sizes = {span.facts["attribute"]: span.facts["bytes"] for span in of(spans, "fetch column")}
     assert {span.facts["attribute"]: span.facts["bytes"] for span in of(spans, "encrypt")} == sizes
-    assert {span.facts["attribute"] for span in of(spans, "decrypt")} == set(FREE)
+    assert {span.facts["attribute"] for span in of(spans, "fetch key")} == set(FREE)
+    assert len(of(spans, "count", "researcher rosa")) == 1
 
 
 def test_steps_are_in_the_order_of_the_protocol(spans: tuple[Span, ...]) -> None:

@@ -1,10 +1,13 @@
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
+from tracemalloc import get_traced_memory, reset_peak, start, stop
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from veiltab.common.core.canaries import Places, canary_places
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
 from veiltab.common.core.pads import encrypt
@@ -12,13 +15,14 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.spec import Column
-from veiltab.researcher.decryption import Places, count_rows, decrypt_column
+from veiltab.researcher.decryption import CountedRows, EncryptedColumn, PublishedRows, count_rows
 
 KEY = bytes(range(32))
+NONE = np.zeros(0, np.int64)
 
 
-def column_of(size: int) -> Column:
-    return Column(attribute="sex", owner="alice", size=size)
+def column_of(size: int, name: str = "sex") -> Column:
+    return Column(attribute=name, owner="alice", size=size)
 
 
 def symbols(size: int, rows: int) -> Symbols:
@@ -27,23 +31,48 @@ def symbols(size: int, rows: int) -> Symbols:
     return made
 
 
+def random_symbols(source: np.random.Generator, size: int, rows: int) -> Symbols:
+    made: Symbols = np.empty(rows, symbol_dtype(size))
+    made[:] = source.integers(0, size, rows)
+    return made
+
+
+def padded(column: Symbols, size: int, pad: Symbols) -> Symbols:
+    """Return what a one-time pad makes of a column, computed without the product's kernels."""
+    made = np.empty_like(column)
+    made[:] = (column.astype(np.int64) + pad) % size
+    return made
+
+
+def counted(noisy: Path, size: int, rows: int, key: bytes | Path) -> CountedRows:
+    """Count one column without canaries."""
+    column = EncryptedColumn(column=column_of(size), noisy=noisy, key=key)
+    return count_rows([column], PublishedRows(uploaded=rows, canaries=NONE))
+
+
+def decrypted(noisy: Path, size: int, rows: int, key: bytes | Path, sampled: Places | None = None) -> Symbols:
+    """Return every symbol of a column, all of whose rows are said to be canaries."""
+    column = EncryptedColumn(column=column_of(size), noisy=noisy, key=key)
+    found = count_rows([column], PublishedRows(uploaded=rows, canaries=np.arange(rows), sampled=sampled))
+    assert not found.histogram.any()
+    return found.canaries[0]
+
+
 @pytest.mark.parametrize("size", [2, 3, 127, 128, 129, 200, 255, 256, 257, 300, 40_000, 65_536])
 def test_both_kinds_of_pad_come_off(tmp_path: Path, size: int) -> None:
     rows = CHUNK + 3
     plain = symbols(size, rows)
     ciphertext = np.empty_like(plain)
     encrypt(plain, size, CipherStream(KEY), ciphertext)
-    noisy, out = tmp_path / "noisy", tmp_path / "rows"
+    noisy = tmp_path / "noisy"
     noisy.write_bytes(ciphertext.tobytes())
-    decrypt_column(noisy, column_of(size), rows, KEY, out)
-    assert np.array_equal(np.fromfile(out, symbol_dtype(size)), plain)
+    assert np.array_equal(decrypted(noisy, size, rows, KEY), plain)
 
-    drawn = np.random.default_rng(size).integers(0, size, rows)
-    noisy.write_bytes(((plain.astype(np.int64) + drawn) % size).astype(symbol_dtype(size)).tobytes())
+    drawn = random_symbols(np.random.default_rng(size), size, rows)
+    noisy.write_bytes(padded(plain, size, drawn).tobytes())
     pad = tmp_path / "pad"
-    pad.write_bytes(drawn.astype(symbol_dtype(size)).tobytes())
-    decrypt_column(noisy, column_of(size), rows, pad, out)
-    assert np.array_equal(np.fromfile(out, symbol_dtype(size)), plain)
+    pad.write_bytes(drawn.tobytes())
+    assert np.array_equal(decrypted(noisy, size, rows, pad), plain)
 
 
 def test_decryption_commutes_with_perturbation(tmp_path: Path) -> None:
@@ -55,36 +84,33 @@ def test_decryption_commutes_with_perturbation(tmp_path: Path) -> None:
     mechanism = GammaDiagonal.from_gamma(size, Fraction(9))
     perturb([ciphertext], [size], mechanism, CipherStream(bytes(32)), [noisy])
     (tmp_path / "noisy").write_bytes(noisy.tobytes())
-    decrypt_column(tmp_path / "noisy", column_of(size), rows, KEY, tmp_path / "rows")
-    decrypted = np.fromfile(tmp_path / "rows", np.uint8)
-    assert np.array_equal(decrypted == plain, noisy == ciphertext)
-    assert 0.5 < float(np.mean(decrypted == plain)) < 0.9
+    found = decrypted(tmp_path / "noisy", size, rows, KEY)
+    assert np.array_equal(found == plain, noisy == ciphertext)
+    assert 0.5 < float(np.mean(found == plain)) < 0.9
 
 
 def test_another_key_gives_other_rows(tmp_path: Path) -> None:
     noisy = tmp_path / "noisy"
     noisy.write_bytes(symbols(5, 1000).tobytes())
-    for name, key in (("a", KEY), ("b", bytes(32))):
-        decrypt_column(noisy, column_of(5), 1000, key, tmp_path / name)
-    assert (tmp_path / "a").read_bytes() != (tmp_path / "b").read_bytes()
+    one, other = (decrypted(noisy, 5, 1000, key) for key in (KEY, bytes(32)))
+    assert not np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("length", [0, 9, 11, 20])
 def test_a_file_of_another_length_is_refused(tmp_path: Path, length: int) -> None:
-    noisy, pad, out = tmp_path / "noisy", tmp_path / "pad", tmp_path / "rows"
+    noisy, pad = tmp_path / "noisy", tmp_path / "pad"
     noisy.write_bytes(bytes(length))
     with pytest.raises(IntegrityError, match="attribute sex: a column has another length than its release"):
-        decrypt_column(noisy, column_of(5), 10, KEY, out)
+        counted(noisy, 5, 10, KEY)
     noisy.write_bytes(bytes(10))
     pad.write_bytes(bytes(length))
     with pytest.raises(IntegrityError, match="another length"):
-        decrypt_column(noisy, column_of(5), 10, pad, out)
-    assert not out.exists()
+        counted(noisy, 5, 10, pad)
 
 
 @pytest.mark.parametrize("size", [5, 300])
 def test_symbols_outside_the_alphabet_are_refused(tmp_path: Path, size: int) -> None:
-    noisy, pad, out = tmp_path / "noisy", tmp_path / "pad", tmp_path / "rows"
+    noisy, pad = tmp_path / "noisy", tmp_path / "pad"
     good = symbols(size, 10)
     bad = good.copy()
     bad[9] = size
@@ -92,41 +118,129 @@ def test_symbols_outside_the_alphabet_are_refused(tmp_path: Path, size: int) -> 
     noisy.write_bytes(bad.tobytes())
     for key in (KEY, pad):
         with pytest.raises(IntegrityError, match="1 of 10 symbols lie outside"):
-            decrypt_column(noisy, column_of(size), 10, key, out)
+            counted(noisy, size, 10, key)
     noisy.write_bytes(good.tobytes())
     pad.write_bytes(bad.tobytes())
     with pytest.raises(IntegrityError, match="1 of 10 symbols lie outside"):
-        decrypt_column(noisy, column_of(size), 10, pad, out)
-    assert not out.exists()
+        counted(noisy, size, 10, pad)
 
 
 def test_a_key_of_another_length_is_refused_without_showing_it(tmp_path: Path) -> None:
     (tmp_path / "noisy").write_bytes(bytes(10))
     with pytest.raises(InvalidInputError, match="32 bytes, not 7"):
-        decrypt_column(tmp_path / "noisy", column_of(5), 10, b"1234567", tmp_path / "rows")
+        counted(tmp_path / "noisy", 5, 10, b"1234567")
+
+
+class Release:
+    """Encrypted columns of random rows with canaries among them, of which some or all are published.
+
+    Args:
+        folder: where the columns are written.
+        uploaded: rows, canaries included.
+        canaries: how many.
+        sampled: rows that the server sampled; None if it published all.
+        one_time: whether the pads are one-time pads, else streams.
+    """
+
+    SIZES = (2, 300, 3)
+
+    def __init__(self, folder: Path, *, uploaded: int, canaries: int, sampled: int | None, one_time: bool) -> None:
+        source = np.random.default_rng(12)
+        self.rows = PublishedRows(
+            uploaded=uploaded,
+            canaries=canary_places(KEY, rows=uploaded, canaries=canaries),
+            sampled=None if sampled is None else np.sort(source.choice(uploaded, sampled, replace=False)),
+        )
+        self.table = [random_symbols(source, size, uploaded) for size in self.SIZES]
+        self.columns = []
+        for number, (plain, size) in enumerate(zip(self.table, self.SIZES, strict=True)):
+            noisy, pad = folder / f"{number}.noisy", folder / f"{number}.pad"
+            key = bytes([number]) * 32
+            ciphertext = np.empty_like(plain)
+            if one_time:
+                drawn = random_symbols(source, size, uploaded)
+                pad.write_bytes(drawn.tobytes())
+                ciphertext = padded(plain, size, drawn)
+            else:
+                encrypt(plain, size, CipherStream(key), ciphertext)
+            noisy.write_bytes(ciphertext[self.published].tobytes())
+            column = column_of(size, f"a{number}")
+            self.columns.append(EncryptedColumn(column=column, noisy=noisy, key=pad if one_time else key))
+
+    @property
+    def published(self) -> NDArray[np.int64]:
+        """The places of the published rows."""
+        return np.arange(self.rows.uploaded) if self.rows.sampled is None else self.rows.sampled
+
+
+@pytest.mark.parametrize("one_time", [False, True], ids=["stream", "one-time"])
+@pytest.mark.parametrize(
+    ("uploaded", "canaries", "sampled"),
+    [
+        (4000, 0, None),
+        (4000, 1000, None),
+        (1, 1, None),
+        (CHUNK, CHUNK, None),
+        (2 * CHUNK + 50, 70_000, None),
+        (4000, 0, 900),
+        (4000, 1000, 900),
+        (4000, 1000, 4000),
+        (2 * CHUNK + 50, 70_000, 3),
+        (2 * CHUNK + 50, 70_000, CHUNK + 7),
+    ],
+)
+def test_rows_of_data_are_counted_and_canaries_are_not(
+    tmp_path: Path, uploaded: int, canaries: int, sampled: int | None, *, one_time: bool
+) -> None:
+    release = Release(tmp_path, uploaded=uploaded, canaries=canaries, sampled=sampled, one_time=one_time)
+    found = count_rows(release.columns, release.rows)
+    published = set(release.published.tolist())
+    known = [place for place in release.rows.canaries.tolist() if place in published]
+    data = sorted(published - set(known))
+    expected = np.zeros(Release.SIZES, np.int64)
+    np.add.at(expected, tuple(column[data] for column in release.table), 1)
+    assert found.histogram.dtype == np.int64
+    assert np.array_equal(found.histogram, expected.reshape(-1))
+    for symbols_of_one, column in zip(found.canaries, release.table, strict=True):
+        assert np.array_equal(symbols_of_one, column[known])
+    assert np.array_equal(release.rows.canaries[release.rows.published_canaries], known)
+    assert np.array_equal(release.published[release.rows.canary_rows], known)
 
 
 def test_rows_are_counted_in_c_order(tmp_path: Path) -> None:
     sizes, rows = (2, 300, 3), 4000
     source = np.random.default_rng(12)
-    table = [source.integers(0, size, rows).astype(symbol_dtype(size)) for size in sizes]
-    columns = [Column(attribute=f"a{size}", owner="alice", size=size) for size in sizes]
-    files = [tmp_path / column.attribute for column in columns]
-    for file, values in zip(files, table, strict=True):
-        file.write_bytes(values.tobytes())
-    counted = count_rows(files, columns, rows)
+    table = [random_symbols(source, size, rows) for size in sizes]
+    columns = []
+    for number, (values, size) in enumerate(zip(table, sizes, strict=True)):
+        noisy, pad = tmp_path / f"{number}", tmp_path / f"{number}.pad"
+        noisy.write_bytes(values.tobytes())
+        pad.write_bytes(np.zeros_like(values).tobytes())
+        columns.append(EncryptedColumn(column=column_of(size, f"a{number}"), noisy=noisy, key=pad))
+    found = count_rows(columns, PublishedRows(uploaded=rows, canaries=NONE)).histogram
     expected = np.zeros(sizes, np.int64)
     for cell in zip(*table, strict=True):
         expected[cell] += 1
-    assert counted.dtype == np.int64
-    assert np.array_equal(counted, expected.reshape(-1))
-    assert [counted[k] for k, _ in enumerate(product(*map(range, sizes)))] == expected.reshape(-1).tolist()
+    assert found.dtype == np.int64
+    assert np.array_equal(found, expected.reshape(-1))
+    assert [found[k] for k, _ in enumerate(product(*map(range, sizes)))] == expected.reshape(-1).tolist()
 
 
-def test_columns_of_another_length_are_not_counted(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(bytes(9))
-    with pytest.raises(IntegrityError, match="another length"):
-        count_rows([tmp_path / "a"], [column_of(2)], 10)
+@pytest.mark.parametrize("one_time", [False, True], ids=["stream", "one-time"])
+def test_what_is_decrypted_is_written_nowhere_and_fills_no_memory(tmp_path: Path, *, one_time: bool) -> None:
+    peaks = []
+    for chunks in (2, 8):
+        folder = tmp_path / str(chunks)
+        folder.mkdir()
+        release = Release(folder, uploaded=chunks * CHUNK, canaries=1000, sampled=None, one_time=one_time)
+        before = sorted((path.name, path.read_bytes()) for path in folder.iterdir())
+        start()
+        reset_peak()
+        count_rows(release.columns, release.rows)
+        peaks.append(get_traced_memory()[1])
+        stop()
+        assert sorted((path.name, path.read_bytes()) for path in folder.iterdir()) == before
+    assert peaks[1] < peaks[0] + CHUNK // 8
 
 
 @pytest.mark.parametrize(
@@ -136,21 +250,20 @@ def test_columns_of_another_length_are_not_counted(tmp_path: Path) -> None:
 )
 def test_places_that_are_none_of_the_uploaded_rows_are_refused(where: list[int]) -> None:
     with pytest.raises(IntegrityError, match="places: the sampled places are not ascending places"):
-        Places(np.array(where, np.int64), 10)
+        PublishedRows(uploaded=10, canaries=NONE, sampled=np.array(where, np.int64))
 
 
 @pytest.mark.parametrize("one_time", [False, True])
 def test_rows_that_the_server_sampled_are_decrypted_where_their_pads_are(tmp_path: Path, *, one_time: bool) -> None:
     rows, size = CHUNK + 50, 7
     plain, where = symbols(size, rows), np.array([0, 1, 9, CHUNK - 1, CHUNK, rows - 1])
-    pad, noisy, out = tmp_path / "pad", tmp_path / "noisy", tmp_path / "rows"
-    padded = np.empty_like(plain)
+    pad, noisy = tmp_path / "pad", tmp_path / "noisy"
+    ciphertext = np.empty_like(plain)
     if one_time:
         drawn = symbols(size, rows)[::-1]
         pad.write_bytes(drawn.tobytes())
-        padded[:] = (plain.astype(np.int64) + drawn) % size
+        ciphertext = padded(plain, size, drawn)
     else:
-        encrypt(plain, size, CipherStream(KEY), padded)
-    noisy.write_bytes(padded[where].tobytes())
-    decrypt_column(noisy, column_of(size), len(where), pad if one_time else KEY, out, Places(where, rows))
-    assert out.read_bytes() == plain[where].tobytes()
+        encrypt(plain, size, CipherStream(KEY), ciphertext)
+    noisy.write_bytes(ciphertext[where].tobytes())
+    assert np.array_equal(decrypted(noisy, size, rows, pad if one_time else KEY, where), plain[where])

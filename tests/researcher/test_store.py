@@ -109,13 +109,59 @@ def test_what_is_known_outlives_the_process(tmp_path: Path, study: Study, make_r
 def test_every_file_of_a_release_has_its_own_place(store: ResearcherStore) -> None:
     places = {
         store.noisy_column(ID, "sex"),
+        store.noisy_column(ID, "age"),
+        store.noisy_column(OTHER, "sex"),
         store.one_time_pad(ID, "sex"),
-        store.rows(ID, "sex"),
-        store.rows(ID, "age"),
-        store.rows(OTHER, "sex"),
         store.histogram(ID),
+        store.histogram(OTHER),
     }
     assert len(places) == 6
+
+
+FILES = ("sex.noisy", "sex.noisy.tmp", "sex.pad", "sex.pad.tmp", "sex.rows", "histogram.bin", "histogram.bin.tmp")
+
+
+def with_files(store: ResearcherStore, *releases: str) -> Path:
+    """Write every file that this version or an older one may have made of some releases; return their folder."""
+    folder = store.histogram(ID).parent.parent
+    for release_id in releases:
+        (folder / release_id).mkdir(parents=True)
+        for name in FILES:
+            (folder / release_id / name).write_bytes(b"x")
+    return folder
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_of_a_release_that_is_over_its_counts_are_all_that_is_kept(store: ResearcherStore) -> None:
+    folder = with_files(store, ID, OTHER)
+    store.delete_columns(ID)
+    assert names(folder / ID) == ["histogram.bin"]
+    assert names(folder / OTHER) == sorted(FILES)
+    store.delete_columns(THIRD)
+
+
+@pytest.mark.parametrize("end", [state for state in ReleaseState if state.finished])
+def test_at_the_start_rows_pads_and_what_a_crash_left_are_deleted(
+    store: ResearcherStore, make_request: Make, end: ReleaseState
+) -> None:
+    store.start(make_request(), "", 100)
+    store.finish(ID, end)
+    store.start(make_request(release_id=OTHER), "other", 100)
+    store.set_state(OTHER, ReleaseState.UPLOADING)
+    folder = with_files(store, ID, OTHER, THIRD)
+    store.delete_leftovers()
+    assert names(folder / ID) == ["histogram.bin"]
+    assert names(folder / OTHER) == ["sex.noisy"]
+    assert names(folder / THIRD) == ["histogram.bin"]
+    store.delete_leftovers()
+
+
+def test_a_store_without_releases_has_no_leftovers(store: ResearcherStore) -> None:
+    store.delete_leftovers()
+    assert store.releases() == ()
 
 
 def test_a_release_is_read_without_any_accounting(

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -30,6 +30,7 @@ from veiltab.common.schemes.registry import SCHEMES, has_stage
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 from veiltab.curator.store import CuratorStore
+from veiltab.researcher.decryption import CountedRows, EncryptedColumn, PublishedRows, count_rows
 
 TROUBLE_SECONDS = 30.0
 SETTLING_SECONDS = 900.0
@@ -128,10 +129,15 @@ class Deployment:
             self.watch.see_plain(columns._release_id, attribute, column)
             return encrypt(columns, attribute, column, *others)
 
+        def counted(columns: Sequence[EncryptedColumn], rows: PublishedRows) -> CountedRows:
+            self.watch.see_rows(columns, rows)
+            return count_rows(columns, rows)
+
         try:
             with (
                 simulated(self.loop, stream_of(self.seed, "elsewhere"), self.network.channel),
                 patch.object(ColumnEncryption, "encrypt", encrypted),
+                patch("veiltab.researcher.driver.count_rows", counted),
                 asyncio.Runner(loop_factory=lambda: self.loop) as runner,
             ):
                 return runner.run(self._all())

@@ -7,7 +7,6 @@ from scipy.stats import binom
 
 from tests.simulation.parties import PEOPLE, SERVER
 from tests.simulation.virtual import START
-from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.errors import VeiltabError
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
@@ -85,8 +84,13 @@ def _check_result(run: "Deployment", spec: ReleaseSpec, researcher: str, granted
     """See that the rows are those that were encrypted, but for noise of the due amount."""
     store = run.hosts[researcher].researcher.store
     columns = [spec.column(name) for name in granted]
-    rows = [np.frombuffer(store.rows(spec.release_id, c.attribute).read_bytes(), symbol_dtype(c.size)) for c in columns]
-    counts = np.frombuffer(store.histogram(spec.release_id).read_bytes(), "<i8")
+    rows = [run.watch.rows[spec.release_id, column.attribute] for column in columns]
+    path = store.histogram(spec.release_id)
+    assert list(path.parent.iterdir()) == [path], f"more than counts is kept of {spec.release_id}"
+    counts = np.frombuffer(path.read_bytes(), "<i8")
+    expected = np.zeros([column.size for column in columns], np.int64)
+    np.add.at(expected, tuple(rows), 1)
+    assert np.array_equal(counts, expected.reshape(-1))
     assert counts.sum() == spec.sample
     assert all(len(one) == spec.sample and one.max() < c.size for one, c in zip(rows, columns, strict=True))
     folder = run.hosts[SERVER].disk / "releases" / spec.release_id / "published"

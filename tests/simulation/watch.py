@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +15,7 @@ from tests.simulation.parties import SERVER, PartyHost, Village, follows
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Role
 from veiltab.curator.progress import APPROVED
+from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
 from veiltab.v1 import curator_pb2, curator_peer_pb2, ingest_pb2, server_release_pb2
 
 _FINISHED = {state.value for state in ReleaseState if state.finished}
@@ -42,6 +43,7 @@ class Watch:
     keys: dict[bytes, tuple[str, str, str]] = field(default_factory=dict)
     ciphertexts: dict[tuple[str, str], bytes] = field(default_factory=dict)
     plain: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
+    rows: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
 
     @property
     def curators(self) -> list[PartyHost]:
@@ -179,6 +181,15 @@ class Watch:
             code = (twins.astype(np.int64) - 1) * 3 % 5
             assert np.array_equal(code % 4, marks), f"rows of {release} are not joined"
 
+    # What is decrypted
+
+    def see_rows(self, columns: Sequence[EncryptedColumn], rows: PublishedRows) -> None:
+        """Look at the rows that a desk is about to count; they leave the product if all are said to be canaries."""
+        every = count_rows(columns, replace(rows, canaries=np.arange(rows.uploaded))).canaries
+        for one, symbols in zip(columns, every, strict=True):
+            known = self.rows.setdefault((one.noisy.parent.name, one.column.attribute), symbols)
+            assert np.array_equal(known, symbols), "a release was decrypted to other rows before"
+
     # In the end
 
     def leftovers(self) -> Iterator[str]:
@@ -187,7 +198,7 @@ class Watch:
             if host.name == self.hostile:
                 continue
             for path in sorted(host.disk.rglob("*")):
-                if path.suffix in {".tmp", ".ciphertext"} or path.name in {"perturbing", "ciphertext"}:
+                if path.suffix in {".tmp", ".ciphertext", ".rows"} or path.name in {"perturbing", "ciphertext"}:
                     yield str(path.relative_to(host.disk.parent))
 
 
