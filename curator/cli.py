@@ -30,6 +30,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.storage.files import check_owner
 from veiltab.common.study.file import Study, load_study
+from veiltab.curator.coalitions import bounds_of_charges
 from veiltab.curator.ledger import Entry, Ledger, percent
 from veiltab.curator.planning import charge_question, store_card, stored_card, stored_charge, stored_plan
 from veiltab.curator.policy import Policy, policy_of
@@ -182,12 +183,15 @@ def deny(state: _State, release_id: str, attributes: tuple[str, ...], as_json: b
 @with_state
 @json_option
 def ledger(state: _State, as_json: bool) -> None:
-    """Show every charge, and check the ledger's chain."""
+    """Show every charge, check the ledger's chain, and say what each coalition faces of all of them together."""
     book = state.ledger
     lines = [_entry_text(entry) for entry in book.entries]
     lines.append(f"{_spent_text(book)} The chain is whole.")
     entries = [_entry_data(entry) for entry in book.entries]
-    emit(as_json, {**_budget(state), "entries": entries}, "\n".join(lines))
+    bounds = bounds_of_charges(book, state.store)
+    lines.extend(f"  {bound.name}: {bound.faces}" for bound in bounds)
+    together = [bound.as_dict() for bound in bounds]
+    emit(as_json, {**_budget(state), "entries": entries, "card": together}, "\n".join(lines))
 
 
 def _budget(state: _State) -> dict[str, object]:

@@ -343,6 +343,7 @@ def _facts(spec: ReleaseSpec) -> dict[str, object]:
         **spec.description.as_dict(),
         "server_replacement": spec.server_replacement,
         "curator_replacement": spec.curator_replacement,
+        "sampling": spec.sampling.value,
         "epsilon": str(spec.epsilon),
         "delta": None if spec.delta is None else str(spec.delta),
         "researcher": spec.researcher,

@@ -86,6 +86,9 @@ _MIGRATIONS = (
     CREATE TABLE spent_shared_key (fingerprint BLOB PRIMARY KEY, release_id TEXT NOT NULL);
     CREATE TABLE canary_key (release_id TEXT PRIMARY KEY REFERENCES release(id), key BLOB NOT NULL)
     """,
+    """
+    CREATE TABLE view_price (view TEXT PRIMARY KEY, mu TEXT NOT NULL)
+    """,
 )
 
 
@@ -341,6 +344,15 @@ class CuratorStore:
         """Record what a release takes; the first answer counts."""
         values = [question, release_id, answer]
         self.connection.execute("INSERT INTO charge VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values)
+
+    def view_price(self, view: str) -> Decimal | None:
+        """Return the mu of what a coalition sees of a release, if it was ever worked out."""
+        row = self.connection.execute("SELECT mu FROM view_price WHERE view = ?", [view]).fetchone()
+        return None if row is None else Decimal(row["mu"])
+
+    def set_view_price(self, view: str, mu: Decimal) -> None:
+        """Record the mu of what a coalition sees of a release."""
+        self.connection.execute("INSERT INTO view_price VALUES (?, ?) ON CONFLICT DO NOTHING", [view, str(mu)])
 
     # Coins
 

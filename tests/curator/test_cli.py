@@ -14,6 +14,7 @@ from tests.conftest import reserve
 from veiltab.common.command.cli import run
 from veiltab.common.errors import IntegrityError
 from veiltab.common.privacy.planning import plan_release
+from veiltab.common.release.guarantees import epsilon_card
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.cli import curator
 from veiltab.curator.ledger import Ledger, percent
@@ -298,6 +299,23 @@ def test_the_ledger_shows_every_charge(terminal: Terminal, make_spec: Make) -> N
     code, out, _ = terminal.run("ledger")
     assert code == 0
     assert "Spent 0.200000 of 1; 0.800000 left. The chain is whole." in out
+
+
+def test_the_ledger_says_what_each_coalition_faces_of_all_charges(terminal: Terminal, make_spec: Make) -> None:
+    charge(terminal, make_spec, ID, OTHER)
+    card = terminal.json("ledger")["card"]
+    faced = {tuple(bound["coalition"]): bound for bound in card}
+    (one,) = (b for b in epsilon_card(make_spec()).bounds if b.roles == ("desk", "curators"))
+    assert one.epsilon is not None
+    assert faced["desk", "curators"]["epsilon"] == pytest.approx(2 * float(one.epsilon))
+    assert 0 < faced["desk",]["epsilon"] <= 0.2
+    assert "desk with curators: epsilon = " in terminal.run("ledger")[1]
+    # The second look uses the prices of the first.
+    store = terminal.store()
+    store.connection.execute("UPDATE view_price SET mu = '0'")
+    store.close()
+    (desk,) = (bound for bound in terminal.json("ledger")["card"] if bound["coalition"] == ["desk"])
+    assert desk["epsilon"] == 0
 
 
 def test_a_ledger_that_was_altered_is_refused_by_every_command(terminal: Terminal, make_spec: Make) -> None:

@@ -75,6 +75,7 @@ def test_a_charge_tells_what_was_released(store: CuratorStore, make_spec: Make) 
         "cells": 4,
         "server_replacement": spec.server_replacement,
         "curator_replacement": spec.curator_replacement,
+        "sampling": "seed",
         "gamma": f"{spec.mechanism.gamma.numerator}/{spec.mechanism.gamma.denominator}",
         "delta": None,
         "researcher": "rosa",

@@ -138,6 +138,26 @@ def test_plan_has_the_promised_keys_and_draws(tmp_path: Path) -> None:
     assert set(found["paper"]) == {"m", "root_mse", "bound"}
     assert (found["mode"], found["m"], found["feasible"]) == ("order", 45222, True)
     assert picture.read_text().startswith("<?xml")
+
+
+def test_plan_says_what_pairs_face_and_caps_it(tmp_path: Path) -> None:
+    picture = tmp_path / "card.svg"
+    asked = ("plan", "--population", "45222", "--cells", "24", "--epsilon", "0.5", "--delta", "1e-6")
+    found = run(*asked, "--noise-split", "0.5", "--card", str(picture))
+    assert found["pairs"] == {
+        "desk+server": pytest.approx(0.769, abs=1e-3),
+        "analyst+curators": pytest.approx(0.783, abs=1e-3),
+    }
+    split = found["noise_split"]
+    assert split["s"] == 0.5
+    assert (1 - split["curators"]) * (1 - split["server"]) == pytest.approx(1 - found["replacement_probability"])
+    assert {tuple(bound["coalition"]) for bound in found["card"]} >= {("analyst",), ("desk", "server", "curator")}
+    assert picture.read_text().startswith("<?xml")
+    capped = run(*asked, "--noise-split", "0.5", "--max-pair-epsilon", "0.5")
+    assert 0.499 < max(capped["pairs"].values()) <= 0.5
+    # Half of the protection against pairs costs about the square root of two in error.
+    assert 1.3 < capped["root_mse"] / found["root_mse"] < 1.6
+    assert run(*asked, "--noise-split", "0")["pairs"]["desk+server"] is None
     assert run("plan", "--population", "45222", "--cells", "24", "--epsilon", "1")["mode"] == "pure"
 
 
