@@ -47,6 +47,8 @@ def _unlike_request(spec: ReleaseSpec, request: ReleaseRequest) -> Iterable[str]
     size_is_asked = scheme_class(request.scheme).size_law is SizeLaw.FIXED and request.sample is not None
     if size_is_asked and spec.sample != request.sample:
         yield "sample"
+    if request.canaries is not None and spec.canaries != request.canaries:
+        yield "canaries"
 
 
 def _unlike_study(spec: ReleaseSpec, study: Study, request: ReleaseRequest) -> Iterable[str]:

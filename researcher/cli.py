@@ -14,6 +14,7 @@ from veiltab.common.command.options import (
     ServeOptions,
     identity_option,
     name_option,
+    noise_options,
     serve_options,
     study_argument,
 )
@@ -93,6 +94,7 @@ def serve(options: ServeOptions) -> None:
     "--scheme", type=click.Choice(list(SCHEMES)), default="wor", show_default=True, help="How rows are drawn."
 )
 @click.option("--stage", type=click.IntRange(min=1), help="Rows b that stage one of a MUST scheme draws.")
+@noise_options
 @click.option("--purpose", default="", help="Purpose, for the people who decide.")
 @click.option("--label", default="", help="Your own name for the release; the same label is the same release.")
 @click.option("--partial", is_flag=True, help="Continue with the granted attributes if some are denied.")

@@ -16,6 +16,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -36,6 +37,7 @@ from veiltab.common.errors import (
     UnavailableError,
 )
 from veiltab.common.extras import importing
+from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
@@ -45,6 +47,7 @@ from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Role
 from veiltab.common.rpc.peer import Peer, Request, Response
+from veiltab.common.schemes import scheme_of
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import study_from_bytes
 from veiltab.researcher.access_log import Access, access_from_proto
@@ -147,6 +150,9 @@ class Client:
         max_local_epsilon: str | None = None,
         scheme: str = "wor",
         stage: int | None = None,
+        noise_split: str | None = None,
+        max_pair_epsilon: str | None = None,
+        canaries: int | None = None,
         lifetime_seconds: int = 86_400,
     ) -> "Release":
         """Ask the curators for a release, or continue the unfinished one that asks for the same.
@@ -164,6 +170,11 @@ class Client:
             max_local_epsilon: most that ln gamma may be, as text.
             scheme: how rows are sampled: a name in SCHEMES.
             stage: rows after stage one of a MUST scheme.
+            noise_split: the curators' part of the noise, 0 to below 1, as text; the study's default if not given. The
+                rest is the server's. It changes what pairs of parties face, and no error.
+            max_pair_epsilon: most epsilon against the server with the desk, and against analysts with curators, as
+                text; None for no cap.
+            canaries: rows that test the server; the study's default if not given, or as many as the test needs.
             lifetime_seconds: until an unfinished release is abandoned.
 
         Raises:
@@ -188,6 +199,11 @@ class Client:
             else parse_epsilon(max_local_epsilon, what="max_local_epsilon"),
             scheme=scheme,
             stage=stage,
+            noise_split=self._split(noise_split),
+            max_pair_epsilon=None
+            if max_pair_epsilon is None
+            else parse_epsilon(max_pair_epsilon, what="max_pair_epsilon"),
+            canaries=self.study.canaries if canaries is None else canaries,
         )
         message = researcher_pb2.StartReleaseRequest(
             request=request_to_proto(asked), label=label or None, study_digest=self.study.digest
@@ -271,6 +287,12 @@ class Client:
         request = researcher_pb2.FetchHistogramRequest(release_id=release_id)
         return self._link.wait(self._service.fetch(self._service.stub.FetchHistogram, request))
 
+    def _split(self, asked: str | None) -> Decimal:
+        """Return the curators' part of the noise: as asked, else as the study says."""
+        if asked is not None:
+            return parse_split(asked)
+        return DEFAULT_SPLIT if self.study.noise_split is None else self.study.noise_split
+
     def _check_owner(self, act: str) -> None:
         """Refuse an analyst what its researcher alone may do; the service would refuse it too."""
         if self._asker != self._desk:
@@ -335,15 +357,13 @@ class Release:
             raise FailedReleaseError(status.failure or "there is no result", where=f"release {self.id}")
         spec = status.spec
         domain = self._domain(status)
-        design = ReleaseDesign(
-            population=spec.population,
-            sample=spec.sample,
-            mechanism=spec.mechanism.marginal(domain.cells),
-            scheme=spec.description.scheme,
-        )
         counts = np.frombuffer(data, "<i8").astype(np.int64)
         return Estimate(
-            domain=domain, design=design, counts=counts, confidence=confidence, study_digest=spec.study_digest
+            domain=domain,
+            design=_design(spec, domain.cells, counted=int(counts.sum())),
+            counts=counts,
+            confidence=confidence,
+            study_digest=spec.study_digest,
         )
 
     def frame(self, confidence: float = 0.95) -> "pd.DataFrame":
@@ -380,6 +400,23 @@ class Release:
         """Return the attributes of a result with their categories, which are those of its own study file."""
         self._client.check_study(status.study_digest, f"release {self.id}")
         return self._client.study.domain(status.granted)
+
+
+def _design(spec: ReleaseSpec, cells: int, *, counted: int) -> ReleaseDesign:
+    """Return the design of the rows of data that were counted.
+
+    Where the server samples, canaries may be among the m rows that it drew. Given their number, the rows of data are a
+    simple random sample of their own size, and so the design is that of a smaller sample.
+    """
+    fewest = max(spec.sample - spec.canaries, 0) if spec.sampling.is_by_server else spec.sample
+    if not fewest <= counted <= spec.sample:
+        raise IntegrityError("the counted rows are not the m rows of the release", where=f"release {spec.release_id}")
+    return ReleaseDesign(
+        population=spec.population,
+        sample=counted,
+        mechanism=spec.mechanism.marginal(cells),
+        scheme=scheme_of(spec.scheme, population=spec.population, sample=counted, stage=spec.stage),
+    )
 
 
 def _status_of(answer: researcher_pb2.GetResultResponse) -> Status:

@@ -36,6 +36,22 @@ state_option = click.option(
     show_envvar=True,
     help="Folder for this party's state.",
 )
+_NOISE_OPTIONS = (
+    click.option(
+        "--noise-split",
+        metavar="S",
+        help="The curators' part of the noise, 0 to below 1; the rest is the server's. By default as the study says.",
+    ),
+    click.option(
+        "--max-pair-epsilon",
+        help="Largest epsilon against the server with the desk, and against analysts with curators; costs accuracy.",
+    ),
+    click.option(
+        "--canaries",
+        type=click.IntRange(min=0),
+        help="Rows that test the server; by default as the study says, or as many as the test needs.",
+    ),
+)
 listen_option = click.option(
     "--listen", metavar="HOST:PORT", help="Where to listen; by default all addresses, at the study file's port."
 )
@@ -77,6 +93,13 @@ _SERVE = (
     ),
     click.option("--verbose", is_flag=True, help="Log every step, not only refusals."),
 )
+
+
+def noise_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that asks for a release the choices of who adds noise, and of the server's test."""
+    for option in reversed(_NOISE_OPTIONS):
+        command = option(command)
+    return command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,6 +108,8 @@ class Study:
         researchers: one or more.
         attributes: in study order, which is the order of every release.
         analysts: those who read the releases of a researcher; none if researchers read them alone.
+        noise_split: the curators' part of a release's noise if a request does not say; None for the version's default.
+        canaries: rows that test the server if a request does not say; None lets the plan choose.
         nodes: the nodes, if there are any.
         questions: what they may be asked.
 
@@ -131,6 +133,8 @@ class Study:
     researchers: tuple[Member, ...]
     attributes: tuple[AttributeRule, ...]
     analysts: tuple[AnalystMember, ...] = ()
+    noise_split: Decimal | None = None
+    canaries: int | None = None
     nodes: NodeGroup | None = None
     questions: tuple[Question, ...] = ()
 
@@ -258,6 +262,8 @@ def _study(root: Fields, source: bytes) -> Study:
             researchers=tuple(_party(fields) for fields in root.tables("researcher")),
             attributes=tuple(_attribute(fields) for fields in root.tables("attribute", required=False)),
             analysts=tuple(_analyst(fields) for fields in root.tables("analyst", required=False)),
+            noise_split=head.number("noise_split") if head.holds("noise_split", object) else None,
+            canaries=head.integer("canaries") if head.holds("canaries", object) else None,
             nodes=_nodes(root.table("nodes")) if root.holds("nodes", object) else None,
             questions=tuple(_question(fields) for fields in root.tables("question", required=False)),
         )
@@ -376,6 +382,10 @@ def _check_numbers(study: Study) -> None:
         raise InvalidInputError(f"maximum_cells is not between 2 and {MAX_CELLS}", remedy="100000 is a usual value.")
     if study.curators:
         check_epsilon_budget(study.budget_epsilon)
+    if study.noise_split is not None and not 0 <= study.noise_split < 1:
+        raise InvalidInputError("noise_split is not from 0 to below 1", remedy="0.5 is a usual value.")
+    if study.canaries is not None and study.canaries < 0:
+        raise InvalidInputError("canaries is below 0", remedy="Without it, the plan of a release chooses them.")
     if study.budget_delta is not None and not 0 < study.budget_delta < 1:
         raise InvalidInputError("the budget's delta is not between 0 and 1", remedy="1e-6 is usual.")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, note
+from veiltab.common.command.options import noise_options
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon, release_facts
@@ -55,6 +56,7 @@ class DemoCommand(click.Command):
 @click.option("--delta", help="Keep (epsilon, delta) by the secret order instead: far more accurate.")
 @click.option("--pad", type=click.Choice([pad.value for pad in Pad]), default="chacha20", show_default=True)
 @click.option("--sampling", type=click.Choice([way.value for way in Sampling]), default="seed", show_default=True)
+@noise_options
 @click.option(
     "--grant",
     type=click.Choice(["full", "partial"]),
@@ -84,6 +86,7 @@ def demo(
     more_tables: tuple[Path, ...],
     out: Path | None,
     as_json: bool,
+    **noise: Any,  # noqa: ANN401 - the options of noise, which are fields of DemoOptions
 ) -> None:
     """Run a whole release here: every party a process, over real TLS, on the census of the paper.
 
@@ -102,6 +105,7 @@ def demo(
         sampling=sampling,
         tables=(*tables, *more_tables),
         partial=grant == "partial",
+        **noise,
     )
     # On SIGTERM the demonstration ends its parties too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -41,6 +41,9 @@ class DemoOptions:
         delta: delta of the release.
         pad: "chacha20" or "otp".
         sampling: "seed", "indices" or "server".
+        noise_split: the curators' part of the noise, as text; None for the default.
+        max_pair_epsilon: most epsilon that a pair of parties faces, as text; None for no cap.
+        canaries: rows that test the server; None lets the plan choose.
         tables: the user's own CSV files instead of Adult, one a curator.
         partial: also run a release for a second researcher, to whom only the first curator grants anything.
     """
@@ -51,6 +54,9 @@ class DemoOptions:
     delta: Decimal | None = None
     pad: str = "chacha20"
     sampling: str = "seed"
+    noise_split: str | None = None
+    max_pair_epsilon: str | None = None
+    canaries: int | None = None
     tables: tuple[Path, ...] = ()
     partial: bool = False
 
@@ -110,7 +116,7 @@ class Outcome:
             np.sqrt(
                 mean_squared_error(
                     population=self.spec.population,
-                    sample=self.spec.sample,
+                    sample=self.estimate.design.sample,
                     cells=self.estimate.domain.cells,
                     gamma=float(self.estimate.design.mechanism.gamma),
                     sum_of_squares=float(np.sum(self.fractions**2)),
@@ -210,6 +216,9 @@ def _release(
             partial=researcher == PARTIAL_RESEARCHER,
             sampling=Sampling(options.sampling),
             pad=Pad(options.pad),
+            noise_split=options.noise_split,
+            max_pair_epsilon=options.max_pair_epsilon,
+            canaries=options.canaries,
         )
         status = release.wait(600, _progress(say))
         estimate = release.estimate()

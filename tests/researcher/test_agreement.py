@@ -63,6 +63,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "pad": {"pad": Pad.OTP},
     "deadline": {"deadline": 2_000_000_001},
     "sample": {"sample": 399},
+    "canaries": {"canaries": 9},
     "stage": {"scheme": "must.ow", "stage": 500},
     "study file": {"study_digest": "ab" * 32},
     "an attribute's owner": {"columns": (("sex", "bob", 2), ("salary", "bob", 2))},
@@ -85,7 +86,13 @@ def test_what_was_not_asked_for_is_refused_even_if_all_agree(
     names = {"an attribute's", "order of columns", "a column", "another column"}
     said = "columns" if any(change.startswith(name) for name in names) else change
     with pytest.raises(FailedReleaseError, match=f"another release than was asked for: .*{said}"):
-        agreed_spec(make_request(sample=400), study, spec, by_everyone(spec))
+        agreed_spec(make_request(sample=400, canaries=0), study, spec, by_everyone(spec))
+
+
+def test_the_plan_may_choose_the_canaries(study: Study, make_request: Make, make_spec: Make) -> None:
+    spec = make_spec(canaries=9)
+    for request in (make_request(), make_request(canaries=9)):
+        assert agreed_spec(request, study, spec, by_everyone(spec)) == spec
 
 
 def test_every_field_of_a_request_that_a_spec_repeats_is_compared(make_request: Make, make_spec: Make) -> None:

@@ -1,7 +1,7 @@
 """Every choice of a request is a keyword of the client's and an option of the command's, and reaches the service."""
 
 from contextlib import nullcontext
-from dataclasses import fields
+from dataclasses import fields, replace
 from decimal import Decimal
 from enum import Enum
 from inspect import signature
@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.common.release.other import OTHER_REQUEST
+from veiltab.common.privacy.noise_split import DEFAULT_SPLIT
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.wire import request_from_proto
 from veiltab.common.rpc.identity import Party, Role
@@ -50,6 +51,18 @@ def test_every_choice_is_a_keyword_of_the_client_s(study: Study, monkeypatch: py
         other = asked(study, monkeypatch, "sex", **{"epsilon": "0.1", name: KEYWORDS[name]})
         assert getattr(other, name) == CHOICES[name] != getattr(plain, name), name
     assert asked(study, monkeypatch, *CHOICES["attributes"], epsilon="0.1").attributes == ("sex", "salary")
+
+
+def test_a_study_chooses_the_noise_and_the_canaries_where_nobody_else_does(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = asked(study, monkeypatch, "sex", epsilon="0.1")
+    assert (plain.noise_split, plain.canaries) == (DEFAULT_SPLIT, None)
+    other = replace(study, noise_split=Decimal("0.125"), canaries=0)
+    chosen = asked(other, monkeypatch, "sex", epsilon="0.1")
+    assert (chosen.noise_split, chosen.canaries) == (Decimal("0.125"), 0)
+    differing = asked(other, monkeypatch, "sex", epsilon="0.1", noise_split="0", canaries=3)
+    assert (differing.noise_split, differing.canaries) == (Decimal(0), 3)
 
 
 def test_a_client_chooses_a_fresh_id_each_time(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:

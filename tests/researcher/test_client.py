@@ -9,11 +9,13 @@ import pytest
 
 from tests.conftest import STUDY
 from veiltab.common.errors import DeniedError, FailedReleaseError, IntegrityError, UnavailableError
+from veiltab.common.release.modes import Sampling
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_to_proto
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.researcher.client import Client, Release, Status, _status_of
+from veiltab.researcher.uncertainty import ReleaseDesign
 from veiltab.v1 import release_pb2, researcher_pb2
 
 Make = Callable[..., Any]
@@ -152,6 +154,30 @@ def test_an_estimate_inverts_what_ran(study: Study, make_spec: Make) -> None:
     assert (estimate.design.population, estimate.design.sample) == (1000, 400)
     frame = release(service).frame()
     assert list(frame["sex"]) == ["f", "f", "m", "m"]
+
+
+def test_of_a_sample_of_the_server_s_the_rows_of_data_are_a_smaller_sample(study: Study, make_spec: Make) -> None:
+    spec = make_spec(epsilon=Decimal(2), sampling=Sampling.SERVER, canaries=70)
+    ready = replace(STATUS, state=ReleaseState.READY, spec=spec, granted=("sex", "salary"))
+    service = Service(study, ready)
+    service.counts = np.array([90, 50, 150, 80], "<i8")
+    estimate = release(service).estimate()
+    r = 1 - float(spec.mechanism.retention)
+    assert np.allclose(estimate.raw, (service.counts / 370 - r / 4) / (1 - r), rtol=1e-12)
+    assert (estimate.design.population, estimate.design.sample) == (1000, 370)
+    assert estimate.design.terms == ReleaseDesign(population=1000, sample=370, mechanism=spec.mechanism).terms
+    assert len(release(service).rows()) == 370
+
+
+@pytest.mark.parametrize(("sampling", "counted"), [("seed", 399), ("seed", 401), ("server", 329), ("server", 401)])
+def test_counts_that_cannot_be_those_of_the_sample_are_refused(
+    study: Study, make_spec: Make, sampling: str, counted: int
+) -> None:
+    spec = make_spec(sampling=Sampling(sampling), canaries=70)
+    service = Service(study, replace(STATUS, state=ReleaseState.READY, spec=spec, granted=("sex", "salary")))
+    service.counts = np.array([0, 0, 0, counted], "<i8")
+    with pytest.raises(IntegrityError, match="not the m rows of the release"):
+        release(service).estimate()
 
 
 def test_a_part_that_is_granted_is_inverted_alone(study: Study, make_spec: Make) -> None:

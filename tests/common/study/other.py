@@ -20,6 +20,8 @@ title = "A survey"
 minimum_population = 2
 maximum_cells = 1000
 alignment = "psi"
+noise_split = 0.25
+canaries = 50
 [budget]
 epsilon = 1
 delta = 1e-6
@@ -111,6 +113,8 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     "budget's delta": (b"delta = 1e-6", b"delta = 1e-5", "gives another budget delta"),
     "sampling": (b'sampling = "seed"', b'sampling = "indices"', "gives another sampling"),
     "alignment": (b'alignment = "psi"\n', b"", "gives another alignment"),
+    "curators' part of the noise": (b"noise_split = 0.25", b"noise_split = 0.5", "gives another noise split"),
+    "canaries": (b"canaries = 50\n", b"", "gives another canaries"),
     "pad": (b'"chacha20"', b'"otp"', "gives another pad"),
     "server's name": (b'"cloud"', b'"sky"', "gives another server"),
     "server's endpoint": (b"localhost:7400", b"localhost:7500", "gives another server"),

@@ -86,6 +86,12 @@ def test_defaults() -> None:
     read = study(lines.replace('[release]\nsampling = "indices"\npad = "otp"\n', ""))
     assert (read.minimum_population, read.maximum_cells) == (100, 100_000)
     assert (read.sampling, read.pad, read.alignment) == ("seed", "chacha20", "tokens")
+    assert (read.noise_split, read.canaries) == (None, None)
+
+
+def test_defaults_of_requests() -> None:
+    read = study(TEXT.replace("minimum_population = 50", "noise_split = 0.25\ncanaries = 0"))
+    assert (read.noise_split, read.canaries) == (Decimal("0.25"), 0)
 
 
 def test_the_domain_is_in_study_order() -> None:
@@ -146,6 +152,11 @@ def test_a_curator_may_own_nothing_and_missing_categories_may_be_generated() -> 
         ("epsilon = 0.1", "epsilon = 0.1\ndelat = 0.1", "unknown key 'delat'"),
         ('sampling = "indices"', 'sampling = "index"', "Use one of: seed, indices"),
         ('pad = "otp"', 'pad = "aes"', "Use one of: chacha20, otp"),
+        ("minimum_population = 50", "noise_split = 1", "noise_split is not from 0 to below 1"),
+        ("minimum_population = 50", "noise_split = -0.1", "noise_split is not from 0 to below 1"),
+        ("minimum_population = 50", 'noise_split = "half"', "noise_split is of another kind. It must be a number"),
+        ("minimum_population = 50", "canaries = -1", "canaries is below 0"),
+        ("minimum_population = 50", "canaries = 1.5", "canaries is of another kind. It must be a whole number"),
         ("[release]", "[[release]]", "another kind"),
         ("[server]", "[sever]", "server is not there"),
         ("[release]", "[extra]\n[release]", "unknown key 'extra'"),
