@@ -303,6 +303,13 @@ def _reached() -> Iterator[None]:
     """Turn the driver's exceptions into errors that callers can retry or act on."""
     try:
         yield
+    except psycopg.errors.DiskFull:
+        _log.warning("the database's disk is full")
+        raise UnavailableError(
+            "the disk of the server's database is full",
+            where="database",
+            remedy="It goes on once its operator has made room.",
+        ) from None
     except _AWAY as error:
         _log.warning("the database did not answer", extra={"error": type(error).__name__})
         raise UnavailableError(

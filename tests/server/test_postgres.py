@@ -1,5 +1,6 @@
 """What only a real PostgreSQL shows: processes side by side, a server that goes away, and what is refused."""
 
+import shutil
 import sys
 import threading
 import time
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hostile.small_disk import SmallDisk, small_disk
 from tests.server.cluster import Cluster
 from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError, VeiltabError
 from veiltab.server.databases import open_state
@@ -276,3 +278,45 @@ def test_a_database_that_goes_away_in_the_middle_of_a_transaction_keeps_nothing_
     with db.transaction():
         note(db, 1, "whole")
     assert texts(db) == ["whole"]
+
+
+# A full disk of the database
+
+
+@pytest.fixture
+def small(cluster: Cluster, tmp_path: Path) -> Iterator[SmallDisk]:
+    """A small disk, on which the database keeps what is made in the tablespace `small`."""
+    with small_disk(tmp_path / "small") as disk:
+        inside = disk.path / "tables"
+        inside.mkdir()
+        for folder in (inside, disk.path, *tmp_path.parents[:2], tmp_path):
+            folder.chmod(0o755)
+        shutil.chown(inside, "postgres")
+        cluster.ask(f"CREATE TABLESPACE small LOCATION '{inside}'")
+        yield disk
+        cluster.ask("DROP TABLESPACE small")
+
+
+def test_a_full_disk_of_the_database_is_refused_in_words_and_nothing_is_lost(
+    small: SmallDisk, url: str, cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    db = open_postgres(f"{url}%20-cdefault_tablespace%3Dsmall", {"notes": SCRIPTS})
+    note(db, 1, "before")
+    small.fill()
+    full = r"database: the disk of the server's database is full\. It goes on once its operator has made room"
+    kept = 1
+    with pytest.raises(UnavailableError, match=full):  # noqa: PT012 - what is left of the last page is used up first
+        while True:
+            note(db, kept + 1, "x" * 2000)
+            kept += 1
+    with pytest.raises(UnavailableError, match=full), db.transaction():  # noqa: PT012 - what is undone
+        for number in range(100):
+            note(db, 1000 + number, "y" * 2000)
+    assert "the database's disk is full" in caplog.messages
+    assert len(texts(db)) == kept
+    small.free()
+    note(db, 1000, "after")
+    assert texts(db)[0] == "before"
+    assert texts(db)[-1] == "after"
+    db.close()
+    cluster.ask(f"DROP SCHEMA {url.rpartition('search_path%3D')[2]} CASCADE")
