@@ -62,14 +62,6 @@ def sample_epsilon(epsilon: float, *, population: int, sample: int) -> float:
     return log1p(population / sample * expm1(epsilon))
 
 
-def noise_bound(epsilon: float, *, population: int, sample: int) -> float:
-    """Return q = 1 - (epsilon/epsilon_n)^2: a gain needs a sampling variance below q times the population's noise.
-
-    Holds for Laplace noise if the sensitivity does not fall as the sample shrinks (Hu, Drechsler, Kim, equation 5).
-    """
-    return 1 - (epsilon / sample_epsilon(epsilon, population=population, sample=sample)) ** 2
-
-
 def mean_noise_ratio(epsilon: float, *, population: int, sample: int) -> float:
     """Return r = (n epsilon_n / (N epsilon))^2, the mean's noise variance in the population over that in the sample.
 

@@ -20,6 +20,7 @@ from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.local.folder import new_folder
 from veiltab.deploy.local.processes import LocalStudy, free_ports
 from veiltab.deploy.pki import init_pki
+from veiltab.deploy.toml_text import toml_text
 from veiltab.researcher.collection.client import Rounds
 from veiltab.researcher.collection.report import report_page
 from veiltab.researcher.frequency.estimation import Frequencies, estimate, total_variation
@@ -133,26 +134,15 @@ def prepare(options: CollectionOptions) -> LocalStudy:
     """Make the study, its certificates and its folder; start nothing."""
     new_folder(options.out)
     server, researcher = free_ports(2)
-    text = f"""[study]
-id = "collection"
-title = "A round of collection"
-
-[server]
-name = "{_SERVER}"
-endpoint = "localhost:{server}"
-
-[[researcher]]
-name = "{_RESEARCHER}"
-endpoint = "localhost:{researcher}"
-
-[nodes]
-name = "{_NODES}"
-budget_epsilon = {options.epsilon} # nats, over all rounds
-
-[[question]]
-name = "value"
-integers = [1, {options.domain}]
-""".encode()
+    text = toml_text(
+        {
+            "study": {"id": "collection", "title": "A round of collection"},
+            "server": {"name": _SERVER, "endpoint": f"localhost:{server}"},
+            "researcher": [{"name": _RESEARCHER, "endpoint": f"localhost:{researcher}"}],
+            "nodes": {"name": _NODES, "budget_epsilon": options.epsilon},
+            "question": [{"name": "value", "integers": [1, options.domain]}],
+        }
+    ).encode()
     (options.out / "study.toml").write_bytes(text)
     init_pki(study_from_bytes(text, "study.toml"), options.out / "pki")
     return LocalStudy(folder=options.out, tables={})

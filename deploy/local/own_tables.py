@@ -3,9 +3,9 @@
 A real study lists its categories beforehand: categories taken from the data reveal which values occur.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.deploy.toml_text import toml_text
 
 NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
 _MOST_CATEGORIES = 64
@@ -108,31 +109,37 @@ def _read(path: Path) -> pa.Table:
 
 def study_text(tables: OwnTables, endpoints: dict[str, str], budget: str, delta: str | None = None) -> str:
     """Return the study file of a user's tables."""
-    lines = [
-        '[study]\nid = "demo"\ntitle = "Your tables"\nminimum_population = 2\nmaximum_cells = 4194304',
-        f"[budget]\nepsilon = {budget}" + ("" if delta is None else f"\ndelta = {delta}"),
-        f'[server]\nname = "cloud"\nendpoint = "{endpoints["cloud"]}"',
-    ]
-    lines += [
-        f'[[curator]]\nname = "{name}"\nendpoint = "{endpoints[name]}"\nid_columns = [{_quote(tables.id_column)}]\n'
-        'normalise = ["strip"]'
-        for name in tables.paths
-    ]
-    lines += [f'[[researcher]]\nname = "{name}"\nendpoint = "{endpoints[name]}"' for name in ("rosa", "rita")]
-    lines += [
-        f'[[attribute]]\nname = "{attribute_name(column)}"\nowner = "{tables.owners[column]}"\n'
-        f"column = {_quote(column)}\ncategories = [{', '.join(map(_quote, values))}]\nmissing_values = []"
-        for column, values in tables.categories.items()
-    ]
-    return "\n\n".join(lines) + "\n"
+    limits = {"epsilon": budget} if delta is None else {"epsilon": budget, "delta": delta}
+    return toml_text(
+        {
+            "study": {"id": "demo", "title": "Your tables", "minimum_population": 2, "maximum_cells": 4194304},
+            "budget": {name: Decimal(limit) for name, limit in limits.items()},
+            "server": {"name": "cloud", "endpoint": endpoints["cloud"]},
+            "curator": [
+                {
+                    "name": name,
+                    "endpoint": endpoints[name],
+                    "id_columns": [tables.id_column],
+                    "normalise": ["strip"],
+                }
+                for name in tables.paths
+            ],
+            "researcher": [{"name": name, "endpoint": endpoints[name]} for name in ("rosa", "rita")],
+            "attribute": [
+                {
+                    "name": attribute_name(column),
+                    "owner": tables.owners[column],
+                    "column": column,
+                    "categories": list(values),
+                    "missing_values": [],
+                }
+                for column, values in tables.categories.items()
+            ],
+        }
+    )
 
 
 def attribute_name(column: str) -> str:
     """Return a column's name as a valid attribute name."""
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in column.lower()).strip("-")
     return name[:40].strip("-") or "attribute"
-
-
-def _quote(text: str) -> str:
-    # A JSON string is a TOML string, except that TOML also escapes DEL.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -6,17 +6,17 @@ carelessly, which normalisation corrects. The tables are the same every time; no
 """
 
 import csv
-import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from veiltab.deploy.toml_text import toml_text
 
 _FOLDER = Path(__file__).parent / "adult"
 
@@ -72,7 +72,7 @@ def adult_study(  # noqa: PLR0913 - one argument a thing that may differ
     if minimum_population is not None:
         study["study"]["minimum_population"] = minimum_population
     study["release"].update(release or {})
-    return _toml(study).encode()
+    return toml_text(study).encode()
 
 
 def assignment(curators: int) -> Mapping[str, str]:
@@ -145,25 +145,3 @@ def _spelling(person_id: str, *, careless: bool) -> str:
     """Return a spelling of an id; a careless curator misspells three in four."""
     spellings = (person_id, person_id.lower(), f" {person_id}", f"{person_id.lower()}  ")
     return spellings[int(person_id[-2:]) % 4 if careless else 0]
-
-
-def _toml(study: Mapping[str, Any]) -> str:
-    """Write a study as TOML: tables, lists of tables, and plain values in them."""
-    lines: list[str] = []
-    for name, value in study.items():
-        for table in value if isinstance(value, list) else [value]:
-            lines.append(f"[[{name}]]" if isinstance(value, list) else f"[{name}]")
-            lines += [f"{key} = {_toml_value(item)}" for key, item in table.items()]
-            lines.append("")
-    return "\n".join(lines)
-
-
-def _toml_value(value: object) -> str:
-    """Write a text, a number, a list or an inline table."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, list):
-        return f"[{', '.join(_toml_value(item) for item in value)}]"
-    if isinstance(value, dict):
-        return f"{{ {', '.join(f'{_toml_value(key)} = {_toml_value(item)}' for key, item in value.items())} }}"
-    return str(value)

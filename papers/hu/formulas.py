@@ -4,7 +4,7 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from veiltab.common.privacy.gain import mean_noise_ratio, noise_bound, sample_epsilon
+from veiltab.common.privacy.gain import mean_noise_ratio, sample_epsilon
 from veiltab.common.privacy.sensitivity import median_smooth_sensitivity, smooth_decay
 from veiltab.papers.experiment import Curve, Figure, Mark, Panel
 from veiltab.papers.hu.populations import DELTA, SHOWN, SIZE, Population, population
@@ -14,6 +14,14 @@ PAPER = "Hu, Drechsler, Kim"
 FINE = 10**6
 """Rows of a population so large that any sampling rate is a whole number of rows."""
 FIGURE_5_RATES = (1e-4, 1e-3, 0.01, 0.05, *(step / 10 for step in range(1, 10)), 0.95, 0.99)
+
+
+def noise_bound(epsilon: float, *, population: int, sample: int) -> float:
+    """Return q = 1 - (epsilon/epsilon_n)^2: a gain needs a sampling variance below q times the population's noise.
+
+    Holds for Laplace noise if the sensitivity does not fall as the sample shrinks (Hu, Drechsler, Kim, equation 5).
+    """
+    return 1 - (epsilon / sample_epsilon(epsilon, population=population, sample=sample)) ** 2
 
 
 def horizontal(label: str, y: float, low: float, high: float) -> Curve:

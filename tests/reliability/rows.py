@@ -57,6 +57,7 @@ ROWS = (
         tests=(
             "hostile/test_full_disk.py::test_a_disk_that_is_full_before_a_release",
             "hostile/test_full_disk.py::test_a_disk_that_fills_up_in_the_middle_of_a_release",
+            "server/test_postgres.py::test_a_full_disk_of_the_database_is_refused_in_words_and_nothing_is_lost",
         ),
         limits="EIO from a real device is not tried",
     ),
@@ -181,6 +182,10 @@ ROWS = (
             "curator/test_driver.py::test_a_curator_that_is_away_until_the_deadline_aborted_nothing",
             "curator/test_driver.py::test_another_process_counts_the_toss_that_a_curator_aborted",
             "curator/test_coordination.py::test_whoever_has_a_share_and_opens_none_withholds_it_and_nobody_else_does",
+            (
+                "hostile/test_withheld_shares.py::"
+                "test_a_curator_that_aborts_tosses_is_counted_and_paid_for_no_more_until_a_person_clears_it"
+            ),
         ),
         limits="one that takes the others' shares and is then away counts as well; each abort costs its epsilon",
     ),

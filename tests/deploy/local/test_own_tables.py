@@ -1,5 +1,4 @@
 import csv
-import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study, study_from_bytes
 from veiltab.curator.table import load_table
-from veiltab.deploy.local.own_tables import _quote, attribute_name, own_tables, study_text
+from veiltab.deploy.local.own_tables import attribute_name, own_tables, study_text
 
 ENDPOINTS = {
     "cloud": "localhost:1",
@@ -84,12 +83,6 @@ def test_the_study_made_of_them_loads_and_so_do_the_tables(tmp_path: Path) -> No
     for name, file in tables.paths.items():
         assert load_table(file, study, name).rows == len(NASTY)
     assert tables.truth().sum() == len(NASTY)
-
-
-@settings(deadline=None)
-@given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_any_text_can_be_quoted(text: str) -> None:
-    assert tomllib.loads(f"x = {_quote(text)}")["x"] == text
 
 
 @settings(deadline=None)

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from scipy.stats import laplace
 
-from veiltab.common.privacy.gain import noise_bound, sample_epsilon
+from veiltab.common.privacy.gain import sample_epsilon
 from veiltab.papers.experiment import Comparison, Findings, Settings, Task
 from veiltab.papers.hu import EXPERIMENT
 from veiltab.papers.hu.formulas import (
     FIGURE_5_RATES,
     bound_rate,
     largest_rounded_up,
+    noise_bound,
     ratio_as_written,
     rounding_limit,
 )
@@ -133,6 +134,12 @@ def test_figure_5_is_rounding(rate: float) -> None:
         true = (mpmath.log(1 + x * mpmath.expm1(epsilon)) / (x * epsilon)) ** 2
         assert true < 1
         assert float(1 - true) == pytest.approx(float(x - 1) * epsilon, rel=1e-3)
+
+
+def test_the_bound_is_that_of_the_paper() -> None:
+    # q = .6 at 16.77% for epsilon 3 and at 61.4% for .1.
+    assert noise_bound(3.0, population=10**6, sample=167_700) == pytest.approx(0.6, abs=5e-4)
+    assert noise_bound(0.1, population=10**6, sample=614_000) == pytest.approx(0.6, abs=5e-4)
 
 
 def test_the_bound_s_rate_inverts_the_bound() -> None:
