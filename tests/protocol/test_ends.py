@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.test_full_disk import SmallDisk, small_disk
+from tests.hostile.small_disk import SmallDisk, small_disk
 from tests.protocol.world import ALICE, BOB, CLOUD, PACE, ROSA, Who, World, launcher, made_world
 from veiltab.common.errors import UnavailableError
 
