@@ -1,6 +1,7 @@
 """Private alignment between real processes: the same respondents as by tokens, and no secret that stays."""
 
 import asyncio
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -163,3 +164,22 @@ def test_a_study_of_one_kind_answers_no_call_of_the_other(tmp_path: Path) -> Non
         denied, unknown, outside = asyncio.run(codes())
     assert denied is grpc.StatusCode.PERMISSION_DENIED
     assert unknown is outside is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_a_curator_that_masks_says_how_far_it_is_and_ends_in_order(tmp_path: Path) -> None:
+    """While all cores mask, it answers; told to end, it ends by itself, not by the alarm that waits for no work."""
+    world = made_world(tmp_path / "study", people=40_000, rules=Rules(alignment="psi"))
+    world.local.launcher = launcher("batch=2000")
+    identity = world.local.identity_folder(*ALICE)
+
+    def said() -> str:
+        answer = world.command("status", world.local.study_path, "--identity", identity)
+        (work,) = [work for work in answer.data["work"] if work["kind"] == "alignment"]
+        return str(work["about"])
+
+    with world.local:
+        world.start(ALICE, BOB)
+        world.wait_until(lambda: "masking one's own ids, " in said() and " of 40,050" in said(), 60)
+        masking = world.local._running[ALICE]
+        world.local.kill(*ALICE, signal.SIGTERM)
+        assert masking.returncode == 0
