@@ -10,6 +10,7 @@ there, and the scalar lies in the database until this curator has made all that 
 
 import asyncio
 import hashlib
+import logging
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,8 @@ from veiltab.curator.ring import PART_BYTES, Flow, FlowKind, flows
 from veiltab.curator.ristretto import fresh_scalar
 from veiltab.curator.store import CuratorStore, PrivateSession
 from veiltab.curator.table import Table
+
+_log = logging.getLogger(__name__)
 
 
 class PrivateExchange:
@@ -151,6 +154,8 @@ class PrivateExchange:
             self._store.set_private_part(name, secrets.token_bytes(PART_BYTES))
             session = _session_name(name, self._name, self.session_part(name).part, answers)
         if session != own.name:
+            if own.finished:
+                _log.warning("a private alignment begins again, as a curator says that it lost its own")
             self._store.enter_private_session(name, session, fresh_scalar())
             if own.name:
                 await asyncio.to_thread(shutil.rmtree, self._folder / name / own.name, ignore_errors=True)

@@ -15,6 +15,7 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError, VeiltabError
 from veiltab.curator import masking
 from veiltab.curator.intersection import alignment_id
+from veiltab.curator.private_exchange import _session_name
 from veiltab.curator.ring import Flow, FlowKind, flows
 from veiltab.curator.ristretto import ELEMENT_BYTES, fresh_scalar, hashed, masked
 from veiltab.curator.tokens import tokens
@@ -52,6 +53,32 @@ def test_the_result_is_that_of_tokens_under_the_same_coin(tmp_path: Path) -> Non
         for curator in curators:
             assert curator.alignment.result() == (1, "df367f9375723f49a5d830c0d6c4a3e8")
             assert curator.tokens_file().hex() == "8c1227d910f8fdc555d0bb94854f3a95"
+
+
+FLOWS = {
+    "query/alice/alice": "c70630887f3b300b",
+    "query/alice/bob": "7e21664acda269c1",
+    "common/bob/bob": "4d22aacbe5264de9",
+    "respondents/alice/alice": "ad09aad0d9b780de",
+}
+"""Flow -> the leading digits of its SHA-256."""
+
+
+def test_known_answers_of_the_flows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All bytes that travel between two curators whose scalars are both 7."""
+    monkeypatch.setattr("veiltab.curator.private_exchange.fresh_scalar", lambda: bytes([7] + [0] * 31))
+    with circle(tmp_path, [["Ann", "Bea"], ["Bea", "Cid"]]) as (alice, bob):
+        align(alice, bob)
+        sent = {"/".join(key): sha256(data).hexdigest()[:16] for key, data in (alice.received | bob.received).items()}
+    assert sent == FLOWS
+    assert elements(bob.received["query", "alice", "alice"]) == sorted(
+        masked(hashed([name]), bytes([7] + [0] * 31)) for name in (b"Ann", b"Bea")
+    )
+
+
+def test_known_answer_of_the_session() -> None:
+    parts = {"bob": (bytes(16), ""), "carol": (bytes([1] * 16), "x")}
+    assert _session_name("a" * 32, "alice", bytes([2] * 16), parts) == "a1c9f89393525c87117accfc782c8a69"
 
 
 # What a curator can reconstruct
