@@ -22,7 +22,7 @@ from veiltab.deploy.local.own_tables import own_tables, study_text
 from veiltab.deploy.local.processes import LocalStudy, free_ports
 from veiltab.deploy.pki import init_pki
 from veiltab.deploy.studies import adult_tables
-from veiltab.researcher.client import Client, Status
+from veiltab.researcher.client import Client, Release, Status
 from veiltab.researcher.estimation import Estimate
 
 RESEARCHER = "rosa"
@@ -148,7 +148,7 @@ def run_demo(options: DemoOptions, say: Callable[[str], None]) -> DemoResult:
     """
     result = DemoResult()
     began = time.monotonic()
-    local, truth = _prepare(options, say)
+    local, truth = prepare(options, say)
     result.seconds["prepare tables and certificates"] = time.monotonic() - began
     with local:
         say("starting every party as a process of its own, under mutual TLS")
@@ -164,7 +164,16 @@ def run_demo(options: DemoOptions, say: Callable[[str], None]) -> DemoResult:
     return result
 
 
-def _prepare(options: DemoOptions, say: Callable[[str], None]) -> tuple[LocalStudy, TrueTable]:
+def prepare(options: DemoOptions, say: Callable[[str], None]) -> tuple[LocalStudy, TrueTable]:
+    """Write the tables, the study file, the certificates and the policies of a demonstration.
+
+    Args:
+        options: what to show.
+        say: called with a line about each step.
+
+    Returns:
+        The study, whose parties are not started, and the true counts.
+    """
     new_folder(options.out)
     new_folder(options.out / "tables")
     budget = max(Decimal(4), 2 * options.epsilon)
@@ -208,24 +217,30 @@ def _release(
     say(f"{researcher} asks for {', '.join(truth.names)} at epsilon {options.epsilon}")
     identity = local.identity_folder(Role.RESEARCHER, researcher)
     with Client(local.study_path, identity=identity, name=researcher) as client:
-        release = client.request(
-            truth.names,
-            epsilon=str(options.epsilon),
-            delta=None if options.delta is None else str(options.delta),
-            purpose="demonstration",
-            partial=researcher == PARTIAL_RESEARCHER,
-            sampling=Sampling(options.sampling),
-            pad=Pad(options.pad),
-            noise_split=options.noise_split,
-            max_pair_epsilon=options.max_pair_epsilon,
-            canaries=options.canaries,
-        )
-        status = release.wait(600, _progress(say))
+        release = ask(client, truth.names, options, partial=researcher == PARTIAL_RESEARCHER)
+        status = release.wait(600, progress(say))
         estimate = release.estimate()
     return Outcome(researcher=researcher, status=status, estimate=estimate, truth=truth.marginal(estimate.domain.names))
 
 
-def _progress(say: Callable[[str], None]) -> Callable[[Status], None]:
+def ask(client: Client, names: tuple[str, ...], options: DemoOptions, *, partial: bool = False) -> Release:
+    """Ask for a release as the options say; `partial` as for Client.request."""
+    return client.request(
+        names,
+        epsilon=str(options.epsilon),
+        delta=None if options.delta is None else str(options.delta),
+        purpose="demonstration",
+        partial=partial,
+        sampling=Sampling(options.sampling),
+        pad=Pad(options.pad),
+        noise_split=options.noise_split,
+        max_pair_epsilon=options.max_pair_epsilon,
+        canaries=options.canaries,
+    )
+
+
+def progress(say: Callable[[str], None]) -> Callable[[Status], None]:
+    """Return what says a line whenever a release has another state."""
     last = ""
 
     def watch(status: Status) -> None:

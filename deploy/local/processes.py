@@ -40,12 +40,14 @@ class LocalStudy:
         tables: curator -> its table.
         policies: curator -> its policy file, if it has one.
         launcher: command that starts `veiltab`; a test may wrap it.
+        launchers: party -> the command that starts `veiltab` for it, where it is another.
     """
 
     folder: Path
     tables: dict[str, Path]
     policies: dict[str, Path] = field(default_factory=dict)
     launcher: tuple[str, ...] = (sys.executable, "-m", "veiltab")
+    launchers: dict[tuple[Role, str], tuple[str, ...]] = field(default_factory=dict)
     _running: dict[tuple[Role, str], subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -83,7 +85,7 @@ class LocalStudy:
     def start(self, role: Role, name: str, *, launcher: tuple[str, ...] | None = None) -> int:
         """Start a party without waiting for it; return its process id."""
         command = [
-            *(launcher or self.launcher),
+            *(launcher or self.launchers.get((role, name), self.launcher)),
             role.value,
             "serve",
             str(self.study_path),

@@ -1,0 +1,96 @@
+"""A server that cheats, to show that it is caught: the product's own server with its perturbation replaced.
+
+    python -m veiltab.deploy.local.cheating_server lazy server serve ...
+
+No option of the product does this: a study's server runs `veiltab server serve`.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+from functools import partial
+from typing import assert_never
+
+import numpy as np
+
+from veiltab.common.core.domain import Symbols
+from veiltab.common.core.mechanism import UNIT, GammaDiagonal, perturb_chunk
+from veiltab.common.core.randomness import ByteSource
+from veiltab.server import perturbation
+
+
+class Cheat(Enum):
+    """How a server cheats."""
+
+    LAZY = "lazy"
+    HALF = "half"
+    OTHER = "other"
+    SWAP = "swap"
+
+    @property
+    def meaning(self) -> str:
+        """What the server does, for people."""
+        match self:
+            case Cheat.LAZY:
+                return "adds no noise"
+            case Cheat.HALF:
+                return "replaces half as many rows as it must"
+            case Cheat.OTHER:
+                return "replaces rows with another probability"
+            case Cheat.SWAP:
+                return "exchanges two columns"
+            case _:
+                assert_never(self)
+
+    @property
+    def launcher(self) -> tuple[str, ...]:
+        """How to start `veiltab` so that its server cheats."""
+        return (sys.executable, "-m", "veiltab.deploy.local.cheating_server", self.value)
+
+
+def perturb_dishonestly(  # noqa: PLR0913 - what perturb_chunk takes
+    inputs: Sequence[Symbols],
+    sizes: Sequence[int],
+    mechanism: GammaDiagonal,
+    source: ByteSource,
+    outputs: Sequence[Symbols],
+    *,
+    chunk: int,
+    cheat: Cheat,
+) -> None:
+    """Do something else than perturb_chunk with one chunk of rows; arguments as there."""
+    match cheat:
+        case Cheat.LAZY:
+            for column, out in zip(inputs, outputs, strict=True):
+                out[:] = column
+        case Cheat.HALF | Cheat.OTHER:
+            other = replace(mechanism, replacement=_replacement(cheat, mechanism.replacement))
+            perturb_chunk(inputs, sizes, other, source, outputs, chunk=chunk)
+        case Cheat.SWAP:
+            perturb_chunk(inputs, sizes, mechanism, source, outputs, chunk=chunk)
+            first, last = (outputs[place].astype(np.uint32) for place in (0, -1))
+            np.copyto(outputs[0], last % sizes[0], casting="unsafe")
+            np.copyto(outputs[-1], first % sizes[-1], casting="unsafe")
+        case _:
+            assert_never(cheat)
+
+
+def _replacement(cheat: Cheat, units: int) -> int:
+    """Return r in units of 2^-64: half of it, or twice as much, or a quarter where twice would be above 1."""
+    if cheat is Cheat.HALF:
+        return (units + 1) // 2
+    return 2 * units if 2 * units <= UNIT else units // 4
+
+
+def main() -> None:
+    """Replace the perturbation, then run the command line."""
+    cheat = Cheat(sys.argv.pop(1))
+    perturbation.perturb_chunk = partial(perturb_dishonestly, cheat=cheat)  # type: ignore[attr-defined] # its import
+    from veiltab.deploy.cli import main as run  # noqa: PLC0415 - after the change
+
+    run()
+
+
+if __name__ == "__main__":
+    main()
