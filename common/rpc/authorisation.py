@@ -114,7 +114,7 @@ class Admission:
     study: str
     peers: frozenset[Party]
     longest_call: float = 3600.0
-    longest_call_of_nodes: float = 60.0
+    longest_call_of_nodes: float = 20.0
     calls_each: int = 64
     calls_nodes: int = 768
     clock: Clock = utc_now

@@ -441,6 +441,22 @@ REPORT, ROUND = "/veiltab.v1.CollectionService/Report", "/veiltab.v1.CollectionS
 FLEET = Party(study="survey", role=Role.NODE, name="fleet")
 
 
+@pytest.mark.parametrize("seconds", [None, 21.0, 60.0])
+def test_a_node_that_never_reads_its_answer_holds_a_place_for_seconds_only(
+    seconds: float | None, identity_of: Identities
+) -> None:
+    async def scenario() -> None:
+        async with (
+            build_server(identity_of(BOB), [FLEET], answering(who, REPORT), "localhost:0") as server,
+            connect(identity_of(FLEET), BOB, f"localhost:{server.port}") as nodes,
+        ):
+            with pytest.raises(InvalidInputError, match="deadline of at most 20 s"):
+                await ask(nodes, REPORT, seconds=seconds)
+            assert await ask(nodes, REPORT, seconds=10.0) == FLEET.uri  # as long as a node waits for an answer
+
+    asyncio.run(scenario())
+
+
 def test_the_nodes_have_a_limit_of_their_own(identity_of: Identities) -> None:
     async def scenario() -> None:
         services = [*answering(never, REPORT), *answering(never), *answering(who, ROUND)]
