@@ -1,6 +1,5 @@
 """`veiltab researcher`: run the service, ask for a release, see how it stands, estimate, report."""
 
-import functools
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import Enum
@@ -12,11 +11,9 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, PATH, Command, emit, finite, json_option, note
 from veiltab.common.command.options import (
     ServeOptions,
-    identity_option,
-    name_option,
+    connected,
     noise_options,
     serve_options,
-    study_argument,
 )
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.schemes import SCHEMES
@@ -42,20 +39,14 @@ def _member_option(name: str, kind: type[Enum], *, help: str) -> Callable[[Comma
     return click.option(name, type=click.Choice([one.value for one in kind]), callback=member, help=help)
 
 
-def with_client(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command a Client as its argument `client`, of the researcher or analyst whom its options name."""
+def _client(study_path: Path, identity: Path, name: str) -> "Client":
+    from veiltab.researcher.client import Client
 
-    @study_argument
-    @name_option
-    @identity_option
-    @functools.wraps(command)
-    def connected(study_path: Path, name: str, identity_folder: Path, **options: object) -> None:
-        from veiltab.researcher.client import Client
+    return Client(study_path, identity=identity, name=name)
 
-        with Client(study_path, identity=identity_folder, name=name) as client:
-            command(client=client, **options)
 
-    return connected
+with_client = connected("client", _client)
+"""Gives a command a Client, of the researcher or analyst whom its options name."""
 
 
 @click.group(epilog=EXIT_CODES)

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,30 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_SERVE):
         with_options = option(with_options)
     return with_options
+
+
+def connected(
+    argument: str, connect: Callable[[Path, Path, str], AbstractContextManager[object]]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Pass a command what its options study file, identity and name connect to, while it runs.
+
+    Args:
+        argument: the command's argument that takes the connection.
+        connect: makes it, of the study file, the identity folder and the name.
+    """
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        @study_argument
+        @name_option
+        @identity_option
+        @functools.wraps(command)
+        def with_connection(study_path: Path, name: str, identity_folder: Path, **options: object) -> None:
+            with connect(study_path, identity_folder, name) as connection:
+                command(**{argument: connection}, **options)
+
+        return with_connection
+
+    return decorated
 
 
 def load_party(study_path: Path, identity_folder: Path, *roles: Role, name: str | None) -> tuple[Study, Identity]:

@@ -1,12 +1,14 @@
 """Options that the commands of a round share, and the rounds that they name."""
 
-import functools
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.options import identity_option, name_option, study_argument
+from veiltab.common.command.options import connected
+
+if TYPE_CHECKING:
+    from veiltab.researcher.collection.client import Rounds
 
 CONNECTION = "study.toml --name rosa --identity pki/researcher-rosa"
 """Connection options in the examples of --help."""
@@ -14,17 +16,11 @@ CONNECTION = "study.toml --name rosa --identity pki/researcher-rosa"
 round_option = click.option("--round", "round_id", required=True, help="Id of the round.")
 
 
-def with_rounds(command: Callable[..., None]) -> Callable[..., None]:
-    """Pass a command the Rounds of the researcher in its options, as the argument `rounds`."""
+def _rounds(study_path: Path, identity: Path, name: str) -> "Rounds":
+    from veiltab.researcher.collection.client import Rounds  # noqa: PLC0415 - --help stays light
 
-    @study_argument
-    @name_option
-    @identity_option
-    @functools.wraps(command)
-    def connected(study_path: Path, name: str, identity_folder: Path, **options: object) -> None:
-        from veiltab.researcher.collection.client import Rounds  # noqa: PLC0415 - --help stays light
+    return Rounds(study_path, identity=identity, name=name)
 
-        with Rounds(study_path, identity=identity_folder, name=name) as rounds:
-            command(rounds=rounds, **options)
 
-    return connected
+with_rounds = connected("rounds", _rounds)
+"""Gives a command the Rounds of the researcher in its options."""
