@@ -56,14 +56,18 @@ class GetProposalResponse(_message.Message):
     def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., waiting_for: _Optional[str] = ..., failure: _Optional[str] = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., bytes_uploaded: _Optional[int] = ..., seconds: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class FetchKeyRequest(_message.Message):
-    __slots__ = ("release_id", "attribute", "offset")
+    __slots__ = ("release_id", "attribute", "offset", "published_digest", "canary_digest")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
+    PUBLISHED_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    CANARY_DIGEST_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     attribute: str
     offset: int
-    def __init__(self, release_id: _Optional[str] = ..., attribute: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+    published_digest: bytes
+    canary_digest: bytes
+    def __init__(self, release_id: _Optional[str] = ..., attribute: _Optional[str] = ..., offset: _Optional[int] = ..., published_digest: _Optional[bytes] = ..., canary_digest: _Optional[bytes] = ...) -> None: ...
 
 class FetchKeyResponse(_message.Message):
     __slots__ = ("pad", "total", "chunk")
@@ -74,3 +78,28 @@ class FetchKeyResponse(_message.Message):
     total: int
     chunk: _release_pb2.Chunk
     def __init__(self, pad: _Optional[_Union[_release_pb2.PadKind, str]] = ..., total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class GetReceiptRequest(_message.Message):
+    __slots__ = ("release_id",)
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    def __init__(self, release_id: _Optional[str] = ...) -> None: ...
+
+class GetReceiptResponse(_message.Message):
+    __slots__ = ("canaries", "changed", "canary_key", "digests")
+    class DigestsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: bytes
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
+    CANARIES_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    CANARY_KEY_FIELD_NUMBER: _ClassVar[int]
+    DIGESTS_FIELD_NUMBER: _ClassVar[int]
+    canaries: int
+    changed: int
+    canary_key: bytes
+    digests: _containers.ScalarMap[str, bytes]
+    def __init__(self, canaries: _Optional[int] = ..., changed: _Optional[int] = ..., canary_key: _Optional[bytes] = ..., digests: _Optional[_Mapping[str, bytes]] = ...) -> None: ...

@@ -45,6 +45,11 @@ class CuratorServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_curator__pb2.GetProposalRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_curator__pb2.GetProposalResponse.FromString,
                 _registered_method=True)
+        self.GetReceipt = channel.unary_unary(
+                '/veiltab.v1.CuratorService/GetReceipt',
+                request_serializer=veiltab_dot_v1_dot_curator__pb2.GetReceiptRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_curator__pb2.GetReceiptResponse.FromString,
+                _registered_method=True)
         self.FetchKey = channel.unary_stream(
                 '/veiltab.v1.CuratorService/FetchKey',
                 request_serializer=veiltab_dot_v1_dot_curator__pb2.FetchKeyRequest.SerializeToString,
@@ -71,8 +76,17 @@ class CuratorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetReceipt(self, request, context):
+        """Says what this curator's test of the server showed, and how to repeat it, to whom an attribute was granted.
+        Callers: researchers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def FetchKey(self, request, context):
-        """Streams the key (or the one-time pad) of one attribute that was granted to the caller. Callers: researchers.
+        """Streams the key (or the one-time pad) of one attribute that was granted to the caller, if the caller holds the
+        columns that this curator tested. Callers: researchers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -90,6 +104,11 @@ def add_CuratorServiceServicer_to_server(servicer, server):
                     servicer.GetProposal,
                     request_deserializer=veiltab_dot_v1_dot_curator__pb2.GetProposalRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_curator__pb2.GetProposalResponse.SerializeToString,
+            ),
+            'GetReceipt': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetReceipt,
+                    request_deserializer=veiltab_dot_v1_dot_curator__pb2.GetReceiptRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_curator__pb2.GetReceiptResponse.SerializeToString,
             ),
             'FetchKey': grpc.unary_stream_rpc_method_handler(
                     servicer.FetchKey,
@@ -152,6 +171,33 @@ class CuratorService(object):
             '/veiltab.v1.CuratorService/GetProposal',
             veiltab_dot_v1_dot_curator__pb2.GetProposalRequest.SerializeToString,
             veiltab_dot_v1_dot_curator__pb2.GetProposalResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetReceipt(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/veiltab.v1.CuratorService/GetReceipt',
+            veiltab_dot_v1_dot_curator__pb2.GetReceiptRequest.SerializeToString,
+            veiltab_dot_v1_dot_curator__pb2.GetReceiptResponse.FromString,
             options,
             channel_credentials,
             insecure,

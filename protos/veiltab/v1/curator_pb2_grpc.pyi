@@ -39,8 +39,14 @@ class CuratorServiceStub:
     """
     GetProposal: _grpc.UnaryUnaryMultiCallable[_curator_pb2.GetProposalRequest, _curator_pb2.GetProposalResponse]
     """Says what became of a proposal of the caller's. Callers: researchers."""
+    GetReceipt: _grpc.UnaryUnaryMultiCallable[_curator_pb2.GetReceiptRequest, _curator_pb2.GetReceiptResponse]
+    """Says what this curator's test of the server showed, and how to repeat it, to whom an attribute was granted.
+    Callers: researchers.
+    """
     FetchKey: _grpc.UnaryStreamMultiCallable[_curator_pb2.FetchKeyRequest, _curator_pb2.FetchKeyResponse]
-    """Streams the key (or the one-time pad) of one attribute that was granted to the caller. Callers: researchers."""
+    """Streams the key (or the one-time pad) of one attribute that was granted to the caller, if the caller holds the
+    columns that this curator tested. Callers: researchers.
+    """
 
 @_typing.type_check_only
 class CuratorServiceAsyncStub(CuratorServiceStub):
@@ -53,8 +59,14 @@ class CuratorServiceAsyncStub(CuratorServiceStub):
     """
     GetProposal: _aio.UnaryUnaryMultiCallable[_curator_pb2.GetProposalRequest, _curator_pb2.GetProposalResponse]  # type: ignore[assignment]
     """Says what became of a proposal of the caller's. Callers: researchers."""
+    GetReceipt: _aio.UnaryUnaryMultiCallable[_curator_pb2.GetReceiptRequest, _curator_pb2.GetReceiptResponse]  # type: ignore[assignment]
+    """Says what this curator's test of the server showed, and how to repeat it, to whom an attribute was granted.
+    Callers: researchers.
+    """
     FetchKey: _aio.UnaryStreamMultiCallable[_curator_pb2.FetchKeyRequest, _curator_pb2.FetchKeyResponse]  # type: ignore[assignment]
-    """Streams the key (or the one-time pad) of one attribute that was granted to the caller. Callers: researchers."""
+    """Streams the key (or the one-time pad) of one attribute that was granted to the caller, if the caller holds the
+    columns that this curator tested. Callers: researchers.
+    """
 
 class CuratorServiceServicer(metaclass=_abc_1.ABCMeta):
     """What a researcher asks of a curator."""
@@ -78,11 +90,23 @@ class CuratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Says what became of a proposal of the caller's. Callers: researchers."""
 
     @_abc_1.abstractmethod
+    def GetReceipt(
+        self,
+        request: _curator_pb2.GetReceiptRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_curator_pb2.GetReceiptResponse, _abc.Awaitable[_curator_pb2.GetReceiptResponse]]:
+        """Says what this curator's test of the server showed, and how to repeat it, to whom an attribute was granted.
+        Callers: researchers.
+        """
+
+    @_abc_1.abstractmethod
     def FetchKey(
         self,
         request: _curator_pb2.FetchKeyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_curator_pb2.FetchKeyResponse], _abc.AsyncIterator[_curator_pb2.FetchKeyResponse]]:
-        """Streams the key (or the one-time pad) of one attribute that was granted to the caller. Callers: researchers."""
+        """Streams the key (or the one-time pad) of one attribute that was granted to the caller, if the caller holds the
+        columns that this curator tested. Callers: researchers.
+        """
 
 def add_CuratorServiceServicer_to_server(servicer: CuratorServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
