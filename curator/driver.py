@@ -7,10 +7,11 @@ repeated.
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import assert_never
+from typing import Literal, assert_never
 
 from veiltab.common.errors import (
     BudgetExceededError,
@@ -23,6 +24,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.observe.steps import state_left, step
 from veiltab.common.release.modes import Pad
+from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
@@ -45,6 +47,7 @@ from veiltab.curator.progress import (
     APPROVED,
     DENIED,
     HELD,
+    ColumnDigests,
     CuratorRelease,
     End,
     Progress,
@@ -52,6 +55,8 @@ from veiltab.curator.progress import (
     Wait,
     check_asker,
     check_key_may_leave,
+    check_receipt_may_leave,
+    check_same_column,
     next_step,
     outcome_of,
 )
@@ -64,6 +69,7 @@ from veiltab.curator.release import (
     joint_decision,
     plan_question,
 )
+from veiltab.curator.server_check import ServerCheck
 from veiltab.curator.shared_sample import Sampler, SharedSample
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
@@ -89,6 +95,21 @@ class Key:
         return self.content.stat().st_size if isinstance(self.content, Path) else len(self.content)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestedRelease:
+    """What a desk needs to repeat this curator's test of the server.
+
+    Args:
+        receipt: what the test showed.
+        canary_key: key of the canaries' places and symbols.
+        digests: attribute -> SHA-256 of its published column, as the server stated it before the test.
+    """
+
+    receipt: Receipt
+    canary_key: bytes = field(repr=False)
+    digests: Mapping[str, bytes]
+
+
 class CuratorDriver:
     """What a curator does, behind its RPCs.
 
@@ -112,6 +133,7 @@ class CuratorDriver:
         self._exchange = self._exchange_of(folder / "alignments")
         self.alignment = Alignment(self.name, folder, store, ledger, self.coins, self._exchange)
         self._folder = folder / "releases"
+        self.server_check = ServerCheck(self.name, store)
         self.sampler = Sampler(self.name, self._folder, self.coins, store)
         self.planner = Planner(store)
         self.decisions = Decisions(self.name, study, store, ledger, self.planner, policy)
@@ -180,20 +202,43 @@ class CuratorDriver:
         check_asker(stored, researcher)
         return stored, self.progress(release_id)
 
-    def key(self, release_id: str, attribute: str, researcher: str) -> Key:
-        """Return the key of a column that the researcher may have now.
+    def receipt(self, release_id: str, researcher: str) -> TestedRelease:
+        """Return what this curator's test of the server showed, to a researcher that may have one of its keys.
 
         Raises:
-            DeniedError, NotReadyError: as `check_asker` and `check_key_may_leave`.
+            DeniedError, NotReadyError: as `check_asker` and `check_receipt_may_leave`.
+            IntegrityError: this curator has no columns in the release, so it tested nothing.
+        """
+        stored = self.store.release(release_id)
+        check_asker(stored, researcher)
+        check_receipt_may_leave(stored, self.store.decisions(release_id), time.time())
+        return TestedRelease(
+            receipt=self.server_check.receipt(stored.planned_spec),
+            canary_key=self.store.canary_key(release_id),
+            digests=self.store.published_digests(release_id),
+        )
+
+    def key(self, release_id: str, attribute: str, researcher: str, claimed: ColumnDigests) -> Key:
+        """Return the key of a column that the researcher may have now.
+
+        Args:
+            release_id: the release.
+            attribute: the column.
+            researcher: who asks.
+            claimed: of the column as the researcher's desk holds it.
+
+        Raises:
+            DeniedError, NotReadyError: as `check_asker`, `check_key_may_leave` and `check_same_column`.
             NotFoundError: the attribute is granted and is not part of the release.
         """
         stored = self.store.release(release_id)
         check_asker(stored, researcher)
         decision = next((d for d in self.store.decisions(release_id) if d.attribute == attribute), None)
         check_key_may_leave(stored, decision, attribute, time.time())
-        pad = self.store.pad(release_id, attribute)
-        if pad is None:
+        pad, tested = self.store.pad(release_id, attribute), self.store.tested(release_id, attribute)
+        if pad is None or tested is None:
             raise NotFoundError("this attribute is not part of the release", where=f"attribute {attribute}")
+        check_same_column(tested, claimed, attribute)
         if stored.planned_spec.pad is Pad.CHACHA20:
             return Key(pad=Pad.CHACHA20, content=pad[0])
         return Key(pad=Pad.OTP, content=self.encryption(release_id).pad_file(attribute))
@@ -377,12 +422,27 @@ class CuratorDriver:
                 await self._reserve(stored.planned_spec)
             case Step.CHARGE:
                 await self._charge(stored.planned_spec, server)
+            case Step.DRAW | Step.ENCRYPT | Step.UPLOAD | Step.TEST:
+                await self._take_charged(chosen, stored, peers, server)
+            case _:
+                assert_never(chosen)
+
+    async def _take_charged(
+        self,
+        chosen: Literal[Step.DRAW, Step.ENCRYPT, Step.UPLOAD, Step.TEST],
+        stored: CuratorRelease,
+        peers: Peers,
+        server: ServerLink,
+    ) -> None:
+        match chosen:
             case Step.DRAW:
                 await self._draw(stored.planned_spec, peers)
             case Step.ENCRYPT:
                 await self._encrypt(stored, peers)
             case Step.UPLOAD:
                 await self._upload(stored.planned_spec, server)
+            case Step.TEST:
+                await self._test(stored.planned_spec, server)
             case _:
                 assert_never(chosen)
 
@@ -470,6 +530,10 @@ class CuratorDriver:
                 await server.upload(spec, columns, lambda sent: self.store.set_bytes_uploaded(spec.release_id, sent))
         encryption.forget_ciphertext()
 
+    async def _test(self, spec: ReleaseSpec, server: ServerLink) -> None:
+        with step("test server", release_id=spec.release_id):
+            await self.server_check.run(spec, server, self.encryption(spec.release_id))
+
     async def _tidy(self, release_id: str) -> None:
         """Forget the seed once every curator has encrypted, or the release is over everywhere."""
         deadline = self.store.release(release_id).request.deadline
@@ -484,7 +548,7 @@ class CuratorDriver:
 def _needs_no_seed(others: Others) -> bool:
     """Whether no other curator will draw the sample again."""
     return not isinstance(others, VeiltabError) and all(
-        peer.state is ReleaseState.UPLOADING or peer.state.finished for peer in others
+        peer.state in {ReleaseState.UPLOADING, ReleaseState.PERTURBING} or peer.state.finished for peer in others
     )
 
 

@@ -1,10 +1,12 @@
 """A release at one curator, as a pure state machine: its next step, what it waits for, how it ends, who gets its keys.
 
-The order of the steps is the privacy argument: decide, plan, compare and reserve, charge, draw, compare, encrypt, send.
+The order of the steps is the privacy argument: decide, plan, compare and reserve, charge, draw, compare, encrypt, send,
+test the server.
 
 Invariants: nothing is charged unless every curator has reserved the same spec; no seed exists before every curator has
-charged; no byte leaves before every curator has drawn the same sample; a release that ended never moves again; no key
-leaves before the release is ready here, nor without a grant that has not expired.
+charged; no byte leaves before every curator has drawn the same sample; the server learns the canaries' places once
+what it published is recorded here; a release that ended never moves again; no key leaves before the server has passed
+this curator's test, nor without a grant that has not expired, nor for another column than the one that was tested.
 
 The curators reserve one after the other, in order of their names, and a release waits while what it needs is reserved
 for another. So no two releases wait for each other, and of two that ask for the last of a budget exactly one has it.
@@ -15,7 +17,7 @@ What another curator has done stays done unless the release ends there, so a ste
 however old that progress is by then. Every step may be repeated after a crash.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import assert_never
@@ -113,6 +115,14 @@ class Review:
     is_charged: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnDigests:
+    """What was published of a column: SHA-256 of all of it, and of the symbols of its canaries in order of places."""
+
+    published: bytes
+    canaries: bytes
+
+
 class Step(Enum):
     """A curator's next step for a release; each step is durable before the next."""
 
@@ -132,9 +142,11 @@ class Step(Enum):
     """Encrypt the sampled columns."""
     UPLOAD = auto()
     """Send the encrypted columns to the server."""
+    TEST = auto()
+    """Record what the server published, and test its noise on the canaries."""
 
     @property
-    def leads_to(self) -> ReleaseState:
+    def leads_to(self) -> ReleaseState:  # noqa: PLR0911 - one for each state
         """State of the release once the step is taken."""
         match self:
             case Step.DECIDE:
@@ -148,6 +160,8 @@ class Step(Enum):
             case Step.ENCRYPT:
                 return ReleaseState.UPLOADING
             case Step.UPLOAD:
+                return ReleaseState.PERTURBING
+            case Step.TEST:
                 return ReleaseState.READY
             case _:
                 assert_never(self)
@@ -197,8 +211,8 @@ def outcome_of(error: VeiltabError | OSError, *, is_charged: bool) -> Wait | End
 
     Before the charge an end costs nothing, and tells the researcher at once. After it, only what shows that the release
     can never be right is an end: another sample, a share that was not committed to, a pad that is spent, a table that
-    was replaced, a server that has ended the release. Certificates, versions and study files can be mended, and bytes
-    be sent again.
+    was replaced, a server that has ended the release or fails the test. Certificates, versions and study files can be
+    mended, and bytes be sent again.
 
     Args:
         error: the refusal.
@@ -232,7 +246,7 @@ def check_asker(stored: CuratorRelease, researcher: str) -> None:
 
 
 def check_key_may_leave(stored: CuratorRelease, decision: GrantDecision | None, attribute: str, now: float) -> None:
-    """Refuse the key of a column unless its attribute is granted and the column is at the server.
+    """Refuse the key of a column unless its attribute is granted and the server has passed the test.
 
     Args:
         stored: the release as this curator has recorded it.
@@ -242,7 +256,7 @@ def check_key_may_leave(stored: CuratorRelease, decision: GrantDecision | None, 
 
     Raises:
         DeniedError: it was not granted, the grant has expired, or the release ended without a result.
-        NotReadyError: the column is not at the server yet.
+        NotReadyError: the server is not tested yet.
     """
     if decision is None or decision.attribute != attribute or decision.verdict != APPROVED:
         raise DeniedError("this attribute was not granted", where=f"attribute {attribute}")
@@ -251,10 +265,39 @@ def check_key_may_leave(stored: CuratorRelease, decision: GrantDecision | None, 
     if stored.state.unsuccessful:
         raise DeniedError(f"the release is {stored.state.value}", where=f"release {stored.request.release_id}")
     if stored.state is not ReleaseState.READY or stored.spec is None:
-        raise NotReadyError("the column is not at the server yet", where=f"attribute {attribute}")
+        raise NotReadyError("this curator has not tested the server yet", where=f"attribute {attribute}")
 
 
-def _step_of(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> Step | Wait | End:
+def check_receipt_may_leave(stored: CuratorRelease, decisions: Iterable[GrantDecision], now: float) -> None:
+    """Refuse the receipt of a release to whom no key of this curator's may be given.
+
+    Raises:
+        DeniedError, NotReadyError: as `check_key_may_leave` refuses the last of its attributes.
+    """
+    refusal: VeiltabError = DeniedError(
+        "no attribute of this curator's was granted", where=f"release {stored.request.release_id}"
+    )
+    for decision in decisions:
+        try:
+            return check_key_may_leave(stored, decision, decision.attribute, now)
+        except (DeniedError, NotReadyError) as error:
+            refusal = error
+    raise refusal
+
+
+def check_same_column(tested: ColumnDigests, claimed: ColumnDigests, attribute: str) -> None:
+    """Refuse the key of a column to a desk that holds another one than this curator tested.
+
+    Raises:
+        DeniedError: it does.
+    """
+    if claimed != tested:
+        raise DeniedError("the desk holds another column than this curator tested", where=f"attribute {attribute}")
+
+
+def _step_of(  # noqa: PLR0911 - one for each state
+    stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]
+) -> Step | Wait | End:
     match stored.state:
         case ReleaseState.REQUESTED:
             return _when_requested(stored, own)
@@ -266,8 +309,12 @@ def _step_of(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -
             return _when_charged(stored, peers)
         case ReleaseState.UPLOADING:
             return Step.UPLOAD
+        case ReleaseState.PERTURBING:
+            return _lacking(peers, _has_uploaded, "has not sent its columns yet") or Step.TEST
+        case ReleaseState.READY | ReleaseState.EXPIRED | ReleaseState.DENIED | ReleaseState.FAILED:
+            return End(stored.state, stored.failure)
         case _:
-            raise IntegrityError(f"a release is never {stored.state.value} at a curator", where="curator")
+            assert_never(stored.state)
 
 
 def _when_requested(stored: CuratorRelease, own: Review) -> Step | Wait | End:
@@ -319,6 +366,10 @@ def _when_charged(stored: CuratorRelease, peers: tuple[Progress, ...]) -> Step |
         if peer.sample_check != stored.sample_check:
             return End(ReleaseState.FAILED, f"curator {peer.curator}: drew another sample. No data was sent.")
     return Step.ENCRYPT
+
+
+def _has_uploaded(peer: Progress) -> bool:
+    return peer.state in {ReleaseState.PERTURBING, ReleaseState.READY}
 
 
 def _end_with(peer: Progress) -> End:

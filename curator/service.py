@@ -11,7 +11,7 @@ from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.chunks import chunk_messages, file_chunks, streamed
 from veiltab.curator.driver import CuratorDriver, Key
 from veiltab.curator.looks import MOST_ASKED
-from veiltab.curator.progress import Progress
+from veiltab.curator.progress import ColumnDigests, Progress
 from veiltab.curator.ring_wire import flow_kind_from_proto
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, curator_peer_pb2, curator_peer_pb2_grpc
 from veiltab.v1.release_pb2 import Chunk
@@ -117,10 +117,22 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
             seconds=stored.seconds,
         )
 
+    async def GetReceipt(
+        self, request: curator_pb2.GetReceiptRequest, context: Context
+    ) -> curator_pb2.GetReceiptResponse:
+        tested = self._driver.receipt(request.release_id, caller(context).name)
+        return curator_pb2.GetReceiptResponse(
+            canaries=tested.receipt.canaries,
+            changed=tested.receipt.changed,
+            canary_key=tested.canary_key,
+            digests=tested.digests,
+        )
+
     async def FetchKey(
         self, request: curator_pb2.FetchKeyRequest, context: Context
     ) -> AsyncIterator[curator_pb2.FetchKeyResponse]:
-        key = self._driver.key(request.release_id, request.attribute, caller(context).name)
+        claimed = ColumnDigests(published=request.published_digest, canaries=request.canary_digest)
+        key = self._driver.key(request.release_id, request.attribute, caller(context).name, claimed)
         size = key.length - request.offset
         with step("give key", release_id=request.release_id, attribute=request.attribute, size=size):
             async for total, chunk in streamed(_chunks(key, request.offset), key.length, request.offset):

@@ -5,6 +5,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,7 @@ from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, stat
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import erase_traces, open_database, transaction
-from veiltab.curator.progress import HELD, CuratorRelease, GrantDecision
+from veiltab.curator.progress import HELD, ColumnDigests, CuratorRelease, GrantDecision
 
 _MIGRATIONS = (
     """
@@ -88,6 +89,13 @@ _MIGRATIONS = (
     """,
     """
     CREATE TABLE view_price (view TEXT PRIMARY KEY, mu TEXT NOT NULL)
+    """,
+    """
+    CREATE TABLE published_column (
+        release_id TEXT NOT NULL REFERENCES release(id), attribute TEXT NOT NULL, digest BLOB NOT NULL,
+        canary_digest BLOB, PRIMARY KEY (release_id, attribute));
+    CREATE TABLE receipt (
+        release_id TEXT PRIMARY KEY REFERENCES release(id), canaries INTEGER NOT NULL, changed INTEGER NOT NULL)
     """,
 )
 
@@ -520,6 +528,60 @@ class CuratorStore:
         if row is None:
             raise NotFoundError("the key of the canaries is not here", where=f"release {release_id}")
         return bytes(row["key"])
+
+    # The test of the server
+
+    def record_publication(self, release_id: str, digests: Mapping[str, bytes]) -> None:
+        """Record attribute -> SHA-256 of its published column; the first ones count.
+
+        Raises:
+            ConflictError: others were recorded.
+        """
+        with transaction(self.connection) as db:
+            db.executemany(
+                "INSERT INTO published_column (release_id, attribute, digest) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                [(release_id, attribute, digest) for attribute, digest in digests.items()],
+            )
+            if self.published_digests(release_id) != digests:
+                raise ConflictError("the server has published other columns before", where=f"release {release_id}")
+
+    def published_digests(self, release_id: str) -> dict[str, bytes]:
+        """Return attribute -> SHA-256 of its published column, as the server stated it before the test."""
+        rows = self.connection.execute(
+            "SELECT attribute, digest FROM published_column WHERE release_id = ?", [release_id]
+        )
+        return {row["attribute"]: bytes(row["digest"]) for row in rows}
+
+    def set_receipt(self, release_id: str, canaries: int, changed: int, digests: Mapping[str, bytes]) -> None:
+        """Record the result of the test of the server.
+
+        Args:
+            release_id: the release.
+            canaries: how many were tested.
+            changed: how many of them changed.
+            digests: attribute -> SHA-256 of the published symbols of its canaries, for one's own columns.
+        """
+        with transaction(self.connection) as db:
+            db.execute("INSERT INTO receipt VALUES (?, ?, ?)", [release_id, canaries, changed])
+            db.executemany(
+                "UPDATE published_column SET canary_digest = ? WHERE release_id = ? AND attribute = ?",
+                [(digest, release_id, attribute) for attribute, digest in digests.items()],
+            )
+
+    def receipt(self, release_id: str) -> tuple[int, int] | None:
+        """Return (canaries, how many of them changed) of the test of the server, if it was made."""
+        row = self.connection.execute("SELECT * FROM receipt WHERE release_id = ?", [release_id]).fetchone()
+        return None if row is None else (row["canaries"], row["changed"])
+
+    def tested(self, release_id: str, attribute: str) -> ColumnDigests | None:
+        """Return what was tested of a column of one's own, if it was."""
+        row = self.connection.execute(
+            "SELECT digest, canary_digest FROM published_column WHERE release_id = ? AND attribute = ?",
+            [release_id, attribute],
+        ).fetchone()
+        if row is None or row["canary_digest"] is None:
+            return None
+        return ColumnDigests(published=bytes(row["digest"]), canaries=bytes(row["canary_digest"]))
 
     # Table, alignment and peers
 

@@ -1,4 +1,4 @@
-"""Sends encrypted columns to the server, starting where an earlier attempt stopped."""
+"""A curator's calls to the server: sends encrypted columns from where an earlier attempt stopped, asks for the rest."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -7,7 +7,13 @@ from pathlib import Path
 import grpc
 
 from veiltab.common.core.message_fields import words_from_proto
-from veiltab.common.errors import FailedReleaseError, IntegrityError, TransferError
+from veiltab.common.errors import (
+    FailedReleaseError,
+    IntegrityError,
+    InvalidInputError,
+    NotReadyError,
+    TransferError,
+)
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_to_proto, state_from_proto
@@ -17,6 +23,7 @@ from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import STREAM_SECONDS, Peer
 from veiltab.common.rpc.status import error_from_rpc
 from veiltab.common.study.file import Study
+from veiltab.curator.server_check import canary_width
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc
 
 
@@ -33,6 +40,11 @@ class ServerLink:
         party = Party(study=study.id, role=Role.SERVER, name=study.server.name)
         self._server = Peer(party, connect(identity, party, study.server.endpoint), ingest_pb2_grpc.IngestServiceStub)
 
+    @property
+    def name(self) -> str:
+        """The server, as messages name it."""
+        return f"server {self._server.party.name}"
+
     async def close(self) -> None:
         """Close the channel."""
         await self._server.close()
@@ -46,12 +58,7 @@ class ServerLink:
         """
         request = ingest_pb2.OpenReleaseRequest(spec=spec_to_proto(spec))
         answer = await self._server.ask(self._server.stub.OpenRelease, request, once=True)
-        state = state_from_proto(answer.state)
-        if state.unsuccessful:
-            raise FailedReleaseError(
-                words_from_proto(answer.failure) or f"the release is {state.value}",
-                where=f"server {self._server.party.name}",
-            )
+        self._state_of(answer)
         return answer
 
     async def upload(
@@ -73,6 +80,45 @@ class ServerLink:
             for attribute, (path, digest) in columns.items():
                 await self._upload_column(spec, attribute, path, digest, answer.received[attribute])
         sent(sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self._name)))
+
+    async def publication(self, spec: ReleaseSpec) -> dict[str, bytes]:
+        """Return attribute -> SHA-256 of its published column, for every column of a release.
+
+        Raises:
+            NotReadyError: the release is not published yet.
+            FailedReleaseError: it ended at the server.
+            InvalidInputError: the server does not state a digest of every column, and of no other.
+            VeiltabError: the server's refusal; after UnavailableError try again.
+        """
+        request = ingest_pb2.GetPublicationRequest(release_id=spec.release_id)
+        answer = await self._server.ask(self._server.stub.GetPublication, request, once=True)
+        if self._state_of(answer) is not ReleaseState.READY:
+            raise NotReadyError("has not published the release yet", where=self.name)
+        digests = dict(answer.digests)
+        if set(digests) != {column.attribute for column in spec.columns} or set(map(len, digests.values())) != {32}:
+            raise InvalidInputError("does not state the digest of every published column", where=self.name)
+        return digests
+
+    async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> bytes:
+        """Fetch the published symbols of the canaries in this curator's columns, as the server streams them.
+
+        Raises:
+            TransferError: there are more bytes than the canaries have.
+            VeiltabError: the server's refusal; after UnavailableError try again.
+        """
+        request = ingest_pb2.FetchCanariesRequest(release_id=spec.release_id, places_key=places_key)
+        most = spec.canaries * canary_width(spec, self._name)
+        pieces = self._server.stream(self._server.stub.FetchCanaries, request, most=most)
+        return b"".join([data async for data in pieces])
+
+    def _state_of(self, answer: ingest_pb2.OpenReleaseResponse | ingest_pb2.GetPublicationResponse) -> ReleaseState:
+        """Return how a release stands at the server, unless it ended there."""
+        state = state_from_proto(answer.state)
+        if state.unsuccessful:
+            raise FailedReleaseError(
+                words_from_proto(answer.failure) or f"the release is {state.value}", where=self.name
+            )
+        return state
 
     async def _upload_column(self, spec: ReleaseSpec, attribute: str, path: Path, digest: bytes, offset: int) -> None:
         header = ingest_pb2.UploadHeader(

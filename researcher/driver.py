@@ -1,6 +1,7 @@
 """The work of the researcher's service: ask every curator, wait, fetch, decrypt, count. Every step may be repeated."""
 
 import asyncio
+import hashlib
 import logging
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -34,7 +35,7 @@ from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import Peer, pause_after
 from veiltab.common.rpc.status import failures_logged
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import Study, load_study
 from veiltab.researcher.agreement import agreed_spec
@@ -274,17 +275,17 @@ class ResearcherDriver:
         columns, key_bytes = [], dict[str, int]()
         denied: DeniedError | None = None
         for column in spec.columns:
+            noisy = self.store.noisy_column(spec.release_id, column.attribute)
             pad_path = self.store.one_time_pad(spec.release_id, column.attribute)
             try:
                 with step("fetch key", release_id=spec.release_id, attribute=column.attribute) as measured:
-                    key = await parties.fetch_key(spec, column, pad_path)
+                    key = await parties.fetch_key(spec, column, noisy, pad_path)
                     length = measured.bytes = key.stat().st_size if isinstance(key, Path) else len(key)
             except DeniedError as error:
                 denied = error
                 continue
             link = f"curator {column.owner} -> researcher {self.name}"
             key_bytes[link] = key_bytes.get(link, 0) + length
-            noisy = self.store.noisy_column(spec.release_id, column.attribute)
             columns.append(EncryptedColumn(column=column, noisy=noisy, key=key))
         if not columns:
             raise denied or DeniedError("no curator gave a key", where=f"release {spec.release_id}")
@@ -360,13 +361,18 @@ class PartyLinks:
         data = await self._server.fetch(self._server.stub.FetchPlaces, request, 8 * spec.published_rows)
         return np.frombuffer(data, "<i8").astype(np.int64)
 
-    async def fetch_key(self, spec: ReleaseSpec, column: Column, pad_path: Path) -> bytes | Path:
-        """Fetch the key of a column: 32 bytes, or a one-time pad into a file.
+    async def fetch_key(self, spec: ReleaseSpec, column: Column, noisy: Path, pad_path: Path) -> bytes | Path:
+        """Fetch the key of a column that is in a file: 32 bytes, or a one-time pad into a file.
 
         Raises:
             DeniedError: the attribute is not granted, or the grant has expired.
         """
-        request = curator_pb2.FetchKeyRequest(release_id=spec.release_id, attribute=column.attribute)
+        request = curator_pb2.FetchKeyRequest(
+            release_id=spec.release_id,
+            attribute=column.attribute,
+            published_digest=await asyncio.to_thread(file_digest, noisy),
+            canary_digest=hashlib.sha256().digest(),  # a release without canaries
+        )
         curator = self.curators[column.owner]
 
         def check_kind(response: curator_pb2.FetchKeyResponse) -> None:

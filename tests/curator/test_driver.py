@@ -6,19 +6,21 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from tests.conftest import reserve
+from veiltab.common.core.canaries import canary_places, places_key
 from veiltab.common.core.coin import transcript
 from veiltab.common.errors import (
     ConflictError,
     DeniedError,
     IntegrityError,
     InvalidInputError,
+    NotFoundError,
     NotReadyError,
     UnavailableError,
 )
@@ -196,6 +198,9 @@ class World:
         self.announced: list[bytes] = []
         self.uploads: list[dict[str, tuple[Path, bytes]]] = []
         self.refusal: Exception | None = None
+        self.is_published = True
+        self.keys: list[bytes] = []
+        self.noise = 1.0
         self.drawn: bytes = b""
         self.tokens = np.random.default_rng(1).integers(0, 256, (1000, 16), dtype=np.uint8)
         tokens = self.tokens[np.lexsort(self.tokens.T[::-1])]
@@ -244,9 +249,29 @@ class World:
     ) -> None:
         if self.refusal is not None:
             raise self.refusal
-        assert all(path.stat().st_size == spec.sample for path, _ in columns.values())
+        assert all(path.stat().st_size == spec.uploaded_rows for path, _ in columns.values())
         self.uploads.append(columns)
+        self.sent = {attribute: path.read_bytes() for attribute, (path, _) in columns.items()}
         sent(123)
+
+    name = "server cloud"
+
+    async def publication(self, spec: ReleaseSpec) -> dict[str, bytes]:
+        if self.refusal is not None:
+            raise self.refusal
+        if not self.is_published:
+            raise NotReadyError("has not published the release yet", where=self.name)
+        return {column.attribute: bytes(32) for column in spec.columns}
+
+    async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> bytes:
+        """Return the canaries of alice's column, some of them replaced."""
+        assert set(self.driver.store.published_digests(ID)) == {column.attribute for column in spec.columns}
+        self.keys.append(places_key)
+        places = canary_places(places_key, rows=spec.uploaded_rows, canaries=spec.canaries)
+        sent = np.frombuffer(self.sent["sex"], np.uint8)[places]
+        rng = np.random.default_rng(1)
+        replaced = rng.random(len(sent)) < self.noise * spec.server_replacement / 2**64
+        return bytes(np.where(replaced, rng.integers(0, 2, len(sent)), sent).astype(np.uint8))
 
     def step(self) -> bool:
         return asyncio.run(self.driver._try_step(ID, cast("Peers", self), cast("ServerLink", self)))
@@ -263,6 +288,7 @@ class World:
             reserved=own.reserved,
             charged=own.charged,
             sample_check=own.sample_check,
+            state=ReleaseState.PERTURBING if own.state is ReleaseState.PERTURBING else self.bob.state,
         )
 
 
@@ -300,7 +326,12 @@ def test_a_release_takes_its_steps_one_by_one(world: World, make_request: Make) 
     assert world.step()
     assert world.state() is ReleaseState.UPLOADING
     assert world.step()
+    assert world.state() is ReleaseState.PERTURBING
+    assert not world.step()  # bob has not sent his column
+    world.follow()
+    assert world.step()
     assert world.state() is ReleaseState.READY
+    assert not world.keys  # there are no canaries
     (sent,) = world.uploads
     assert list(sent) == ["sex"]
     assert not driver.encryption(ID).ciphertext("sex").exists()
@@ -634,7 +665,7 @@ def test_what_may_heal_is_waited_for_and_the_rest_ends_the_release(
     if waiting:
         world.refusal = None
         assert world.step()
-        assert world.state() is ReleaseState.READY
+        assert world.state() is ReleaseState.PERTURBING
 
 
 def test_a_step_that_is_repeated_encrypts_the_same_bytes(world: World, make_request: Make) -> None:
@@ -734,6 +765,90 @@ def test_the_seed_is_kept_while_another_may_still_need_it(world: World, make_req
 
     asyncio.run(briefly())
     assert world.driver.store.own_share(f"release/{ID}", b"") == share
+
+
+# The test of the server
+
+NOISY = {"sample": 400, "noise_split": Decimal("0.5"), "canaries": 1000, "epsilon": Decimal("0.9")}
+
+
+def test_the_server_is_tested_once_it_has_published(world: World, make_request: Make) -> None:
+    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
+    encryption, store = world.driver.encryption(ID), world.driver.store
+    world.follow()
+    world.is_published = False
+    assert not world.step()
+    assert store.release(ID).waiting_for == "server cloud: has not published the release yet"
+    assert not world.keys
+    assert encryption.canaries("sex").stat().st_size == 1000
+    world.is_published = True
+    assert world.step()
+    assert world.state() is ReleaseState.READY
+    assert world.keys == [places_key(store.canary_key(ID))]
+    assert not encryption.canaries("sex").exists()
+    receipt = world.driver.receipt(ID, "rosa")
+    assert receipt.receipt.passed
+    assert (receipt.receipt.tester, receipt.receipt.canaries) == ("alice", 1000)
+    assert receipt.canary_key == store.canary_key(ID)
+    assert set(receipt.digests) == {"sex", "salary"}
+
+
+@pytest.mark.parametrize("pad", Pad)
+def test_a_server_without_noise_ends_the_release_and_gets_no_key_out(
+    world: World, make_request: Make, pad: Pad
+) -> None:
+    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY, pad=pad))
+    world.follow()
+    world.noise = 0.0
+    assert world.step()
+    stored = world.driver.store.release(ID)
+    assert stored.state is ReleaseState.FAILED
+    assert stored.failure.startswith("server cloud: of 1000 canaries 0 changed in alice's columns, ")
+    assert stored.failure.endswith(" expected: it did not add the noise of the release; no key leaves")
+    encryption = world.driver.encryption(ID)
+    assert not encryption.canaries("sex").exists()
+    assert not encryption.pad_file("sex").exists()
+    assert (world.driver.store.pad(ID, "sex") or (b"?",))[0] == b""
+    with pytest.raises(NotFoundError):
+        world.driver.store.canary_key(ID)
+    assert world.driver.store.receipt(ID) == (1000, 0)
+
+
+def test_what_ends_a_release_before_the_test_takes_the_canaries(world: World, make_request: Make) -> None:
+    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
+    assert world.driver.encryption(ID).canaries("sex").exists()
+    world.driver.store.end(ID, ReleaseState.FAILED, "why")  # and here the process was killed
+    assert world.driver.store.unfinished() == (ID,)
+    drive_to_the_end(world)
+    assert not world.driver.encryption(ID).canaries("sex").exists()
+    with pytest.raises(NotFoundError):
+        world.driver.store.canary_key(ID)
+    assert world.driver.store.unfinished() == ()
+
+
+@pytest.mark.parametrize("step", ["record_publication", "set_receipt", "set_state"])
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_a_test_that_a_crash_cut_off_is_made_again_with_the_same_result(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, step: str, noise: float
+) -> None:
+    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
+    world.follow()
+    world.noise = noise
+    with monkeypatch.context() as broken:
+        if step == "set_state" and not noise:
+            step = "end"
+
+        def crash(*_: object) -> NoReturn:
+            raise KeyboardInterrupt
+
+        broken.setattr(world.driver.store, step, crash)
+        with pytest.raises(KeyboardInterrupt):
+            world.step()
+    assert world.state() is ReleaseState.PERTURBING
+    assert world.step()
+    assert world.state() is (ReleaseState.READY if noise else ReleaseState.FAILED)
+    assert len(set(world.keys)) == 1
+    assert not world.driver.encryption(ID).canaries("sex").exists()
 
 
 # What a crash or a person leaves behind

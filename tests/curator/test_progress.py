@@ -31,6 +31,7 @@ from veiltab.curator.progress import (
     APPROVED,
     DENIED,
     HELD,
+    ColumnDigests,
     CuratorRelease,
     End,
     GrantDecision,
@@ -40,6 +41,8 @@ from veiltab.curator.progress import (
     Wait,
     check_asker,
     check_key_may_leave,
+    check_receipt_may_leave,
+    check_same_column,
     next_step,
     outcome_of,
 )
@@ -106,6 +109,8 @@ def test_the_steps_and_where_they_lead() -> None:
                 own = replace(own, is_reserved=True)
             case Step.DRAW:
                 stored = replace(stored, sample_check=CHECKS[0])
+            case Step.UPLOAD:
+                peer = replace(peer, state=ReleaseState.PERTURBING)
     assert taken == [
         (Step.DECIDE, ReleaseState.REQUESTED),
         (Step.APPROVE, ReleaseState.APPROVED),
@@ -114,7 +119,8 @@ def test_the_steps_and_where_they_lead() -> None:
         (Step.CHARGE, ReleaseState.CHARGED),
         (Step.DRAW, ReleaseState.CHARGED),
         (Step.ENCRYPT, ReleaseState.UPLOADING),
-        (Step.UPLOAD, ReleaseState.READY),
+        (Step.UPLOAD, ReleaseState.PERTURBING),
+        (Step.TEST, ReleaseState.READY),
     ]
     assert outcome == End(ReleaseState.READY, "")
 
@@ -206,6 +212,19 @@ def test_nobody_encrypts_before_all_have_drawn_the_same() -> None:
     )
 
 
+def test_nobody_tests_the_server_before_all_have_sent_their_columns() -> None:
+    stored = release(state=ReleaseState.PERTURBING, spec=SPECS[0], sample_check=CHECKS[0])
+    for state in ReleaseState:
+        peers = (progress(state=ReleaseState.PERTURBING), progress(curator="carol", state=state))
+        outcome = next_step(stored, REVIEWED, peers, 1)
+        if state in {ReleaseState.PERTURBING, ReleaseState.READY}:
+            assert outcome is Step.TEST
+        elif state.unsuccessful:
+            assert isinstance(outcome, End)
+        else:
+            assert outcome == Wait("curator carol: has not sent its columns yet")
+
+
 def test_a_deadline_ends_a_release_even_when_the_others_are_silent() -> None:
     stored = release(state=ReleaseState.PLANNED, spec=SPECS[0], waiting_for="curator bob: no connection")
     away = UnavailableError("no connection", where="curator bob")
@@ -225,8 +244,6 @@ def test_the_end_is_final(state: ReleaseState) -> None:
 
 
 def test_a_record_that_no_curator_has_is_refused() -> None:
-    with pytest.raises(IntegrityError, match="never perturbing"):
-        next_step(release(state=ReleaseState.PERTURBING), REVIEWED, (progress(),), 1)
     with pytest.raises(IntegrityError, match="has no spec"):
         next_step(release(state=ReleaseState.PLANNED), REVIEWED, (progress(),), 1)
 
@@ -302,6 +319,32 @@ def test_a_key_leaves_when_the_release_is_ready_and_a_grant_stands(
         check_key_may_leave(stored, made, "sex", 50)
 
 
+def test_a_receipt_leaves_when_any_key_may() -> None:
+    ready = release(state=ReleaseState.READY, spec=SPECS[0])
+    check_receipt_may_leave(ready, (decision("age", DENIED), decision()), 50)
+    check_receipt_may_leave(ready, (decision(expires=50), decision("age", expires=51)), 50)
+    with pytest.raises(DeniedError, match="no attribute of this curator's was granted"):
+        check_receipt_may_leave(ready, (), 50)
+    with pytest.raises(DeniedError, match="the grant has expired"):
+        check_receipt_may_leave(ready, (decision(expires=50),), 50)
+    with pytest.raises(NotReadyError, match="has not tested the server yet"):
+        check_receipt_may_leave(replace(ready, state=ReleaseState.PERTURBING), (decision(),), 50)
+    with pytest.raises(DeniedError, match="the release is failed"):
+        check_receipt_may_leave(replace(ready, state=ReleaseState.FAILED), (decision(),), 50)
+
+
+def test_a_key_leaves_for_the_column_that_was_tested_alone() -> None:
+    tested = ColumnDigests(published=b"column", canaries=b"canaries")
+    check_same_column(tested, ColumnDigests(published=b"column", canaries=b"canaries"), "sex")
+    for other in (
+        replace(tested, published=b"another"),
+        replace(tested, canaries=b"others"),
+        ColumnDigests(published=b"", canaries=b""),
+    ):
+        with pytest.raises(DeniedError, match="attribute sex: the desk holds another column than this curator tested"):
+            check_same_column(tested, other, "sex")
+
+
 def test_a_decision_about_another_attribute_gives_no_key() -> None:
     with pytest.raises(DeniedError, match="was not granted"):
         check_key_may_leave(release(state=ReleaseState.READY, spec=SPECS[0]), decision("age"), "sex", 1)
@@ -337,6 +380,8 @@ class Curators(RuleBasedStateMachine):
         # What was ever done, whether or not a crash let it be recorded.
         self.reserved: dict[str, set[bytes]] = {name: set() for name in NAMES}
         self.charged: set[str] = set()
+        self.taken: set[tuple[str, Step]] = set()
+        self.is_honest = True
         self.ends: dict[str, tuple[ReleaseState, str]] = {}
 
     def progress(self, name: str) -> Progress:
@@ -410,6 +455,15 @@ class Curators(RuleBasedStateMachine):
             case Step.ENCRYPT | Step.UPLOAD:
                 assert {other.sample_check for other in self.rows.values()} == {row.sample_check}
                 assert row.sample_check
+            case Step.TEST:
+                self.test_server()
+        self.taken.add((name, step))
+
+    def test_server(self) -> None:
+        """Test the server, as it is now."""
+        assert {(other, Step.UPLOAD) for other in NAMES} <= self.taken
+        if not self.is_honest:
+            raise IntegrityError("it did not add the noise of the release")
 
     @rule(name=st.sampled_from(NAMES))
     def looks(self, name: str) -> None:
@@ -447,6 +501,10 @@ class Curators(RuleBasedStateMachine):
     def is_refused(self, name: str, error: VeiltabError) -> None:
         self.seen[name] = error
 
+    @rule(is_honest=st.sampled_from([True, True, False]))
+    def the_server_is(self, is_honest: bool) -> None:  # noqa: FBT001 - drawn
+        self.is_honest = is_honest
+
     @rule(seconds=st.sampled_from([1, 5, 30]))
     def time_passes(self, seconds: int) -> None:
         self.now += seconds
@@ -474,6 +532,8 @@ class Curators(RuleBasedStateMachine):
         if any(row.state is ReleaseState.READY for row in self.rows.values()):
             assert self.charged == set(NAMES)
             assert len({row.sample_check for row in self.rows.values()}) == 1
+        ready = {name for name, row in self.rows.items() if row.state is ReleaseState.READY}
+        assert {(name, Step.TEST) for name in ready} <= self.taken
 
 
 TestCurators = Curators.TestCase
@@ -613,6 +673,7 @@ MUTANTS = {
     "tosses before all have charged": (ReleaseState.CHARGED, Step.DRAW, Wait),
     "encrypts before all have drawn": (ReleaseState.CHARGED, Step.ENCRYPT, Wait),
     "encrypts another sample": (ReleaseState.CHARGED, Step.ENCRYPT, End),
+    "tests before all have sent": (ReleaseState.PERTURBING, Step.TEST, Wait),
     "goes on after it was denied": (ReleaseState.DENIED, Step.PLAN, End),
     "goes on after it failed": (ReleaseState.FAILED, Step.UPLOAD, End),
     "goes on after it expired": (ReleaseState.EXPIRED, Step.CHARGE, End),

@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -25,6 +26,8 @@ from veiltab.v1 import curator_pb2, release_pb2
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
 NOW = 1_900_000_000
+PUBLISHED, CANARY_KEY = b"p" * 32, b"c" * 32
+NO_CANARIES = sha256().digest()
 
 
 @pytest.fixture
@@ -48,14 +51,25 @@ def ready(driver: CuratorDriver, request: Any, spec: Any, expires: int | None = 
     for attribute, verdict in (("sex", APPROVED), ("age", DENIED)):
         decision = GrantDecision(attribute=attribute, verdict=verdict, expires=expires, decided_by="person")
         driver.store.decide(ID, (decision,))
+    driver.store.record_publication(ID, {"sex": PUBLISHED, "salary": bytes(32)})
+    driver.store.spend_shared_keys(ID, bytes(32), CANARY_KEY)
+    driver.store.set_receipt(ID, 0, 0, {"sex": NO_CANARIES})
     driver.store.set_state(ID, ReleaseState.READY)
 
 
 def fetch(
-    driver: CuratorDriver, attribute: str = "sex", researcher: str = "rosa", offset: int = 0
+    driver: CuratorDriver,
+    attribute: str = "sex",
+    researcher: str = "rosa",
+    offset: int = 0,
+    digests: tuple[bytes, bytes] | None = None,
 ) -> list[curator_pb2.FetchKeyResponse]:
+    published, canaries = digests or (PUBLISHED, NO_CANARIES)
+
     async def collect() -> list[curator_pb2.FetchKeyResponse]:
-        request = curator_pb2.FetchKeyRequest(release_id=ID, attribute=attribute, offset=offset)
+        request = curator_pb2.FetchKeyRequest(
+            release_id=ID, attribute=attribute, offset=offset, published_digest=published, canary_digest=canaries
+        )
         return [answer async for answer in CuratorServicer(driver).FetchKey(request, cast("Any", researcher))]
 
     return asyncio.run(collect())
@@ -90,6 +104,39 @@ def test_a_key_is_given_to_nobody_else_and_for_nothing_else(
     for attribute in ("age", "salary", "", "../sex"):
         with pytest.raises(DeniedError, match="was not granted"):
             fetch(driver, attribute=attribute)
+
+
+@pytest.mark.parametrize(
+    "digests",
+    [(b"", b""), (PUBLISHED, b""), (b"q" * 32, NO_CANARIES), (bytes(32), NO_CANARIES), (PUBLISHED, PUBLISHED)],
+)
+def test_a_key_is_given_for_the_column_that_was_tested_alone(
+    driver: CuratorDriver, make_request: Make, make_spec: Make, digests: tuple[bytes, bytes]
+) -> None:
+    ready(driver, make_request(), make_spec())
+    with pytest.raises(DeniedError, match="attribute sex: the desk holds another column than this curator tested"):
+        fetch(driver, digests=digests)
+
+
+def receipt(driver: CuratorDriver, researcher: str = "rosa") -> curator_pb2.GetReceiptResponse:
+    request = curator_pb2.GetReceiptRequest(release_id=ID)
+    return asyncio.run(CuratorServicer(driver).GetReceipt(request, cast("Any", researcher)))
+
+
+def test_a_receipt_is_given_to_whom_a_key_is(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:
+    ready(driver, make_request(), make_spec(), expires=NOW + 1)
+    answer = receipt(driver)
+    assert (answer.canaries, answer.changed, answer.canary_key) == (0, 0, CANARY_KEY)
+    assert dict(answer.digests) == {"sex": PUBLISHED, "salary": bytes(32)}
+    with pytest.raises(DeniedError, match="another researcher's"):
+        receipt(driver, "rita")
+    driver.store.set_state(ID, ReleaseState.PERTURBING)
+    with pytest.raises(NotReadyError, match="has not tested the server yet"):
+        receipt(driver)
+    driver.store.set_state(ID, ReleaseState.READY)
+    driver.store.connection.execute("UPDATE decision SET expires = ?", [NOW])
+    with pytest.raises(DeniedError, match="the grant has expired"):
+        receipt(driver)
 
 
 def test_a_grant_ends_to_the_second(driver: CuratorDriver, make_request: Make, make_spec: Make) -> None:

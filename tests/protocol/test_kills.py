@@ -41,6 +41,7 @@ QUICK = {
     "server, published": Kill(who=CLOUD, point="veiltab.server.store:ServerStore.publish:1:after", published=True),
     "curator, charged": Kill(who=ALICE, point="veiltab.curator.ledger:Ledger.charge:1:after"),
     "curator, encrypting": Kill(who=BOB, point="veiltab.curator.store:CuratorStore.spend_key:2:after"),
+    "curator, testing": Kill(who=ALICE, point="veiltab.curator.store:CuratorStore.record_publication:1:after"),
     "curator, uploading": Kill(who=BOB, point="veiltab.common.rpc.chunks:chunk_of:3"),
     "researcher, fetching": Kill(who=ROSA, point="veiltab.common.rpc.chunks:verify:3"),
 }
@@ -87,6 +88,10 @@ LONG = [
             "veiltab.common.rpc.chunks:chunk_of:5",
             "veiltab.curator.upload:ServerLink.upload:1",
             "veiltab.curator.encryption:ColumnEncryption.forget_ciphertext:1",
+            "veiltab.curator.store:CuratorStore.spend_shared_keys:1",
+            "veiltab.curator.store:CuratorStore.record_publication:1",
+            "veiltab.curator.store:CuratorStore.set_receipt:1",
+            "veiltab.curator.encryption:ColumnEncryption.forget_canaries:1",
         )
     ),
     *(

@@ -4,7 +4,6 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import cycle, islice, product
@@ -15,7 +14,7 @@ import pytest
 from tests.protocol.chance import agreement
 from tests.protocol.wire import Published, answer, connection, fetch_key
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, World
-from veiltab.common.errors import ConflictError, NotFoundError, UnavailableError
+from veiltab.common.errors import ConflictError, UnavailableError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
@@ -60,12 +59,14 @@ class Asker:
         await asyncio.gather(*(answer(stub.ProposeRelease(message, timeout=within)) for stub in stubs))
 
     async def ready(self, release_id: str) -> None:
-        """Wait until the server has published."""
+        """Wait until the server has published, and every curator has tested it."""
+        question = curator_pb2.GetProposalRequest(release_id=release_id)
+        stubs = [curator_pb2_grpc.CuratorServiceStub(channel) for channel in self.curators]
         for _ in range(400):
             await asyncio.sleep(0.05)
-            with suppress(NotFoundError):
-                if state_from_proto((await self.server.state(release_id)).state) is ReleaseState.READY:
-                    return
+            answers = [await answer(stub.GetProposal(question, timeout=20.0)) for stub in stubs]
+            if all(state_from_proto(one.state) is ReleaseState.READY for one in answers):
+                return
         raise AssertionError(release_id)
 
 

@@ -56,7 +56,7 @@ def secrets_under_way(world: World, release_id: str) -> Canaries:
             rows = store.connection.execute("SELECT attribute, key FROM pad WHERE release_id = ?", [release_id])
             keys |= {row["attribute"]: bytes(row["key"]) for row in rows.fetchall()}
         for path in (folder / "releases" / release_id).iterdir():
-            kept = {".ciphertext": ciphertext, ".pad": keys, ".bin": seeds}[path.suffix]
+            kept = {".ciphertext": ciphertext, ".canaries": ciphertext, ".pad": keys, ".bin": seeds}[path.suffix]
             data = path.read_bytes()
             pieces = {f"{path.name} {start}": data[start : start + WINDOW] for start in range(0, 1400, WINDOW)}
             kept |= {f"{name} of {release_id}": piece for name, piece in pieces.items()}
@@ -65,7 +65,8 @@ def secrets_under_way(world: World, release_id: str) -> Canaries:
             tokens |= {f"{curator} {start}": data[start : start + 16] for start in range(0, len(data), 160)}
     for name, value in list(seeds.items()):
         if name.endswith("value"):
-            seeds |= {f"{name} {label}": derive(value, label) for label in ("sampling", "sample check", "tokens")}
+            labels = ("sampling", "sample check", "noise coins", "tokens")
+            seeds |= {f"{name} {label}": derive(value, label) for label in labels}
     plain = {name: bytes(world.people.symbols[name].astype("u1").tobytes()[:WINDOW]) for name in FREE}
     ids = {name: name.encode() for name in world.people.ids[::10]}
     return Canaries(ids=ids, tokens=tokens, seeds=seeds, keys=keys, ciphertext=ciphertext, plaintext=plain)

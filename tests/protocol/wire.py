@@ -1,8 +1,8 @@
 """Raw RPCs with a party's own certificate, past the product's clients."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TypeVar
 import grpc
 
 from tests.protocol.world import Who, World
-from veiltab.common.errors import UnavailableError
+from veiltab.common.errors import DeniedError, UnavailableError
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.wire import spec_to_proto
 from veiltab.common.rpc.channel import connect
@@ -131,7 +131,16 @@ class Published:
 
 
 async def fetch_key(channel: grpc.aio.Channel, release_id: str, attribute: str) -> bytes:
-    """Fetch the key of a column from a curator."""
+    """Fetch the key of a column of a release without canaries from a curator."""
     stub = curator_pb2_grpc.CuratorServiceStub(channel)
-    request = curator_pb2.FetchKeyRequest(release_id=release_id, attribute=attribute)
+    digests: Mapping[str, bytes] = {}
+    with suppress(DeniedError):  # so is the key, and its words count
+        receipt = curator_pb2.GetReceiptRequest(release_id=release_id)
+        digests = (await answer(stub.GetReceipt(receipt, timeout=SECONDS))).digests
+    request = curator_pb2.FetchKeyRequest(
+        release_id=release_id,
+        attribute=attribute,
+        published_digest=digests.get(attribute, b""),
+        canary_digest=sha256().digest(),
+    )
     return await whole(stub.FetchKey(request, timeout=SECONDS))

@@ -193,7 +193,7 @@ class World:
         return sorted(
             str(path)
             for path in names
-            if path.suffix in {".tmp", ".ciphertext"} or path.name in {"perturbing", "ciphertext"}
+            if path.suffix in {".tmp", ".ciphertext", ".canaries"} or path.name in {"perturbing", "ciphertext"}
         )
 
     def mentions(self, text: str) -> list[str]:

@@ -198,7 +198,8 @@ class Watch:
             if host.name == self.hostile:
                 continue
             for path in sorted(host.disk.rglob("*")):
-                if path.suffix in {".tmp", ".ciphertext", ".rows"} or path.name in {"perturbing", "ciphertext"}:
+                suffixes, names = {".tmp", ".ciphertext", ".canaries", ".rows"}, {"perturbing", "ciphertext"}
+                if path.suffix in suffixes or path.name in names:
                     yield str(path.relative_to(host.disk.parent))
 
 

@@ -1,0 +1,199 @@
+"""A curator's test of the server: did it add the noise of the release to the canaries?
+
+What the server published is recorded before it learns the canaries' places, so it cannot change a column afterwards.
+The ciphertext of the canaries that it was sent is compared with what it published at their places; no key is needed.
+"""
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.core.canaries import places_key
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.symbols import check_symbols
+from veiltab.common.errors import IntegrityError
+from veiltab.common.release.receipt import Receipt, accepted, level_of, receipt_of
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.curator.encryption import ColumnEncryption
+from veiltab.curator.store import CuratorStore
+
+_PLACE_BYTES = 8
+
+
+class ServerUnderTest(Protocol):
+    """The server, as far as it is tested."""
+
+    @property
+    def name(self) -> str:
+        """The server, as messages name it."""
+        ...
+
+    async def publication(self, spec: ReleaseSpec) -> dict[str, bytes]:
+        """Return attribute -> SHA-256 of its published column."""
+        ...
+
+    async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> bytes:
+        """Return the published symbols of the canaries in the caller's columns."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedCanaries:
+    """The canaries as a server published them.
+
+    Args:
+        numbers: which of the release's canaries these are, by order of their places: all of them, or those that the
+            server sampled.
+        symbols: attribute of the curator's own -> symbols, shape (len(numbers),).
+    """
+
+    numbers: NDArray[np.int64]
+    symbols: dict[str, Symbols]
+
+
+def canary_width(spec: ReleaseSpec, curator: str) -> int:
+    """Return the bytes that the server sends a curator for each canary."""
+    place = _PLACE_BYTES if spec.sampling.is_by_server else 0
+    return place + sum(column.byte_length(1) for column in spec.columns_of(curator))
+
+
+def published_canaries(spec: ReleaseSpec, curator: str, data: bytes) -> PublishedCanaries:
+    """Read what the server sends a curator about the canaries.
+
+    Args:
+        spec: of the release.
+        curator: with columns in it.
+        data: where the server samples, the numbers of the canaries that it sampled, 8 bytes each; then the symbols of
+            the curator's columns, column after column.
+
+    Raises:
+        IntegrityError: it has another length, or it is not what a server can have published.
+    """
+    count, rest = divmod(len(data), canary_width(spec, curator))
+    if rest or (count != spec.canaries and not spec.sampling.is_by_server):
+        raise IntegrityError(f"{len(data)} bytes are not the symbols of {spec.canaries} canaries", where="canaries")
+    offset, numbers = 0, np.arange(count)
+    if spec.sampling.is_by_server:
+        offset, numbers = count * _PLACE_BYTES, np.frombuffer(data, "<i8", count).astype(np.int64)
+        _check_sampled(spec, numbers)
+    symbols = {}
+    for column in spec.columns_of(curator):
+        symbols[column.attribute] = _symbols(data, column, count, offset)
+        offset += column.byte_length(count)
+    return PublishedCanaries(numbers=numbers, symbols=symbols)
+
+
+def changed_canaries(published: PublishedCanaries, spec: ReleaseSpec, encryption: ColumnEncryption) -> int:
+    """Return how many canaries the server changed in any of a curator's columns.
+
+    Raises:
+        IntegrityError: the ciphertext that was sent is not here any more.
+    """
+    changed = np.zeros(len(published.numbers), np.bool_)
+    for attribute, symbols in published.symbols.items():
+        path, column = encryption.canaries(attribute), spec.column(attribute)
+        if not path.exists() or path.stat().st_size != column.byte_length(spec.canaries):
+            raise IntegrityError("the ciphertext of the canaries is gone or cut off", where=f"attribute {attribute}")
+        sent = np.fromfile(path, symbol_dtype(column.size))
+        changed |= symbols != sent[published.numbers]
+    return int(changed.sum())
+
+
+class ServerCheck:
+    """The tests that one curator makes.
+
+    Args:
+        name: the curator.
+        store: keeps their results.
+    """
+
+    def __init__(self, name: str, store: CuratorStore) -> None:
+        self._name = name
+        self._store = store
+
+    async def run(self, spec: ReleaseSpec, server: ServerUnderTest, encryption: ColumnEncryption) -> None:
+        """Test the server, unless that was done; a curator without columns in the release has nothing to test.
+
+        Args:
+            spec: of a release whose columns every curator has sent.
+            server: whom to test.
+            encryption: has the ciphertext of the canaries, which is deleted once the result is recorded.
+
+        Raises:
+            NotReadyError: the release is not published yet.
+            ConflictError: the server has published other columns before.
+            IntegrityError: what it published is not the release with its noise.
+            VeiltabError: as `ServerLink.publication` and `ServerLink.canaries`.
+        """
+        if not spec.columns_of(self._name):
+            return
+        if self._store.receipt(spec.release_id) is None:
+            # What it published is durable before the server can learn which rows are tested.
+            self._store.record_publication(spec.release_id, await server.publication(spec))
+            await self._test(spec, server, encryption)
+        encryption.forget_canaries()
+        check_passed(self.receipt(spec), server.name)
+
+    def receipt(self, spec: ReleaseSpec) -> Receipt:
+        """Return the receipt of a test that was made.
+
+        Raises:
+            IntegrityError: it was not.
+        """
+        counts = self._store.receipt(spec.release_id)
+        if counts is None:
+            raise IntegrityError("the server was not tested", where=f"release {spec.release_id}")
+        canaries, changed = counts
+        return receipt_of(spec, self._name, canaries=canaries, changed=changed)
+
+    async def _test(self, spec: ReleaseSpec, server: ServerUnderTest, encryption: ColumnEncryption) -> None:
+        data = b""
+        if spec.canaries:
+            data = await server.canaries(spec, places_key(self._store.canary_key(spec.release_id)))
+        try:
+            published = await asyncio.to_thread(published_canaries, spec, self._name, data)
+        except IntegrityError as error:
+            raise IntegrityError(f"{error}; no key leaves", where=server.name) from None
+        changed = await asyncio.to_thread(changed_canaries, published, spec, encryption) if spec.canaries else 0
+        digests = {name: hashlib.sha256(symbols.data).digest() for name, symbols in published.symbols.items()}
+        self._store.set_receipt(spec.release_id, len(published.numbers), changed, digests)
+
+
+def check_passed(receipt: Receipt, server: str) -> None:
+    """Refuse a server whose noise is not that of the release.
+
+    Raises:
+        IntegrityError: it says how many canaries changed, and how many should have.
+    """
+    if not receipt.passed:
+        raise IntegrityError(
+            f"of {receipt.canaries} canaries {receipt.changed} changed in {receipt.tester}'s columns,"
+            f" {receipt.expected:.0f} +- {receipt.sd:.0f} expected: it did not add the noise of the release;"
+            " no key leaves",
+            where=server,
+        )
+
+
+def _check_sampled(spec: ReleaseSpec, numbers: NDArray[np.int64]) -> None:
+    """Refuse numbers of sampled canaries that are none, or that a sample of the release cannot have."""
+    if np.any(numbers[1:] <= numbers[:-1]) or np.any(numbers < 0) or np.any(numbers >= spec.canaries):
+        raise IntegrityError("the places of the sampled canaries are none of this release", where="canaries")
+    # A sample without replacement spreads less than a binomial number, so the bounds are wide enough.
+    share = Fraction(spec.published_rows, spec.uploaded_rows)
+    low, high = accepted(spec.canaries, share, level_of(spec))
+    if not low <= len(numbers) <= high:
+        raise IntegrityError(
+            f"{len(numbers)} of {spec.canaries} canaries are sampled, {low} to {high} can be", where="canaries"
+        )
+
+
+def _symbols(data: bytes, column: Column, count: int, offset: int) -> Symbols:
+    symbols: Symbols = np.empty(count, symbol_dtype(column.size))
+    symbols.view(np.uint8)[:] = np.frombuffer(data, np.uint8, column.byte_length(count), offset)
+    check_symbols(symbols, column.size)
+    return symbols

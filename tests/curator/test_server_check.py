@@ -1,0 +1,370 @@
+"""A curator's test of servers that are honest, and of others that are not."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.conftest import request_with, spec_with
+from veiltab.common.core.canaries import canary_places, places_key
+from veiltab.common.core.derivation import derive
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.mechanism import UNIT, GammaDiagonal, perturb
+from veiltab.common.core.randomness import CipherStream
+from veiltab.common.errors import ConflictError, IntegrityError, NotReadyError
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.receipt import receipt_of
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.curator.encryption import ColumnEncryption
+from veiltab.curator.noise import canary_key, coin_key, curators_noise
+from veiltab.curator.server_check import ServerCheck, canary_width, published_canaries
+from veiltab.curator.store import CuratorStore
+
+SEED = bytes(range(32))
+ROWS = 4000
+COLUMNS = (
+    Column(attribute="sex", owner="alice", size=2),
+    Column(attribute="age", owner="alice", size=300),
+    Column(attribute="salary", owner="bob", size=3),
+)
+
+
+def spec_of(**changes: object) -> ReleaseSpec:
+    """Return a spec with noise on both sides, half of it the server's, and canaries."""
+    fields = {
+        "columns": COLUMNS,
+        "population": ROWS,
+        "sample": ROWS,
+        "curator_replacement": UNIT // 2,
+        "server_replacement": UNIT // 2,
+        "canaries": 1000,
+    } | changes
+    return spec_with(**fields)
+
+
+@dataclass(kw_only=True)
+class Played:
+    """A server that got alice's columns, and publishes and shows them as `perturbed` says.
+
+    Args:
+        spec: of the release.
+        uploaded: attribute -> alice's ciphertext.
+        perturbed: what becomes of the columns.
+    """
+
+    spec: ReleaseSpec
+    uploaded: dict[str, Symbols]
+    perturbed: "Callable[[Played], dict[str, Symbols]]"
+    name: str = "server cloud"
+    is_published: bool = True
+    keys: list[bytes] = field(default_factory=list)
+    sampled: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Draw the sample of a server that samples."""
+        rows, spec = np.arange(self.spec.uploaded_rows), self.spec
+        if spec.sampling.is_by_server:
+            rows = np.sort(np.random.default_rng(1).permutation(rows)[: spec.sample])
+        self.sampled = rows
+        self.published = self.perturbed(self)
+
+    async def publication(self, spec: ReleaseSpec) -> dict[str, bytes]:
+        """Return the digests."""
+        if not self.is_published:
+            raise NotReadyError("has not published the release yet", where=self.name)
+        mine = {attribute: hashlib.sha256(column.data).digest() for attribute, column in self.published.items()}
+        return {column.attribute: mine.get(column.attribute, bytes(32)) for column in spec.columns}
+
+    async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> bytes:
+        """Return the canaries as they are published."""
+        self.keys.append(places_key)
+        places = canary_places(places_key, rows=spec.uploaded_rows, canaries=spec.canaries)
+        is_drawn = np.isin(places, self.sampled)
+        rows = np.searchsorted(self.sampled, places[is_drawn])
+        numbers = np.flatnonzero(is_drawn).astype("<i8").tobytes() if spec.sampling.is_by_server else b""
+        return numbers + b"".join(column[rows].tobytes() for column in self.published.values())
+
+
+def noisy(server: Played, replacement: int) -> dict[str, Symbols]:
+    """Run the product's mechanism with some replacement probability on alice's columns."""
+    names = list(server.uploaded)
+    sizes = [server.spec.column(name).size for name in names]
+    law = GammaDiagonal(cells=int(np.prod(sizes)), replacement=replacement)
+    inputs = [server.uploaded[name][server.sampled] for name in names]
+    outputs = [np.empty_like(column) for column in inputs]
+    perturb(inputs, sizes, law, CipherStream(derive(SEED, "server")), outputs)
+    return dict(zip(names, outputs, strict=True))
+
+
+def honest(server: Played) -> dict[str, Symbols]:
+    return noisy(server, server.spec.server_replacement)
+
+
+def without_noise(server: Played) -> dict[str, Symbols]:
+    return {name: column[server.sampled] for name, column in server.uploaded.items()}
+
+
+def half_of_it(server: Played) -> dict[str, Symbols]:
+    return noisy(server, server.spec.server_replacement // 2)
+
+
+def too_much(server: Played) -> dict[str, Symbols]:
+    return noisy(server, server.spec.server_replacement * 3 // 2)
+
+
+def column_by_column(server: Played) -> dict[str, Symbols]:
+    """Add the noise to each column apart, in other rows."""
+    published = without_noise(server)
+    for name, column in published.items():
+        size = server.spec.column(name).size
+        law = GammaDiagonal(cells=size, replacement=server.spec.server_replacement)
+        perturb([column], [size], law, CipherStream(derive(SEED, name)), [column])
+    return published
+
+
+def other_rows(server: Played) -> dict[str, Symbols]:
+    return {name: np.roll(column, 1) for name, column in honest(server).items()}
+
+
+def old_columns(server: Played) -> dict[str, Symbols]:
+    """Publish columns of another release."""
+    rng = np.random.default_rng(5)
+    published = without_noise(server)
+    for name, column in published.items():
+        column[:] = rng.integers(0, server.spec.column(name).size, len(column))
+    return published
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[CuratorStore]:
+    with closing(CuratorStore(tmp_path / "curator.sqlite")) as store:
+        store.add(request_with(), 1)
+        yield store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alice:
+    """A curator that has sent her columns."""
+
+    store: CuratorStore
+    encryption: ColumnEncryption
+    spec: ReleaseSpec
+    uploaded: dict[str, Symbols]
+
+    def server(self, perturbed: Callable[[Played], dict[str, Symbols]] = honest) -> Played:
+        """Return a server that has her columns."""
+        return Played(spec=self.spec, uploaded=self.uploaded, perturbed=perturbed)
+
+    def test(self, server: Played, name: str = "alice") -> None:
+        """Test a server."""
+        asyncio.run(ServerCheck(name, self.store).run(self.spec, server, self.encryption))
+
+
+def sent(store: CuratorStore, folder: Path, spec: ReleaseSpec) -> Alice:
+    """Let alice encrypt her columns as the release says."""
+    noise = curators_noise(spec, SEED)
+    store.spend_shared_keys(spec.release_id, coin_key(SEED), canary_key(SEED))
+    encryption = ColumnEncryption(store, folder / "release", spec.release_id)
+    uploaded: dict[str, Symbols] = {}
+    for column in spec.columns_of("alice"):
+        values: Symbols = np.zeros(spec.data_rows, symbol_dtype(column.size))
+        encryption.encrypt(column.attribute, values, column.size, spec.pad, noise)
+        uploaded[column.attribute] = np.empty(spec.uploaded_rows, symbol_dtype(column.size))
+        ciphertext = encryption.ciphertext(column.attribute).read_bytes()
+        uploaded[column.attribute].view(np.uint8)[:] = np.frombuffer(ciphertext, np.uint8)
+    return Alice(store=store, encryption=encryption, spec=spec, uploaded=uploaded)
+
+
+@pytest.mark.parametrize("pad", Pad)
+@pytest.mark.parametrize("sampling", Sampling)
+def test_an_honest_server_passes(store: CuratorStore, tmp_path: Path, sampling: Sampling, pad: Pad) -> None:
+    spec = spec_of(sampling=sampling, pad=pad, sample=3000)
+    alice = sent(store, tmp_path, spec)
+    server = alice.server()
+    alice.test(server)
+    receipt = ServerCheck("alice", store).receipt(spec)
+    assert receipt.passed
+    places = curators_noise(spec, SEED).places
+    assert (
+        receipt.canaries == np.isin(places, server.sampled).sum() == (1000 if sampling is not Sampling.SERVER else 751)
+    )
+    assert server.keys == [places_key(canary_key(SEED))]
+    for column in spec.columns_of("alice"):
+        tested, published = store.tested(spec.release_id, column.attribute), server.published[column.attribute]
+        assert tested is not None
+        assert tested.published == hashlib.sha256(published.data).digest()
+        assert tested.canaries == hashlib.sha256(published[np.isin(server.sampled, places)].data).digest()
+        assert not alice.encryption.canaries(column.attribute).exists()
+    assert store.tested(spec.release_id, "salary") is None
+    alice.test(server)
+    assert len(server.keys) == 1, "what was tested is not tested again"
+
+
+DISHONEST = [without_noise, half_of_it, too_much, column_by_column, other_rows, old_columns]
+
+
+@pytest.mark.parametrize("sampling", Sampling)
+@pytest.mark.parametrize("perturbed", DISHONEST)
+def test_another_server_fails(
+    store: CuratorStore,
+    tmp_path: Path,
+    sampling: Sampling,
+    perturbed: Callable[[Played], dict[str, Symbols]],
+) -> None:
+    spec = spec_of(sampling=sampling)
+    alice = sent(store, tmp_path, spec)
+    server = alice.server(perturbed)
+    for _ in range(2):  # a crash may come before the end is recorded
+        with pytest.raises(IntegrityError) as refused:
+            alice.test(server)
+        counts = store.receipt(spec.release_id)
+        assert counts is not None
+        canaries, changed = counts
+        expected = receipt_of(spec, "alice", canaries=canaries, changed=changed)
+        assert str(refused.value) == (
+            f"server cloud: of {canaries} canaries {changed} changed in alice's columns, {expected.expected:.0f} +-"
+            f" {expected.sd:.0f} expected: it did not add the noise of the release; no key leaves"
+        )
+    assert len(server.keys) == 1
+    assert not alice.encryption.canaries("sex").exists()
+
+
+def test_what_is_published_is_recorded_before_the_places_key_leaves(store: CuratorStore, tmp_path: Path) -> None:
+    alice = sent(store, tmp_path, spec_of())
+    server = alice.server()
+    server.is_published = False
+    with pytest.raises(NotReadyError, match="has not published"):
+        alice.test(server)
+    assert (server.keys, store.published_digests(alice.spec.release_id)) == ([], {})
+    seen: list[dict[str, bytes]] = []
+    server.is_published, show = True, server.canaries
+
+    async def observed(spec: ReleaseSpec, places_key: bytes) -> bytes:
+        seen.append(store.published_digests(spec.release_id))
+        return await show(spec, places_key)
+
+    server.canaries = observed  # type: ignore[method-assign]
+    alice.test(server)
+    assert seen == [asyncio.run(server.publication(alice.spec))]
+
+
+def test_a_server_that_publishes_anew_is_refused(store: CuratorStore, tmp_path: Path) -> None:
+    alice = sent(store, tmp_path, spec_of())
+    first, second = alice.server(), alice.server(half_of_it)
+    store.record_publication(alice.spec.release_id, asyncio.run(first.publication(alice.spec)))
+    with pytest.raises(ConflictError, match="the server has published other columns before"):
+        alice.test(second)
+    assert not second.keys
+    alice.test(first)
+
+
+def test_without_canaries_what_is_published_is_recorded_and_nobody_learns_a_place(
+    store: CuratorStore, tmp_path: Path
+) -> None:
+    alice = sent(store, tmp_path, spec_of(canaries=0))
+    server = alice.server(without_noise)
+    alice.test(server)
+    assert not server.keys
+    assert store.receipt(alice.spec.release_id) == (0, 0)
+    tested = store.tested(alice.spec.release_id, "sex")
+    assert tested is not None
+    assert tested.canaries == hashlib.sha256().digest()
+    assert tested.published == hashlib.sha256(server.published["sex"].data).digest()
+
+
+def test_a_curator_without_columns_has_nothing_to_test(store: CuratorStore, tmp_path: Path) -> None:
+    alice = sent(store, tmp_path, spec_of())
+    server = alice.server(without_noise)
+    alice.test(server, "carol")
+    assert not server.keys
+    assert not store.published_digests(alice.spec.release_id)
+    with pytest.raises(IntegrityError, match="the server was not tested"):
+        ServerCheck("carol", store).receipt(alice.spec)
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-1])])
+def test_without_its_own_ciphertext_a_curator_tests_nothing(
+    store: CuratorStore, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    alice = sent(store, tmp_path, spec_of())
+    damage(alice.encryption.canaries("age"))
+    with pytest.raises(IntegrityError, match="attribute age: the ciphertext of the canaries is gone or cut off"):
+        alice.test(alice.server())
+    assert store.receipt(alice.spec.release_id) is None
+
+
+# What a server may send
+
+SAMPLED = spec_of(sampling=Sampling.SERVER, sample=3000, canaries=4)
+PLAIN = spec_of(canaries=4)
+
+
+def as_sent(numbers: list[int] | None, sex: list[int], age: list[int]) -> bytes:
+    head = b"" if numbers is None else np.array(numbers, "<i8").tobytes()
+    return head + np.array(sex, "u1").tobytes() + np.array(age, "<u2").tobytes()
+
+
+def test_what_a_server_sends_is_read() -> None:
+    assert (canary_width(PLAIN, "alice"), canary_width(SAMPLED, "alice"), canary_width(PLAIN, "bob")) == (3, 11, 1)
+    plain = published_canaries(PLAIN, "alice", as_sent(None, [0, 1, 1, 0], [299, 0, 256, 7]))
+    assert plain.numbers.tolist() == [0, 1, 2, 3]
+    assert {name: symbols.tolist() for name, symbols in plain.symbols.items()} == {
+        "sex": [0, 1, 1, 0],
+        "age": [299, 0, 256, 7],
+    }
+    sampled = published_canaries(SAMPLED, "alice", as_sent([0, 3], [1, 0], [299, 256]))
+    assert sampled.numbers.tolist() == [0, 3]
+    assert {name: symbols.tolist() for name, symbols in sampled.symbols.items()} == {"sex": [1, 0], "age": [299, 256]}
+    assert published_canaries(SAMPLED, "alice", b"").numbers.tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "data", "problem"),
+    [
+        (PLAIN, b"", "0 bytes are not the symbols of 4 canaries"),
+        (PLAIN, as_sent(None, [0, 1, 1], [0, 0, 0]), "9 bytes are not"),
+        (PLAIN, as_sent(None, [0, 1, 1, 0], [0, 0, 0, 0])[:-1], "11 bytes are not"),
+        (PLAIN, as_sent(None, [0] * 5, [0] * 5), "15 bytes are not"),
+        (PLAIN, as_sent(None, [0, 2, 1, 0], [0, 0, 0, 0]), "1 of 4 symbols lie outside"),
+        (PLAIN, as_sent(None, [0, 1, 1, 0], [300, 0, 0, 999]), "2 of 4 symbols lie outside"),
+        (SAMPLED, as_sent([0], [0], [0])[:-1], "10 bytes are not"),
+        (SAMPLED, as_sent([1, 1], [0, 0], [0, 0]), "are none of this release"),
+        (SAMPLED, as_sent([2, 1], [0, 0], [0, 0]), "are none of this release"),
+        (SAMPLED, as_sent([3, 4], [0, 0], [0, 0]), "are none of this release"),
+        (SAMPLED, as_sent([-1, 0], [0, 0], [0, 0]), "are none of this release"),
+        (SAMPLED, as_sent([0, 3], [0, 2], [0, 0]), "1 of 2 symbols lie outside"),
+        (spec_of(sampling=Sampling.SERVER, sample=3000), b"", "0 of 1000 canaries are sampled, "),
+    ],
+)
+def test_what_no_server_can_have_published_is_refused(spec: ReleaseSpec, data: bytes, problem: str) -> None:
+    with pytest.raises(IntegrityError, match=problem):
+        published_canaries(spec, "alice", data)
+
+
+def test_a_server_that_sends_something_else_is_named(store: CuratorStore, tmp_path: Path) -> None:
+    alice = sent(store, tmp_path, spec_of())
+    server = alice.server()
+    server.published["sex"] = np.full_like(server.published["sex"], 7)
+    with pytest.raises(IntegrityError, match=r"server cloud: 1000 of 1000 symbols lie outside .*; no key leaves"):
+        alice.test(server)
+    assert store.receipt(alice.spec.release_id) is None
+
+
+def test_an_honest_sample_has_as_many_canaries_as_it_can_have() -> None:
+    """The bounds hold for every one of many honest samples, at any share of the rows."""
+    rng = np.random.default_rng(3)
+    for share in (Fraction(1, 20), Fraction(1, 2), Fraction(19, 20)):
+        spec = spec_of(sampling=Sampling.SERVER, sample=int(ROWS * share))
+        places = np.arange(spec.canaries)
+        for _ in range(50):
+            drawn = rng.permutation(spec.uploaded_rows)[: spec.sample]
+            numbers = np.flatnonzero(np.isin(places, drawn))
+            data = as_sent(numbers.tolist(), [0] * len(numbers), [0] * len(numbers))
+            assert len(published_canaries(spec, "alice", data).numbers) == len(numbers)
