@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.files import written_whole
+from veiltab.curator.intersection import slices
 from veiltab.curator.respondents import string_buffers
 from veiltab.curator.ristretto import ELEMENT_BYTES, are_elements, hashed, load, masked
 from veiltab.curator.table import Table
@@ -139,10 +140,10 @@ def is_ascending(elements: Elements) -> bool:
 
 def among(elements: Elements, ascending: Elements) -> NDArray[np.bool_]:
     """Return which elements are among others that are in ascending order."""
-    if not len(ascending):
-        return np.zeros(len(elements), np.bool_)
-    places = np.minimum(np.searchsorted(ascending, elements), len(ascending) - 1)
-    found: NDArray[np.bool_] = ascending[places] == elements
+    found = np.zeros(len(elements), np.bool_)
+    for piece in slices(len(elements) if len(ascending) else 0):
+        places = np.minimum(np.searchsorted(ascending, elements[piece]), len(ascending) - 1)
+        found[piece] = ascending[places] == elements[piece]
     return found
 
 
