@@ -52,7 +52,7 @@ def collect(
 
 
 def _as_dict(result: "CollectionResult") -> dict[str, object]:
-    from veiltab.researcher.collection.guarantee import card
+    from veiltab.researcher.collection.guarantee import bounds
 
     spec = result.status.round
     return {
@@ -66,7 +66,7 @@ def _as_dict(result: "CollectionResult") -> dict[str, object]:
         "bytes": result.fleet["bytes"],
         "bytes_full_participation": result.fleet["bytes_full_participation"],
         "epsilon": spec.randomiser.epsilon,
-        "card": [list(row) for row in card(result.status)],
+        "card": [bound.as_dict() for bound in bounds(result.status)],
         "seconds": round(result.seconds, 3),
         "report": result.report,
     }

@@ -9,7 +9,7 @@ from veiltab.common.collection.oracles import KaryRandomisedResponse
 from veiltab.common.collection.round import RoundStatus
 from veiltab.common.core.binomial import binomial_tail
 from veiltab.common.core.rounding import upward
-from veiltab.common.privacy.card import advised_delta
+from veiltab.common.privacy.card import Bound, advised_delta
 from veiltab.researcher.collection.shuffling import (
     CentralComparison,
     CentralGuarantee,
@@ -70,38 +70,40 @@ def least_active(reports: int, rate: Fraction, probability: Decimal) -> int:
     return low
 
 
-def card(status: RoundStatus) -> tuple[tuple[str, str], ...]:
-    """Return (adversary, what it faces), one row an adversary; every row is of this round alone."""
-    found, local = guarantee(status), upward(status.round.randomiser.epsilon)
-    seen = (
-        f"epsilon = {local} a report; it sees which token, address and time a report comes with, and keeps none of them"
+def bounds(status: RoundStatus) -> tuple[Bound, ...]:
+    """Return what every coalition faces, of this round alone; neighbours: substitution of a node's value."""
+    local = Decimal(upward(status.round.randomiser.epsilon))
+    alone = (
+        (("researcher", "nodes"), "counts, and the other reports: those that it knows hide nobody"),
+        (("server",), "each report, with its token, address and time, of which it keeps none"),
+        (("server", "organiser"), "each report, and which node sent it: who hands out tokens knows whose they are"),
+        (("researcher", "server", "organiser"), "everything; a node's own noise protects it, whoever colludes"),
     )
-    own = f"epsilon = {local} a node in the worst case: reports that it knows hide nobody"
     return (
-        *_rows_of_counts(found, DELTA_OF_COINS),
-        ("who sees counts and sent, or knows, the other reports", own),
-        ("who sees whose report is whose", f"epsilon = {local} a node (pure): its own noise alone protects"),
-        ("server", seen),
-        ("server with who handed out the tokens", f"epsilon = {local} a report, and which node sent it"),
+        *_bounds_of_counts(guarantee(status), DELTA_OF_COINS),
+        *(Bound(roles=roles, epsilon=local, note=note) for roles, note in alone),
     )
 
 
-def _rows_of_counts(central: CentralGuarantee, of_coins: Decimal) -> tuple[tuple[str, str], ...]:
-    """Return the guarantees against adversaries who see only counts, if there is a certificate."""
+def card(status: RoundStatus) -> tuple[tuple[str, str], ...]:
+    """Return (coalition, what it faces) in words, one row a coalition."""
+    return tuple((bound.name, bound.faces) for bound in bounds(status))
+
+
+def _bounds_of_counts(central: CentralGuarantee, of_coins: Decimal) -> tuple[Bound, ...]:
+    """Return the guarantees against those who see only counts, with the certificate if there is one."""
+    alone, informed = ("researcher",), ("researcher", "organiser")
+    local = Decimal(upward(central.local_epsilon))
     if central.epsilon is None or central.known_epsilon is None:
-        return (
-            (
-                "who sees counts",
-                f"epsilon = {upward(central.local_epsilon)} (pure); no less is certified: {central.why}",
-            ),
-        )
-    whole = central.delta / (1 - of_coins)
-    known = f"(epsilon, delta) = ({upward(central.known_epsilon)}, {whole:.3g})"
-    rows = [("who sees counts, and may know which nodes reported", known)]
-    if central.epsilon < central.known_epsilon:
-        secret = f"(epsilon, delta) = ({upward(central.epsilon)}, {whole:.3g}), if the nodes' coins are secret"
-        rows.append(("who sees counts, and cannot learn which nodes reported", secret))
-    return tuple(rows)
+        note = f"counts; no less is certified: {central.why}"
+        return tuple(Bound(roles=roles, epsilon=local, note=note) for roles in (alone, informed))
+    whole, pure = central.delta / (1 - of_coins), (local, Decimal(0))
+    secret = ", if it cannot learn which nodes reported" if central.epsilon < central.known_epsilon else ""
+    known = "counts, and which nodes reported: it sees which tokens are spent"
+    return (
+        Bound(roles=alone, epsilon=central.epsilon, delta=whole, other=pure, note=f"counts{secret}"),
+        Bound(roles=informed, epsilon=central.known_epsilon, delta=whole, other=pure, note=known),
+    )
 
 
 def centre(status: RoundStatus, frequencies: Frequencies) -> CentralComparison | None:

@@ -39,7 +39,7 @@ def estimate(
     rounds: "Rounds", round_id: str, estimator: str | None, confidence: float, out: Path | None, as_json: bool
 ) -> None:
     """Estimate how many nodes hold each value, with standard errors and intervals; the round must be closed."""
-    from veiltab.researcher.collection.guarantee import card, centre, centre_text
+    from veiltab.researcher.collection.guarantee import bounds, centre, centre_text
     from veiltab.researcher.collection.results import values_frame, values_records
     from veiltab.researcher.frequency.estimation import estimate as estimated
     from veiltab.researcher.table import write
@@ -52,7 +52,7 @@ def estimate(
     if out is not None:
         _check_no_tokens(out)
         write(frame, out)
-    rows = card(known)
+    card = bounds(known)
     warnings = [sentence for sentence in (frequencies.biased, frequencies.warning) if sentence]
     data = {
         **status_dict(known),
@@ -62,7 +62,7 @@ def estimate(
         "biased": frequencies.biased,
         "warning": frequencies.warning,
         "values": values_records(frequencies),
-        "card": [list(row) for row in rows],
+        "card": [bound.as_dict() for bound in card],
         "out": out,
     }
     lines = [
@@ -73,7 +73,7 @@ def estimate(
             f" {100 * confidence:g}%."
         ),
         *warnings,
-        *(f"  {who}: {faces}" for who, faces in rows),
+        *(f"  {bound.name}: {bound.faces}" for bound in card),
         centre_text(centre(known, frequencies)),
         *([] if out is None else [f"Written: {out}"]),
     ]

@@ -17,6 +17,7 @@ from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.researcher.collection.client import tally_of
 from veiltab.researcher.collection.guarantee import (
     DELTA_OF_COINS,
+    bounds,
     card,
     centre,
     centre_text,
@@ -114,7 +115,7 @@ def test_without_coins_who_reported_is_no_secret() -> None:
     known = status(rates=("1", "1"), reports=(1, 50))
     found = guarantee(known)
     assert found.epsilon == found.known_epsilon
-    assert not any("cannot learn" in who for who, _ in card(known))
+    assert not any("cannot learn" in faces for _, faces in card(known))
     assert least_active(0, Fraction(1, 2), Decimal("1e-7")) == 0
 
 
@@ -123,9 +124,22 @@ def test_only_randomised_response_has_a_certificate() -> None:
     assert guarantee(known).epsilon is None
     assert centre(known, estimate(tally_of(known, COUNTS.reshape(-1), ("1", "2", "3", "4")))) is None
     assert not centre_text(None)
-    adversaries = [who for who, _ in card(known)]
-    assert "server" in adversaries
-    assert any("tokens" in who for who in adversaries)
+    coalitions = {bound.roles: bound for bound in bounds(known)}
+    assert all((bound.epsilon, bound.delta) == (Decimal(2), Decimal(0)) for bound in coalitions.values())
+    assert {("researcher",), ("server",), ("server", "organiser")} <= set(coalitions)
+
+
+def test_every_coalition_of_a_round_has_its_bound() -> None:
+    known = status()
+    found = guarantee(known)
+    coalitions = {bound.roles: bound for bound in bounds(known)}
+    delta = advised_delta(410)
+    assert (coalitions["researcher",].epsilon, coalitions["researcher",].delta) == (found.epsilon, delta)
+    informed = coalitions["researcher", "organiser"]
+    assert (informed.epsilon, informed.delta, informed.other) == (found.known_epsilon, delta, (Decimal(2), Decimal(0)))
+    assert "cannot learn which nodes reported" in coalitions["researcher",].note
+    for roles in (("researcher", "nodes"), ("server",), ("researcher", "server", "organiser")):
+        assert (coalitions[roles].epsilon, coalitions[roles].delta) == (Decimal(2), Decimal(0))
 
 
 def test_tables_have_one_row_a_value() -> None:
@@ -151,7 +165,7 @@ def test_a_page_shows_numbers_picture_and_guarantee_and_escapes(study: Study) ->
     assert "200 randomised reports" in page
     for who, faces in card(known):
         assert who in page
-        assert faces.split(";")[0].split(",")[0] in page
+        assert faces.split(";")[0].split(",")[0].split("'")[0] in page
     assert not re.search(r'(src|href)="https?:', page)
     assert page == report_page(study, known, tally, truth=np.array([100.0, 110.0, 150.0, 150.0]))
 
