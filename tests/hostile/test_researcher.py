@@ -49,6 +49,7 @@ def proposal(world: World, number: int, **changes: Any) -> Any:  # noqa: ANN401 
         "sampling": number_of("SamplingMode", "SAMPLING_MODE_SEED"),
         "pad": number_of("PadKind", "PAD_KIND_CHACHA20"),
         "scheme": number_of("Scheme", "SCHEME_WOR"),
+        "noise_split": "0",
     }
     request = message("ReleaseRequest", **(fields | changes))
     return message("ProposeReleaseRequest", study_digest=world.local.study.digest, request=request)

@@ -211,6 +211,7 @@ class Endurance:
             sampling=number_of("SamplingMode", "SAMPLING_MODE_SEED"),
             pad=number_of("PadKind", "PAD_KIND_CHACHA20"),
             scheme=number_of("Scheme", "SCHEME_WOR"),
+            noise_split="0",
         )
         proposal = message("ProposeReleaseRequest", study_digest=self._digest, request=request)
 
