@@ -1,0 +1,106 @@
+"""Curators test the server that perturbs a release, over real processes: honest ones, and others."""
+
+import asyncio
+import secrets
+import sys
+import time
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tests.protocol.village import FREE
+from tests.protocol.wire import answer, connection, whole
+from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World
+from veiltab.common.core.canaries import canary_places, places_key
+from veiltab.common.errors import DeniedError
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.receipt import receipt_of
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.wire import request_to_proto
+from veiltab.v1 import curator_pb2, curator_pb2_grpc
+
+CANARIES = 1000
+DISHONEST = Path(__file__).with_name("dishonest_launcher.py")
+
+
+def asked(world: World) -> str:
+    """Send a request with canaries to both curators, past the researcher's service; return the release's id."""
+    wanted = ReleaseRequest(
+        release_id=secrets.token_hex(16), researcher="rosa", attributes=FREE, epsilon=Decimal(4), purpose="a test",
+        deadline=int(time.time()) + 3600, partial=False, sampling=Sampling.SEED, pad=Pad.CHACHA20, sample=None,
+        noise_split=Decimal("0.5"), canaries=CANARIES,
+    )  # fmt: skip
+    message = curator_pb2.ProposeReleaseRequest(study_digest=world.local.study.digest, request=request_to_proto(wanted))
+
+    async def send() -> None:
+        for curator in (ALICE, BOB):
+            async with connection(world, ROSA, curator) as channel:
+                await answer(curator_pb2_grpc.CuratorServiceStub(channel).ProposeRelease(message, timeout=20.0))
+
+    asyncio.run(send())
+    return wanted.release_id
+
+
+def test_keys_leave_with_a_receipt_for_the_columns_that_were_tested(mortal: World) -> None:
+    release_id = asked(mortal)
+    for curator in ("alice", "bob"):
+        mortal.wait_for_state(curator, release_id, "ready")
+    mortal.wait_until(lambda: not mortal.leftovers())
+    published = mortal.published(release_id)
+    with mortal.store("alice") as store:
+        spec = store.release(release_id).planned_spec
+        assert all(check == store.release(release_id).sample_check for check in checks(mortal, release_id))
+    assert (spec.canaries, spec.uploaded_rows) == (CANARIES, spec.sample + CANARIES)
+
+    async def test(who: Who, curator: str) -> bytes:
+        async with connection(mortal, ROSA, who) as channel:
+            stub = curator_pb2_grpc.CuratorServiceStub(channel)
+            receipt = await answer(stub.GetReceipt(curator_pb2.GetReceiptRequest(release_id=release_id), timeout=20.0))
+            assert receipt.canaries == CANARIES
+            assert receipt_of(spec, curator, canaries=CANARIES, changed=receipt.changed).passed
+            assert dict(receipt.digests) == {name: sha256(published[name]).digest() for name in FREE}
+            places = canary_places(places_key(receipt.canary_key), rows=spec.uploaded_rows, canaries=CANARIES)
+            for column in spec.columns_of(curator):
+                data = published[column.attribute]
+                request = curator_pb2.FetchKeyRequest(
+                    release_id=release_id,
+                    attribute=column.attribute,
+                    published_digest=sha256(data).digest(),
+                    canary_digest=sha256(bytes(data[place] for place in places)).digest(),
+                )
+                assert len(await whole(stub.FetchKey(request, timeout=20.0))) == 32
+                request.canary_digest = sha256().digest()
+                with pytest.raises(DeniedError, match="the desk holds another column than this curator tested"):
+                    await whole(stub.FetchKey(request, timeout=20.0))
+            return receipt.canary_key
+
+    assert asyncio.run(test(ALICE, "alice")) == asyncio.run(test(BOB, "bob"))
+
+
+def checks(world: World, release_id: str) -> list[bytes]:
+    """Return the curators' checks of the sample, the coins and the canaries."""
+    found = []
+    for curator in ("alice", "bob"):
+        with world.store(curator) as store:
+            found.append(store.release(release_id).sample_check)
+    return found
+
+
+@pytest.mark.parametrize("how", ["none", "half"])
+def test_a_server_without_the_noise_of_a_release_ends_it_before_a_key_leaves(mortal: World, how: str) -> None:
+    mortal.restart(CLOUD, how=(sys.executable, str(DISHONEST), how))
+    release_id = asked(mortal)
+    for curator in ("alice", "bob"):
+        mortal.wait_for_state(curator, release_id, "failed")
+    failures = []
+    for curator in ("alice", "bob"):
+        with mortal.store(curator) as store:
+            failures.append(store.release(release_id).failure)
+            keys = store.connection.execute("SELECT key FROM pad WHERE release_id = ?", [release_id]).fetchall()
+            assert {bytes(row["key"]) for row in keys} == {b""}
+    found = [failure for failure in failures if "server cloud: of 1000 canaries " in failure]
+    assert found
+    assert all("it did not add the noise of the release; no key leaves" in failure for failure in found)
+    mortal.restart(CLOUD)
