@@ -263,7 +263,7 @@ def _what_each_saw(local: LocalStudy, outcome: Outcome) -> dict[str, str]:
     published = local.state_folder(Role.SERVER, local.study.server.name) / "releases" / spec.release_id / "published"
     columns = [np.fromfile(published / c.attribute, symbol_dtype(c.size), count=8).tolist() for c in spec.columns]
     ciphertext = "; ".join(f"{c.attribute} {symbols}" for c, symbols in zip(spec.columns, columns, strict=True))
-    seen[f"server {local.study.server.name}"] = f"m = {spec.sample} rows of padded symbols: {ciphertext} ..."
+    seen[f"server {local.study.server.name}"] = f"{spec.published_rows} rows of padded symbols: {ciphertext} ..."
     identity = local.identity_folder(Role.RESEARCHER, outcome.researcher)
     with Client(local.study_path, identity=identity, name=outcome.researcher) as client:
         rows = client.release(spec.release_id).rows().head(3)
