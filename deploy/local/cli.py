@@ -19,7 +19,7 @@ from veiltab.common.release.modes import Pad, Sampling
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from veiltab.deploy.local.demo import DemoResult, Outcome
+    from veiltab.deploy.local.demo import DemoOptions, DemoResult, Outcome
 
 
 class DemoCommand(click.Command):
@@ -65,6 +65,14 @@ class DemoCommand(click.Command):
     help="partial: also a second researcher, to whom only the first curator grants anything.",
 )
 @click.option(
+    "--server",
+    "behaviour",
+    type=click.Choice(["honest", "lazy", "half", "other", "swap"]),
+    default="honest",
+    show_default=True,
+    help="A server that adds no noise, half of it or another amount, or that exchanges columns: it is caught.",
+)
+@click.option(
     "--table",
     "tables",
     multiple=True,
@@ -82,6 +90,7 @@ def demo(
     pad: str,
     sampling: str,
     grant: str,
+    behaviour: str,
     tables: tuple[Path, ...],
     more_tables: tuple[Path, ...],
     out: Path | None,
@@ -91,11 +100,15 @@ def demo(
     """Run a whole release here: every party a process, over real TLS, on the census of the paper.
 
     Alice holds education and sex of 45,222 people, Bob marital status and salary. The result stands beside the truth.
+
+    With a server that cheats the release fails at the curators and no key leaves: exit code 0 if it was caught, or 1.
     """
     from veiltab.deploy.local.demo import DemoOptions, run_demo
 
     if more_tables and not tables:
         raise InvalidInputError("tables are given without --table", remedy="Write: veiltab demo --table a.csv b.csv")
+    if behaviour != "honest" and grant == "partial":
+        raise InvalidInputError("a server that cheats is shown with one release", where="--grant")
     options = DemoOptions(
         out=out or Path(f"veiltab-demo-{datetime.now(UTC):%Y%m%d-%H%M%S}"),
         curators=curators,
@@ -109,11 +122,25 @@ def demo(
     )
     # On SIGTERM the demonstration ends its parties too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if behaviour != "honest":
+        _show_cheat(behaviour, options, as_json=as_json)
+        return
     result = run_demo(options, note)
     if as_json:
         emit(as_json, _as_dict(result), "")
     else:
         _print(result, options.out)
+
+
+def _show_cheat(cheat: str, options: "DemoOptions", *, as_json: bool) -> None:
+    """Run a release whose server cheats, and exit with 1 if it is not caught."""
+    from veiltab.deploy.local.cheating_demo import run_cheat
+    from veiltab.deploy.local.cheating_server import Cheat
+
+    outcome = run_cheat(Cheat(cheat), options, note)
+    emit(as_json, outcome.as_dict(), outcome.as_text())
+    if not outcome.is_caught:
+        sys.exit(1)
 
 
 def _as_dict(result: "DemoResult") -> dict[str, object]:

@@ -1,0 +1,61 @@
+"""Servers that cheat, as processes among honest parties: the curators find it, and no key leaves."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.protocol.village import made_people, write_table
+from veiltab.deploy.local.cheating_demo import run_cheat
+from veiltab.deploy.local.cheating_server import Cheat
+from veiltab.deploy.local.demo import DemoOptions
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> tuple[Path, ...]:
+    people = made_people(3000, seed=1)
+    return tuple(
+        write_table(tmp_path / f"{name}.csv", [people], columns, seed)
+        for seed, (name, columns) in enumerate({"alice": ["region", "smoker"], "bob": ["income"]}.items())
+    )
+
+
+@pytest.mark.parametrize("cheat", [cheat.value for cheat in Cheat])
+@pytest.mark.parametrize("sampling", ["seed", "server"])
+def test_the_demonstration_catches_every_cheat(
+    tmp_path: Path, tables: tuple[Path, ...], cheat: str, sampling: str
+) -> None:
+    out = tmp_path / "demo"
+    command = ("demo", "--server", cheat, "--sampling", sampling, "--epsilon", "3", "--json", "--out", str(out))
+    ended = subprocess.run(
+        [sys.executable, "-m", "veiltab", *command, "--table", *map(str, tables)],
+        check=False,
+        capture_output=True,
+        timeout=120,
+    )
+    assert ended.returncode == 0, ended.stderr
+    answer: dict[str, Any] = json.loads(ended.stdout)
+    assert (answer["server"], answer["caught"]) == (cheat, True)
+    assert {one["state"] for one in answer["curators"]} == {"failed"}
+    rejected = [one for one in answer["curators"] if one["test"] and not one["test"]["passed"]]
+    assert rejected
+    for one in rejected:
+        assert f"{one['test']['changed']} changed in {one['curator']}'s columns" in one["failure"]
+    # The desk has no key and no counts: at most columns that it fetched, still encrypted.
+    left = [path.name for path in (out / "researcher-rosa" / "releases").rglob("*") if path.is_file()]
+    assert not [name for name in left if not name.endswith(".noisy")]
+
+
+def test_an_honest_server_is_not_said_to_be_caught(
+    tmp_path: Path, tables: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cheat, "launcher", property(lambda _: (sys.executable, "-m", "veiltab")))
+    options = DemoOptions(out=tmp_path / "demo", tables=tables, canaries=1000)
+    outcome = run_cheat(Cheat.LAZY, options, lambda _: None)
+    assert not outcome.is_caught
+    assert {one.state.value for one in outcome.curators} == {"ready"}
