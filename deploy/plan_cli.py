@@ -27,7 +27,8 @@ from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion, answer
 @click.option("--error", type=float, help="Root-mean-square error of the joint distribution to aim at.")
 @click.option("--sample", type=click.IntRange(min=1), help="Rows to sample; by default the best.")
 @click.option(
-    "--max-local-epsilon", help="Largest epsilon of a row against an adversary who knows the sample, ln gamma, nats."
+    "--max-local-epsilon",
+    help="Largest epsilon of a row against who knows its person: ln gamma of the server's noise, nats.",
 )
 @click.option(
     "--sum-of-squares",

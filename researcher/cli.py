@@ -79,7 +79,7 @@ def serve(options: ServeOptions) -> None:
 @click.option("--epsilon", required=True, help="Epsilon in nats; pure unless there is a --delta.")
 @click.option("--delta", help="Keep (epsilon, delta) by the secret order instead: far more accurate.")
 @click.option(
-    "--max-local-epsilon", help="Largest ln gamma: a row's epsilon against an adversary who knows the sample."
+    "--max-local-epsilon", help="Largest ln gamma of the server's noise: a row's epsilon against who knows its person."
 )
 @click.option(
     "--scheme", type=click.Choice(list(SCHEMES)), default="wor", show_default=True, help="How rows are drawn."

@@ -21,6 +21,9 @@ from veiltab.common.schemes import Scheme, check_certified
 DEFAULT_SPLIT = Decimal(0)
 """The curators' part s of the noise where nobody asks for another."""
 
+_ROUNDING = Decimal("0.9999998")
+"""Part of a cap on pairs that is planned for, so that a card, which rounds up by 1e-7, states no more than the cap."""
+
 _DECIMAL = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
 
@@ -96,7 +99,7 @@ class NoiseSharing:
             population=n,
             sample=n if self.is_sampled_by_server else scheme.sample,
             cells=cells,
-            epsilon=self.max_pair_epsilon,
+            epsilon=_DECIMAL.multiply(self.max_pair_epsilon, _ROUNDING),
             delta=self.pair_delta,
         ).replacement
 
@@ -110,7 +113,7 @@ class NoiseSharing:
             population=scheme.sample,
             sample=scheme.sample,
             cells=cells,
-            epsilon=self.max_pair_epsilon,
+            epsilon=_DECIMAL.multiply(self.max_pair_epsilon, _ROUNDING),
             delta=self.pair_delta,
             presence=Fraction(UNIT - curators, UNIT),
         )

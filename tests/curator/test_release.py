@@ -9,7 +9,10 @@ from veiltab.common.errors import (
     DeniedError,
     InvalidInputError,
 )
+from veiltab.common.privacy.coalitions import pair_epsilons
+from veiltab.common.privacy.planning import plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
+from veiltab.common.release.modes import Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
@@ -125,6 +128,31 @@ def test_every_curator_plans_the_same(study: Study, make_request: Make, make_spe
     chosen = planned(make_request(), (SEX, SALARY), study, population=1000, alignment="ab" * 16)
     assert 1 <= chosen.sample <= 1000
     assert guaranteed_epsilon(chosen) <= Decimal("0.1")
+
+
+@pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])
+def test_a_request_s_split_and_cap_on_pairs_are_planned(make_request: Make, sampling: Sampling) -> None:
+    asked = make_request(
+        delta=Decimal("1e-6"),
+        sample=500,
+        sampling=sampling,
+        noise_split=Decimal("0.25"),
+        max_pair_epsilon=Decimal("0.4"),
+    )
+    plan = foreseen_plan(asked, population=1000, cells=4)
+    found = pair_epsilons(plan.release, Decimal("1e-6"))
+    assert plan.release.is_sampled_by_server == (sampling is Sampling.SERVER)
+    assert all(each is not None and Decimal("0.39") < each <= Decimal("0.4") for each in found.values())
+    free = foreseen_plan(replace(asked, max_pair_epsilon=None), population=1000, cells=4)
+    assert free.mechanism == plan_release(
+        population=1000,
+        cells=4,
+        epsilon=asked.epsilon,
+        delta=Decimal("1e-6"),
+        sample=500,
+        noise_split=Decimal("0.25"),
+    ).mechanism  # fmt: skip
+    assert free.mechanism != foreseen_plan(replace(asked, noise_split=Decimal(0)), population=1000, cells=4).mechanism
 
 
 def test_known_answers_of_the_size_of_a_poisson_sample(make_request: Make) -> None:
