@@ -42,8 +42,7 @@ class PrivateExchange:
 
     def __init__(self, name: str, curators: Sequence[str], folder: Path, store: CuratorStore, masking: Masking) -> None:
         self._name = name
-        self._curators = tuple(curators)
-        self._flows = flows(self._curators)
+        self._flows = flows(curators)
         self._folder = folder
         self._store = store
         self._masking = masking
@@ -92,7 +91,7 @@ class PrivateExchange:
 
     async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> FindRows:
         """Take part in the session of an alignment until one's own common respondents are known."""
-        if not 1 <= table.rows <= MAX_IDS:
+        if table.rows > MAX_IDS:
             raise InvalidInputError(
                 f"more than {MAX_IDS} ids cannot be aligned privately",
                 where="table",
@@ -122,7 +121,7 @@ class PrivateExchange:
         if session != own.finished:
             return True
         if all(finished == session for _, finished in answers.values()):
-            await asyncio.to_thread(shutil.rmtree, self._folder / name / session, ignore_errors=True)
+            await asyncio.to_thread(_delete_sessions, self._folder / name)
         return False
 
     def finish(self, name: str, folder: Path) -> None:
@@ -171,6 +170,13 @@ def _session_name(name: str, own: str, part: bytes, answers: Mapping[str, tuple[
     parts = {own: part} | {peer: theirs for peer, (theirs, _) in answers.items()}
     text = "\n".join([name, *(f"{curator} {parts[curator].hex()}" for curator in sorted(parts))])
     return hashlib.sha256(b"veiltab private session\n" + text.encode()).hexdigest()[:32]
+
+
+def _delete_sessions(folder: Path) -> None:
+    """Delete the folders of all sessions of an alignment."""
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _is_name(text: str) -> bool:

@@ -64,7 +64,8 @@ class Work:
             case FlowKind.QUERY | FlowKind.SET:
                 await self._mask(flow)
             case FlowKind.COMMON:
-                finals = [await self._here(self._last(FlowKind.SET, owner)) for owner in self._owners(FlowKind.SET)]
+                owners = dict.fromkeys(flow.owner for flow in self.flows if flow.kind is FlowKind.SET)
+                finals = [await self._here(self._last(FlowKind.SET, owner)) for owner in owners]
                 await asyncio.to_thread(_write_common, finals, self._made(flow))
             case FlowKind.RESPONDENTS:
                 rows = await self._own_among_common()
@@ -119,8 +120,8 @@ class Work:
                 file.write(own.take(rows[piece], axis=0).data)
 
     async def _found(self) -> FindRows:
-        """Return what finds the respondents that the querier names among one's own."""
-        flow = self._last(FlowKind.RESPONDENTS, self.flows[-1].owner)
+        """Return what finds the respondents that the querier names, by the last flow, among one's own."""
+        flow = self.flows[-1]
         return partial(_named_rows, own_tokens(self.folder.parent), await self._here(flow), flow.producer)
 
     async def _here(self, flow: Flow) -> Path:
@@ -174,9 +175,6 @@ class Work:
     def _last(self, kind: FlowKind, owner: str) -> Flow:
         """Return where the ids of a curator arrive."""
         return [flow for flow in self.flows if (flow.kind, flow.owner) == (kind, owner)][-1]
-
-    def _owners(self, kind: FlowKind) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(flow.owner for flow in self.flows if flow.kind is kind))
 
 
 def _write_common(finals: Sequence[Path], path: Path) -> None:
