@@ -40,8 +40,9 @@ class AlignmentCost:
         """Return a line for people."""
         if self.seconds is None:
             return f'alignment = "{self.alignment}": at most {MAX_IDS:,} respondents'
+        seconds = f"about {self.seconds:.1f} s" if self.seconds >= 0.1 else "less than 0.1 s"
         return (
-            f'alignment = "{self.alignment}": about {self.seconds:.1f} s of computation here,'
+            f'alignment = "{self.alignment}": {seconds} of computation here,'
             f" {self.bytes_sent / 1e6:,.1f} MB sent, {self.bytes_received / 1e6:,.1f} MB received"
         )
 
