@@ -39,7 +39,7 @@ class Cheat(Enum):
             case Cheat.OTHER:
                 return "replaces rows with another probability"
             case Cheat.SWAP:
-                return "exchanges two columns"
+                return "exchanges the columns"
             case _:
                 assert_never(self)
 
@@ -69,9 +69,10 @@ def perturb_dishonestly(  # noqa: PLR0913 - what perturb_chunk takes
             perturb_chunk(inputs, sizes, other, source, outputs, chunk=chunk)
         case Cheat.SWAP:
             perturb_chunk(inputs, sizes, mechanism, source, outputs, chunk=chunk)
-            first, last = (outputs[place].astype(np.uint32) for place in (0, -1))
-            np.copyto(outputs[0], last % sizes[0], casting="unsafe")
-            np.copyto(outputs[-1], first % sizes[-1], casting="unsafe")
+            # Every curator gets another column back, so that every one of them finds it.
+            columns = [out.astype(np.uint32) for out in outputs]
+            for out, size, neighbour in zip(outputs, sizes, [*columns[1:], columns[0]], strict=True):
+                np.copyto(out, neighbour % size, casting="unsafe")
         case _:
             assert_never(cheat)
 

@@ -76,7 +76,11 @@ def test_the_canaries_show_every_cheat_and_no_honest_server(
 ) -> None:
     if cheat is not None:
         monkeypatch.setattr("veiltab.server.perturbation.perturb_chunk", partial(perturb_dishonestly, cheat=cheat))
-    owned = (Column(attribute="sex", owner="alice", size=2), Column(attribute="salary", owner="bob", size=3))
+    owned = (
+        Column(attribute="sex", owner="alice", size=2),
+        Column(attribute="salary", owner="bob", size=3),
+        Column(attribute="age", owner="carol", size=4),
+    )
     spec: ReleaseSpec = make_spec(
         columns=owned, population=5000, sample=5000, canaries=4000, server_replacement=UNIT // 4
     )
