@@ -228,7 +228,8 @@ class CuratorDriver:
             claimed: of the column as the researcher's desk holds it.
 
         Raises:
-            DeniedError, NotReadyError: as `check_asker`, `check_key_may_leave` and `check_same_column`.
+            DeniedError, NotReadyError: as `check_asker` and `check_key_may_leave`.
+            FailedReleaseError: as `check_same_column`.
             NotFoundError: the attribute is granted and is not part of the release.
         """
         stored = self.store.release(release_id)

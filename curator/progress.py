@@ -289,10 +289,12 @@ def check_same_column(tested: ColumnDigests, claimed: ColumnDigests, attribute: 
     """Refuse the key of a column to a desk that holds another one than this curator tested.
 
     Raises:
-        DeniedError: it does.
+        FailedReleaseError: it does; the server may have served two of them.
     """
     if claimed != tested:
-        raise DeniedError("the desk holds another column than this curator tested", where=f"attribute {attribute}")
+        raise FailedReleaseError(
+            "the desk holds another column than this curator tested", where=f"attribute {attribute}"
+        )
 
 
 def _step_of(  # noqa: PLR0911 - one for each state

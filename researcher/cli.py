@@ -283,6 +283,7 @@ def _status_dict(status: "Status") -> dict[str, object]:
             **({} if spec is None else release_facts(spec) | {"guaranteed_epsilon": guaranteed_epsilon(spec)}),
         },
         "granted": list(status.granted),
+        "receipts": [receipt.facts() for receipt in status.receipts],
         "failure": status.failure,
         "parties": {
             party: {"state": state.value, "waiting_for": reason} for party, (state, reason) in status.parties.items()
@@ -307,4 +308,5 @@ def _status_text(status: "Status") -> str:
             f"  n = {spec.population}, m = {spec.sample}, K = {spec.cells}, gamma = {float(spec.mechanism.gamma):.4f}"
         )
         lines.extend(_card_lines(spec))
+    lines.extend(f"  test by {receipt.tested_by}: {receipt.sentence(receipt.tester)}" for receipt in status.receipts)
     return "\n".join(lines)

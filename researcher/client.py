@@ -39,6 +39,7 @@ from veiltab.common.errors import (
 from veiltab.common.extras import importing
 from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
@@ -53,6 +54,7 @@ from veiltab.common.study.file import study_from_bytes
 from veiltab.researcher.access_log import Access, access_from_proto
 from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.rows import rows_of_counts
+from veiltab.researcher.server_check import receipt_from_proto
 from veiltab.researcher.uncertainty import ReleaseDesign
 from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
 
@@ -75,6 +77,8 @@ class Status:
         parties: role and name -> (its state, what it waits for).
         spec: the public description, once it is ready.
         granted: attributes whose keys were given.
+        receipts: what the tests of the server showed: each curator's, then the researcher's own over all granted
+            columns, whose tester is "". Empty for a release without canaries.
         seconds: step -> seconds.
         bytes: link -> bytes.
     """
@@ -89,6 +93,7 @@ class Status:
     parties: dict[str, tuple[ReleaseState, str]]
     spec: ReleaseSpec | None
     granted: tuple[str, ...]
+    receipts: tuple[Receipt, ...]
     seconds: dict[str, float]
     bytes: dict[str, int]
 
@@ -435,6 +440,7 @@ def _status_of(answer: researcher_pb2.GetResultResponse) -> Status:
         },
         spec=spec_from_proto(answer.spec) if answer.HasField("spec") else None,
         granted=tuple(text_from_proto(name, "granted") for name in answer.granted),
+        receipts=tuple(map(receipt_from_proto, answer.receipts)),
         seconds={words_from_proto(step): seconds for step, seconds in answer.seconds.items()},
         bytes={words_from_proto(link): number for link, number in answer.bytes.items()},
     )

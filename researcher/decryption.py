@@ -7,7 +7,7 @@ decrypted is written anywhere, and of the symbols only those of the canaries, wh
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BufferedReader
 from math import prod
 from pathlib import Path
@@ -38,7 +38,12 @@ class EncryptedColumn:
 
     column: Column
     noisy: Path
-    key: bytes | Path
+    key: bytes | Path = field(repr=False)
+
+    @property
+    def key_length(self) -> int:
+        """Length of the key in bytes."""
+        return self.key.stat().st_size if isinstance(self.key, Path) else len(self.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,7 @@ def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray
             pad=_pad(spec.pad),
             dates=(("report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),),
             card=epsilon_card(spec).rows(),
+            receipts=status.receipts,
             truth=truth,
         )
     )

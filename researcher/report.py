@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import FEW_ROWS
+from veiltab.common.release.receipt import Receipt
 from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.independence import IndependenceTest, independence
 from veiltab.researcher.page import facts, figure, page, table
@@ -37,6 +38,7 @@ class ReportInput:
         pad: how columns were encrypted, as text.
         dates: (what happened, when), as text.
         card: (adversary, what that adversary faces), the epsilon card.
+        receipts: what the tests of the server showed; empty without canaries.
         truth: true fractions, shape (K,), float64, where they are known (a demonstration), or None.
         pair: the two attributes of the heat map; None takes the pair with the strongest association.
         level: false-alarm probability of each independence test.
@@ -51,6 +53,7 @@ class ReportInput:
     pad: str
     dates: tuple[tuple[str, str], ...] = ()
     card: tuple[tuple[str, str], ...]
+    receipts: tuple[Receipt, ...] = ()
     truth: NDArray[np.float64] | None = None
     pair: tuple[str, str] | None = None
     level: float = 0.05
@@ -78,6 +81,7 @@ def render(report: ReportInput) -> str:
     sections = [
         ("What was released", _facts(report)),
         ("Who faces which epsilon", table(("adversary", "faces"), report.card)),
+        *([("Tests of the server", _receipts(report.receipts))] if report.receipts else []),
         ("How to read this", _how_to_read(report)),
         ("Estimates", _estimates(report)),
         ("One attribute at a time", _marginals(report)),
@@ -115,12 +119,33 @@ def _facts(report: ReportInput) -> str:
     return f"{facts(known)}\n<p></p>\n{table(headings, attributes, numeric={2})}"
 
 
+def _receipts(receipts: Sequence[Receipt]) -> str:
+    rows = [
+        (
+            receipt.tested_by,
+            f"{receipt.canaries:,}",
+            f"{receipt.changed:,}",
+            f"{receipt.expected:,.0f} ± {receipt.sd:,.0f}",
+            f"{receipt.low:,} to {receipt.high:,}",
+            "passed" if receipt.passed else "failed",
+        )
+        for receipt in receipts
+    ]
+    headings = ("tested by", "canaries", "changed", "expected", "accepted", "result")
+    note = (
+        '<p class="note">The curators hid rows of known symbols, canaries, among those that they sent. How many of '
+        "them changed shows whether the server added its noise. Each curator tested its own columns before it gave a "
+        "key; the desk tested all together. Canaries are not counted in the estimates.</p>"
+    )
+    return table(headings, rows, numeric={1, 2, 3, 4}) + note
+
+
 def _how_to_read(report: ReportInput) -> str:
     estimate = report.estimate
     percent = f"{100 * estimate.confidence:g}%"
     total = _share(np.array([estimate.root_mse]), 2)[0]
     return (
-        f'<div class="read"><p>The server replaced some rows by random ones before anybody could read them. The '
+        f'<div class="read"><p>Some rows were replaced by random ones before anybody could read them. The '
         f"<strong>raw estimate</strong> takes the average effect of that out again. It is <strong>unbiased</strong>: "
         f"over many releases its errors cancel, in sums of cells too. A small share may come out negative. Use "
         f"it for sums, differences and tests.</p>\n"

@@ -13,6 +13,7 @@ from veiltab.common.rpc.chunks import file_chunks, streamed
 from veiltab.common.rpc.identity import Role
 from veiltab.researcher.access_log import AccessLog, Subject, access_to_proto
 from veiltab.researcher.driver import ResearcherDriver
+from veiltab.researcher.server_check import receipt_to_proto
 from veiltab.researcher.store import ResearcherRelease
 from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
 from veiltab.v1.release_pb2 import Chunk
@@ -61,6 +62,7 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
             granted=stored.granted,
             seconds=stored.seconds,
             bytes=stored.bytes,
+            receipts=map(receipt_to_proto, stored.receipts),
         )
 
     async def FetchHistogram(

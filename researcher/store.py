@@ -6,7 +6,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from veiltab.common.core.canonical import canonical_text, read_canonical
 from veiltab.common.errors import ConflictError, NotFoundError
+from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
@@ -40,6 +42,9 @@ _MIGRATIONS = (
         release_id TEXT NOT NULL, day INTEGER NOT NULL, times INTEGER NOT NULL, first INTEGER NOT NULL,
         last INTEGER NOT NULL, UNIQUE (analyst, subject, release_id, day))
     """,
+    """
+    ALTER TABLE release ADD COLUMN receipts TEXT NOT NULL DEFAULT '[]'
+    """,
 )
 
 
@@ -57,6 +62,7 @@ class ResearcherRelease:
     failure: str
     spec: ReleaseSpec | None
     granted: tuple[str, ...]
+    receipts: tuple[Receipt, ...]
     seconds: dict[str, float]
     bytes: dict[str, int]
     created: int
@@ -178,6 +184,11 @@ class ResearcherStore:
         """Record the attributes whose keys were given, in order of the histogram."""
         self.connection.execute("UPDATE release SET granted = ? WHERE id = ?", [json.dumps(granted), release_id])
 
+    def set_receipts(self, release_id: str, receipts: tuple[Receipt, ...]) -> None:
+        """Record what the tests of the server showed, instead of what was recorded before."""
+        texts = [canonical_text(receipt) for receipt in receipts]
+        self.connection.execute("UPDATE release SET receipts = ? WHERE id = ?", [json.dumps(texts), release_id])
+
     def set_measure(self, release_id: str, seconds: dict[str, float], byte_counts: dict[str, int]) -> None:
         """Record the duration of steps and the bytes over each link; add to the earlier figures."""
         self.connection.execute(
@@ -245,6 +256,7 @@ def _release_of(row: sqlite3.Row) -> ResearcherRelease:
         failure=row["failure"],
         spec=None if row["spec"] is None else ReleaseSpec.from_json(row["spec"]),
         granted=tuple(json.loads(row["granted"])),
+        receipts=tuple(read_canonical(Receipt, text) for text in json.loads(row["receipts"])),
         seconds=json.loads(row["seconds"]),
         bytes=json.loads(row["bytes"]),
         created=row["created"],

@@ -6,6 +6,7 @@ r, or that exchanges columns gives another number. The bounds of what is accepte
 party and every verifier computes the same.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -13,7 +14,7 @@ from functools import lru_cache
 from math import factorial, prod
 
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.spec import Column, ReleaseSpec
 
 FALSE_ALARM = Decimal("1e-9")
 """Probability that an honest server fails the tests of a release, all of them together."""
@@ -59,6 +60,25 @@ class Receipt:
         """Whether the server's noise can be that of the release."""
         return self.low <= self.changed <= self.high
 
+    @property
+    def tested_by(self) -> str:
+        """Who tested, in words."""
+        return f"curator {self.tester}" if self.tester else "desk"
+
+    def facts(self) -> dict[str, object]:
+        """Return the receipt for JSON; "curator" is empty where the desk tested."""
+        return {
+            "curator": self.tester,
+            "tested_by": self.tested_by,
+            "canaries": self.canaries,
+            "changed": self.changed,
+            "expected": float(self.expected),
+            "sd": float(self.sd),
+            "low": self.low,
+            "high": self.high,
+            "passed": self.passed,
+        }
+
     def sentence(self, columns_of: str) -> str:
         """Return the receipt in words.
 
@@ -72,7 +92,9 @@ class Receipt:
         )
 
 
-def receipt_of(spec: ReleaseSpec, tester: str, *, canaries: int, changed: int) -> Receipt:
+def receipt_of(
+    spec: ReleaseSpec, tester: str, *, canaries: int, changed: int, columns: Sequence[Column] | None = None
+) -> Receipt:
     """Return the receipt of a test.
 
     Args:
@@ -80,8 +102,9 @@ def receipt_of(spec: ReleaseSpec, tester: str, *, canaries: int, changed: int) -
         tester: a curator with columns in the release, who tests those; "" tests all columns.
         canaries: rows that were tested: c, or those among the sampled places where the server samples.
         changed: how many changed in any tested column.
+        columns: what was tested; None for all columns that the tester has to test.
     """
-    changes = change_probability(spec, tester)
+    changes = change_probability(spec, tester, columns)
     low, high = accepted(canaries, changes, level_of(spec))
     with localcontext(prec=_PRECISION):
         p = Decimal(changes.numerator) / Decimal(changes.denominator)
@@ -98,10 +121,14 @@ def receipt_of(spec: ReleaseSpec, tester: str, *, canaries: int, changed: int) -
         )
 
 
-def change_probability(spec: ReleaseSpec, tester: str) -> Fraction:
-    """Return p = r_s (1 - 1/K), exactly; K the cells of a curator's columns, or of all where the tester is ""."""
-    cells = prod(column.size for column in (spec.columns_of(tester) if tester else spec.columns))
-    return _changes(spec.server_mechanism, cells)
+def change_probability(spec: ReleaseSpec, tester: str, columns: Sequence[Column] | None = None) -> Fraction:
+    """Return p = r_s (1 - 1/K), exactly; K the cells of the tested columns.
+
+    Without `columns` these are all of a curator's, or all of the release where the tester is "".
+    """
+    if columns is None:
+        columns = spec.columns_of(tester) if tester else spec.columns
+    return _changes(spec.server_mechanism, prod(column.size for column in columns))
 
 
 def level_of(spec: ReleaseSpec) -> Decimal:

@@ -162,6 +162,7 @@ def _outcome_dict(outcome: "Outcome") -> dict[str, object]:
     return {
         "researcher": outcome.researcher,
         "granted": list(outcome.status.granted),
+        "receipts": [receipt.facts() for receipt in outcome.status.receipts],
         "release": {
             "id": spec.release_id,
             "epsilon": guaranteed_epsilon(spec) if spec.delta is None else spec.epsilon,
@@ -214,6 +215,9 @@ def _print_outcome(console: "Console", outcome: "Outcome") -> None:
         f" (expected root mean square: {outcome.expected_root_mse:.5f})\n"
     )
     _print_table(console, "Epsilon card", ("adversary", "faces"), epsilon_card(spec).rows())
+    if outcome.status.receipts:
+        tests = [(receipt.tested_by, receipt.sentence(receipt.tester)) for receipt in outcome.status.receipts]
+        _print_table(console, "Tests of the server's noise", ("tested by", "result"), tests)
     sent = [(link, f"{count:,}") for link, count in sorted(outcome.status.bytes.items())]
     _print_table(console, "Bytes of columns and keys", ("link", "bytes"), sent)
 

@@ -341,7 +341,9 @@ def test_a_key_leaves_for_the_column_that_was_tested_alone() -> None:
         replace(tested, canaries=b"others"),
         ColumnDigests(published=b"", canaries=b""),
     ):
-        with pytest.raises(DeniedError, match="attribute sex: the desk holds another column than this curator tested"):
+        with pytest.raises(
+            FailedReleaseError, match="attribute sex: the desk holds another column than this curator tested"
+        ):
             check_same_column(tested, other, "sex")
 
 

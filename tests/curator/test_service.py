@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from tests.conftest import noise_with
-from veiltab.common.errors import DeniedError, InvalidInputError, NotFoundError, NotReadyError, VeiltabError
+from veiltab.common.errors import (
+    DeniedError,
+    FailedReleaseError,
+    InvalidInputError,
+    NotFoundError,
+    NotReadyError,
+    VeiltabError,
+)
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
@@ -114,7 +121,9 @@ def test_a_key_is_given_for_the_column_that_was_tested_alone(
     driver: CuratorDriver, make_request: Make, make_spec: Make, digests: tuple[bytes, bytes]
 ) -> None:
     ready(driver, make_request(), make_spec())
-    with pytest.raises(DeniedError, match="attribute sex: the desk holds another column than this curator tested"):
+    with pytest.raises(
+        FailedReleaseError, match="attribute sex: the desk holds another column than this curator tested"
+    ):
         fetch(driver, digests=digests)
 
 

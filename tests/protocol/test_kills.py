@@ -108,10 +108,10 @@ LONG = [
             "veiltab.researcher.store:ResearcherStore.set_spec:1",
             "veiltab.common.rpc.chunks:verify:1",
             "veiltab.common.rpc.chunks:verify:9",
-            "veiltab.researcher.driver:EncryptedColumn:1",
-            "veiltab.researcher.driver:EncryptedColumn:4",
+            "veiltab.researcher.receiving:EncryptedColumn:1",
+            "veiltab.researcher.receiving:EncryptedColumn:4",
             "veiltab.researcher.decryption:tabulate:1",
-            "veiltab.researcher.driver:count_rows:1",
+            "veiltab.researcher.receiving:count_rows:1",
             "veiltab.researcher.store:ResearcherStore.set_granted:1",
             "veiltab.researcher.store:ResearcherStore.finish:1",
         )

@@ -32,6 +32,7 @@ STATUS = Status(
     parties={},
     spec=None,
     granted=(),
+    receipts=(),
     seconds={},
     bytes={},
 )

@@ -22,7 +22,8 @@ from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.researcher.client import Client, Release
-from veiltab.researcher.driver import PartyLinks, ResearcherDriver
+from veiltab.researcher.driver import ResearcherDriver
+from veiltab.researcher.parties import PartyLinks
 from veiltab.researcher.service import ResearcherServicer
 from veiltab.researcher.store import ResearcherStore
 from veiltab.v1 import researcher_pb2

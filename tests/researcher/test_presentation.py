@@ -36,6 +36,7 @@ def status(make_spec: Make) -> Status:
         parties={},
         spec=spec,
         granted=("sex", "salary"),
+        receipts=(),
         seconds={},
         bytes={},
     )

@@ -137,7 +137,7 @@ class Deployment:
             with (
                 simulated(self.loop, stream_of(self.seed, "elsewhere"), self.network.channel),
                 patch.object(ColumnEncryption, "encrypt", encrypted),
-                patch("veiltab.researcher.driver.count_rows", counted),
+                patch("veiltab.researcher.receiving.count_rows", counted),
                 asyncio.Runner(loop_factory=lambda: self.loop) as runner,
             ):
                 return runner.run(self._all())

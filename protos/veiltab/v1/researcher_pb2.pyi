@@ -85,7 +85,7 @@ class PartyStatus(_message.Message):
     def __init__(self, party: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., waiting_for: _Optional[str] = ...) -> None: ...
 
 class GetResultResponse(_message.Message):
-    __slots__ = ("summary", "parties", "failure", "spec", "granted", "seconds", "bytes")
+    __slots__ = ("summary", "parties", "failure", "spec", "granted", "seconds", "bytes", "receipts")
     class SecondsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -107,6 +107,7 @@ class GetResultResponse(_message.Message):
     GRANTED_FIELD_NUMBER: _ClassVar[int]
     SECONDS_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
+    RECEIPTS_FIELD_NUMBER: _ClassVar[int]
     summary: ReleaseSummary
     parties: _containers.RepeatedCompositeFieldContainer[PartyStatus]
     failure: str
@@ -114,7 +115,26 @@ class GetResultResponse(_message.Message):
     granted: _containers.RepeatedScalarFieldContainer[str]
     seconds: _containers.ScalarMap[str, float]
     bytes: _containers.ScalarMap[str, int]
-    def __init__(self, summary: _Optional[_Union[ReleaseSummary, _Mapping]] = ..., parties: _Optional[_Iterable[_Union[PartyStatus, _Mapping]]] = ..., failure: _Optional[str] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., granted: _Optional[_Iterable[str]] = ..., seconds: _Optional[_Mapping[str, float]] = ..., bytes: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    receipts: _containers.RepeatedCompositeFieldContainer[Receipt]
+    def __init__(self, summary: _Optional[_Union[ReleaseSummary, _Mapping]] = ..., parties: _Optional[_Iterable[_Union[PartyStatus, _Mapping]]] = ..., failure: _Optional[str] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., granted: _Optional[_Iterable[str]] = ..., seconds: _Optional[_Mapping[str, float]] = ..., bytes: _Optional[_Mapping[str, int]] = ..., receipts: _Optional[_Iterable[_Union[Receipt, _Mapping]]] = ...) -> None: ...
+
+class Receipt(_message.Message):
+    __slots__ = ("curator", "canaries", "changed", "low", "high", "expected", "sd")
+    CURATOR_FIELD_NUMBER: _ClassVar[int]
+    CANARIES_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_FIELD_NUMBER: _ClassVar[int]
+    SD_FIELD_NUMBER: _ClassVar[int]
+    curator: str
+    canaries: int
+    changed: int
+    low: int
+    high: int
+    expected: str
+    sd: str
+    def __init__(self, curator: _Optional[str] = ..., canaries: _Optional[int] = ..., changed: _Optional[int] = ..., low: _Optional[int] = ..., high: _Optional[int] = ..., expected: _Optional[str] = ..., sd: _Optional[str] = ...) -> None: ...
 
 class FetchHistogramRequest(_message.Message):
     __slots__ = ("release_id", "offset")

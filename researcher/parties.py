@@ -1,0 +1,139 @@
+"""The curators and the server, as a researcher's service reaches them."""
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import assert_never
+
+import numpy as np
+
+from veiltab.common.core.canaries import Places
+from veiltab.common.core.randomness import KEY_BYTES
+from veiltab.common.errors import FailedReleaseError, NotFoundError
+from veiltab.common.release.modes import Pad
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.wire import pad_from_proto, request_to_proto
+from veiltab.common.rpc.channel import connect
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.peer import Peer
+from veiltab.common.storage.files import written_whole
+from veiltab.common.study.file import Study
+from veiltab.researcher.server_check import CuratorsTest, curators_test_from_proto
+from veiltab.researcher.store import ResearcherRelease
+from veiltab.v1 import curator_pb2, curator_pb2_grpc, server_release_pb2, server_release_pb2_grpc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnDigests:
+    """What a desk shows a curator of a column that it holds, to get the key.
+
+    Args:
+        published: SHA-256 of the published column.
+        canaries: SHA-256 of the published symbols of its canaries, in order of their places.
+    """
+
+    published: bytes
+    canaries: bytes
+
+
+class PartyLinks:
+    """The curators and the server, as the researcher reaches them."""
+
+    def __init__(self, identity: Identity, study: Study) -> None:
+        self._study = study
+        server = Party(study=study.id, role=Role.SERVER, name=study.server.name)
+        channel = connect(identity, server, study.server.endpoint)
+        self._server = Peer(server, channel, server_release_pb2_grpc.ReleaseServiceStub)
+        self.curators = {}
+        for curator in study.curators:
+            party = Party(study=study.id, role=Role.CURATOR, name=curator.name)
+            channel = connect(identity, party, curator.endpoint)
+            self.curators[curator.name] = Peer(party, channel, curator_pb2_grpc.CuratorServiceStub)
+
+    async def close(self) -> None:
+        """Close the channels."""
+        await self._server.close()
+        for curator in self.curators.values():
+            await curator.close()
+
+    async def ask_curator(self, name: str, stored: ResearcherRelease) -> curator_pb2.GetProposalResponse:
+        """Return how a curator stands with a release, submitting the request if it does not know it."""
+        curator = self.curators[name]
+        question = curator_pb2.GetProposalRequest(release_id=stored.request.release_id)
+        with suppress(NotFoundError):
+            return await curator.ask(curator.stub.GetProposal, question, once=True)
+        proposal = curator_pb2.ProposeReleaseRequest(
+            study_digest=self._study.digest, request=request_to_proto(stored.request)
+        )
+        await curator.ask(curator.stub.ProposeRelease, proposal, once=True)
+        return await curator.ask(curator.stub.GetProposal, question, once=True)
+
+    async def ask_server(self, release_id: str) -> server_release_pb2.GetReleaseResponse:
+        """Return how the server stands with a release."""
+        question = server_release_pb2.GetReleaseRequest(release_id=release_id)
+        return await self._server.ask(self._server.stub.GetRelease, question, once=True)
+
+    async def fetch_column(self, spec: ReleaseSpec, column: Column, path: Path) -> None:
+        """Fetch a perturbed column into a file, which is there whole or not at all."""
+        if path.exists():
+            return
+        request = server_release_pb2.FetchColumnRequest(release_id=spec.release_id, attribute=column.attribute)
+        total = column.byte_length(spec.published_rows)
+        pieces = self._server.stream(self._server.stub.FetchColumn, request, total)
+        with written_whole(path) as file:
+            async for data in pieces:
+                file.write(data)
+
+    async def fetch_places(self, spec: ReleaseSpec) -> Places:
+        """Fetch the places that the server sampled."""
+        request = server_release_pb2.FetchPlacesRequest(release_id=spec.release_id)
+        data = await self._server.fetch(self._server.stub.FetchPlaces, request, 8 * spec.published_rows)
+        return np.frombuffer(data, "<i8").astype(np.int64)
+
+    async def fetch_test(self, spec: ReleaseSpec, curator: str) -> CuratorsTest:
+        """Fetch what a curator's test of the server showed.
+
+        Raises:
+            DeniedError: no attribute of the curator's is granted, or the grants have expired.
+            NotReadyError: the curator has not tested the server yet.
+            InvalidInputError: it answered what no test shows.
+        """
+        peer = self.curators[curator]
+        request = curator_pb2.GetReceiptRequest(release_id=spec.release_id)
+        return curators_test_from_proto(await peer.ask(peer.stub.GetReceipt, request, once=True), spec, curator)
+
+    async def fetch_key(
+        self, spec: ReleaseSpec, column: Column, digests: ColumnDigests, pad_path: Path
+    ) -> bytes | Path:
+        """Fetch the key of a column: 32 bytes, or a one-time pad into a file.
+
+        Raises:
+            DeniedError: the attribute is not granted, or the grant has expired.
+            FailedReleaseError: the column is not the one that the curator tested.
+        """
+        request = curator_pb2.FetchKeyRequest(
+            release_id=spec.release_id,
+            attribute=column.attribute,
+            published_digest=digests.published,
+            canary_digest=digests.canaries,
+        )
+        curator = self.curators[column.owner]
+
+        def check_kind(response: curator_pb2.FetchKeyResponse) -> None:
+            if pad_from_proto(response.pad) is not spec.pad:
+                raise FailedReleaseError("a curator gave another kind of key than the release says", where="key")
+
+        def pieces(total: int) -> AsyncIterator[bytes]:
+            return curator.stream(curator.stub.FetchKey, request, total, check=check_kind)
+
+        match spec.pad:
+            case Pad.CHACHA20:
+                return b"".join([data async for data in pieces(KEY_BYTES)])
+            case Pad.OTP:
+                with written_whole(pad_path) as file:
+                    async for data in pieces(column.byte_length(spec.uploaded_rows)):
+                        file.write(data)
+                return pad_path
+            case _:
+                assert_never(spec.pad)

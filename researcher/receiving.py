@@ -1,0 +1,176 @@
+"""How a desk comes to the counts of a published release: fetch, test, ask for keys, decrypt, test again, count.
+
+Nothing that is decrypted is written, and every step may be repeated: until the histogram is durable, the desk has
+perturbed ciphertext alone.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from veiltab.common.core.canaries import Places, canary_places, places_key
+from veiltab.common.core.domain import symbol_dtype
+from veiltab.common.errors import DeniedError
+from veiltab.common.observe.steps import step
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.storage.files import file_digest, written_whole
+from veiltab.researcher.decryption import CountedRows, EncryptedColumn, PublishedRows, count_rows
+from veiltab.researcher.parties import ColumnDigests, PartyLinks
+from veiltab.researcher.server_check import (
+    ChangedCanaries,
+    CuratorsTest,
+    check_published,
+    check_receipts,
+    common_canary_key,
+    curators_receipts,
+)
+from veiltab.researcher.store import ResearcherStore
+
+
+class Receiver:
+    """Receives published releases.
+
+    Args:
+        name: the researcher's.
+        server: the server's name.
+        store: durable state.
+    """
+
+    def __init__(self, name: str, server: str, store: ResearcherStore) -> None:
+        self._name = name
+        self._server = server
+        self._store = store
+
+    async def receive(self, spec: ReleaseSpec, parties: PartyLinks) -> None:
+        """Receive a release that the server has published, to its end.
+
+        Raises:
+            NotReadyError, UnavailableError: a party cannot answer yet.
+            DeniedError: no curator gives a key.
+            FailedReleaseError: a test of the server failed, or its parties contradict one another.
+        """
+        began = time.monotonic()
+        for column in spec.columns:
+            size = column.byte_length(spec.published_rows)
+            with step("fetch column", release_id=spec.release_id, attribute=column.attribute, size=size):
+                await parties.fetch_column(spec, column, self._store.noisy_column(spec.release_id, column.attribute))
+        sampled = await parties.fetch_places(spec) if spec.sampling.is_by_server else None
+        fetched = time.monotonic()
+        tests = await _fetch_tests(spec, parties)
+        rows, digests = await asyncio.to_thread(self._compare, spec, tests, sampled)
+        receipts = curators_receipts(spec, tests)
+        self._store.set_receipts(spec.release_id, receipts)
+        check_receipts(receipts, self._server, canaries=len(rows.canary_rows))
+        columns = await self._fetch_keys(spec, parties, digests)
+        with step("count", release_id=spec.release_id):
+            counted = await asyncio.to_thread(count_rows, columns, rows)
+        self._test_again(spec, tests, rows, columns, counted)
+        with written_whole(self._store.histogram(spec.release_id)) as file:
+            file.write(counted.histogram.astype("<i8").data)
+        self._store.set_granted(spec.release_id, tuple(one.column.attribute for one in columns))
+        seconds = {"fetch": fetched - began, "decrypt": time.monotonic() - fetched}
+        self._store.set_measure(spec.release_id, seconds, self._bytes(spec, columns))
+        self._store.finish(spec.release_id, ReleaseState.READY)
+
+    def _compare(
+        self, spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], sampled: Places | None
+    ) -> tuple[PublishedRows, dict[str, ColumnDigests]]:
+        """Compare what the desk fetched with what the curators tested; return its rows, and what it shows for keys.
+
+        Raises:
+            FailedReleaseError: they differ.
+        """
+        paths = {c: self._store.noisy_column(spec.release_id, c.attribute) for c in spec.columns}
+        published = {column.attribute: file_digest(path) for column, path in paths.items()}
+        check_published(tests, published, self._server)
+        places = canary_places(places_key(common_canary_key(tests)), rows=spec.uploaded_rows, canaries=spec.canaries)
+        rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=places, sampled=sampled)
+        digests = {}
+        for column, path in paths.items():
+            if column.owner not in tests:
+                continue
+            symbols = np.memmap(path, dtype=symbol_dtype(column.size), mode="r")[rows.canary_rows]
+            canaries = hashlib.sha256(symbols.data).digest()
+            digests[column.attribute] = ColumnDigests(published=published[column.attribute], canaries=canaries)
+        return rows, digests
+
+    async def _fetch_keys(
+        self, spec: ReleaseSpec, parties: PartyLinks, digests: Mapping[str, ColumnDigests]
+    ) -> list[EncryptedColumn]:
+        """Fetch every key that is given; return the columns that they decrypt.
+
+        Raises:
+            DeniedError: no key is given.
+        """
+        columns: list[EncryptedColumn] = []
+        denied: DeniedError | None = None
+        for column in (column for column in spec.columns if column.attribute in digests):
+            noisy = self._store.noisy_column(spec.release_id, column.attribute)
+            pad_path = self._store.one_time_pad(spec.release_id, column.attribute)
+            try:
+                with step("fetch key", release_id=spec.release_id, attribute=column.attribute) as measured:
+                    key = await parties.fetch_key(spec, column, digests[column.attribute], pad_path)
+                    columns.append(EncryptedColumn(column=column, noisy=noisy, key=key))
+                    measured.bytes = columns[-1].key_length
+            except DeniedError as error:
+                denied = error
+        if not columns:
+            raise denied or DeniedError("no curator gave a key", where=f"release {spec.release_id}")
+        return columns
+
+    def _test_again(
+        self,
+        spec: ReleaseSpec,
+        tests: Mapping[str, CuratorsTest],
+        rows: PublishedRows,
+        columns: Sequence[EncryptedColumn],
+        counted: CountedRows,
+    ) -> None:
+        """Test the server on what was decrypted; record the receipts, whatever they say.
+
+        Raises:
+            FailedReleaseError: a test failed.
+        """
+        if not spec.canaries:
+            return
+        changed = ChangedCanaries.of(
+            common_canary_key(tests),
+            {one.column: symbols for one, symbols in zip(columns, counted.canaries, strict=True)},
+            rows.published_canaries,
+            spec.canaries,
+        )
+        receipt = changed.receipt(spec)
+        self._store.set_receipts(spec.release_id, (*curators_receipts(spec, tests), receipt))
+        changed.check_counts(spec, tests)
+        check_receipts([receipt], self._server, canaries=len(rows.canary_rows))
+
+    def _bytes(self, spec: ReleaseSpec, columns: Sequence[EncryptedColumn]) -> dict[str, int]:
+        """Return the bytes of columns and keys by link."""
+        fetched = sum(column.byte_length(spec.published_rows) for column in spec.columns)
+        by_link = {f"server {self._server} -> researcher {self._name}": fetched}
+        for one in columns:
+            link = f"curator {one.column.owner} -> researcher {self._name}"
+            by_link[link] = by_link.get(link, 0) + one.key_length
+        return by_link
+
+
+async def _fetch_tests(spec: ReleaseSpec, parties: PartyLinks) -> dict[str, CuratorsTest]:
+    """Fetch the tests of all curators with columns of which a key is still given.
+
+    Raises:
+        DeniedError: there are none.
+    """
+    tests: dict[str, CuratorsTest] = {}
+    denied: DeniedError | None = None
+    for curator in dict.fromkeys(column.owner for column in spec.columns):
+        try:
+            tests[curator] = await parties.fetch_test(spec, curator)
+        except DeniedError as error:
+            denied = error
+    if not tests:
+        raise denied or DeniedError("no curator gave a key", where=f"release {spec.release_id}")
+    return tests

@@ -1,0 +1,120 @@
+"""A release that curators, a server and a desk make through their real kernels, without processes between them."""
+
+import hashlib
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from veiltab.common.core.canaries import Places
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.core.mechanism import perturb
+from veiltab.common.core.pads import encrypt
+from veiltab.common.core.randomness import CipherStream
+from veiltab.common.core.sampling import sample_indices
+from veiltab.common.core.symbols import add
+from veiltab.common.errors import DeniedError
+from veiltab.common.release.modes import Pad
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.curator.noise import CuratorsNoise, curators_noise
+from veiltab.researcher.parties import ColumnDigests
+from veiltab.researcher.server_check import CuratorsTest
+
+Table = Mapping[str, Symbols]
+Perturb = Callable[[list[Symbols], ReleaseSpec], list[Symbols]]
+
+
+def honest(columns: list[Symbols], spec: ReleaseSpec) -> list[Symbols]:
+    """Return what an honest server makes of the rows of some columns."""
+    outputs = [np.empty_like(column) for column in columns]
+    sizes = [column.size for column in spec.columns]
+    perturb(columns, sizes, spec.server_mechanism, CipherStream(secrets.token_bytes(32)), outputs)
+    return outputs
+
+
+class MadeRelease:
+    """Answers a desk as the server and the curators of a release do; what they answer may be replaced.
+
+    Args:
+        spec: of the release.
+        table: attribute -> (data rows,) symbols.
+        perturb_rows: what the server does to the uploaded rows that it publishes.
+    """
+
+    def __init__(self, spec: ReleaseSpec, table: Table, perturb_rows: Perturb = honest) -> None:
+        self.spec = spec
+        self.noise: CuratorsNoise = curators_noise(spec, secrets.token_bytes(32))
+        self.keys: dict[str, bytes] = {}
+        self.denied: set[str] = set()
+        self.uploaded: dict[str, Symbols] = {}
+        plain = {
+            c.attribute: self.noise.applied(c.attribute, table[c.attribute], c.size, secrets.token_bytes(32))
+            for c in spec.columns
+        }
+        for column in spec.columns:
+            self.uploaded[column.attribute] = self._padded(column, plain[column.attribute])
+        self.places: Places = np.arange(spec.uploaded_rows)
+        if spec.sampling.is_by_server:
+            key = secrets.token_bytes(32)
+            self.places = np.sort(sample_indices(spec.uploaded_rows, spec.published_rows, key))
+        published = perturb_rows([self.uploaded[c.attribute][self.places] for c in spec.columns], spec)
+        self.published = dict(zip(self.uploaded, published, strict=True))
+        self.served = dict(self.published)
+        self.tests = {owner: self._tested(owner) for owner in dict.fromkeys(c.owner for c in spec.columns)}
+        self.asked: list[str] = []
+
+    def _padded(self, column: Column, plain: Symbols) -> Symbols:
+        ciphertext = np.empty_like(plain)
+        if self.spec.pad is Pad.CHACHA20:
+            self.keys[column.attribute] = secrets.token_bytes(32)
+            encrypt(plain, column.size, CipherStream(self.keys[column.attribute]), ciphertext)
+            return ciphertext
+        pad: Symbols = np.empty(len(plain), symbol_dtype(column.size))
+        pad[:] = np.random.default_rng().integers(0, column.size, len(plain))
+        self.keys[column.attribute] = pad.tobytes()
+        add(plain, pad, column.size, ciphertext)
+        return ciphertext
+
+    def _tested(self, owner: str) -> CuratorsTest:
+        """Return what an honest curator's test shows, on ciphertext."""
+        known = np.isin(self.places, self.noise.places)
+        changed = np.zeros(int(known.sum()), np.bool_)
+        for column in self.spec.columns_of(owner):
+            sent = self.uploaded[column.attribute][self.places]
+            changed |= (self.published[column.attribute] != sent)[known]
+        return CuratorsTest(
+            canaries=len(changed),
+            changed=int(changed.sum()),
+            canary_key=self.noise.canary_key,
+            digests={name: hashlib.sha256(column.data).digest() for name, column in self.published.items()},
+        )
+
+    # What a desk asks
+
+    async def fetch_column(self, _spec: ReleaseSpec, column: Column, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.served[column.attribute].tobytes())
+
+    async def fetch_places(self, _spec: ReleaseSpec) -> Places:
+        return self.places
+
+    async def fetch_test(self, _spec: ReleaseSpec, curator: str) -> CuratorsTest:
+        if {column.attribute for column in self.spec.columns_of(curator)} <= self.denied:
+            raise DeniedError("the grant has expired")
+        return self.tests[curator]
+
+    async def fetch_key(
+        self, _spec: ReleaseSpec, column: Column, digests: ColumnDigests, pad_path: Path
+    ) -> bytes | Path:
+        if column.attribute in self.denied:
+            raise DeniedError("the grant has expired")
+        published = self.published[column.attribute]
+        canaries = published[np.isin(self.places, self.noise.places)]
+        assert digests.published == hashlib.sha256(published.data).digest()
+        assert digests.canaries == hashlib.sha256(canaries.data).digest()
+        self.asked.append(column.attribute)
+        if self.spec.pad is Pad.CHACHA20:
+            return self.keys[column.attribute]
+        pad_path.write_bytes(self.keys[column.attribute])
+        return pad_path

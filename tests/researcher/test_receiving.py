@@ -1,0 +1,234 @@
+"""A desk's course of a published release, over the real kernels of every party."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from tests.researcher.made_release import MadeRelease, Perturb, honest
+from veiltab.common.core.domain import Symbols, symbol_dtype
+from veiltab.common.errors import DeniedError, FailedReleaseError
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.receipt import receipt_of
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.study.file import Study
+from veiltab.researcher.parties import PartyLinks
+from veiltab.researcher.receiving import Receiver
+from veiltab.researcher.store import ResearcherStore
+
+Make = Callable[..., Any]
+ID = "0" * 31 + "1"
+COLUMNS = (
+    Column(attribute="sex", owner="alice", size=2),
+    Column(attribute="age", owner="alice", size=3),
+    Column(attribute="salary", owner="bob", size=300),
+)
+HALF = 2**63
+
+
+@pytest.fixture
+def store(tmp_path: Path, study: Study, make_request: Make) -> Iterator[ResearcherStore]:
+    store = ResearcherStore(tmp_path, study)
+    store.start(make_request(), "", 100)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def made(make_spec: Make) -> Callable[..., MadeRelease]:
+    def make(perturb_rows: Perturb = honest, **changes: object) -> MadeRelease:
+        fields: dict[str, Any] = {
+            "columns": COLUMNS,
+            "population": 4000,
+            "sample": 4000,
+            "server_replacement": HALF // 2,
+            "curator_replacement": HALF // 4,
+            "canaries": 2000,
+        }
+        spec: ReleaseSpec = make_spec(**(fields | changes))
+        return MadeRelease(spec, table_of(spec), perturb_rows)
+
+    return make
+
+
+def table_of(spec: ReleaseSpec) -> dict[str, Symbols]:
+    """Return skewed rows: every symbol is 0 or 1."""
+    source, table = np.random.default_rng(5), {}
+    for column in spec.columns:
+        symbols: Symbols = np.zeros(spec.data_rows, symbol_dtype(column.size))
+        symbols[:] = source.random(spec.data_rows) < 0.2
+        table[column.attribute] = symbols
+    return table
+
+
+def receive(store: ResearcherStore, release: MadeRelease) -> None:
+    asyncio.run(Receiver("rosa", "cloud", store).receive(release.spec, cast("PartyLinks", release)))
+
+
+def counts(store: ResearcherStore) -> Any:  # noqa: ANN401 - an array
+    return np.frombuffer(store.histogram(ID).read_bytes(), "<i8")
+
+
+@pytest.mark.parametrize("pad", Pad)
+@pytest.mark.parametrize("sampling", Sampling)
+@pytest.mark.parametrize("canaries", [0, 2000])
+def test_rows_of_data_alone_are_counted_whatever_the_modes(
+    store: ResearcherStore, made: Callable[..., MadeRelease], sampling: Sampling, pad: Pad, canaries: int
+) -> None:
+    release = made(sampling=sampling, pad=pad, canaries=canaries, curator_replacement=0, server_replacement=1)
+    receive(store, release)
+    stored = store.release(ID)
+    data = ~np.isin(release.places, release.noise.places)
+    # The server replaces a row in 2^64: the counts are those of the rows themselves.
+    table, whole = table_of(release.spec), np.zeros(release.spec.uploaded_rows, np.int64)
+    cells = np.ravel_multi_index([table[c.attribute] for c in COLUMNS], [c.size for c in COLUMNS])
+    whole[~np.isin(np.arange(len(whole)), release.noise.places)] = cells
+    expected = np.bincount(whole[release.places[data]], minlength=release.spec.cells)
+    assert np.array_equal(counts(store), expected)
+    assert (stored.state, stored.granted) == (ReleaseState.READY, ("sex", "age", "salary"))
+    assert [receipt.changed for receipt in stored.receipts] == [0, 0, 0][: 3 if canaries else 0]
+
+
+@pytest.mark.parametrize("sampling", Sampling)
+def test_receipts_are_those_of_the_curators_and_the_desk_s_own(
+    store: ResearcherStore, made: Callable[..., MadeRelease], sampling: Sampling
+) -> None:
+    release = made(sampling=sampling)
+    receive(store, release)
+    alice, bob, desk = store.release(ID).receipts
+    for receipt in (alice, bob):
+        test = release.tests[receipt.tester]
+        assert receipt == receipt_of(release.spec, receipt.tester, canaries=test.canaries, changed=test.changed)
+    assert (desk.tester, desk.canaries) == ("", alice.canaries)
+    assert max(alice.changed, bob.changed) <= desk.changed <= alice.changed + bob.changed
+    assert float(desk.expected) == pytest.approx(desk.canaries * 0.25 * (1 - 1 / 1800), abs=0.001)
+    assert all(receipt.passed for receipt in (alice, bob, desk))
+    assert counts(store).sum() == np.isin(release.places, release.noise.places, invert=True).sum()
+
+
+@pytest.mark.parametrize(
+    ("denied", "cells", "testers"),
+    [({"sex"}, 900, ["alice", "bob", ""]), ({"salary"}, 6, ["alice", ""]), ({"sex", "age"}, 300, ["bob", ""])],
+)
+def test_what_is_granted_is_tested_together(
+    store: ResearcherStore, made: Callable[..., MadeRelease], denied: set[str], cells: int, testers: list[str]
+) -> None:
+    release = made()
+    release.denied = denied
+    receive(store, release)
+    stored = store.release(ID)
+    assert [receipt.tester for receipt in stored.receipts] == testers
+    assert float(stored.receipts[-1].expected) == pytest.approx(2000 * 0.25 * (1 - 1 / cells), abs=0.001)
+    assert set(stored.granted) == {column.attribute for column in COLUMNS} - denied
+    assert (len(counts(store)), counts(store).sum()) == (cells, 4000)
+
+
+def test_without_any_key_it_is_denied(store: ResearcherStore, made: Callable[..., MadeRelease]) -> None:
+    release = made()
+    release.denied = {"sex", "age", "salary"}
+    with pytest.raises(DeniedError, match="expired"):
+        receive(store, release)
+
+
+def none(columns: list[Symbols], _spec: ReleaseSpec) -> list[Symbols]:
+    """Add no noise."""
+    return columns
+
+
+def half(columns: list[Symbols], spec: ReleaseSpec) -> list[Symbols]:
+    """Add half of the noise."""
+    return honest(columns, replace(spec, server_replacement=spec.server_replacement // 2))
+
+
+def apart(columns: list[Symbols], spec: ReleaseSpec) -> list[Symbols]:
+    """Replace the symbols of each curator's columns in other rows: every curator sees the noise that is due."""
+    alike, other = honest(columns, spec), honest(columns, spec)
+    return [other[i] if spec.columns[i].owner == "bob" else alike[i] for i in range(len(columns))]
+
+
+def check_failed(store: ResearcherStore, release: MadeRelease, words: str) -> None:
+    with pytest.raises(FailedReleaseError, match=words):
+        receive(store, release)
+    assert not store.histogram(ID).exists()
+    assert (store.release(ID).granted, store.release(ID).state) == ((), ReleaseState.REQUESTED)
+
+
+@pytest.mark.parametrize("cheat", [none, half])
+def test_a_server_with_too_little_noise_gets_no_key_out(
+    store: ResearcherStore, made: Callable[..., MadeRelease], cheat: Perturb
+) -> None:
+    release = made(cheat)
+    check_failed(store, release, r"server cloud: the server did not add the noise .* of 2,000 canaries")
+    assert not release.asked
+    assert not store.release(ID).receipts[0].passed
+
+
+def test_noise_that_the_curators_do_not_share_fails_the_desk_s_test(
+    store: ResearcherStore, made: Callable[..., MadeRelease]
+) -> None:
+    release = made(apart)
+    check_failed(store, release, r"server cloud: the server did not add the noise of the release: of 2,000 canaries")
+    alice, bob, desk = store.release(ID).receipts
+    assert (alice.passed, bob.passed, desk.passed) == (True, True, False)
+
+
+@pytest.mark.parametrize("attribute", ["sex", "salary"])
+def test_another_column_than_the_curators_recorded_is_named(
+    store: ResearcherStore, made: Callable[..., MadeRelease], attribute: str
+) -> None:
+    release = made()
+    release.served[attribute] = release.published[attribute][::-1].copy()
+    words = f"server cloud: the server served another column of {attribute} to this desk than to curator alice"
+    check_failed(store, release, words)
+    assert not release.asked
+
+
+def test_a_curator_with_another_canary_key_is_found(store: ResearcherStore, made: Callable[..., MadeRelease]) -> None:
+    release = made()
+    release.tests["bob"] = replace(release.tests["bob"], canary_key=bytes(32))
+    check_failed(store, release, "canaries: curators alice and bob state different canary keys")
+    assert not release.asked
+
+
+def test_a_curator_that_tested_another_column_is_found(
+    store: ResearcherStore, made: Callable[..., MadeRelease]
+) -> None:
+    release = made()
+    digests = dict(release.tests["bob"].digests) | {"age": bytes(32)}
+    release.tests["bob"] = replace(release.tests["bob"], digests=digests)
+    check_failed(store, release, "another column of age to this desk than to curator bob")
+
+
+@pytest.mark.parametrize("difference", [-1, 1])
+def test_a_curator_that_counted_other_canaries_is_found(
+    store: ResearcherStore, made: Callable[..., MadeRelease], difference: int
+) -> None:
+    release = made()
+    test = release.tests["bob"]
+    release.tests["bob"] = replace(test, changed=test.changed + difference)
+    words = rf"curator bob counted {test.changed + difference} changed canaries, and this desk {test.changed}"
+    check_failed(store, release, words)
+    assert len(store.release(ID).receipts) == 3
+
+
+def test_a_curator_that_tested_fewer_canaries_is_found(
+    store: ResearcherStore, made: Callable[..., MadeRelease]
+) -> None:
+    release = made()
+    release.tests["bob"] = replace(release.tests["bob"], canaries=1999)
+    check_failed(store, release, "curator bob tested 1,999 canaries; 2,000 were published to this desk")
+    assert not release.asked
+
+
+def test_it_may_be_repeated(store: ResearcherStore, made: Callable[..., MadeRelease]) -> None:
+    release = made(pad=Pad.OTP)
+    receive(store, release)
+    first, receipts = counts(store).copy(), store.release(ID).receipts
+    receive(store, release)
+    assert np.array_equal(counts(store), first)
+    assert store.release(ID).receipts == receipts
