@@ -2,10 +2,7 @@
 
 import asyncio
 import json
-import secrets
-import shutil
 import signal
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,9 +18,6 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.state import ReleaseState
 
 SURE = 1e-6  # level at which an answer is wrong
-STRACE = ("strace", "--daemonize=grandchild", "--follow-forks", "--quiet=all")
-"""The party stays the child, so that signals reach it."""
-RANDOM_SYNCS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,41 +241,16 @@ def test_every_durable_step_of_a_release(mortal: World, tmp_path: Path, who: Who
     assert reached >= 0.8 * last
 
 
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
-@pytest.mark.parametrize("who", [ALICE, BOB, CLOUD, ROSA], ids=lambda who: who[1])
-def test_a_kill_at_random_syncs_of_the_system(
-    mortal: World, tmp_path: Path, who: Who, record_property: Callable[[str, object], None]
-) -> None:
-    """Kill at the Nth fsync or fdatasync that the kernel sees, those of SQLite among them."""
-    trace = tmp_path / "trace"
-    mortal.restart(who, how=(*STRACE, f"--output={trace}", "--trace=fsync,fdatasync", *launcher(PACE)))
-    check(mortal, asked(mortal, mortal.label(), steps_of(who, ""))[0])
-    mortal.restart(who)
-    last = len(trace.read_text("utf-8").splitlines())
-    numbers = secrets.SystemRandom().sample(range(1, last + 1), min(RANDOM_SYNCS, last))
-    print(f"at {numbers} of {last}")  # noqa: T201 - where it was killed
-    reached = 0
-    for number in numbers:
-        inject = ("--trace=none", f"--inject=fsync,fdatasync:signal=KILL:when={number}")
-        reached += killed_or_not(
-            mortal, steps_of(who, ""), how=(*STRACE, "--output=/dev/null", *inject, *launcher(PACE))
-        )
-    assert reached
-    record_property("figure", f"{reached} kills at random syncs of {last}, {who[1]}")
-
-
 def steps_of(who: Who, point: str) -> Kill:
     """Return the release with the most files."""
     return Kill(who=who, point=point, sampling=Sampling.INDICES, pad=Pad.OTP)
 
 
-def killed_or_not(world: World, kill: Kill, how: tuple[str, ...] = ()) -> bool:
+def killed_or_not(world: World, kill: Kill) -> bool:
     """Run a release during which a party is killed, if it gets to the point; return whether it was."""
     label = world.label()
     world.local.kill(*kill.who, number=signal.SIGTERM)
-    world.local.start(*kill.who, launcher=how or launcher(PACE, kill.point))
+    world.local.start(*kill.who, launcher=launcher(PACE, kill.point))
     with suppress(UnavailableError):  # it may be killed before it serves
         world.local.wait_for(*kill.who)
         start_release(world, label, kill)
