@@ -20,7 +20,7 @@ from veiltab.common.release.wire import request_to_proto
 from veiltab.deploy.local.cheating_server import Cheat
 from veiltab.v1 import curator_pb2, curator_pb2_grpc
 
-CANARIES = 1000
+CANARIES = 2000
 
 
 def asked(world: World) -> str:
@@ -98,7 +98,7 @@ def test_a_server_without_the_noise_of_a_release_ends_it_before_a_key_leaves(mor
             failures.append(store.release(release_id).failure)
             keys = store.connection.execute("SELECT key FROM pad WHERE release_id = ?", [release_id]).fetchall()
             assert {bytes(row["key"]) for row in keys} == {b""}
-    found = [failure for failure in failures if "server cloud: of 1000 canaries " in failure]
+    found = [failure for failure in failures if f"server cloud: of {CANARIES} canaries " in failure]
     assert found
     assert all("it did not add the noise of the release; no key leaves" in failure for failure in found)
     mortal.restart(CLOUD)
