@@ -365,7 +365,7 @@ class Release:
         counts = np.frombuffer(data, "<i8").astype(np.int64)
         return Estimate(
             domain=domain,
-            design=_design(spec, domain.cells, counted=int(counts.sum())),
+            design=design_of(spec, domain.cells, counted=int(counts.sum())),
             counts=counts,
             confidence=confidence,
             study_digest=spec.study_digest,
@@ -407,7 +407,7 @@ class Release:
         return self._client.study.domain(status.granted)
 
 
-def _design(spec: ReleaseSpec, cells: int, *, counted: int) -> ReleaseDesign:
+def design_of(spec: ReleaseSpec, cells: int, *, counted: int) -> ReleaseDesign:
     """Return the design of the rows of data that were counted.
 
     Where the server samples, canaries may be among the m rows that it drew. Given their number, the rows of data are a

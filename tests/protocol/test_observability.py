@@ -174,7 +174,9 @@ def test_every_step_is_there_once_a_column(told: Told, spans: tuple[Span, ...]) 
             assert {span.facts["attribute"] for span in of(spans, name, party)} == own
         assert [span.facts["bytes"] for span in of(spans, "give key", party)] == [32, 32]
         states = [span.name for span in spans if span.party == party and span.name.startswith("state ")]
-        assert states == [f"state {s}" for s in ("requested", "approved", "planned", "charged", "uploading")]
+        assert states == [
+            f"state {s}" for s in ("requested", "approved", "planned", "charged", "uploading", "perturbing")
+        ]
     for name in ("perturb", "publish"):
         assert len(of(spans, name, "server cloud")) == 1
     for name, party in (("send column", "server cloud"), ("fetch column", "researcher rosa")):

@@ -10,11 +10,13 @@ import pytest
 from tests.conftest import STUDY
 from veiltab.common.errors import DeniedError, FailedReleaseError, IntegrityError, UnavailableError
 from veiltab.common.release.modes import Sampling
+from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_to_proto
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.researcher.client import Client, Release, Status, _status_of
+from veiltab.researcher.server_check import receipt_to_proto
 from veiltab.researcher.uncertainty import ReleaseDesign
 from veiltab.v1 import release_pb2, researcher_pb2
 
@@ -35,6 +37,12 @@ STATUS = Status(
     receipts=(),
     seconds={},
     bytes={},
+)
+
+
+RECEIPTS = tuple(
+    Receipt(tester=tester, canaries=900, changed=95, low=50, high=150, expected=Decimal("90.125"), sd=Decimal("9.5"))
+    for tester in ("alice", "")
 )
 
 
@@ -90,6 +98,7 @@ def test_a_status_is_read_whole(make_spec: Make) -> None:
         granted=["sex"],
         seconds={"fetch": 0.5},
         bytes={"a -> b": 7},
+        receipts=[receipt_to_proto(receipt) for receipt in RECEIPTS],
     )
     status = _status_of(answer)
     assert status == replace(
@@ -105,6 +114,7 @@ def test_a_status_is_read_whole(make_spec: Make) -> None:
         granted=("sex",),
         seconds={"fetch": 0.5},
         bytes={"a -> b": 7},
+        receipts=RECEIPTS,
     )
     assert status.waiting_for == ""
     waiting = replace(status, state=ReleaseState.REQUESTED)

@@ -11,6 +11,7 @@ from tests.common.schemes.made_up import OneRespondent
 from veiltab.common.errors import FailedReleaseError
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.schemes import SCHEMES, has_stage
 from veiltab.common.study.file import Study
@@ -104,3 +105,20 @@ def test_without_a_result_there_is_no_report(study: Study, status: Status) -> No
     for failure, problem in (("", "there is no result"), ("why", "why")):
         with pytest.raises(FailedReleaseError, match=problem):
             report_page(study, replace(status, spec=None, failure=failure), estimate)
+
+
+def test_a_report_shows_every_test_of_the_server(study: Study, status: Status) -> None:
+    assert "Tests of the server" not in report_page(study, status, estimate_of(study, status, ("sex", "salary")))
+    assert status.spec is not None
+    receipts = tuple(
+        receipt_of(status.spec, tester, canaries=10_300, changed=changed)
+        for tester, changed in (("alice", 10_300), ("bob", 0), ("", 7))
+    )
+    tested = replace(status, receipts=receipts)
+    page = report_page(study, tested, estimate_of(study, status, ("sex", "salary")))
+    assert "Tests of the server" in page
+    for receipt in receipts:
+        words = [f"{receipt.canaries:,}", f"{receipt.changed:,}", f"{receipt.expected:,.0f} ± {receipt.sd:,.0f}"]
+        assert all(f">{word}</td>" in page for word in (receipt.tested_by, *words)), receipt
+    assert ("<td>passed</td>" in page) == any(receipt.passed for receipt in receipts)
+    assert "<td>failed</td>" in page

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from veiltab.common.errors import ConflictError, NotFoundError
+from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.researcher.store import ResearcherStore
@@ -96,12 +97,16 @@ def test_what_is_known_outlives_the_process(tmp_path: Path, study: Study, make_r
     store.set_state(ID, ReleaseState.UPLOADING)
     store.set_spec(ID, spec)
     store.set_granted(ID, ("sex", "salary"))
+    receipts = tuple(receipt_of(spec, tester, canaries=50, changed=49) for tester in ("alice", "bob", ""))
+    store.set_receipts(ID, receipts[:2])
+    store.set_receipts(ID, receipts)
     store.set_measure(ID, {"a": 1.0, "b": 2.0}, {"x -> y": 1})
     store.set_measure(ID, {"b": 3.0}, {'it\'s "z"': 2})
     store.close()
     again = ResearcherStore(tmp_path, study)
     read = again.release("wages")
     assert (read.state, read.spec, read.granted) == (ReleaseState.UPLOADING, spec, ("sex", "salary"))
+    assert read.receipts == receipts
     assert (read.seconds, read.bytes) == ({"a": 1.0, "b": 3.0}, {"x -> y": 1, 'it\'s "z"': 2})
     again.close()
 
