@@ -287,7 +287,8 @@ def test_logs_are_json_and_calls_have_ids(told: Told) -> None:
     for who in WHO:
         log = told.world.log(who)
         assert log.endswith("\n")
-        lines = [line for line in log.splitlines() if not line.startswith(("metrics at ", f"{who[0].value} {who[1]} "))]
+        notes = ("metrics at ", "policy: ", f"{who[0].value} {who[1]} ")
+        lines = [line for line in log.splitlines() if not line.startswith(notes)]
         parsed = [json.loads(line) for line in lines]
         assert any(f"{who[0].value} {who[1]} serves on port" in line for line in log.splitlines())
         refused = [line for line in parsed if "refused to" in line["message"]]

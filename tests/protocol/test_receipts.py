@@ -12,7 +12,7 @@ from tests.protocol.village import FREE
 from tests.protocol.wire import answer, connection, whole
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World
 from veiltab.common.core.canaries import canary_places, places_key
-from veiltab.common.errors import DeniedError
+from veiltab.common.errors import FailedReleaseError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.request import ReleaseRequest
@@ -70,7 +70,7 @@ def test_keys_leave_with_a_receipt_for_the_columns_that_were_tested(mortal: Worl
                 )
                 assert len(await whole(stub.FetchKey(request, timeout=20.0))) == 32
                 request.canary_digest = sha256().digest()
-                with pytest.raises(DeniedError, match="the desk holds another column than this curator tested"):
+                with pytest.raises(FailedReleaseError, match="the desk holds another column than this curator tested"):
                     await whole(stub.FetchKey(request, timeout=20.0))
             return receipt.canary_key
 

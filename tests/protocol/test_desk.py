@@ -1,0 +1,141 @@
+"""A desk counts rows of data alone, repeats the curators' tests, and keeps nothing but counts, over real processes."""
+
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import numpy as np
+import pytest
+
+from tests.protocol.chance import agreement, confirmed
+from tests.protocol.village import FREE
+from tests.protocol.world import BOB, CLOUD, ROSA, Who, World
+from veiltab.common.errors import FailedReleaseError, NotReadyError
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.receipt import receipt_of
+
+N, CANARIES = 1500, 600
+
+
+def patched(source: str) -> tuple[str, ...]:
+    """Return how to start `veiltab` after some source was run."""
+    return (sys.executable, "-c", dedent(source) + "\nfrom veiltab.deploy.cli import main\nmain()\n")
+
+
+OTHER_COLUMN = patched(
+    """
+    from veiltab.server.releases import Releases
+
+    served = Releases.published_column
+
+    def other_column(self, release_id, attribute, researcher):
+        path, total = served(self, release_id, attribute, researcher)
+        if attribute != "income":
+            return path, total
+        other = path.parents[1] / "other"
+        other.write_bytes(path.read_bytes()[::-1])
+        return other, total
+
+    Releases.published_column = other_column
+    """
+)
+OTHER_KEY = patched(
+    """
+    from dataclasses import replace
+    from veiltab.curator.driver import CuratorDriver
+
+    said = CuratorDriver.receipt
+    CuratorDriver.receipt = lambda self, *asked: replace(said(self, *asked), canary_key=bytes(32))
+    """
+)
+
+
+def kept(world: World, release_id: str) -> list[str]:
+    """Return the names of what a desk has of a release."""
+    folder: Path = world.local.state_folder(*ROSA) / "releases" / release_id
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("sampling", list(Sampling))
+@pytest.mark.parametrize("pad", list(Pad))
+def test_rows_of_data_are_estimated_and_canaries_test_the_server(village: World, sampling: Sampling, pad: Pad) -> None:
+    def release() -> float:
+        with village.client() as client:
+            asked = client.request(
+                FREE,
+                epsilon="4",
+                sampling=sampling,
+                pad=pad,
+                noise_split="0.5",
+                canaries=CANARIES,
+                label=village.label(),
+            )
+            status = asked.wait(40)
+            spec, estimate = status.spec, asked.estimate()
+            assert spec is not None
+            assert (spec.population, spec.sample, spec.canaries) == (N, N, CANARIES)
+            assert spec.curator_replacement > 0
+            by_server = sampling is Sampling.SERVER
+            canaries = spec.sample - estimate.design.sample if by_server else CANARIES
+            assert (0 < canaries < CANARIES) or not by_server
+            assert [receipt.tester for receipt in status.receipts] == ["alice", "bob", ""]
+            for receipt in status.receipts:
+                assert receipt.passed
+                assert receipt == receipt_of(spec, receipt.tester, canaries=canaries, changed=receipt.changed)
+            village.wait_until(lambda: kept(village, asked.id) == ["histogram.bin"])
+            truth = village.people.counts(FREE)
+            return agreement(estimate, truth)
+
+    assert not confirmed(release)
+
+
+def test_commands_choose_the_noise_and_show_the_receipts(village: World) -> None:
+    options = ("--noise-split", "0.25", "--canaries", "300", "--max-pair-epsilon", "90", "--label", village.label())
+    asked = village.ask(("region", "smoker"), *options, "--wait").data
+    assert asked["release"]["state"] == "ready"
+    alice, *_, desk = asked["receipts"]
+    assert (alice["curator"], alice["tested_by"], alice["canaries"], alice["passed"]) == (
+        "alice",
+        "curator alice",
+        300,
+        True,
+    )
+    assert (desk["curator"], desk["tested_by"]) == ("", "desk")
+    assert np.isclose(desk["sd"] ** 2, desk["expected"] * (1 - desk["expected"] / 300), rtol=1e-3)
+    words = ("researcher", "status", village.local.study_path, "--name", "rosa", "--identity")
+    shown = village.command(
+        *words, village.local.identity_folder(*ROSA), "--release", asked["release"]["id"], as_json=False
+    )
+    assert f"test by curator alice: of 300 canaries {alice['changed']} changed in alice's columns" in shown.text
+    assert f"test by desk: of 300 canaries {desk['changed']} changed" in shown.text
+
+
+@pytest.mark.parametrize(
+    ("who", "how", "words"),
+    [
+        (
+            CLOUD,
+            OTHER_COLUMN,
+            "server cloud: the server served another column of income to this desk than to curator alice",
+        ),
+        (BOB, OTHER_KEY, "curators alice and bob state different canary keys"),
+    ],
+    ids=["server", "curator"],
+)
+@pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])
+def test_parties_that_contradict_one_another_end_a_release(
+    mortal: World, who: Who, how: tuple[str, ...], words: str, sampling: Sampling
+) -> None:
+    mortal.restart(who, how=how)
+    try:
+        with mortal.client() as client:
+            asked = client.request(
+                FREE, epsilon="4", canaries=CANARIES, noise_split="0.5", sampling=sampling, label=mortal.label()
+            )
+            with pytest.raises(FailedReleaseError, match=words):
+                asked.wait(40)
+            with pytest.raises(NotReadyError, match="the release is failed"):
+                asked.estimate()
+        mortal.wait_until(lambda: not kept(mortal, asked.id))
+    finally:
+        mortal.restart(who)
