@@ -28,7 +28,9 @@ from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.identity import Identity
+from veiltab.common.release.statement import LedgerHead, Statement, published_columns
+from veiltab.common.rpc.identity import Identity, utc_now
+from veiltab.common.rpc.signing import SignedText, signed
 from veiltab.common.rpc.status import failures_logged, refusal_of
 from veiltab.common.study.file import Study
 from veiltab.curator.alignment import Alignment
@@ -220,6 +222,31 @@ class CuratorDriver:
             canary_key=self.store.canary_key(release_id),
             digests=self.store.published_digests(release_id),
         )
+
+    def statement(self, release_id: str, researcher: str) -> SignedText:
+        """Return what this curator states about a release of a researcher's that is ready here, signed now.
+
+        Raises:
+            DeniedError: as `check_asker`.
+            NotReadyError: the release is not ready here.
+            InvalidInputError: this curator's certificate has expired.
+        """
+        stored = self.store.release(release_id)
+        check_asker(stored, researcher)
+        if stored.state is not ReleaseState.READY:
+            raise NotReadyError(f"the release is {stored.state.value}", where=f"curator {self.name}")
+        spec, now = stored.planned_spec, utc_now()
+        length, head = self.ledger.head
+        has_columns = bool(spec.columns_of(self.name))
+        statement = Statement(
+            party=self._identity.party.uri,
+            spec_digest=spec.digest().hex(),
+            published=published_columns(spec, self.store.published_digests(release_id)) if has_columns else (),
+            signed_at=int(now.timestamp()),
+            ledger=LedgerHead(length=length, digest=head.hex()),
+            receipt=self.server_check.receipt(spec) if has_columns else None,
+        )
+        return signed(self._identity, statement.to_json(), now)
 
     def key(self, release_id: str, attribute: str, researcher: str, claimed: ColumnDigests) -> Key:
         """Return the key of a column that the researcher may have now.

@@ -1,5 +1,6 @@
 """The curator's RPCs: each decodes, calls the driver once, and encodes."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from veiltab.common.observe.steps import step
 from veiltab.common.release.wire import pad_to_proto, request_from_proto, spec_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.chunks import chunk_messages, file_chunks, streamed
+from veiltab.common.rpc.signing import signed_to_proto
 from veiltab.curator.driver import CuratorDriver, Key
 from veiltab.curator.looks import MOST_ASKED
 from veiltab.curator.progress import ColumnDigests, Progress
@@ -127,6 +129,12 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
             canary_key=tested.canary_key,
             digests=tested.digests,
         )
+
+    async def GetCuratorStatement(
+        self, request: curator_pb2.GetCuratorStatementRequest, context: Context
+    ) -> curator_pb2.GetCuratorStatementResponse:
+        statement = await asyncio.to_thread(self._driver.statement, request.release_id, caller(context).name)
+        return curator_pb2.GetCuratorStatementResponse(statement=signed_to_proto(statement))
 
     async def FetchKey(
         self, request: curator_pb2.FetchKeyRequest, context: Context

@@ -17,6 +17,7 @@ from veiltab.common.command.options import (
 )
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.schemes import SCHEMES
+from veiltab.common.storage.files import written_whole
 
 if TYPE_CHECKING:
     from veiltab.common.release.spec import ReleaseSpec
@@ -205,6 +206,25 @@ def report(client: "Client", release_name: str, confidence: float, out: Path, as
     release = client.release(release_name)
     write_page(report_page(client.study, release.status(), release.estimate(confidence)), out)
     emit(as_json, {"release": release.id, "report": out}, f"Report: {out}")
+
+
+@researcher.command(
+    epilog="Example: veiltab researcher certificate study.toml --name rosa --identity pki/researcher-rosa"
+    " --release wages --out wages.certificate"
+)
+@with_client
+@click.option("--release", "release_name", required=True, help="Id or label of the release.")
+@click.option("--out", type=PATH, required=True, help="File to write.")
+@json_option
+def certificate(client: "Client", release_name: str, out: Path, as_json: bool) -> None:
+    """Write the release certificate: spec, receipts and ledgers, signed by every curator and the server.
+
+    Whoever has the file and the study file checks it offline with `veiltab verify`.
+    """
+    release = client.release(release_name)
+    with written_whole(out) as file:
+        file.write(release.certificate().encode())
+    emit(as_json, {"release": release.id, "certificate": out}, f"Certificate: {out}")
 
 
 @researcher.command(

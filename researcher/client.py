@@ -287,6 +287,11 @@ class Client:
             raise IntegrityError("the study file that the service keeps is damaged", where=str(self._desk))
         return data
 
+    def certificate(self, release_id: str) -> str:
+        """Return the certificate of a release, as a file's text."""
+        request = researcher_pb2.FetchCertificateRequest(release_id=release_id)
+        return self._link.wait(self._service.fetch(self._service.stub.FetchCertificate, request)).decode()
+
     def histogram(self, release_id: str) -> bytes:
         """Return the counts of the noisy rows as they travel."""
         request = researcher_pb2.FetchHistogramRequest(release_id=release_id)
@@ -318,6 +323,15 @@ class Release:
     def status(self) -> Status:
         """Return how the release stands."""
         return self._client.status(self.id)
+
+    def certificate(self) -> str:
+        """Return the release certificate: who vouches for it, signed; `veiltab verify` checks it offline.
+
+        Raises:
+            NotReadyError: the release is not ready.
+            UnavailableError: a party that has not signed yet does not answer.
+        """
+        return self._client.certificate(self.id)
 
     def wait(self, timeout: float = 600.0, watch: Callable[[Status], None] | None = None) -> Status:
         """Wait until the release is ready.

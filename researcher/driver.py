@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 
 from veiltab.common.core.message_fields import words_from_proto
 from veiltab.common.errors import (
@@ -18,7 +19,7 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
-from veiltab.common.observe.steps import release_ended
+from veiltab.common.observe.steps import release_ended, step
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
@@ -26,9 +27,11 @@ from veiltab.common.release.wire import spec_from_proto, state_from_proto
 from veiltab.common.rpc.identity import Identity
 from veiltab.common.rpc.peer import pause_after
 from veiltab.common.rpc.status import failures_logged
+from veiltab.common.storage.files import written_whole
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import Study, load_study
 from veiltab.researcher.agreement import agreed_spec
+from veiltab.researcher.certifying import certify
 from veiltab.researcher.parties import PartyLinks
 from veiltab.researcher.receiving import Receiver
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore
@@ -62,6 +65,7 @@ class ResearcherDriver:
         self.statuses: dict[str, dict[str, tuple[ReleaseState, str]]] = {}
         self._identity = identity
         self._receiver = Receiver(self.name, study.server.name, store)
+        self._parties: PartyLinks | None = None
         self._started = asyncio.Event()
         self._driven: set[str] = set()
 
@@ -96,7 +100,7 @@ class ResearcherDriver:
     async def run(self) -> None:
         """Drive every unfinished release until cancelled; delete what is left of the others."""
         self.store.delete_leftovers()
-        parties = PartyLinks(self._identity, self.study)
+        parties = self._parties = PartyLinks(self._identity, self.study)
         try:
             async with asyncio.TaskGroup() as tasks:
                 while True:
@@ -109,6 +113,27 @@ class ResearcherDriver:
                         await asyncio.wait_for(self._started.wait(), _LOOK_AGAIN_SECONDS)
         finally:
             await parties.close()
+
+    async def certificate(self, stored: ResearcherRelease) -> Path:
+        """Return the file of a release's certificate; its parties are asked for their signatures the first time.
+
+        Raises:
+            NotReadyError: the release is not ready.
+            IntegrityError: what a party states does not fit the release.
+            VeiltabError: a party did not sign.
+        """
+        release_id = stored.request.release_id
+        path = self.store.certificate(release_id)
+        if path.exists():
+            return path
+        if stored.state is not ReleaseState.READY or stored.spec is None or self._parties is None:
+            raise NotReadyError(f"the release is {stored.state.value}", where=f"release {release_id}")
+        with step("certify", release_id=release_id):
+            study = load_study(self.store.study_file(stored.study_digest))
+            whole = await certify(stored.spec, study, self._identity.authority, self._parties.ask_statement)
+            with written_whole(path) as file:
+                file.write(whole.to_text().encode())
+        return path
 
     def _unfinished(self) -> tuple[str, ...]:
         with failures_logged(_log, "the releases under way cannot be read"):
@@ -140,6 +165,10 @@ class ResearcherDriver:
         seconds = time.monotonic() - began
         release_ended(stored.state.value, release_id=release_id, seconds=seconds)
         self.store.set_measure(release_id, {"total": seconds}, {})
+        if (ended := self.store.release(release_id)).state is ReleaseState.READY:
+            # Whoever asks for it later has it even if a party is gone; a party that is away now is asked then.
+            with failures_logged(_log, "a release is not certified yet", release=release_id):
+                await self.certificate(ended)
 
     def _waiting(self, release_id: str) -> str:
         reasons = [reason for _, reason in self.statuses.get(release_id, {}).values() if reason]
@@ -150,10 +179,10 @@ class ResearcherDriver:
         statuses = self.statuses.setdefault(release_id, {})
         self._check_study(stored, statuses)
         planned = await self._ask_curators(stored, parties, statuses)
-        published = await self._ask_server(release_id, parties, statuses)
+        published, salt = await self._ask_server(release_id, parties, statuses)
         spec = agreed_spec(stored.request, self.study, published, planned)
         self.store.set_spec(release_id, spec)
-        await self._receiver.receive(spec, parties)
+        await self._receiver.receive(spec, salt, parties)
 
     def _check_study(self, stored: ResearcherRelease, statuses: dict[str, tuple[ReleaseState, str]]) -> None:
         """Let a release wait that was asked for under another study file; going on would label its cells wrongly.
@@ -214,8 +243,8 @@ class ResearcherDriver:
 
     async def _ask_server(
         self, release_id: str, parties: PartyLinks, statuses: dict[str, tuple[ReleaseState, str]]
-    ) -> ReleaseSpec:
-        """Return the published spec; raise while there is none."""
+    ) -> tuple[ReleaseSpec, bytes]:
+        """Return the published spec and the salt of its columns' digests; raise while there is none."""
         who = f"server {self.study.server.name}"
         try:
             answer = await parties.ask_server(release_id)
@@ -235,7 +264,7 @@ class ResearcherDriver:
         self.store.set_measure(
             release_id, _seconds_from_proto({"perturbing": answer.perturbation_seconds}, f"{who}: "), {}
         )
-        return spec_from_proto(answer.spec)
+        return spec_from_proto(answer.spec), answer.salt
 
 
 def _may_heal(error: VeiltabError) -> bool:

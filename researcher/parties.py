@@ -17,6 +17,7 @@ from veiltab.common.release.wire import pad_from_proto, request_to_proto
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import Peer
+from veiltab.common.rpc.signing import SignedText, signed_from_proto
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 from veiltab.researcher.server_check import CuratorsTest, curators_test_from_proto
@@ -73,6 +74,20 @@ class PartyLinks:
         """Return how the server stands with a release."""
         question = server_release_pb2.GetReleaseRequest(release_id=release_id)
         return await self._server.ask(self._server.stub.GetRelease, question, once=True)
+
+    async def ask_statement(self, party: Party, release_id: str) -> SignedText:
+        """Return what a curator or the server states about a release."""
+        match party.role:
+            case Role.CURATOR:
+                curator = self.curators[party.name]
+                asked = curator_pb2.GetCuratorStatementRequest(release_id=release_id)
+                message = (await curator.ask(curator.stub.GetCuratorStatement, asked)).statement
+            case Role.SERVER:
+                question = server_release_pb2.GetServerStatementRequest(release_id=release_id)
+                message = (await self._server.ask(self._server.stub.GetServerStatement, question)).statement
+            case _:
+                raise AssertionError(f"{party} states nothing about releases")
+        return signed_from_proto(message)
 
     async def fetch_column(self, spec: ReleaseSpec, column: Column, path: Path) -> None:
         """Fetch a perturbed column into a file, which is there whole or not at all."""

@@ -45,8 +45,13 @@ class Receiver:
         self._server = server
         self._store = store
 
-    async def receive(self, spec: ReleaseSpec, parties: PartyLinks) -> None:
+    async def receive(self, spec: ReleaseSpec, salt: bytes, parties: PartyLinks) -> None:
         """Receive a release that the server has published, to its end.
+
+        Args:
+            spec: of the release.
+            salt: with which the digests of its columns begin.
+            parties: the curators and the server.
 
         Raises:
             NotReadyError, UnavailableError: a party cannot answer yet.
@@ -61,7 +66,7 @@ class Receiver:
         sampled = await parties.fetch_places(spec) if spec.sampling.is_by_server else None
         fetched = time.monotonic()
         tests = await _fetch_tests(spec, parties)
-        rows, digests = await asyncio.to_thread(self._compare, spec, tests, sampled)
+        rows, digests = await asyncio.to_thread(self._compare, spec, salt, tests, sampled)
         receipts = curators_receipts(spec, tests)
         self._store.set_receipts(spec.release_id, receipts)
         check_receipts(receipts, self._server, canaries=len(rows.canary_rows))
@@ -77,7 +82,7 @@ class Receiver:
         self._store.finish(spec.release_id, ReleaseState.READY)
 
     def _compare(
-        self, spec: ReleaseSpec, tests: Mapping[str, CuratorsTest], sampled: Places | None
+        self, spec: ReleaseSpec, salt: bytes, tests: Mapping[str, CuratorsTest], sampled: Places | None
     ) -> tuple[PublishedRows, dict[str, ColumnDigests]]:
         """Compare what the desk fetched with what the curators tested; return its rows, and what it shows for keys.
 
@@ -85,7 +90,7 @@ class Receiver:
             FailedReleaseError: they differ.
         """
         paths = {c: self._store.noisy_column(spec.release_id, c.attribute) for c in spec.columns}
-        published = {column.attribute: file_digest(path) for column, path in paths.items()}
+        published = {column.attribute: file_digest(path, salt) for column, path in paths.items()}
         check_published(tests, published, self._server)
         places = canary_places(places_key(common_canary_key(tests)), rows=spec.uploaded_rows, canaries=spec.canaries)
         rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=places, sampled=sampled)

@@ -76,6 +76,15 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         async for total, chunk in _streamed(path, request.offset):
             yield researcher_pb2.FetchHistogramResponse(total=total, chunk=chunk)
 
+    async def FetchCertificate(
+        self, request: researcher_pb2.FetchCertificateRequest, context: Context
+    ) -> AsyncIterator[researcher_pb2.FetchCertificateResponse]:
+        stored = self._driver.store.release(request.release_id)
+        self._record(context, Subject.CERTIFICATE, stored)
+        path = await self._driver.certificate(stored)
+        async for total, chunk in _streamed(path, request.offset):
+            yield researcher_pb2.FetchCertificateResponse(total=total, chunk=chunk)
+
     async def FetchStudy(
         self, request: researcher_pb2.FetchStudyRequest, context: Context
     ) -> AsyncIterator[researcher_pb2.FetchStudyResponse]:

@@ -18,6 +18,7 @@ from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 
 _HISTOGRAM = "histogram.bin"
+_CERTIFICATE = "certificate"
 _NOISY = ".noisy"
 
 _MIGRATIONS = (
@@ -207,14 +208,18 @@ class ResearcherStore:
         """Return where the one-time pad of a column lies while it is used."""
         return self._folder / "releases" / release_id / f"{attribute}.pad"
 
+    def certificate(self, release_id: str) -> Path:
+        """Return where the certificate of a release lies, once its parties have signed."""
+        return self._folder / "releases" / release_id / _CERTIFICATE
+
     def histogram(self, release_id: str) -> Path:
         """Return where the counts of the noisy rows lie."""
         return self._folder / "releases" / release_id / _HISTOGRAM
 
     def delete_columns(self, release_id: str) -> None:
-        """Delete the columns and one-time pads of a release that is over: its counts are all that is kept."""
+        """Delete the columns and one-time pads of a release that is over: its counts and its certificate are kept."""
         for path in (self._folder / "releases" / release_id).glob("*"):
-            if path.name != _HISTOGRAM:
+            if path.name not in {_HISTOGRAM, _CERTIFICATE}:
                 path.unlink()
 
     def delete_leftovers(self) -> None:

@@ -31,6 +31,13 @@ from veiltab.server.store import ServerStore
 PLACES = ".places"
 """File of the sampled places beside the published columns; no attribute has such a name."""
 
+SALT = ".salt"
+"""File of the salt of the published columns' digests, 32 bytes, which the researcher gets and no curator.
+
+A curator knows the ciphertext of its own column. From a plain digest of the published one it could test guesses of the
+few rows that the server replaced.
+"""
+
 
 def perturb_release(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None:
     """Perturb, publish and delete the ciphertext of a release whose columns are all complete.
@@ -79,14 +86,17 @@ def _perturb(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None:
 
 
 def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[str]) -> Mapping[str, bytes]:
-    """Write the perturbed columns; return attribute -> SHA-256 of what was written."""
+    """Write the perturbed columns; return attribute -> SHA-256 of salt and what was written."""
     files_held = store.complete_files(spec.release_id)
     sources = [mapped_column(files_held[column.attribute], column, spec.uploaded_rows) for column in spec.columns]
     sizes = [column.size for column in spec.columns]
     secret = store.noise_secret(spec)
     stream = CipherStream(derive(secret, "noise"))
     places = _sampled_places(spec, derive(secret, "places"), Path(working)) if spec.sampling.is_by_server else None
-    digests = [hashlib.sha256() for _ in spec.columns]
+    salt = derive(secret, "salt")
+    with written_whole(Path(working) / SALT) as salt_file:
+        salt_file.write(salt)
+    digests = [hashlib.sha256(salt) for _ in spec.columns]
     files = [open(os.path.join(working, column.attribute), "xb") for column in spec.columns]  # noqa: PTH118, PTH123, SIM115
     try:
         for number, rows in enumerate(row_slices(spec.published_rows)):

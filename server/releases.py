@@ -20,12 +20,13 @@ from veiltab.common.errors import (
 )
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.statement import Statement, published_columns
 from veiltab.common.rpc.status import failures_logged, refusal_of
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.study.file import Study
 from veiltab.server.canaries import Canaries, CanaryStream
 from veiltab.server.leases import BusyError, Lease
-from veiltab.server.perturbation import PLACES, perturb_release
+from veiltab.server.perturbation import PLACES, SALT, perturb_release
 from veiltab.server.quota import Quota
 from veiltab.server.receiving import Announced, Chunks, Receiver
 from veiltab.server.retention import end, sweep
@@ -187,6 +188,31 @@ class Releases:
         if session.spec.researcher != researcher:
             raise DeniedError("this release is for another researcher", where=f"release {release_id}")
         return session, self._store.perturbation_seconds(release_id)
+
+    def statement(self, release_id: str, researcher: str, party: str, now: int) -> Statement:
+        """Return what the server states about a published release of a researcher's.
+
+        Args:
+            release_id: of the release.
+            researcher: who asks.
+            party: URI of this server.
+            now: Unix seconds.
+        """
+        session = self._store.session(release_id)
+        session.check_readable(researcher)
+        return Statement(
+            party=party,
+            spec_digest=session.spec.digest().hex(),
+            published=published_columns(session.spec, self._store.published_digests(release_id)),
+            signed_at=now,
+        )
+
+    def salt_of(self, session: Session) -> bytes:
+        """Return the salt of a published release's digests; empty where an older version published it."""
+        if session.state is not ReleaseState.READY:
+            return b""
+        path = self._published(session) / SALT
+        return path.read_bytes() if path.exists() else b""
 
     def published_column(self, release_id: str, attribute: str, researcher: str) -> tuple[Path, int]:
         """Return the file and length of a perturbed column that a researcher may have."""

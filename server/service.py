@@ -12,6 +12,8 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_from_proto, spec_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.chunks import data_of, file_chunks, streamed
+from veiltab.common.rpc.identity import Identity, utc_now
+from veiltab.common.rpc.signing import signed, signed_to_proto
 from veiltab.server.receiving import Announced
 from veiltab.server.releases import Releases
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc, server_release_pb2, server_release_pb2_grpc
@@ -82,8 +84,19 @@ async def _pieces(requests: AsyncIterator[ingest_pb2.UploadColumnRequest]) -> As
 class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
     """Serves perturbed columns to the researcher they are for."""
 
-    def __init__(self, releases: Releases) -> None:
+    def __init__(self, releases: Releases, identity: Identity) -> None:
         self._releases = releases
+        self._identity = identity
+
+    async def GetServerStatement(
+        self, request: server_release_pb2.GetServerStatementRequest, context: Context
+    ) -> server_release_pb2.GetServerStatementResponse:
+        now, party = utc_now(), self._identity.party
+        statement = await to_thread(
+            self._releases.statement, request.release_id, caller(context).name, party.uri, int(now.timestamp())
+        )
+        one = signed(self._identity, statement.to_json(), now)
+        return server_release_pb2.GetServerStatementResponse(statement=signed_to_proto(one))
 
     async def GetRelease(
         self, request: server_release_pb2.GetReleaseRequest, context: Context
@@ -95,6 +108,7 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
             waiting_for=session.waiting_for if session.state is ReleaseState.UPLOADING else (),
             failure=session.failure,
             perturbation_seconds=seconds,
+            salt=await to_thread(self._releases.salt_of, session),
         )
 
     async def FetchColumn(

@@ -36,7 +36,7 @@ def serve_server(options: ServeOptions, *, retention_days: int, quota: Quota, da
         rounds = RoundKeeper(study, round_store, retention_days=retention_days)
         own = (
             partial(add_IngestServiceServicer_to_server, IngestServicer(releases)),
-            partial(add_ReleaseServiceServicer_to_server, ReleaseServicer(releases)),
+            partial(add_ReleaseServiceServicer_to_server, ReleaseServicer(releases, identity)),
             partial(add_CollectionServiceServicer_to_server, CollectionServicer(rounds)),
         )
         seen = partial(observe, study, releases, store, rounds, round_store)

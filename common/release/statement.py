@@ -5,6 +5,7 @@ what its test of the server showed.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from veiltab.common.core.canonical import canonical_text
@@ -56,7 +57,7 @@ class Statement:
     Args:
         party: URI of who states it, veiltab://<study>/<role>/<name>.
         spec_digest: SHA-256 of the release's spec, hexadecimal.
-        published: the published columns in study order.
+        published: the published columns in study order; none at a curator without columns in the release.
         signed_at: Unix seconds.
         ledger: of a curator; None for the server.
         receipt: of a curator with columns in the release; None for others.
@@ -74,7 +75,7 @@ class Statement:
         return canonical_text(self)
 
 
-def published_columns(spec: ReleaseSpec, digests: dict[str, bytes]) -> tuple[PublishedColumn, ...]:
+def published_columns(spec: ReleaseSpec, digests: Mapping[str, bytes]) -> tuple[PublishedColumn, ...]:
     """Return the published columns of a release in study order.
 
     Args:

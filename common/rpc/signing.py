@@ -11,10 +11,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.rpc.identity import Identity, Party, check_issuer, party_of_certificate
+from veiltab.v1.release_pb2 import SignedStatement
 
 _PURPOSE = b"veiltab statement\n"
 """What is signed begins with this, so that no signature serves another purpose, such as TLS."""
 
+_LONGEST = 2**17
 _PSS = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=32)
 
 
@@ -81,6 +83,26 @@ def signer_of(one: SignedText, authority: bytes, at: datetime) -> Party:
     if not plain or signature.hex() != one.signature or not _is_signature(certificate, one.text, signature):
         raise IntegrityError(f"the signature of {stated.party} does not fit what it signed", where="signature")
     return stated.party
+
+
+def signed_to_proto(one: SignedText) -> SignedStatement:
+    """Encode a signed text."""
+    return SignedStatement(text=one.text, signature=bytes.fromhex(one.signature), certificate=one.certificate.encode())
+
+
+def signed_from_proto(message: SignedStatement) -> SignedText:
+    """Decode a signed text, which proves nothing before its signature is checked.
+
+    Raises:
+        InvalidInputError: it is longer than any statement, or no text.
+    """
+    if max(len(message.text), len(message.signature), len(message.certificate)) > _LONGEST:
+        raise InvalidInputError("a statement is longer than any can be", where="statement")
+    try:
+        certificate = message.certificate.decode("ascii")
+    except UnicodeDecodeError:
+        raise InvalidInputError("this is no PEM certificate", where="statement") from None
+    return SignedText(text=message.text, signature=message.signature.hex(), certificate=certificate)
 
 
 def _is_signature(certificate: x509.Certificate, text: str, signature: bytes) -> bool:

@@ -40,10 +40,10 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def file_digest(path: Path) -> bytes:
-    """Return the SHA-256 of a file."""
+def file_digest(path: Path, salt: bytes = b"") -> bytes:
+    """Return the SHA-256 of a salt and a file."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
+        return hashlib.file_digest(file, lambda: hashlib.sha256(salt)).digest()
 
 
 _OWNER = "party"

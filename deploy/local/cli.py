@@ -151,6 +151,7 @@ def _as_dict(result: "DemoResult") -> dict[str, object]:
         "seconds": {**result.seconds, **result.outcomes[0].status.seconds},
         "seen": result.seen,
         "report": result.report,
+        "certificate": result.certificate,
         "others": [_outcome_dict(outcome) for outcome in result.outcomes[1:]],
     }
 
@@ -189,6 +190,8 @@ def _print(result: "DemoResult", out: Path) -> None:
     seconds = {**result.seconds, **dict(sorted(first.seconds.items()))}
     _print_table(console, "Seconds", ("step", "seconds"), [(step, f"{taken:.3f}") for step, taken in seconds.items()])
     console.print(f"Report with pictures: {result.report}")
+    console.print(f"Release certificate: {result.certificate}")
+    console.print(f"Check it: veiltab verify {result.certificate} --study {result.certificate.parent / 'study.toml'}")
     console.print(f"Study file, certificates, tables, states and logs: {out}/")
     console.print("Next, thousands of nodes with one value each: .venv/bin/veiltab demo collect")
 

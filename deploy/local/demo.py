@@ -134,6 +134,7 @@ class DemoResult:
     seen: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     report: Path = Path()
+    certificate: Path = Path()
 
 
 def run_demo(options: DemoOptions, say: Callable[[str], None]) -> DemoResult:
@@ -160,6 +161,7 @@ def run_demo(options: DemoOptions, say: Callable[[str], None]) -> DemoResult:
         if options.partial:
             result.outcomes.append(_release(local, PARTIAL_RESEARCHER, truth, options, say))
         result.seen = _what_each_saw(local, result.outcomes[0])
+        result.certificate = _write_certificate(local, result.outcomes[0], options.out)
     result.report = _write_report(local, result.outcomes[0], options.out)
     return result
 
@@ -271,6 +273,14 @@ def _what_each_saw(local: LocalStudy, outcome: Outcome) -> dict[str, str]:
     share = float(spec.mechanism.retention)
     seen[f"researcher {outcome.researcher}"] = f"noisy rows, {share:.0%} of them true and nobody knows which: {noisy}"
     return seen
+
+
+def _write_certificate(local: LocalStudy, outcome: Outcome, out: Path) -> Path:
+    identity = local.identity_folder(Role.RESEARCHER, outcome.researcher)
+    path = out / "release.certificate"
+    with Client(local.study_path, identity=identity, name=outcome.researcher) as client:
+        path.write_text(client.release(outcome.spec.release_id).certificate(), "utf-8")
+    return path
 
 
 def _write_report(local: LocalStudy, outcome: Outcome, out: Path) -> Path:

@@ -18,6 +18,7 @@ from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.wire import request_to_proto
 from veiltab.deploy.local.cheating_server import Cheat
+from veiltab.server.perturbation import SALT
 from veiltab.v1 import curator_pb2, curator_pb2_grpc
 
 CANARIES = 2000
@@ -47,6 +48,7 @@ def test_keys_leave_with_a_receipt_for_the_columns_that_were_tested(mortal: Worl
         mortal.wait_for_state(curator, release_id, "ready")
     mortal.wait_until(lambda: not mortal.leftovers())
     published = mortal.published(release_id)
+    salt = (mortal.releases_folder() / release_id / "published" / SALT).read_bytes()
     with mortal.store("alice") as store:
         spec = store.release(release_id).planned_spec
         assert all(check == store.release(release_id).sample_check for check in checks(mortal, release_id))
@@ -58,14 +60,14 @@ def test_keys_leave_with_a_receipt_for_the_columns_that_were_tested(mortal: Worl
             receipt = await answer(stub.GetReceipt(curator_pb2.GetReceiptRequest(release_id=release_id), timeout=20.0))
             assert receipt.canaries == CANARIES
             assert receipt_of(spec, curator, canaries=CANARIES, changed=receipt.changed).passed
-            assert dict(receipt.digests) == {name: sha256(published[name]).digest() for name in FREE}
+            assert dict(receipt.digests) == {name: sha256(salt + published[name]).digest() for name in FREE}
             places = canary_places(places_key(receipt.canary_key), rows=spec.uploaded_rows, canaries=CANARIES)
             for column in spec.columns_of(curator):
                 data = published[column.attribute]
                 request = curator_pb2.FetchKeyRequest(
                     release_id=release_id,
                     attribute=column.attribute,
-                    published_digest=sha256(data).digest(),
+                    published_digest=sha256(salt + data).digest(),
                     canary_digest=sha256(bytes(data[place] for place in places)).digest(),
                 )
                 assert len(await whole(stub.FetchKey(request, timeout=20.0))) == 32

@@ -30,6 +30,7 @@ from veiltab.curator.store import CuratorStore
 from veiltab.deploy.local.processes import LocalStudy, free_ports
 from veiltab.deploy.pki import init_pki
 from veiltab.researcher.client import Client
+from veiltab.server.perturbation import SALT
 from veiltab.server.store import ServerStore
 
 Who = tuple[Role, str]
@@ -176,7 +177,8 @@ class World:
 
     def published(self, release_id: str) -> dict[str, bytes]:
         """Return the perturbed columns that the server holds."""
-        return {path.name: path.read_bytes() for path in (self.releases_folder() / release_id / "published").iterdir()}
+        folder = self.releases_folder() / release_id / "published"
+        return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != SALT}
 
     def log(self, party: Who) -> str:
         """Return everything a party logged."""

@@ -21,6 +21,8 @@ from veiltab.curator.noise import CuratorsNoise, curators_noise
 from veiltab.researcher.parties import ColumnDigests
 from veiltab.researcher.server_check import CuratorsTest
 
+SALT = bytes(range(32))
+
 Table = Mapping[str, Symbols]
 Perturb = Callable[[list[Symbols], ReleaseSpec], list[Symbols]]
 
@@ -87,7 +89,7 @@ class MadeRelease:
             canaries=len(changed),
             changed=int(changed.sum()),
             canary_key=self.noise.canary_key,
-            digests={name: hashlib.sha256(column.data).digest() for name, column in self.published.items()},
+            digests={name: hashlib.sha256(SALT + column.data).digest() for name, column in self.published.items()},
         )
 
     # What a desk asks
@@ -111,7 +113,7 @@ class MadeRelease:
             raise DeniedError("the grant has expired")
         published = self.published[column.attribute]
         canaries = published[np.isin(self.places, self.noise.places)]
-        assert digests.published == hashlib.sha256(published.data).digest()
+        assert digests.published == hashlib.sha256(SALT + published.data).digest()
         assert digests.canaries == hashlib.sha256(canaries.data).digest()
         self.asked.append(column.attribute)
         if self.spec.pad is Pad.CHACHA20:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from tests.researcher.made_release import MadeRelease, Perturb, honest
+from tests.researcher.made_release import SALT, MadeRelease, Perturb, honest
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.errors import DeniedError, FailedReleaseError
 from veiltab.common.release.modes import Pad, Sampling
@@ -67,7 +67,7 @@ def table_of(spec: ReleaseSpec) -> dict[str, Symbols]:
 
 
 def receive(store: ResearcherStore, release: MadeRelease) -> None:
-    asyncio.run(Receiver("rosa", "cloud", store).receive(release.spec, cast("PartyLinks", release)))
+    asyncio.run(Receiver("rosa", "cloud", store).receive(release.spec, SALT, cast("PartyLinks", release)))
 
 
 def counts(store: ResearcherStore) -> Any:  # noqa: ANN401 - an array

@@ -1,7 +1,6 @@
 """What curators get of their canaries: the published symbols at their places, after the publication, for one key."""
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -28,10 +27,11 @@ from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.chunks import data_of
+from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
 from veiltab.server import canaries as module
 from veiltab.server.canaries import Canaries, CanaryRows, CanaryStream, canary_rows
-from veiltab.server.perturbation import PLACES
+from veiltab.server.perturbation import PLACES, SALT
 from veiltab.server.releases import Releases
 from veiltab.server.store import ServerStore
 
@@ -206,7 +206,7 @@ def test_nothing_is_answered_before_the_publication_nor_after_its_time(
     session, digests = releases.publication_of(ID, "bob")
     folder = store.published_folder(ID)
     assert session.state is ReleaseState.READY
-    assert digests == {c.attribute: hashlib.sha256((folder / c.attribute).read_bytes()).digest() for c in COLUMNS}
+    assert digests == {c.attribute: file_digest(folder / c.attribute, (folder / SALT).read_bytes()) for c in COLUMNS}
     assert len(fetched(store, "alice")) == 300
     releases._sweep(spec.deadline + 86_401)
     with pytest.raises(FailedReleaseError, match="no longer kept"):

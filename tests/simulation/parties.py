@@ -277,7 +277,7 @@ class PartyHost:
                 kept = ServerStore(self.disk)
                 releases = Releases(study, kept)
                 add_IngestServiceServicer_to_server(IngestServicer(releases), registered)
-                add_ReleaseServiceServicer_to_server(ReleaseServicer(releases), registered)
+                add_ReleaseServiceServicer_to_server(ReleaseServicer(releases, identity), registered)
                 return releases, kept, releases.run(), server
             case Role.RESEARCHER:
                 asked = ResearcherStore(self.disk, study)

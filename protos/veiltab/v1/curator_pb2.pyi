@@ -103,3 +103,15 @@ class GetReceiptResponse(_message.Message):
     canary_key: bytes
     digests: _containers.ScalarMap[str, bytes]
     def __init__(self, canaries: _Optional[int] = ..., changed: _Optional[int] = ..., canary_key: _Optional[bytes] = ..., digests: _Optional[_Mapping[str, bytes]] = ...) -> None: ...
+
+class GetCuratorStatementRequest(_message.Message):
+    __slots__ = ("release_id",)
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    def __init__(self, release_id: _Optional[str] = ...) -> None: ...
+
+class GetCuratorStatementResponse(_message.Message):
+    __slots__ = ("statement",)
+    STATEMENT_FIELD_NUMBER: _ClassVar[int]
+    statement: _release_pb2.SignedStatement
+    def __init__(self, statement: _Optional[_Union[_release_pb2.SignedStatement, _Mapping]] = ...) -> None: ...

@@ -50,6 +50,11 @@ class CuratorServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_curator__pb2.GetReceiptRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_curator__pb2.GetReceiptResponse.FromString,
                 _registered_method=True)
+        self.GetCuratorStatement = channel.unary_unary(
+                '/veiltab.v1.CuratorService/GetCuratorStatement',
+                request_serializer=veiltab_dot_v1_dot_curator__pb2.GetCuratorStatementRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_curator__pb2.GetCuratorStatementResponse.FromString,
+                _registered_method=True)
         self.FetchKey = channel.unary_stream(
                 '/veiltab.v1.CuratorService/FetchKey',
                 request_serializer=veiltab_dot_v1_dot_curator__pb2.FetchKeyRequest.SerializeToString,
@@ -84,6 +89,13 @@ class CuratorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetCuratorStatement(self, request, context):
+        """States what this curator knows of a release of the caller's that is ready here, signed by it. Callers: researchers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def FetchKey(self, request, context):
         """Streams the key (or the one-time pad) of one attribute that was granted to the caller, if the caller holds the
         columns that this curator tested. Callers: researchers.
@@ -109,6 +121,11 @@ def add_CuratorServiceServicer_to_server(servicer, server):
                     servicer.GetReceipt,
                     request_deserializer=veiltab_dot_v1_dot_curator__pb2.GetReceiptRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_curator__pb2.GetReceiptResponse.SerializeToString,
+            ),
+            'GetCuratorStatement': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCuratorStatement,
+                    request_deserializer=veiltab_dot_v1_dot_curator__pb2.GetCuratorStatementRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_curator__pb2.GetCuratorStatementResponse.SerializeToString,
             ),
             'FetchKey': grpc.unary_stream_rpc_method_handler(
                     servicer.FetchKey,
@@ -198,6 +215,33 @@ class CuratorService(object):
             '/veiltab.v1.CuratorService/GetReceipt',
             veiltab_dot_v1_dot_curator__pb2.GetReceiptRequest.SerializeToString,
             veiltab_dot_v1_dot_curator__pb2.GetReceiptResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCuratorStatement(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/veiltab.v1.CuratorService/GetCuratorStatement',
+            veiltab_dot_v1_dot_curator__pb2.GetCuratorStatementRequest.SerializeToString,
+            veiltab_dot_v1_dot_curator__pb2.GetCuratorStatementResponse.FromString,
             options,
             channel_credentials,
             insecure,

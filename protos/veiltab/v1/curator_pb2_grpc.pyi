@@ -43,6 +43,8 @@ class CuratorServiceStub:
     """Says what this curator's test of the server showed, and how to repeat it, to whom an attribute was granted.
     Callers: researchers.
     """
+    GetCuratorStatement: _grpc.UnaryUnaryMultiCallable[_curator_pb2.GetCuratorStatementRequest, _curator_pb2.GetCuratorStatementResponse]
+    """States what this curator knows of a release of the caller's that is ready here, signed by it. Callers: researchers."""
     FetchKey: _grpc.UnaryStreamMultiCallable[_curator_pb2.FetchKeyRequest, _curator_pb2.FetchKeyResponse]
     """Streams the key (or the one-time pad) of one attribute that was granted to the caller, if the caller holds the
     columns that this curator tested. Callers: researchers.
@@ -63,6 +65,8 @@ class CuratorServiceAsyncStub(CuratorServiceStub):
     """Says what this curator's test of the server showed, and how to repeat it, to whom an attribute was granted.
     Callers: researchers.
     """
+    GetCuratorStatement: _aio.UnaryUnaryMultiCallable[_curator_pb2.GetCuratorStatementRequest, _curator_pb2.GetCuratorStatementResponse]  # type: ignore[assignment]
+    """States what this curator knows of a release of the caller's that is ready here, signed by it. Callers: researchers."""
     FetchKey: _aio.UnaryStreamMultiCallable[_curator_pb2.FetchKeyRequest, _curator_pb2.FetchKeyResponse]  # type: ignore[assignment]
     """Streams the key (or the one-time pad) of one attribute that was granted to the caller, if the caller holds the
     columns that this curator tested. Callers: researchers.
@@ -98,6 +102,14 @@ class CuratorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Says what this curator's test of the server showed, and how to repeat it, to whom an attribute was granted.
         Callers: researchers.
         """
+
+    @_abc_1.abstractmethod
+    def GetCuratorStatement(
+        self,
+        request: _curator_pb2.GetCuratorStatementRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_curator_pb2.GetCuratorStatementResponse, _abc.Awaitable[_curator_pb2.GetCuratorStatementResponse]]:
+        """States what this curator knows of a release of the caller's that is ready here, signed by it. Callers: researchers."""
 
     @_abc_1.abstractmethod
     def FetchKey(

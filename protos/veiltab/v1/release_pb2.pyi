@@ -153,6 +153,16 @@ class ReleaseSpec(_message.Message):
     canaries: int
     def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., population: _Optional[int] = ..., sample: _Optional[int] = ..., server_replacement: _Optional[bytes] = ..., epsilon: _Optional[str] = ..., scheme: _Optional[_Union[Scheme, str]] = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., alignment: _Optional[str] = ..., deadline: _Optional[int] = ..., delta: _Optional[str] = ..., stage: _Optional[int] = ..., curator_replacement: _Optional[bytes] = ..., canaries: _Optional[int] = ...) -> None: ...
 
+class SignedStatement(_message.Message):
+    __slots__ = ("text", "signature", "certificate")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    signature: bytes
+    certificate: bytes
+    def __init__(self, text: _Optional[str] = ..., signature: _Optional[bytes] = ..., certificate: _Optional[bytes] = ...) -> None: ...
+
 class Chunk(_message.Message):
     __slots__ = ("offset", "data", "digest")
     OFFSET_FIELD_NUMBER: _ClassVar[int]

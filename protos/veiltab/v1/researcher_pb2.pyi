@@ -16,11 +16,13 @@ class Subject(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SUBJECT_STATUS: _ClassVar[Subject]
     SUBJECT_COUNTS: _ClassVar[Subject]
     SUBJECT_STUDY_FILE: _ClassVar[Subject]
+    SUBJECT_CERTIFICATE: _ClassVar[Subject]
 SUBJECT_UNSPECIFIED: Subject
 SUBJECT_RELEASES: Subject
 SUBJECT_STATUS: Subject
 SUBJECT_COUNTS: Subject
 SUBJECT_STUDY_FILE: Subject
+SUBJECT_CERTIFICATE: Subject
 
 class StartReleaseRequest(_message.Message):
     __slots__ = ("request", "label", "study_digest")
@@ -135,6 +137,22 @@ class Receipt(_message.Message):
     expected: str
     sd: str
     def __init__(self, curator: _Optional[str] = ..., canaries: _Optional[int] = ..., changed: _Optional[int] = ..., low: _Optional[int] = ..., high: _Optional[int] = ..., expected: _Optional[str] = ..., sd: _Optional[str] = ...) -> None: ...
+
+class FetchCertificateRequest(_message.Message):
+    __slots__ = ("release_id", "offset")
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    offset: int
+    def __init__(self, release_id: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class FetchCertificateResponse(_message.Message):
+    __slots__ = ("total", "chunk")
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    total: int
+    chunk: _release_pb2.Chunk
+    def __init__(self, total: _Optional[int] = ..., chunk: _Optional[_Union[_release_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class FetchHistogramRequest(_message.Message):
     __slots__ = ("release_id", "offset")

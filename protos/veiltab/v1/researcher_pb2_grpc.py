@@ -60,6 +60,11 @@ class ResearcherServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_researcher__pb2.FetchStudyRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_researcher__pb2.FetchStudyResponse.FromString,
                 _registered_method=True)
+        self.FetchCertificate = channel.unary_stream(
+                '/veiltab.v1.ResearcherService/FetchCertificate',
+                request_serializer=veiltab_dot_v1_dot_researcher__pb2.FetchCertificateRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_researcher__pb2.FetchCertificateResponse.FromString,
+                _registered_method=True)
         self.ListAccesses = channel.unary_unary(
                 '/veiltab.v1.ResearcherService/ListAccesses',
                 request_serializer=veiltab_dot_v1_dot_researcher__pb2.ListAccessesRequest.SerializeToString,
@@ -108,6 +113,14 @@ class ResearcherServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FetchCertificate(self, request, context):
+        """Streams the certificate of a release that is ready; its parties are asked for their signatures if need be.
+        Callers: the researcher itself, its analysts.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListAccesses(self, request, context):
         """Lists which analyst asked for what, oldest first, a part at a time. Callers: the researcher itself.
         """
@@ -142,6 +155,11 @@ def add_ResearcherServiceServicer_to_server(servicer, server):
                     servicer.FetchStudy,
                     request_deserializer=veiltab_dot_v1_dot_researcher__pb2.FetchStudyRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_researcher__pb2.FetchStudyResponse.SerializeToString,
+            ),
+            'FetchCertificate': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchCertificate,
+                    request_deserializer=veiltab_dot_v1_dot_researcher__pb2.FetchCertificateRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_researcher__pb2.FetchCertificateResponse.SerializeToString,
             ),
             'ListAccesses': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAccesses,
@@ -285,6 +303,33 @@ class ResearcherService(object):
             '/veiltab.v1.ResearcherService/FetchStudy',
             veiltab_dot_v1_dot_researcher__pb2.FetchStudyRequest.SerializeToString,
             veiltab_dot_v1_dot_researcher__pb2.FetchStudyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchCertificate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/veiltab.v1.ResearcherService/FetchCertificate',
+            veiltab_dot_v1_dot_researcher__pb2.FetchCertificateRequest.SerializeToString,
+            veiltab_dot_v1_dot_researcher__pb2.FetchCertificateResponse.FromString,
             options,
             channel_credentials,
             insecure,

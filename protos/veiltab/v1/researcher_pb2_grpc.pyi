@@ -47,6 +47,10 @@ class ResearcherServiceStub:
     """Streams a study file: the one that the service runs with, or one under which a release was asked for.
     Callers: the researcher itself, its analysts.
     """
+    FetchCertificate: _grpc.UnaryStreamMultiCallable[_researcher_pb2.FetchCertificateRequest, _researcher_pb2.FetchCertificateResponse]
+    """Streams the certificate of a release that is ready; its parties are asked for their signatures if need be.
+    Callers: the researcher itself, its analysts.
+    """
     ListAccesses: _grpc.UnaryUnaryMultiCallable[_researcher_pb2.ListAccessesRequest, _researcher_pb2.ListAccessesResponse]
     """Lists which analyst asked for what, oldest first, a part at a time. Callers: the researcher itself."""
 
@@ -67,6 +71,10 @@ class ResearcherServiceAsyncStub(ResearcherServiceStub):
     """
     FetchStudy: _aio.UnaryStreamMultiCallable[_researcher_pb2.FetchStudyRequest, _researcher_pb2.FetchStudyResponse]  # type: ignore[assignment]
     """Streams a study file: the one that the service runs with, or one under which a release was asked for.
+    Callers: the researcher itself, its analysts.
+    """
+    FetchCertificate: _aio.UnaryStreamMultiCallable[_researcher_pb2.FetchCertificateRequest, _researcher_pb2.FetchCertificateResponse]  # type: ignore[assignment]
+    """Streams the certificate of a release that is ready; its parties are asked for their signatures if need be.
     Callers: the researcher itself, its analysts.
     """
     ListAccesses: _aio.UnaryUnaryMultiCallable[_researcher_pb2.ListAccessesRequest, _researcher_pb2.ListAccessesResponse]  # type: ignore[assignment]
@@ -116,6 +124,16 @@ class ResearcherServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_researcher_pb2.FetchStudyResponse], _abc.AsyncIterator[_researcher_pb2.FetchStudyResponse]]:
         """Streams a study file: the one that the service runs with, or one under which a release was asked for.
+        Callers: the researcher itself, its analysts.
+        """
+
+    @_abc_1.abstractmethod
+    def FetchCertificate(
+        self,
+        request: _researcher_pb2.FetchCertificateRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_researcher_pb2.FetchCertificateResponse], _abc.AsyncIterator[_researcher_pb2.FetchCertificateResponse]]:
+        """Streams the certificate of a release that is ready; its parties are asked for their signatures if need be.
         Callers: the researcher itself, its analysts.
         """
 

@@ -15,18 +15,32 @@ class GetReleaseRequest(_message.Message):
     def __init__(self, release_id: _Optional[str] = ...) -> None: ...
 
 class GetReleaseResponse(_message.Message):
-    __slots__ = ("state", "spec", "waiting_for", "failure", "perturbation_seconds")
+    __slots__ = ("state", "spec", "waiting_for", "failure", "perturbation_seconds", "salt")
     STATE_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     WAITING_FOR_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     PERTURBATION_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    SALT_FIELD_NUMBER: _ClassVar[int]
     state: _release_pb2.ReleaseState
     spec: _release_pb2.ReleaseSpec
     waiting_for: _containers.RepeatedScalarFieldContainer[str]
     failure: str
     perturbation_seconds: float
-    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., waiting_for: _Optional[_Iterable[str]] = ..., failure: _Optional[str] = ..., perturbation_seconds: _Optional[float] = ...) -> None: ...
+    salt: bytes
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., waiting_for: _Optional[_Iterable[str]] = ..., failure: _Optional[str] = ..., perturbation_seconds: _Optional[float] = ..., salt: _Optional[bytes] = ...) -> None: ...
+
+class GetServerStatementRequest(_message.Message):
+    __slots__ = ("release_id",)
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    def __init__(self, release_id: _Optional[str] = ...) -> None: ...
+
+class GetServerStatementResponse(_message.Message):
+    __slots__ = ("statement",)
+    STATEMENT_FIELD_NUMBER: _ClassVar[int]
+    statement: _release_pb2.SignedStatement
+    def __init__(self, statement: _Optional[_Union[_release_pb2.SignedStatement, _Mapping]] = ...) -> None: ...
 
 class FetchColumnRequest(_message.Message):
     __slots__ = ("release_id", "attribute", "offset")

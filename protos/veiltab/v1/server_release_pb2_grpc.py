@@ -45,6 +45,11 @@ class ReleaseServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_server__release__pb2.FetchColumnRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_server__release__pb2.FetchColumnResponse.FromString,
                 _registered_method=True)
+        self.GetServerStatement = channel.unary_unary(
+                '/veiltab.v1.ReleaseService/GetServerStatement',
+                request_serializer=veiltab_dot_v1_dot_server__release__pb2.GetServerStatementRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_server__release__pb2.GetServerStatementResponse.FromString,
+                _registered_method=True)
         self.FetchPlaces = channel.unary_stream(
                 '/veiltab.v1.ReleaseService/FetchPlaces',
                 request_serializer=veiltab_dot_v1_dot_server__release__pb2.FetchPlacesRequest.SerializeToString,
@@ -70,6 +75,13 @@ class ReleaseServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetServerStatement(self, request, context):
+        """States what was published of a release of the caller's, signed by the server. Callers: researchers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def FetchPlaces(self, request, context):
         """Streams the places that the server sampled, 8-byte little-endian, ascending, of a release that it sampled itself.
         Callers: researchers.
@@ -90,6 +102,11 @@ def add_ReleaseServiceServicer_to_server(servicer, server):
                     servicer.FetchColumn,
                     request_deserializer=veiltab_dot_v1_dot_server__release__pb2.FetchColumnRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_server__release__pb2.FetchColumnResponse.SerializeToString,
+            ),
+            'GetServerStatement': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetServerStatement,
+                    request_deserializer=veiltab_dot_v1_dot_server__release__pb2.GetServerStatementRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_server__release__pb2.GetServerStatementResponse.SerializeToString,
             ),
             'FetchPlaces': grpc.unary_stream_rpc_method_handler(
                     servicer.FetchPlaces,
@@ -152,6 +169,33 @@ class ReleaseService(object):
             '/veiltab.v1.ReleaseService/FetchColumn',
             veiltab_dot_v1_dot_server__release__pb2.FetchColumnRequest.SerializeToString,
             veiltab_dot_v1_dot_server__release__pb2.FetchColumnResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetServerStatement(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/veiltab.v1.ReleaseService/GetServerStatement',
+            veiltab_dot_v1_dot_server__release__pb2.GetServerStatementRequest.SerializeToString,
+            veiltab_dot_v1_dot_server__release__pb2.GetServerStatementResponse.FromString,
             options,
             channel_credentials,
             insecure,

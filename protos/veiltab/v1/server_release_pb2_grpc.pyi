@@ -37,6 +37,8 @@ class ReleaseServiceStub:
     """Says where a release of the caller's stands. Callers: researchers."""
     FetchColumn: _grpc.UnaryStreamMultiCallable[_server_release_pb2.FetchColumnRequest, _server_release_pb2.FetchColumnResponse]
     """Streams one perturbed column of a published release of the caller's. Callers: researchers."""
+    GetServerStatement: _grpc.UnaryUnaryMultiCallable[_server_release_pb2.GetServerStatementRequest, _server_release_pb2.GetServerStatementResponse]
+    """States what was published of a release of the caller's, signed by the server. Callers: researchers."""
     FetchPlaces: _grpc.UnaryStreamMultiCallable[_server_release_pb2.FetchPlacesRequest, _server_release_pb2.FetchPlacesResponse]
     """Streams the places that the server sampled, 8-byte little-endian, ascending, of a release that it sampled itself.
     Callers: researchers.
@@ -51,6 +53,8 @@ class ReleaseServiceAsyncStub(ReleaseServiceStub):
     """Says where a release of the caller's stands. Callers: researchers."""
     FetchColumn: _aio.UnaryStreamMultiCallable[_server_release_pb2.FetchColumnRequest, _server_release_pb2.FetchColumnResponse]  # type: ignore[assignment]
     """Streams one perturbed column of a published release of the caller's. Callers: researchers."""
+    GetServerStatement: _aio.UnaryUnaryMultiCallable[_server_release_pb2.GetServerStatementRequest, _server_release_pb2.GetServerStatementResponse]  # type: ignore[assignment]
+    """States what was published of a release of the caller's, signed by the server. Callers: researchers."""
     FetchPlaces: _aio.UnaryStreamMultiCallable[_server_release_pb2.FetchPlacesRequest, _server_release_pb2.FetchPlacesResponse]  # type: ignore[assignment]
     """Streams the places that the server sampled, 8-byte little-endian, ascending, of a release that it sampled itself.
     Callers: researchers.
@@ -74,6 +78,14 @@ class ReleaseServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_server_release_pb2.FetchColumnResponse], _abc.AsyncIterator[_server_release_pb2.FetchColumnResponse]]:
         """Streams one perturbed column of a published release of the caller's. Callers: researchers."""
+
+    @_abc_1.abstractmethod
+    def GetServerStatement(
+        self,
+        request: _server_release_pb2.GetServerStatementRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_server_release_pb2.GetServerStatementResponse, _abc.Awaitable[_server_release_pb2.GetServerStatementResponse]]:
+        """States what was published of a release of the caller's, signed by the server. Callers: researchers."""
 
     @_abc_1.abstractmethod
     def FetchPlaces(
