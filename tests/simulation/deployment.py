@@ -180,7 +180,7 @@ class Deployment:
             self.network.note(f"{host.name} asks for {stored.request.to_json()}")
 
     def _request(self, number: int) -> ReleaseRequest:
-        rng = self.rng
+        rng, noise = self.rng, self._generator(f"noise {number}")
         while True:
             names = rng.sample(list(SIZES), rng.randint(1, 4))
             if rng.random() < 0.7:
@@ -206,6 +206,8 @@ class Deployment:
                     delta=rng.choice([None, None, Decimal("1e-6")]),
                     scheme=scheme,
                     stage=60 if staged else None,
+                    noise_split=Decimal(noise.choice(["0", "0.5"])),
+                    canaries=noise.choice([None, 0, 40]),
                 )
             except VeiltabError:
                 continue

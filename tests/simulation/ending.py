@@ -81,25 +81,28 @@ def _allowed(run: "Deployment", request: ReleaseRequest) -> set[ReleaseState]:
 
 
 def _check_result(run: "Deployment", spec: ReleaseSpec, researcher: str, granted: tuple[str, ...]) -> None:
-    """See that the rows are those that were encrypted, but for noise of the due amount."""
+    """See that the counted rows are those that were encrypted, but for noise of the due amount, and no canaries."""
     store = run.hosts[researcher].researcher.store
     columns = [spec.column(name) for name in granted]
+    canaries = run.watch.canaries[spec.release_id]
+    folder = run.hosts[SERVER].disk / "releases" / spec.release_id / "published"
+    places = np.fromfile(folder / PLACES, "<i8") if spec.sampling.is_by_server else np.arange(spec.uploaded_rows)
+    data = ~np.isin(places, canaries)
     rows = [run.watch.rows[spec.release_id, column.attribute] for column in columns]
+    assert len(canaries) == spec.canaries
+    assert all(len(one) == spec.published_rows and one.max() < c.size for one, c in zip(rows, columns, strict=True))
     path = store.histogram(spec.release_id)
     assert list(path.parent.iterdir()) == [path], f"more than counts is kept of {spec.release_id}"
     counts = np.frombuffer(path.read_bytes(), "<i8")
     expected = np.zeros([column.size for column in columns], np.int64)
-    np.add.at(expected, tuple(rows), 1)
+    np.add.at(expected, tuple(one[data] for one in rows), 1)
     assert np.array_equal(counts, expected.reshape(-1))
-    assert counts.sum() == spec.sample
-    assert all(len(one) == spec.sample and one.max() < c.size for one, c in zip(rows, columns, strict=True))
-    folder = run.hosts[SERVER].disk / "releases" / spec.release_id / "published"
-    places = np.fromfile(folder / PLACES, "<i8") if spec.sampling.is_by_server else np.arange(spec.sample)
-    changed = np.zeros(spec.sample, bool)
+    changed = np.zeros(data.sum(), bool)
     for one, column in zip(rows, columns, strict=True):
-        changed |= one != run.watch.plain[spec.release_id, column.attribute][places]
+        plain = run.watch.plain[spec.release_id, column.attribute]
+        changed |= one[data] != plain[places[data] - np.searchsorted(canaries, places[data])]
     cells = np.prod([column.size for column in columns])
-    chance = spec.server_replacement / 2**64 * (1 - 1 / cells)
-    law = binom(spec.sample, chance)
+    chance = float(1 - spec.mechanism.retention) * (1 - 1 / cells)
+    law = binom(len(changed), chance)
     rare = min(law.cdf(changed.sum()), law.sf(changed.sum() - 1))
-    assert rare > SURE, f"{spec.release_id}: {changed.sum()} of {spec.sample} rows changed, at a rate of {chance}"
+    assert rare > SURE, f"{spec.release_id}: {changed.sum()} of {len(changed)} rows changed, at a rate of {chance}"

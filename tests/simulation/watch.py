@@ -44,6 +44,7 @@ class Watch:
     ciphertexts: dict[tuple[str, str], bytes] = field(default_factory=dict)
     plain: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
     rows: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
+    canaries: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def curators(self) -> list[PartyHost]:
@@ -185,9 +186,11 @@ class Watch:
 
     def see_rows(self, columns: Sequence[EncryptedColumn], rows: PublishedRows) -> None:
         """Look at the rows that a desk is about to count; they leave the product if all are said to be canaries."""
+        release = columns[0].noisy.parent.name
+        assert np.array_equal(self.canaries.setdefault(release, rows.canaries), rows.canaries)
         every = count_rows(columns, replace(rows, canaries=np.arange(rows.uploaded))).canaries
         for one, symbols in zip(columns, every, strict=True):
-            known = self.rows.setdefault((one.noisy.parent.name, one.column.attribute), symbols)
+            known = self.rows.setdefault((release, one.column.attribute), symbols)
             assert np.array_equal(known, symbols), "a release was decrypted to other rows before"
 
     # In the end
