@@ -113,6 +113,8 @@ LONG = [
 ]  # fmt: skip
 
 
+CANARIES = 300
+
 MODES = {
     "seed": (Sampling.SEED, Pad.CHACHA20),
     "indices": (Sampling.INDICES, Pad.OTP),
@@ -124,7 +126,14 @@ def asked(world: World, label: str, kill: Kill) -> tuple[str, bool]:
     """Ask for the release of a label; return its id and whether it was under way."""
     with world.client() as client:
         release = client.request(
-            FREE, epsilon="4", label=label, sampling=kill.sampling, pad=kill.pad, sample=kill.sample
+            FREE,
+            epsilon="4",
+            label=label,
+            sampling=kill.sampling,
+            pad=kill.pad,
+            sample=kill.sample,
+            noise_split="0.5",
+            canaries=CANARIES,
         )
         return release.id, release.continued
 
@@ -174,6 +183,7 @@ def check(world: World, release_id: str) -> None:
         release = client.release(release_id)
         status = release.wait(40)
         assert (status.state, status.granted) == (ReleaseState.READY, FREE)
+        assert [receipt.passed for receipt in status.receipts] == [True] * 3
         assert agreement(release.estimate(), world.people.counts(FREE)) > SURE
     kept = world.local.state_folder(*ROSA) / "releases" / release_id
     world.wait_until(lambda: [path.name for path in kept.iterdir()] == ["histogram.bin"])
