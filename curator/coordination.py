@@ -178,5 +178,6 @@ def _progress_from_proto(curator: str, answer: curator_peer_pb2.ReleaseProgress)
         reserved=answer.reserved,
         charged=answer.charged,
         sample_check=answer.sample_check,
+        tested=answer.tested,
         failure=words_from_proto(answer.failure),
     )

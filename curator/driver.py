@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, assert_never
 
@@ -289,8 +289,12 @@ class CuratorDriver:
             reserved=self.ledger.is_reserved(release_id),
             charged=self.ledger.is_charged(release_id),
             sample_check=stored.sample_check,
+            tested=self._is_tested(stored),
             failure=stored.failure,
         )
+
+    def _is_tested(self, stored: CuratorRelease) -> bool:
+        return stored.spec is not None and self.server_check.is_passed(stored.spec)
 
     def encryption(self, release_id: str) -> ColumnEncryption:
         """Return the encrypted columns of a release."""
@@ -403,7 +407,8 @@ class CuratorDriver:
         release_id = stored.request.release_id
         try:
             others = self._seen[release_id] = await self.looks.progress(release_id)
-            outcome = next_step(stored, self.decisions.review(stored), others, time.time())
+            own = replace(self.decisions.review(stored), is_tested=self._is_tested(stored))
+            outcome = next_step(stored, own, others, time.time())
             if isinstance(outcome, Step):
                 self._seen[release_id] = None
                 if isinstance(others, VeiltabError):
@@ -453,14 +458,14 @@ class CuratorDriver:
                 await self._reserve(stored.planned_spec)
             case Step.CHARGE:
                 await self._charge(stored.planned_spec, server)
-            case Step.DRAW | Step.ENCRYPT | Step.UPLOAD | Step.TEST:
+            case Step.DRAW | Step.ENCRYPT | Step.UPLOAD | Step.TEST | Step.FINISH:
                 await self._take_charged(chosen, stored, peers, server)
             case _:
                 assert_never(chosen)
 
     async def _take_charged(
         self,
-        chosen: Literal[Step.DRAW, Step.ENCRYPT, Step.UPLOAD, Step.TEST],
+        chosen: Literal[Step.DRAW, Step.ENCRYPT, Step.UPLOAD, Step.TEST, Step.FINISH],
         stored: CuratorRelease,
         peers: Peers,
         server: ServerLink,
@@ -474,6 +479,9 @@ class CuratorDriver:
                 await self._upload(stored.planned_spec, server)
             case Step.TEST:
                 await self._test(stored, server)
+            case Step.FINISH:
+                # A crash may have come between the receipt and this.
+                self.encryption(stored.request.release_id).forget_canaries()
             case _:
                 assert_never(chosen)
 

@@ -1,12 +1,12 @@
 """A release at one curator, as a pure state machine: its next step, what it waits for, how it ends, who gets its keys.
 
 The order of the steps is the privacy argument: decide, plan, compare and reserve, charge, draw, compare, encrypt, send,
-test the server.
+test the server, let keys leave.
 
 Invariants: nothing is charged unless every curator has reserved the same spec; no seed exists before every curator has
 charged; no byte leaves before every curator has drawn the same sample; the server learns the canaries' places once
 what it published is recorded here; a release that ended never moves again; no key leaves before the server has passed
-this curator's test, nor without a grant that has not expired, nor for another column than the one that was tested.
+every curator's test, nor without a grant that has not expired, nor for another column than the one that was tested.
 
 The curators reserve one after the other, in order of their names, and a release waits while what it needs is reserved
 for another. So no two releases wait for each other, and of two that ask for the last of a budget exactly one has it.
@@ -80,7 +80,10 @@ class CuratorRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """One curator's progress with a release, as its peers see it."""
+    """One curator's progress with a release, as its peers see it.
+
+    `tested` says that the server has passed its test, or that it has no columns to test.
+    """
 
     curator: str
     state: ReleaseState
@@ -91,12 +94,13 @@ class Progress:
     reserved: bool
     charged: bool
     sample_check: bytes
+    tested: bool
     failure: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """How far this curator is with what it decides alone: its own attributes, and its ledger.
+    """How far this curator is with what it does alone: its own attributes, its ledger, and its test of the server.
 
     Args:
         curator: its name.
@@ -105,6 +109,7 @@ class Review:
         refusal: why the release cannot be planned, or the budget will not hold it, if that can be foreseen; else empty.
         is_reserved: whether its ledger keeps the release's epsilon.
         is_charged: whether its ledger is charged.
+        is_tested: whether the server has passed its test, or it has no columns to test.
     """
 
     curator: str
@@ -113,6 +118,7 @@ class Review:
     refusal: str = ""
     is_reserved: bool = False
     is_charged: bool = False
+    is_tested: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +150,8 @@ class Step(Enum):
     """Send the encrypted columns to the server."""
     TEST = auto()
     """Record what the server published, and test its noise on the canaries."""
+    FINISH = auto()
+    """Let one's keys leave."""
 
     @property
     def leads_to(self) -> ReleaseState:  # noqa: PLR0911 - one for each state
@@ -159,9 +167,9 @@ class Step(Enum):
                 return ReleaseState.CHARGED
             case Step.ENCRYPT:
                 return ReleaseState.UPLOADING
-            case Step.UPLOAD:
+            case Step.UPLOAD | Step.TEST:
                 return ReleaseState.PERTURBING
-            case Step.TEST:
+            case Step.FINISH:
                 return ReleaseState.READY
             case _:
                 assert_never(self)
@@ -246,7 +254,7 @@ def check_asker(stored: CuratorRelease, researcher: str) -> None:
 
 
 def check_key_may_leave(stored: CuratorRelease, decision: GrantDecision | None, attribute: str, now: float) -> None:
-    """Refuse the key of a column unless its attribute is granted and the server has passed the test.
+    """Refuse the key of a column unless its attribute is granted and the server has passed every curator's test.
 
     Args:
         stored: the release as this curator has recorded it.
@@ -256,7 +264,7 @@ def check_key_may_leave(stored: CuratorRelease, decision: GrantDecision | None, 
 
     Raises:
         DeniedError: it was not granted, the grant has expired, or the release ended without a result.
-        NotReadyError: the server is not tested yet.
+        NotReadyError: a curator has not tested the server yet.
     """
     if decision is None or decision.attribute != attribute or decision.verdict != APPROVED:
         raise DeniedError("this attribute was not granted", where=f"attribute {attribute}")
@@ -265,7 +273,7 @@ def check_key_may_leave(stored: CuratorRelease, decision: GrantDecision | None, 
     if stored.state.unsuccessful:
         raise DeniedError(f"the release is {stored.state.value}", where=f"release {stored.request.release_id}")
     if stored.state is not ReleaseState.READY or stored.spec is None:
-        raise NotReadyError("this curator has not tested the server yet", where=f"attribute {attribute}")
+        raise NotReadyError("not every curator has tested the server yet", where=f"attribute {attribute}")
 
 
 def check_receipt_may_leave(stored: CuratorRelease, decisions: Iterable[GrantDecision], now: float) -> None:
@@ -312,7 +320,7 @@ def _step_of(  # noqa: PLR0911 - one for each state
         case ReleaseState.UPLOADING:
             return Step.UPLOAD
         case ReleaseState.PERTURBING:
-            return _lacking(peers, _has_uploaded, "has not sent its columns yet") or Step.TEST
+            return _when_perturbing(own, peers)
         case ReleaseState.READY | ReleaseState.EXPIRED | ReleaseState.DENIED | ReleaseState.FAILED:
             return End(stored.state, stored.failure)
         case _:
@@ -368,6 +376,19 @@ def _when_charged(stored: CuratorRelease, peers: tuple[Progress, ...]) -> Step |
         if peer.sample_check != stored.sample_check:
             return End(ReleaseState.FAILED, f"curator {peer.curator}: drew another sample. No data was sent.")
     return Step.ENCRYPT
+
+
+def _when_perturbing(own: Review, peers: tuple[Progress, ...]) -> Step | Wait:
+    wait = _lacking(peers, _has_uploaded, "has not sent its columns yet")
+    if wait:
+        return wait
+    if not own.is_tested:
+        return Step.TEST
+    return _lacking(peers, _has_tested, "has not tested the server yet") or Step.FINISH
+
+
+def _has_tested(peer: Progress) -> bool:
+    return peer.tested or peer.state is ReleaseState.READY
 
 
 def _has_uploaded(peer: Progress) -> bool:

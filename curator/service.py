@@ -162,5 +162,6 @@ def _progress_to_proto(release_id: str, progress: Progress) -> curator_peer_pb2.
         reserved=progress.reserved,
         charged=progress.charged,
         sample_check=progress.sample_check or None,
+        tested=progress.tested,
         failure=progress.failure,
     )

@@ -111,7 +111,7 @@ class PartyLinks:
 
         Raises:
             DeniedError: no attribute of the curator's is granted, or the grants have expired.
-            NotReadyError: the curator has not tested the server yet.
+            NotReadyError: not every curator has tested the server yet.
             InvalidInputError: it answered what no test shows.
         """
         peer = self.curators[curator]

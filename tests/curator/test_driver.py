@@ -31,6 +31,7 @@ from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
 from veiltab.curator.coordination import Peers
 from veiltab.curator.driver import CuratorDriver
+from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.planning import ANSWERS
@@ -190,6 +191,7 @@ class World:
             reserved=False,
             charged=False,
             sample_check=b"",
+            tested=False,
             failure="",
         )
         self.tosses: list[str] = []
@@ -288,6 +290,7 @@ class World:
             reserved=own.reserved,
             charged=own.charged,
             sample_check=own.sample_check,
+            tested=own.tested,
             state=ReleaseState.PERTURBING if own.state is ReleaseState.PERTURBING else self.bob.state,
         )
 
@@ -328,6 +331,8 @@ def test_a_release_takes_its_steps_one_by_one(world: World, make_request: Make) 
     assert world.step()
     assert world.state() is ReleaseState.PERTURBING
     assert not world.step()  # bob has not sent his column
+    world.follow()
+    assert not world.step()  # bob has not tested the server
     world.follow()
     assert world.step()
     assert world.state() is ReleaseState.READY
@@ -782,6 +787,11 @@ def test_the_server_is_tested_once_it_has_published(world: World, make_request: 
     assert not world.keys
     assert encryption.canaries("sex").stat().st_size == 1000
     world.is_published = True
+    assert not world.step()
+    assert store.release(ID).waiting_for == "curator bob: has not tested the server yet"
+    with pytest.raises(NotReadyError, match="not every curator has tested the server yet"):
+        world.driver.receipt(ID, "rosa")
+    world.follow()
     assert world.step()
     assert world.state() is ReleaseState.READY
     assert world.keys == [places_key(store.canary_key(ID))]
@@ -791,6 +801,44 @@ def test_the_server_is_tested_once_it_has_published(world: World, make_request: 
     assert (receipt.receipt.tester, receipt.receipt.canaries) == ("alice", 1000)
     assert receipt.canary_key == store.canary_key(ID)
     assert set(receipt.digests) == {"sex", "salary"}
+
+
+def test_a_server_that_fails_at_another_curator_gets_no_key_out_here(world: World, make_request: Make) -> None:
+    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
+    world.follow()
+    assert not world.step()
+    assert world.driver.progress(ID).tested
+    world.bob = replace(world.bob, state=ReleaseState.FAILED, failure="server cloud: it did not add the noise")
+    assert world.step()
+    stored = world.driver.store.release(ID)
+    assert (stored.state, stored.failure) == (
+        ReleaseState.FAILED,
+        "curator bob: server cloud: it did not add the noise",
+    )
+    assert (world.driver.store.pad(ID, "sex") or (b"?",))[0] == b""
+    with pytest.raises(NotFoundError):
+        world.driver.store.canary_key(ID)
+
+
+def test_the_canaries_are_erased_after_a_crash_between_the_receipt_and_that(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
+    world.follow()
+    world.bob = replace(world.bob, tested=True)
+
+    def crash(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(ColumnEncryption, "forget_canaries", crash)
+        with pytest.raises(KeyboardInterrupt):
+            world.step()
+    assert world.driver.encryption(ID).canaries("sex").exists()
+    assert world.step()
+    assert world.state() is ReleaseState.READY
+    assert not world.driver.encryption(ID).canaries("sex").exists()
+    assert len(world.keys) == 1
 
 
 @pytest.mark.parametrize("pad", Pad)
@@ -833,6 +881,7 @@ def test_a_test_that_a_crash_cut_off_is_made_again_with_the_same_result(
 ) -> None:
     carried_to(world, ReleaseState.PERTURBING, make_request(**NOISY))
     world.follow()
+    world.bob = replace(world.bob, tested=True)
     world.noise = noise
     with monkeypatch.context() as broken:
         if step == "set_state" and not noise:

@@ -85,6 +85,7 @@ def progress(**changes: Any) -> Progress:  # noqa: ANN401 - any field
         "reserved": False,
         "charged": False,
         "sample_check": b"",
+        "tested": False,
         "failure": "",
     }
     return Progress(**(fields | changes))
@@ -110,7 +111,9 @@ def test_the_steps_and_where_they_lead() -> None:
             case Step.DRAW:
                 stored = replace(stored, sample_check=CHECKS[0])
             case Step.UPLOAD:
-                peer = replace(peer, state=ReleaseState.PERTURBING)
+                peer = replace(peer, state=ReleaseState.PERTURBING, tested=True)
+            case Step.TEST:
+                own = replace(own, is_tested=True)
     assert taken == [
         (Step.DECIDE, ReleaseState.REQUESTED),
         (Step.APPROVE, ReleaseState.APPROVED),
@@ -120,7 +123,8 @@ def test_the_steps_and_where_they_lead() -> None:
         (Step.DRAW, ReleaseState.CHARGED),
         (Step.ENCRYPT, ReleaseState.UPLOADING),
         (Step.UPLOAD, ReleaseState.PERTURBING),
-        (Step.TEST, ReleaseState.READY),
+        (Step.TEST, ReleaseState.PERTURBING),
+        (Step.FINISH, ReleaseState.READY),
     ]
     assert outcome == End(ReleaseState.READY, "")
 
@@ -225,6 +229,21 @@ def test_nobody_tests_the_server_before_all_have_sent_their_columns() -> None:
             assert outcome == Wait("curator carol: has not sent its columns yet")
 
 
+def test_nobody_lets_a_key_leave_before_all_have_tested_the_server() -> None:
+    stored = release(state=ReleaseState.PERTURBING, spec=SPECS[0], sample_check=CHECKS[0])
+    own = replace(REVIEWED, is_tested=True)
+    sent = progress(state=ReleaseState.PERTURBING)
+    tested, ready = replace(sent, tested=True), progress(state=ReleaseState.READY)
+
+    def after(*peers: Progress) -> Outcome:
+        return next_step(stored, own, peers, 1)
+
+    assert after(tested, ready) is Step.FINISH
+    assert after(tested, replace(sent, curator="carol")) == Wait("curator carol: has not tested the server yet")
+    failed = progress(curator="carol", state=ReleaseState.FAILED, tested=False, failure="no noise")
+    assert after(tested, failed) == End(ReleaseState.FAILED, "curator carol: no noise")
+
+
 def test_a_deadline_ends_a_release_even_when_the_others_are_silent() -> None:
     stored = release(state=ReleaseState.PLANNED, spec=SPECS[0], waiting_for="curator bob: no connection")
     away = UnavailableError("no connection", where="curator bob")
@@ -327,7 +346,7 @@ def test_a_receipt_leaves_when_any_key_may() -> None:
         check_receipt_may_leave(ready, (), 50)
     with pytest.raises(DeniedError, match="the grant has expired"):
         check_receipt_may_leave(ready, (decision(expires=50),), 50)
-    with pytest.raises(NotReadyError, match="has not tested the server yet"):
+    with pytest.raises(NotReadyError, match="not every curator has tested the server yet"):
         check_receipt_may_leave(replace(ready, state=ReleaseState.PERTURBING), (decision(),), 50)
     with pytest.raises(DeniedError, match="the release is failed"):
         check_receipt_may_leave(replace(ready, state=ReleaseState.FAILED), (decision(),), 50)
@@ -384,6 +403,7 @@ class Curators(RuleBasedStateMachine):
         self.charged: set[str] = set()
         self.taken: set[tuple[str, Step]] = set()
         self.is_honest = True
+        self.passed: dict[str, bool] = {}
         self.ends: dict[str, tuple[ReleaseState, str]] = {}
 
     def progress(self, name: str) -> Progress:
@@ -398,6 +418,7 @@ class Curators(RuleBasedStateMachine):
             reserved=name in self.kept and name not in self.charged,
             charged=name in self.charged,
             sample_check=row.sample_check,
+            tested=self.passed.get(name, False),
             failure=row.failure,
         )
 
@@ -412,6 +433,7 @@ class Curators(RuleBasedStateMachine):
             held=(name,) if verdict == HELD else (),
             is_reserved=name in self.kept and name not in self.charged,
             is_charged=name in self.charged,
+            is_tested=self.passed.get(name, False),
         )
 
     def act(self, name: str, *, crash: bool = False) -> None:
@@ -457,14 +479,16 @@ class Curators(RuleBasedStateMachine):
             case Step.ENCRYPT | Step.UPLOAD:
                 assert {other.sample_check for other in self.rows.values()} == {row.sample_check}
                 assert row.sample_check
-            case Step.TEST:
-                self.test_server()
+            case Step.TEST | Step.FINISH:
+                self.test_or_finish(step, name)
         self.taken.add((name, step))
 
-    def test_server(self) -> None:
-        """Test the server, as it is now."""
+    def test_or_finish(self, step: Step, name: str) -> None:
+        """Test the server, as it is now, or let keys leave; what a test showed stays."""
         assert {(other, Step.UPLOAD) for other in NAMES} <= self.taken
-        if not self.is_honest:
+        if step is Step.FINISH:
+            assert self.passed == dict.fromkeys(NAMES, True)
+        elif not self.passed.setdefault(name, self.is_honest):
             raise IntegrityError("it did not add the noise of the release")
 
     @rule(name=st.sampled_from(NAMES))
@@ -534,8 +558,7 @@ class Curators(RuleBasedStateMachine):
         if any(row.state is ReleaseState.READY for row in self.rows.values()):
             assert self.charged == set(NAMES)
             assert len({row.sample_check for row in self.rows.values()}) == 1
-        ready = {name for name, row in self.rows.items() if row.state is ReleaseState.READY}
-        assert {(name, Step.TEST) for name in ready} <= self.taken
+            assert self.passed == dict.fromkeys(NAMES, True)
 
 
 TestCurators = Curators.TestCase
@@ -554,6 +577,7 @@ class TwoRequests(RuleBasedStateMachine):
         self.seen: dict[tuple[str, str], Others] = dict.fromkeys(self.rows, NotReadyError("has not looked"))
         self.reserved: dict[str, set[str]] = {name: set() for name in NAMES}
         self.charged: dict[str, set[str]] = {name: set() for name in NAMES}
+        self.tested: set[tuple[str, str]] = set()
         self.withdrawn: set[str] = set()
 
     def progress(self, name: str, which: str) -> Progress:
@@ -566,6 +590,7 @@ class TwoRequests(RuleBasedStateMachine):
             reserved=which in self.reserved[name],
             charged=which in self.charged[name],
             sample_check=row.sample_check,
+            tested=(name, which) in self.tested,
             failure=row.failure,
         )
 
@@ -574,7 +599,12 @@ class TwoRequests(RuleBasedStateMachine):
 
     def act(self, name: str, which: str, *, crash: bool = False) -> None:
         is_charged = which in self.charged[name]
-        own = Review(curator=name, is_reserved=which in self.reserved[name], is_charged=is_charged)
+        own = Review(
+            curator=name,
+            is_reserved=which in self.reserved[name],
+            is_charged=is_charged,
+            is_tested=(name, which) in self.tested,
+        )
         outcome = self.next_step(self.rows[name, which], own, self.seen[name, which], 1)
         try:
             if isinstance(outcome, Step):
@@ -610,6 +640,8 @@ class TwoRequests(RuleBasedStateMachine):
                 self.charged[name].add(which)
             case Step.DRAW:
                 self.rows[name, which] = replace(row, sample_check=CHECKS[0])
+            case Step.TEST:
+                self.tested.add((name, which))
             case _:
                 pass
 
@@ -676,6 +708,7 @@ MUTANTS = {
     "encrypts before all have drawn": (ReleaseState.CHARGED, Step.ENCRYPT, Wait),
     "encrypts another sample": (ReleaseState.CHARGED, Step.ENCRYPT, End),
     "tests before all have sent": (ReleaseState.PERTURBING, Step.TEST, Wait),
+    "lets keys leave before all have tested": (ReleaseState.PERTURBING, Step.FINISH, Wait),
     "goes on after it was denied": (ReleaseState.DENIED, Step.PLAN, End),
     "goes on after it failed": (ReleaseState.FAILED, Step.UPLOAD, End),
     "goes on after it expired": (ReleaseState.EXPIRED, Step.CHARGE, End),

@@ -183,6 +183,7 @@ def says(curator: str, granted: set[str], denied: set[str]) -> Progress:
         reserved=False,
         charged=False,
         sample_check=b"",
+        tested=False,
         failure="",
     )
 

@@ -140,7 +140,7 @@ def test_a_receipt_is_given_to_whom_a_key_is(driver: CuratorDriver, make_request
     with pytest.raises(DeniedError, match="another researcher's"):
         receipt(driver, "rita")
     driver.store.set_state(ID, ReleaseState.PERTURBING)
-    with pytest.raises(NotReadyError, match="has not tested the server yet"):
+    with pytest.raises(NotReadyError, match="not every curator has tested the server yet"):
         receipt(driver)
     driver.store.set_state(ID, ReleaseState.READY)
     driver.store.connection.execute("UPDATE decision SET expires = ?", [NOW])

@@ -2,21 +2,25 @@
 
 import asyncio
 import secrets
+import sys
 import time
 from decimal import Decimal
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
-from tests.protocol.village import FREE
+from tests.protocol.village import FREE, THREE
 from tests.protocol.wire import answer, connection, whole
-from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World
+from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, launcher, made_world
 from veiltab.common.core.canaries import canary_places, places_key
 from veiltab.common.errors import FailedReleaseError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import request_to_proto
+from veiltab.common.rpc.identity import Role
 from veiltab.deploy.local.cheating_server import Cheat
 from veiltab.server.perturbation import SALT
 from veiltab.v1 import curator_pb2, curator_pb2_grpc
@@ -25,7 +29,7 @@ CANARIES = 2000
 
 
 def asked(world: World) -> str:
-    """Send a request with canaries to both curators, past the researcher's service; return the release's id."""
+    """Send a request with canaries to all curators, past the researcher's service; return the release's id."""
     wanted = ReleaseRequest(
         release_id=secrets.token_hex(16), researcher="rosa", attributes=FREE, epsilon=Decimal(4), purpose="a test",
         deadline=int(time.time()) + 3600, partial=False, sampling=Sampling.SEED, pad=Pad.CHACHA20, sample=None,
@@ -34,8 +38,8 @@ def asked(world: World) -> str:
     message = curator_pb2.ProposeReleaseRequest(study_digest=world.local.study.digest, request=request_to_proto(wanted))
 
     async def send() -> None:
-        for curator in (ALICE, BOB):
-            async with connection(world, ROSA, curator) as channel:
+        for curator in world.local.tables:
+            async with connection(world, ROSA, (Role.CURATOR, curator)) as channel:
                 await answer(curator_pb2_grpc.CuratorServiceStub(channel).ProposeRelease(message, timeout=20.0))
 
     asyncio.run(send())
@@ -88,19 +92,53 @@ def checks(world: World, release_id: str) -> list[bytes]:
     return found
 
 
+def failure_without_keys(world: World, curator: str, release_id: str) -> str:
+    """Return why a release failed at a curator, which has erased its keys."""
+    with world.store(curator) as store:
+        keys = store.connection.execute("SELECT key FROM pad WHERE release_id = ?", [release_id]).fetchall()
+        assert {bytes(row["key"]) for row in keys} == {b""}
+        return store.release(release_id).failure
+
+
 @pytest.mark.parametrize("cheat", [Cheat.LAZY, Cheat.HALF])
 def test_a_server_without_the_noise_of_a_release_ends_it_before_a_key_leaves(mortal: World, cheat: Cheat) -> None:
     mortal.restart(CLOUD, how=cheat.launcher)
     release_id = asked(mortal)
     for curator in ("alice", "bob"):
         mortal.wait_for_state(curator, release_id, "failed")
-    failures = []
-    for curator in ("alice", "bob"):
-        with mortal.store(curator) as store:
-            failures.append(store.release(release_id).failure)
-            keys = store.connection.execute("SELECT key FROM pad WHERE release_id = ?", [release_id]).fetchall()
-            assert {bytes(row["key"]) for row in keys} == {b""}
+    failures = [failure_without_keys(mortal, curator, release_id) for curator in ("alice", "bob")]
     found = [failure for failure in failures if f"server cloud: of {CANARIES} canaries " in failure]
     assert found
     assert all("it did not add the noise of the release; no key leaves" in failure for failure in found)
     mortal.restart(CLOUD)
+
+
+def test_no_key_leaves_any_curator_when_a_single_one_rejects_the_server(tmp_path: Path) -> None:
+    world = made_world(tmp_path / "study", owners=THREE)
+    with world.local:
+        world.start(CLOUD, how=(sys.executable, str(Path(__file__).with_name("partial_cheat_launcher.py"))))
+        world.start(BOB, how=launcher("veiltab.curator.store:CuratorStore.set_receipt:1"))
+        world.start(ALICE, (Role.CURATOR, "carol"))
+        release_id = asked(world)
+        world.wait_for_kill(BOB)
+        # The server has passed the tests of the other two, and what they have tested waits.
+        others = ("alice", "carol")
+        world.wait_until(lambda: all(stands_tested(world, name, release_id) for name in others))
+        world.start(BOB)
+        for curator in world.local.tables:
+            world.wait_for_state(curator, release_id, "failed")
+    failures = {name: failure_without_keys(world, name, release_id) for name in world.local.tables}
+    assert failures["bob"].startswith(f"server cloud: of {CANARIES} canaries 0 changed in bob's columns")
+    for name in others:
+        assert "curator bob: " in failures[name]
+        with world.store(name) as store:
+            canaries, changed = store.receipt(release_id) or (0, 0)
+            spec = store.release(release_id).planned_spec
+        assert receipt_of(spec, name, canaries=canaries, changed=changed).passed
+
+
+def stands_tested(world: World, curator: str, release_id: str) -> bool:
+    """Whether a curator has tested the server of a release, which is not ready there."""
+    with world.store(curator) as store:
+        assert store.release(release_id).state is not ReleaseState.READY
+        return store.receipt(release_id) is not None

@@ -153,7 +153,7 @@ class GetProgressResponse(_message.Message):
     def __init__(self, releases: _Optional[_Iterable[_Union[ReleaseProgress, _Mapping]]] = ...) -> None: ...
 
 class ReleaseProgress(_message.Message):
-    __slots__ = ("release_id", "state", "decided", "granted", "denied", "spec_digest", "reserved", "charged", "sample_check", "failure")
+    __slots__ = ("release_id", "state", "decided", "granted", "denied", "spec_digest", "reserved", "charged", "sample_check", "failure", "tested")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     DECIDED_FIELD_NUMBER: _ClassVar[int]
@@ -164,6 +164,7 @@ class ReleaseProgress(_message.Message):
     CHARGED_FIELD_NUMBER: _ClassVar[int]
     SAMPLE_CHECK_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
+    TESTED_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     state: _release_pb2.ReleaseState
     decided: bool
@@ -174,4 +175,5 @@ class ReleaseProgress(_message.Message):
     charged: bool
     sample_check: bytes
     failure: str
-    def __init__(self, release_id: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., decided: bool = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec_digest: _Optional[bytes] = ..., reserved: bool = ..., charged: bool = ..., sample_check: _Optional[bytes] = ..., failure: _Optional[str] = ...) -> None: ...
+    tested: bool
+    def __init__(self, release_id: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., decided: bool = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec_digest: _Optional[bytes] = ..., reserved: bool = ..., charged: bool = ..., sample_check: _Optional[bytes] = ..., failure: _Optional[str] = ..., tested: bool = ...) -> None: ...
