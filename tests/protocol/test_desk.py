@@ -82,7 +82,7 @@ def test_rows_of_data_are_estimated_and_canaries_test_the_server(village: World,
             for receipt in status.receipts:
                 assert receipt.passed
                 assert receipt == receipt_of(spec, receipt.tester, canaries=canaries, changed=receipt.changed)
-            village.wait_until(lambda: kept(village, asked.id) == ["histogram.bin"])
+            village.wait_until(lambda: kept(village, asked.id) == ["certificate", "histogram.bin"])
             truth = village.people.counts(FREE)
             return agreement(estimate, truth)
 
