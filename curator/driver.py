@@ -7,7 +7,6 @@ repeated.
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -53,6 +52,7 @@ from veiltab.curator.progress import (
     CuratorRelease,
     End,
     Progress,
+    PublicationDigests,
     Step,
     Wait,
     check_asker,
@@ -107,12 +107,12 @@ class TestedRelease:
     Args:
         receipt: what the test showed.
         canary_key: key of the canaries' places and symbols.
-        digests: attribute -> SHA-256 of its published column, as the server stated it before the test.
+        digests: of what the server published, as it stated them before the test.
     """
 
     receipt: Receipt
     canary_key: bytes = field(repr=False)
-    digests: Mapping[str, bytes]
+    digests: PublicationDigests
 
 
 class CuratorDriver:
@@ -211,7 +211,7 @@ class CuratorDriver:
         """Return what this curator's test of the server showed, to a researcher that may have one of its keys.
 
         Raises:
-            DeniedError, NotReadyError: as `check_asker` and `check_receipt_may_leave`.
+            DeniedError, NotReadyError, FailedReleaseError: as `check_asker` and `check_receipt_may_leave`.
             IntegrityError: this curator has no columns in the release, so it tested nothing.
         """
         stored = self.store.release(release_id)
@@ -220,7 +220,9 @@ class CuratorDriver:
         return TestedRelease(
             receipt=self.server_check.receipt(stored.planned_spec),
             canary_key=self.store.canary_key(release_id),
-            digests=self.store.published_digests(release_id),
+            digests=PublicationDigests(
+                columns=self.store.published_digests(release_id), places=self.store.places_digest(release_id)
+            ),
         )
 
     def statement(self, release_id: str, researcher: str) -> SignedText:
@@ -259,7 +261,7 @@ class CuratorDriver:
 
         Raises:
             DeniedError, NotReadyError: as `check_asker` and `check_key_may_leave`.
-            FailedReleaseError: as `check_same_column`.
+            FailedReleaseError: as `check_key_may_leave` and `check_same_column`.
             NotFoundError: the attribute is granted and is not part of the release.
         """
         stored = self.store.release(release_id)

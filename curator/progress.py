@@ -17,7 +17,7 @@ What another curator has done stays done unless the release ends there, so a ste
 however old that progress is by then. Every step may be repeated after a crash.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import assert_never
@@ -127,6 +127,17 @@ class ColumnDigests:
 
     published: bytes
     canaries: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationDigests:
+    """What a server states that it published: attribute -> SHA-256 of a salt and its column; the same of the places.
+
+    The digest of the sampled places is empty unless the server samples.
+    """
+
+    columns: Mapping[str, bytes]
+    places: bytes = b""
 
 
 class Step(Enum):
@@ -263,15 +274,18 @@ def check_key_may_leave(stored: CuratorRelease, decision: GrantDecision | None, 
         now: Unix seconds.
 
     Raises:
-        DeniedError: it was not granted, the grant has expired, or the release ended without a result.
+        DeniedError: it was not granted, the grant has expired, or the release was denied.
+        FailedReleaseError: the release ended without a result, as it says.
         NotReadyError: a curator has not tested the server yet.
     """
     if decision is None or decision.attribute != attribute or decision.verdict != APPROVED:
         raise DeniedError("this attribute was not granted", where=f"attribute {attribute}")
     if decision.expires is not None and now >= decision.expires:
         raise DeniedError("the grant has expired", where=f"attribute {attribute}", remedy="Ask for a new release.")
+    if stored.state is ReleaseState.DENIED:
+        raise DeniedError("the release is denied", where=f"release {stored.request.release_id}")
     if stored.state.unsuccessful:
-        raise DeniedError(f"the release is {stored.state.value}", where=f"release {stored.request.release_id}")
+        raise FailedReleaseError(stored.failure or f"the release is {stored.state.value}")
     if stored.state is not ReleaseState.READY or stored.spec is None:
         raise NotReadyError("not every curator has tested the server yet", where=f"attribute {attribute}")
 
@@ -281,6 +295,7 @@ def check_receipt_may_leave(stored: CuratorRelease, decisions: Iterable[GrantDec
 
     Raises:
         DeniedError, NotReadyError: as `check_key_may_leave` refuses the last of its attributes.
+        FailedReleaseError: as `check_key_may_leave`, of any attribute that is granted.
     """
     refusal: VeiltabError = DeniedError(
         "no attribute of this curator's was granted", where=f"release {stored.request.release_id}"

@@ -20,6 +20,7 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.release.receipt import Receipt, accepted, level_of, receipt_of
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.curator.encryption import ColumnEncryption
+from veiltab.curator.progress import PublicationDigests
 from veiltab.curator.store import CuratorStore
 
 _PLACE_BYTES = 8
@@ -33,8 +34,8 @@ class ServerUnderTest(Protocol):
         """The server, as messages name it."""
         ...
 
-    async def publication(self, spec: ReleaseSpec) -> dict[str, bytes]:
-        """Return attribute -> SHA-256 of its published column."""
+    async def publication(self, spec: ReleaseSpec) -> PublicationDigests:
+        """Return the digests of what is published."""
         ...
 
     async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> bytes:
@@ -126,7 +127,7 @@ class ServerCheck:
 
         Raises:
             NotReadyError: the release is not published yet.
-            ConflictError: the server has published other columns before.
+            ConflictError: the server has published other columns, or sampled other places, before.
             IntegrityError: what it published is not the release with its noise.
             VeiltabError: as `ServerLink.publication` and `ServerLink.canaries`.
         """

@@ -127,7 +127,8 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
             canaries=tested.receipt.canaries,
             changed=tested.receipt.changed,
             canary_key=tested.canary_key,
-            digests=tested.digests,
+            digests=tested.digests.columns,
+            places_digest=tested.digests.places,
         )
 
     async def GetCuratorStatement(

@@ -16,7 +16,7 @@ from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, stat
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import erase_traces, open_database, transaction
-from veiltab.curator.progress import HELD, ColumnDigests, CuratorRelease, GrantDecision
+from veiltab.curator.progress import HELD, ColumnDigests, CuratorRelease, GrantDecision, PublicationDigests
 
 _MIGRATIONS = (
     """
@@ -96,6 +96,9 @@ _MIGRATIONS = (
         canary_digest BLOB, PRIMARY KEY (release_id, attribute));
     CREATE TABLE receipt (
         release_id TEXT PRIMARY KEY REFERENCES release(id), canaries INTEGER NOT NULL, changed INTEGER NOT NULL)
+    """,
+    """
+    CREATE TABLE published_places (release_id TEXT PRIMARY KEY REFERENCES release(id), digest BLOB NOT NULL)
     """,
 )
 
@@ -531,8 +534,8 @@ class CuratorStore:
 
     # The test of the server
 
-    def record_publication(self, release_id: str, digests: Mapping[str, bytes]) -> None:
-        """Record attribute -> SHA-256 of its published column; the first ones count.
+    def record_publication(self, release_id: str, digests: PublicationDigests) -> None:
+        """Record the digests of what the server published; the first ones count.
 
         Raises:
             ConflictError: others were recorded.
@@ -540,10 +543,15 @@ class CuratorStore:
         with transaction(self.connection) as db:
             db.executemany(
                 "INSERT INTO published_column (release_id, attribute, digest) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                [(release_id, attribute, digest) for attribute, digest in digests.items()],
+                [(release_id, attribute, digest) for attribute, digest in digests.columns.items()],
             )
-            if self.published_digests(release_id) != digests:
+            db.execute(
+                "INSERT INTO published_places VALUES (?, ?) ON CONFLICT DO NOTHING", [release_id, digests.places]
+            )
+            if self.published_digests(release_id) != digests.columns:
                 raise ConflictError("the server has published other columns before", where=f"release {release_id}")
+            if self.places_digest(release_id) != digests.places:
+                raise ConflictError("the server has sampled other places before", where=f"release {release_id}")
 
     def published_digests(self, release_id: str) -> dict[str, bytes]:
         """Return attribute -> SHA-256 of its published column, as the server stated it before the test."""
@@ -551,6 +559,13 @@ class CuratorStore:
             "SELECT attribute, digest FROM published_column WHERE release_id = ?", [release_id]
         )
         return {row["attribute"]: bytes(row["digest"]) for row in rows}
+
+    def places_digest(self, release_id: str) -> bytes:
+        """Return SHA-256 of the places that the server sampled, as it stated it before the test; else empty."""
+        row = self.connection.execute(
+            "SELECT digest FROM published_places WHERE release_id = ?", [release_id]
+        ).fetchone()
+        return b"" if row is None else bytes(row["digest"])
 
     def set_receipt(self, release_id: str, canaries: int, changed: int, digests: Mapping[str, bytes]) -> None:
         """Record the result of the test of the server.

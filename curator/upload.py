@@ -23,6 +23,7 @@ from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import STREAM_SECONDS, Peer
 from veiltab.common.rpc.status import error_from_rpc
 from veiltab.common.study.file import Study
+from veiltab.curator.progress import PublicationDigests
 from veiltab.curator.server_check import canary_width
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc
 
@@ -81,13 +82,13 @@ class ServerLink:
                 await self._upload_column(spec, attribute, path, digest, answer.received[attribute])
         sent(sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self._name)))
 
-    async def publication(self, spec: ReleaseSpec) -> dict[str, bytes]:
-        """Return attribute -> SHA-256 of its published column, for every column of a release.
+    async def publication(self, spec: ReleaseSpec) -> PublicationDigests:
+        """Return the digests of what is published: of every column of a release, and of the places if it samples.
 
         Raises:
             NotReadyError: the release is not published yet.
             FailedReleaseError: it ended at the server.
-            InvalidInputError: the server does not state a digest of every column, and of no other.
+            InvalidInputError: the server does not state a digest of all that, and of nothing else.
             VeiltabError: the server's refusal; after UnavailableError try again.
         """
         request = ingest_pb2.GetPublicationRequest(release_id=spec.release_id)
@@ -97,7 +98,9 @@ class ServerLink:
         digests = dict(answer.digests)
         if set(digests) != {column.attribute for column in spec.columns} or set(map(len, digests.values())) != {32}:
             raise InvalidInputError("does not state the digest of every published column", where=self.name)
-        return digests
+        if len(answer.places_digest) != (32 if spec.sampling.is_by_server else 0):
+            raise InvalidInputError("does not state the digest of the places that it sampled", where=self.name)
+        return PublicationDigests(columns=digests, places=answer.places_digest)
 
     async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> bytes:
         """Fetch the published symbols of the canaries in this curator's columns, as the server streams them.

@@ -91,7 +91,8 @@ class Receiver:
         """
         paths = {c: self._store.noisy_column(spec.release_id, c.attribute) for c in spec.columns}
         published = {column.attribute: file_digest(path, salt) for column, path in paths.items()}
-        check_published(tests, published, self._server)
+        claimed = b"" if sampled is None else hashlib.sha256(salt + sampled.astype("<i8").tobytes()).digest()
+        check_published(tests, published, claimed, self._server)
         places = canary_places(places_key(common_canary_key(tests)), rows=spec.uploaded_rows, canaries=spec.canaries)
         rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=places, sampled=sampled)
         digests = {}

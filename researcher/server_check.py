@@ -36,12 +36,14 @@ class CuratorsTest:
         changed: how many of them changed in any of its columns.
         canary_key: from which places and symbols of the canaries derive.
         digests: attribute -> SHA-256 of its published column, of every column of the release.
+        places_digest: SHA-256 of the places that the server sampled; empty unless it samples.
     """
 
     canaries: int
     changed: int
     canary_key: bytes = field(repr=False)
     digests: Mapping[str, bytes]
+    places_digest: bytes
 
 
 def curators_test_from_proto(message: curator_pb2.GetReceiptResponse, spec: ReleaseSpec, curator: str) -> CuratorsTest:
@@ -55,9 +57,11 @@ def curators_test_from_proto(message: curator_pb2.GetReceiptResponse, spec: Rele
         changed=whole_from_proto(message.changed, "changed"),
         canary_key=message.canary_key,
         digests=dict(message.digests),
+        places_digest=message.places_digest,
     )
     digests_fit = set(said.digests) == {column.attribute for column in spec.columns}
     digests_fit = digests_fit and {len(digest) for digest in said.digests.values()} == {_DIGEST_BYTES}
+    digests_fit = digests_fit and len(said.places_digest) == (_DIGEST_BYTES if spec.sampling.is_by_server else 0)
     if not (said.changed <= said.canaries <= spec.canaries and len(said.canary_key) == KEY_BYTES and digests_fit):
         raise InvalidInputError("it states what no test of this release shows", where=f"curator {curator}")
     return said
@@ -79,18 +83,26 @@ def common_canary_key(tests: Mapping[str, CuratorsTest]) -> bytes:
     return test.canary_key
 
 
-def check_published(tests: Mapping[str, CuratorsTest], digests: Mapping[str, bytes], server: str) -> None:
-    """Refuse columns that are not those of which a curator recorded the digest.
+def check_published(
+    tests: Mapping[str, CuratorsTest], digests: Mapping[str, bytes], places_digest: bytes, server: str
+) -> None:
+    """Refuse columns, or sampled places, that are not those of which a curator recorded the digest.
 
     Args:
         tests: curator -> its test.
         digests: attribute -> SHA-256 of the column that this desk fetched.
+        places_digest: SHA-256 of the sampled places that it fetched; empty unless the server samples.
         server: its name.
 
     Raises:
         FailedReleaseError: names the curator and the attribute.
     """
     for curator, test in tests.items():
+        if test.places_digest != places_digest:
+            raise FailedReleaseError(
+                f"the server claims other sampled places to this desk than to curator {curator}",
+                where=f"server {server}",
+            )
         for attribute, digest in digests.items():
             if test.digests[attribute] != digest:
                 raise FailedReleaseError(

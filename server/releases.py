@@ -23,6 +23,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.statement import Statement, published_columns
 from veiltab.common.rpc.status import failures_logged, refusal_of
 from veiltab.common.storage.disk import named_in_errors
+from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
 from veiltab.server.canaries import Canaries, CanaryStream
 from veiltab.server.leases import BusyError, Lease
@@ -213,6 +214,12 @@ class Releases:
             return b""
         path = self._published(session) / SALT
         return path.read_bytes() if path.exists() else b""
+
+    def places_digest_of(self, session: Session) -> bytes:
+        """Return SHA-256 of the salt and the places that were sampled for a published release; else empty."""
+        if session.state is not ReleaseState.READY or not session.spec.sampling.is_by_server:
+            return b""
+        return file_digest(self._published(session) / PLACES, self.salt_of(session))
 
     def published_column(self, release_id: str, attribute: str, researcher: str) -> tuple[Path, int]:
         """Return the file and length of a perturbed column that a researcher may have."""

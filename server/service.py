@@ -57,7 +57,10 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     ) -> ingest_pb2.GetPublicationResponse:
         session, digests = await to_thread(self._releases.publication_of, request.release_id, caller(context).name)
         return ingest_pb2.GetPublicationResponse(
-            state=state_to_proto(session.state), digests=digests, failure=session.failure
+            state=state_to_proto(session.state),
+            digests=digests,
+            failure=session.failure,
+            places_digest=await to_thread(self._releases.places_digest_of, session),
         )
 
     async def FetchCanaries(

@@ -36,7 +36,7 @@ from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.planning import ANSWERS
 from veiltab.curator.policy import Policy, Rule
-from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision, Progress
+from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision, Progress, PublicationDigests
 from veiltab.curator.release import plan_question, planned_spec, requested_columns
 from veiltab.curator.shared_sample import checked_indices
 from veiltab.curator.store import CuratorStore
@@ -258,12 +258,12 @@ class World:
 
     name = "server cloud"
 
-    async def publication(self, spec: ReleaseSpec) -> dict[str, bytes]:
+    async def publication(self, spec: ReleaseSpec) -> PublicationDigests:
         if self.refusal is not None:
             raise self.refusal
         if not self.is_published:
             raise NotReadyError("has not published the release yet", where=self.name)
-        return {column.attribute: bytes(32) for column in spec.columns}
+        return PublicationDigests(columns={column.attribute: bytes(32) for column in spec.columns})
 
     async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> bytes:
         """Return the canaries of alice's column, some of them replaced."""
@@ -800,7 +800,7 @@ def test_the_server_is_tested_once_it_has_published(world: World, make_request: 
     assert receipt.receipt.passed
     assert (receipt.receipt.tester, receipt.receipt.canaries) == ("alice", 1000)
     assert receipt.canary_key == store.canary_key(ID)
-    assert set(receipt.digests) == {"sex", "salary"}
+    assert set(receipt.digests.columns) == {"sex", "salary"}
 
 
 def test_a_server_that_fails_at_another_curator_gets_no_key_out_here(world: World, make_request: Make) -> None:

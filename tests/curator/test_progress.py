@@ -334,7 +334,9 @@ def test_a_key_leaves_when_the_release_is_ready_and_a_grant_stands(
     if state is ReleaseState.READY and verdict == APPROVED and expires in {None, 51}:
         check_key_may_leave(stored, made, "sex", 50)
         return
-    with pytest.raises((DeniedError, NotReadyError)):
+    kinds = dict.fromkeys((ReleaseState.FAILED, ReleaseState.EXPIRED), FailedReleaseError)
+    kind = kinds.get(state, DeniedError) if verdict == APPROVED and expires in {None, 51} else DeniedError
+    with pytest.raises((kind, NotReadyError)):
         check_key_may_leave(stored, made, "sex", 50)
 
 
@@ -348,8 +350,16 @@ def test_a_receipt_leaves_when_any_key_may() -> None:
         check_receipt_may_leave(ready, (decision(expires=50),), 50)
     with pytest.raises(NotReadyError, match="not every curator has tested the server yet"):
         check_receipt_may_leave(replace(ready, state=ReleaseState.PERTURBING), (decision(),), 50)
-    with pytest.raises(DeniedError, match="the release is failed"):
-        check_receipt_may_leave(replace(ready, state=ReleaseState.FAILED), (decision(),), 50)
+    why = "server cloud: of 4000 canaries 0 changed"
+    failed = replace(ready, state=ReleaseState.FAILED, failure=why)
+    with pytest.raises(FailedReleaseError, match=f"^{why}$"):
+        check_receipt_may_leave(failed, (decision("age", DENIED), decision()), 50)
+    with pytest.raises(DeniedError, match="was not granted"):
+        check_receipt_may_leave(failed, (decision("age", DENIED),), 50)
+    with pytest.raises(FailedReleaseError, match=r"^the release is expired$"):
+        check_receipt_may_leave(replace(ready, state=ReleaseState.EXPIRED), (decision(),), 50)
+    with pytest.raises(DeniedError, match="the release is denied"):
+        check_receipt_may_leave(replace(ready, state=ReleaseState.DENIED, failure=why), (decision(),), 50)
 
 
 def test_a_key_leaves_for_the_column_that_was_tested_alone() -> None:
@@ -542,7 +552,7 @@ class Curators(RuleBasedStateMachine):
         if row.state is ReleaseState.READY and open_now:
             check_key_may_leave(row, made, name, self.now)
             return
-        with pytest.raises((DeniedError, NotReadyError)):
+        with pytest.raises((DeniedError, FailedReleaseError, NotReadyError)):
             check_key_may_leave(row, made, name, self.now)
 
     @invariant()

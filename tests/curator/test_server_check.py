@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.noise import canary_key, coin_key, curators_noise
+from veiltab.curator.progress import PublicationDigests
 from veiltab.curator.server_check import ServerCheck, canary_width, published_canaries
 from veiltab.curator.store import CuratorStore
 
@@ -75,12 +76,15 @@ class Played:
         self.sampled = rows
         self.published = self.perturbed(self)
 
-    async def publication(self, spec: ReleaseSpec) -> dict[str, bytes]:
+    async def publication(self, spec: ReleaseSpec) -> PublicationDigests:
         """Return the digests."""
         if not self.is_published:
             raise NotReadyError("has not published the release yet", where=self.name)
         mine = {attribute: hashlib.sha256(column.data).digest() for attribute, column in self.published.items()}
-        return {column.attribute: mine.get(column.attribute, bytes(32)) for column in spec.columns}
+        return PublicationDigests(
+            columns={column.attribute: mine.get(column.attribute, bytes(32)) for column in spec.columns},
+            places=hashlib.sha256(self.sampled.data).digest() if spec.sampling.is_by_server else b"",
+        )
 
     async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> bytes:
         """Return the canaries as they are published."""
@@ -236,18 +240,25 @@ def test_another_server_fails(
     assert not alice.encryption.canaries("sex").exists()
 
 
-def test_what_is_published_is_recorded_before_the_places_key_leaves(store: CuratorStore, tmp_path: Path) -> None:
-    alice = sent(store, tmp_path, spec_of())
+@pytest.mark.parametrize("sampling", Sampling)
+def test_what_is_published_is_recorded_before_the_places_key_leaves(
+    store: CuratorStore, tmp_path: Path, sampling: Sampling
+) -> None:
+    alice = sent(store, tmp_path, spec_of(sampling=sampling, sample=3000))
     server = alice.server()
     server.is_published = False
     with pytest.raises(NotReadyError, match="has not published"):
         alice.test(server)
     assert (server.keys, store.published_digests(alice.spec.release_id)) == ([], {})
-    seen: list[dict[str, bytes]] = []
+    seen: list[PublicationDigests] = []
     server.is_published, show = True, server.canaries
 
     async def observed(spec: ReleaseSpec, places_key: bytes) -> bytes:
-        seen.append(store.published_digests(spec.release_id))
+        seen.append(
+            PublicationDigests(
+                columns=store.published_digests(spec.release_id), places=store.places_digest(spec.release_id)
+            )
+        )
         return await show(spec, places_key)
 
     server.canaries = observed  # type: ignore[method-assign]
@@ -263,6 +274,16 @@ def test_a_server_that_publishes_anew_is_refused(store: CuratorStore, tmp_path: 
         alice.test(second)
     assert not second.keys
     alice.test(first)
+
+
+def test_a_server_that_samples_anew_is_refused(store: CuratorStore, tmp_path: Path) -> None:
+    alice = sent(store, tmp_path, spec_of(sampling=Sampling.SERVER, sample=3000))
+    server = alice.server()
+    stated = asyncio.run(server.publication(alice.spec))
+    store.record_publication(alice.spec.release_id, replace(stated, places=bytes(32)))
+    with pytest.raises(ConflictError, match="the server has sampled other places before"):
+        alice.test(server)
+    assert not server.keys
 
 
 def test_without_canaries_what_is_published_is_recorded_and_nobody_learns_a_place(

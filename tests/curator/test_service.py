@@ -25,7 +25,7 @@ from veiltab.common.study.file import Study
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.policy import Policy
-from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision, PublicationDigests
 from veiltab.curator.service import CuratorServicer
 from veiltab.curator.store import CuratorStore
 from veiltab.v1 import curator_pb2, release_pb2
@@ -33,6 +33,7 @@ from veiltab.v1 import curator_pb2, release_pb2
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
 NOW = 1_900_000_000
+PLACES = b"p" * 32
 PUBLISHED, CANARY_KEY = b"p" * 32, b"c" * 32
 NO_CANARIES = sha256().digest()
 
@@ -58,7 +59,8 @@ def ready(driver: CuratorDriver, request: Any, spec: Any, expires: int | None = 
     for attribute, verdict in (("sex", APPROVED), ("age", DENIED)):
         decision = GrantDecision(attribute=attribute, verdict=verdict, expires=expires, decided_by="person")
         driver.store.decide(ID, (decision,))
-    driver.store.record_publication(ID, {"sex": PUBLISHED, "salary": bytes(32)})
+    columns = {"sex": PUBLISHED, "salary": bytes(32)}
+    driver.store.record_publication(ID, PublicationDigests(columns=columns, places=PLACES))
     driver.store.spend_shared_keys(ID, bytes(32), CANARY_KEY)
     driver.store.set_receipt(ID, 0, 0, {"sex": NO_CANARIES})
     driver.store.set_state(ID, ReleaseState.READY)
@@ -136,7 +138,7 @@ def test_a_receipt_is_given_to_whom_a_key_is(driver: CuratorDriver, make_request
     ready(driver, make_request(), make_spec(), expires=NOW + 1)
     answer = receipt(driver)
     assert (answer.canaries, answer.changed, answer.canary_key) == (0, 0, CANARY_KEY)
-    assert dict(answer.digests) == {"sex": PUBLISHED, "salary": bytes(32)}
+    assert (dict(answer.digests), answer.places_digest) == ({"sex": PUBLISHED, "salary": bytes(32)}, PLACES)
     with pytest.raises(DeniedError, match="another researcher's"):
         receipt(driver, "rita")
     driver.store.set_state(ID, ReleaseState.PERTURBING)
@@ -163,7 +165,9 @@ def test_keys_are_given_only_when_the_column_is_at_the_server(
     if state is ReleaseState.READY:
         assert fetch(driver)
         return
-    with pytest.raises(DeniedError if state.unsuccessful else NotReadyError):
+    failures = dict.fromkeys((ReleaseState.FAILED, ReleaseState.EXPIRED), FailedReleaseError)
+    kinds = {ReleaseState.DENIED: DeniedError, **failures}
+    with pytest.raises(kinds.get(state, NotReadyError)):
         fetch(driver)
 
 

@@ -62,7 +62,7 @@ class MadeRelease:
             self.places = np.sort(sample_indices(spec.uploaded_rows, spec.published_rows, key))
         published = perturb_rows([self.uploaded[c.attribute][self.places] for c in spec.columns], spec)
         self.published = dict(zip(self.uploaded, published, strict=True))
-        self.served = dict(self.published)
+        self.served, self.served_places = dict(self.published), self.places
         self.tests = {owner: self._tested(owner) for owner in dict.fromkeys(c.owner for c in spec.columns)}
         self.asked: list[str] = []
 
@@ -90,7 +90,13 @@ class MadeRelease:
             changed=int(changed.sum()),
             canary_key=self.noise.canary_key,
             digests={name: hashlib.sha256(SALT + column.data).digest() for name, column in self.published.items()},
+            places_digest=self._places_digest(),
         )
+
+    def _places_digest(self) -> bytes:
+        if not self.spec.sampling.is_by_server:
+            return b""
+        return hashlib.sha256(SALT + self.places.astype("<i8").tobytes()).digest()
 
     # What a desk asks
 
@@ -99,7 +105,7 @@ class MadeRelease:
         path.write_bytes(self.served[column.attribute].tobytes())
 
     async def fetch_places(self, _spec: ReleaseSpec) -> Places:
-        return self.places
+        return self.served_places
 
     async def fetch_test(self, _spec: ReleaseSpec, curator: str) -> CuratorsTest:
         if {column.attribute for column in self.spec.columns_of(curator)} <= self.denied:

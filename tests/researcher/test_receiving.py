@@ -188,6 +188,22 @@ def test_another_column_than_the_curators_recorded_is_named(
     assert not release.asked
 
 
+def test_other_places_than_the_curators_recorded_are_named(
+    store: ResearcherStore, made: Callable[..., MadeRelease]
+) -> None:
+    release = made(sampling=Sampling.SERVER, sample=3000)
+    # A row of data that was not sampled, in the place of a neighbour that was: the canaries fit as before.
+    moved = next(
+        place
+        for place in release.places[1:]
+        if not np.isin([place - 1, place], release.noise.places).any() and place - 1 not in release.places
+    )
+    release.served_places = np.where(release.places == moved, moved - 1, release.places)
+    words = "server cloud: the server claims other sampled places to this desk than to curator alice"
+    check_failed(store, release, words)
+    assert not release.asked
+
+
 def test_a_curator_with_another_canary_key_is_found(store: ResearcherStore, made: Callable[..., MadeRelease]) -> None:
     release = made()
     release.tests["bob"] = replace(release.tests["bob"], canary_key=bytes(32))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.release.modes import Sampling
 from veiltab.common.release.receipt import receipt_of
 from veiltab.researcher.server_check import curators_test_from_proto, receipt_from_proto, receipt_to_proto
 from veiltab.v1 import curator_pb2, researcher_pb2
@@ -24,6 +25,12 @@ def test_what_a_curator_says_of_its_test_is_read_whole(make_spec: Make) -> None:
     test = curators_test_from_proto(said(), make_spec(canaries=50), "alice")
     assert (test.canaries, test.changed, test.canary_key, test.digests) == (50, 20, b"k" * 32, DIGESTS)
     assert "kkk" not in repr(test)
+    assert test.places_digest == b""
+    sampled = make_spec(canaries=50, sampling=Sampling.SERVER)
+    assert curators_test_from_proto(said(places_digest=b"p" * 32), sampled, "alice").places_digest == b"p" * 32
+    for digest in (b"", b"p" * 31):
+        with pytest.raises(InvalidInputError):
+            curators_test_from_proto(said(places_digest=digest), sampled, "alice")
 
 
 @pytest.mark.parametrize(
@@ -40,6 +47,7 @@ def test_what_a_curator_says_of_its_test_is_read_whole(make_spec: Make) -> None:
         {"digests": {"sex": b"a" * 32}},
         {"digests": DIGESTS | {"age": b"c" * 32}},
         {"digests": DIGESTS | {"sex": b"a" * 31}},
+        {"places_digest": b"p" * 32},
     ],
     ids=str,
 )

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,7 @@ def test_nothing_is_answered_before_the_publication_nor_after_its_time(
     session, digests = releases.publication_of(ID, "bob")
     folder = store.published_folder(ID)
     assert session.state is ReleaseState.READY
+    assert releases.places_digest_of(session) == b""
     assert digests == {c.attribute: file_digest(folder / c.attribute, (folder / SALT).read_bytes()) for c in COLUMNS}
     assert len(fetched(store, "alice")) == 300
     releases._sweep(spec.deadline + 86_401)
@@ -213,6 +215,19 @@ def test_nothing_is_answered_before_the_publication_nor_after_its_time(
         fetched(store, "alice")
     session, digests = releases.publication_of(ID, "bob")
     assert (session.state, session.failure, digests) == (ReleaseState.EXPIRED, "the release is no longer kept", {})
+
+
+def test_the_digest_of_the_sampled_places_is_stated_with_the_publication(
+    study: Study, store: ServerStore, make_spec: Make
+) -> None:
+    releases = Releases(study, store)
+    spec: ReleaseSpec = make_spec(columns=COLUMNS, canaries=100, sampling=Sampling.SERVER)
+    complete(store, spec, *uploaded(spec))
+    assert releases.places_digest_of(store.session(ID)) == b""
+    perturb(store, spec)
+    folder = store.published_folder(ID)
+    stated = sha256((folder / SALT).read_bytes() + (folder / PLACES).read_bytes()).digest()
+    assert releases.places_digest_of(store.session(ID)) == stated
 
 
 def test_columns_that_go_while_they_are_asked_for_are_not_found(store: ServerStore, make_spec: Make) -> None:

@@ -86,7 +86,7 @@ class GetReceiptRequest(_message.Message):
     def __init__(self, release_id: _Optional[str] = ...) -> None: ...
 
 class GetReceiptResponse(_message.Message):
-    __slots__ = ("canaries", "changed", "canary_key", "digests")
+    __slots__ = ("canaries", "changed", "canary_key", "digests", "places_digest")
     class DigestsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -98,11 +98,13 @@ class GetReceiptResponse(_message.Message):
     CHANGED_FIELD_NUMBER: _ClassVar[int]
     CANARY_KEY_FIELD_NUMBER: _ClassVar[int]
     DIGESTS_FIELD_NUMBER: _ClassVar[int]
+    PLACES_DIGEST_FIELD_NUMBER: _ClassVar[int]
     canaries: int
     changed: int
     canary_key: bytes
     digests: _containers.ScalarMap[str, bytes]
-    def __init__(self, canaries: _Optional[int] = ..., changed: _Optional[int] = ..., canary_key: _Optional[bytes] = ..., digests: _Optional[_Mapping[str, bytes]] = ...) -> None: ...
+    places_digest: bytes
+    def __init__(self, canaries: _Optional[int] = ..., changed: _Optional[int] = ..., canary_key: _Optional[bytes] = ..., digests: _Optional[_Mapping[str, bytes]] = ..., places_digest: _Optional[bytes] = ...) -> None: ...
 
 class GetCuratorStatementRequest(_message.Message):
     __slots__ = ("release_id",)

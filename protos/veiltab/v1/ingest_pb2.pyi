@@ -66,7 +66,7 @@ class GetPublicationRequest(_message.Message):
     def __init__(self, release_id: _Optional[str] = ...) -> None: ...
 
 class GetPublicationResponse(_message.Message):
-    __slots__ = ("state", "digests", "failure")
+    __slots__ = ("state", "digests", "failure", "places_digest")
     class DigestsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -77,10 +77,12 @@ class GetPublicationResponse(_message.Message):
     STATE_FIELD_NUMBER: _ClassVar[int]
     DIGESTS_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
+    PLACES_DIGEST_FIELD_NUMBER: _ClassVar[int]
     state: _release_pb2.ReleaseState
     digests: _containers.ScalarMap[str, bytes]
     failure: str
-    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., digests: _Optional[_Mapping[str, bytes]] = ..., failure: _Optional[str] = ...) -> None: ...
+    places_digest: bytes
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., digests: _Optional[_Mapping[str, bytes]] = ..., failure: _Optional[str] = ..., places_digest: _Optional[bytes] = ...) -> None: ...
 
 class FetchCanariesRequest(_message.Message):
     __slots__ = ("release_id", "places_key", "offset")
