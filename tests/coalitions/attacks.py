@@ -274,6 +274,16 @@ class Attained:
         )
 
 
+def summary(results: Sequence[Attained]) -> str:
+    """Say what each coalition is sure to attain at the epsilon where that is most."""
+    most = {one.coalition: one for one in sorted(results, key=lambda one: one.least)}
+    return "; ".join(
+        f"{'+'.join(who.roles)} {max(most[who].least, 0):.3f} of {most[who].bound:.3f} at {most[who].epsilon:.2f}"
+        for who in Coalition
+        if who in most
+    )
+
+
 def bounds(coalition: Coalition, release: TwoSidedRelease, card: EpsilonCard) -> list[tuple[float, float]]:
     """Return (epsilon, delta) that a coalition faces: what its card says, and its view's profile about it."""
     stated = card.bound(coalition)

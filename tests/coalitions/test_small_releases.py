@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.coalitions import games
-from tests.coalitions.attacks import HERE, THERE, Attained, Held, attained, has_raw_row, says_here_of_raw_row
+from tests.coalitions.attacks import HERE, THERE, Attained, Held, attained, has_raw_row, says_here_of_raw_row, summary
 from tests.coalitions.games import Design
 from tests.coalitions.mutants import no_noise_of_the_curators, no_pads, the_order_of_the_table
 from tests.simulation.mutants import no_noise
@@ -43,8 +43,7 @@ def test_no_coalition_attains_more_than_the_card_says(
     first = results(tmp_path, design)
     if not all(one.is_within_bound and one.is_as_enumerated for one in first):
         first = results(tmp_path, design)
-    for one in first:
-        record_property("figure", one)
+    record_property("figure", f"{RELEASES} releases a table, {design}: {summary(first)}")
     assert [str(one) for one in first if not one.is_within_bound] == []
     # The attacks are as strong as they can be, by enumeration; so the bounds that they keep say something.
     assert [str(one) for one in first if not one.is_as_enumerated] == []
@@ -66,8 +65,7 @@ def test_a_protection_that_is_switched_off_is_flagged(
 ) -> None:
     with mutant():
         found = [one for one in results(tmp_path, ORDER) if not one.is_within_bound]
-    for one in found:
-        record_property("figure", f"{mutant.__name__}: {one}")
+    record_property("figure", f"{mutant.__name__}: {summary(found)}")
     assert {one.coalition for one in found} == FLAGGED[mutant]
 
 

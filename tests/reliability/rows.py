@@ -416,4 +416,18 @@ ROWS = (
         command=("tests.reliability.endurance",),
         limits="one deployment on one machine",
     ),
+    Row(
+        number=39,
+        promise="no coalition of roles attains more than the epsilon card says",
+        fault="the best attack known of every coalition on a planted person, and on releases that lack one protection",
+        tests=(
+            "coalitions/test_small_releases.py::test_no_coalition_attains_more_than_the_card_says",
+            "coalitions/test_small_releases.py::test_a_protection_that_is_switched_off_is_flagged",
+            "coalitions/test_standing_parties.py::test_no_coalition_of_real_parties_attains_more_than_the_card_says",
+            "coalitions/test_standing_parties.py::test_a_side_that_adds_no_noise_is_flagged",
+            "coalitions/test_standing_parties.py::test_no_curator_can_test_guesses_of_the_server_s_noise",
+            "coalitions/test_standing_parties.py::test_a_desk_keeps_counts_alone_and_the_server_nobody_s_id_or_key",
+        ),
+        limits="six respondents of four cells; no sampling at the server; larger releases rest on docs/coalitions.md",
+    ),
 )
