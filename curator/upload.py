@@ -88,19 +88,14 @@ class ServerLink:
         Raises:
             NotReadyError: the release is not published yet.
             FailedReleaseError: it ended at the server.
-            InvalidInputError: the server does not state a digest of all that, and of nothing else.
+            InvalidInputError: as `publication_from_proto`.
             VeiltabError: the server's refusal; after UnavailableError try again.
         """
         request = ingest_pb2.GetPublicationRequest(release_id=spec.release_id)
         answer = await self._server.ask(self._server.stub.GetPublication, request, once=True)
         if self._state_of(answer) is not ReleaseState.READY:
             raise NotReadyError("has not published the release yet", where=self.name)
-        digests = dict(answer.digests)
-        if set(digests) != {column.attribute for column in spec.columns} or set(map(len, digests.values())) != {32}:
-            raise InvalidInputError("does not state the digest of every published column", where=self.name)
-        if len(answer.places_digest) != (32 if spec.sampling.is_by_server else 0):
-            raise InvalidInputError("does not state the digest of the places that it sampled", where=self.name)
-        return PublicationDigests(columns=digests, places=answer.places_digest)
+        return publication_from_proto(answer, spec, self.name)
 
     async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> bytes:
         """Fetch the published symbols of the canaries in this curator's columns, as the server streams them.
@@ -142,6 +137,22 @@ class ServerLink:
             ) from None
         if not answer.complete:
             raise TransferError("the server does not have the whole column", where=f"attribute {attribute}")
+
+
+def publication_from_proto(
+    message: ingest_pb2.GetPublicationResponse, spec: ReleaseSpec, server: str
+) -> PublicationDigests:
+    """Decode what a server states of a published release.
+
+    Raises:
+        InvalidInputError: it does not state a digest of every column, and of its places if it samples, and of no more.
+    """
+    digests = dict(message.digests)
+    if set(digests) != {column.attribute for column in spec.columns} or set(map(len, digests.values())) != {32}:
+        raise InvalidInputError("does not state the digest of every published column", where=server)
+    if len(message.places_digest) != (32 if spec.sampling.is_by_server else 0):
+        raise InvalidInputError("does not state the digest of the places that it sampled", where=server)
+    return PublicationDigests(columns=digests, places=message.places_digest)
 
 
 async def _messages(
