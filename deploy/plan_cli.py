@@ -14,6 +14,10 @@ from veiltab.common.privacy.coalitions import PAIRS
 from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.privacy.planning import Plan, paper_bound, paper_sample, plan_release
 from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion, answer
+from veiltab.common.release.receipt import planned_canaries
+
+_FEWEST_CELLS = (2, 2)
+"""Cells of two curators' columns whose changes are the least likely to show."""
 
 
 @click.command(
@@ -107,6 +111,11 @@ def _paper(plan: Plan, cells: int) -> Plan:
     return plan_release(population=plan.population, cells=cells, epsilon=plan.epsilon, sample=star)
 
 
+def _canaries(plan: Plan) -> int:
+    """Return how many canaries a release of this plan has if some curator's columns have two cells: the most."""
+    return planned_canaries(plan.mechanism.server, _FEWEST_CELLS, plan.sample)
+
+
 def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
     best, paper = reply.plan, _paper(reply.plan, question.cells)
     shown = _card(best)
@@ -121,11 +130,10 @@ def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
         "local_epsilon": best.local_epsilon,
         "root_mse": reply.root_mse,
         "replacement_probability": float(1 - best.mechanism.retention),
-        "noise_split": {
-            "s": question.noise_split,
-            "curators": best.mechanism.curator_replacement / UNIT,
-            "server": best.mechanism.server_replacement / UNIT,
-        },
+        "noise_split": question.noise_split,
+        "curator_replacement_probability": best.mechanism.curator_replacement / UNIT,
+        "server_replacement_probability": best.mechanism.server_replacement / UNIT,
+        "canaries_at_most": _canaries(best),
         "pairs": {"+".join(pair.roles): shown.bound(pair).epsilon for pair in PAIRS},
         "card": [bound.as_dict() for bound in shown.bounds],
         "feasible": reply.feasible,
@@ -150,6 +158,7 @@ def _text(question: PlanQuestion, reply: PlanAnswer) -> str:
         f" {float(1 - best.mechanism.retention):.6f} (gamma = {best.gamma:.4f}, K = {best.mechanism.cells} cells).\n"
         f"The curators replace it with probability {best.mechanism.curator_replacement / UNIT:.6f} before they encrypt,"
         f" the server with {best.mechanism.server_replacement / UNIT:.6f} after.\n"
+        f"Up to {_canaries(best):,} canaries travel with the rows and show whether the server added its noise.\n"
         f"Expected root-mean-square error of the joint distribution: {reply.root_mse:.5f}"
         f" (the paper's m* = {paper.sample}, pure: {question.root_mse(paper):.5f}).\n"
         + "\n".join((reply.advice, *best.warnings, rows))

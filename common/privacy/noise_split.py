@@ -18,7 +18,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
 from veiltab.common.schemes import Scheme, check_certified
 
-DEFAULT_SPLIT = Decimal(0)
+DEFAULT_SPLIT = Decimal("0.5")
 """The curators' part s of the noise where nobody asks for another."""
 
 _ROUNDING = Decimal("0.9999998")

@@ -181,6 +181,14 @@ def shown_share(server: GammaDiagonal, cells_of_owners: tuple[int, ...], canarie
     return low / 1000
 
 
+def shown_by_canaries(spec: ReleaseSpec) -> float:
+    """Return the largest share of its noise at which a server is found with probability .999; see `shown_share`."""
+    owners = sorted({column.owner for column in spec.columns})
+    cells = tuple(prod(column.size for column in spec.columns_of(owner)) for owner in owners)
+    tested = spec.canaries * spec.published_rows // spec.uploaded_rows
+    return shown_share(spec.server_mechanism, cells, tested)
+
+
 @lru_cache(maxsize=256)
 def accepted(canaries: int, changes: Fraction, level: Decimal) -> tuple[int, int]:
     """Return the fewest and the most changed canaries that the two-sided test accepts.

@@ -27,18 +27,33 @@ _FORMAT = "veiltab release certificate 1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CardRow:
+    """One row of an epsilon card, in words.
+
+    Args:
+        coalition: who puts what it sees together.
+        faces: which epsilon.
+    """
+
+    coalition: str
+    faces: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseCertificate:
     """The certificate of one release.
 
     Args:
         kind: names the format.
         spec: of the release.
+        card: who faces what, as it follows from the spec; for people who read the file.
         authority: certificate of the study's authority, PEM.
         statements: signed, of every curator and the server, in order of their URIs.
     """
 
     kind: str
     spec: ReleaseSpec
+    card: tuple[CardRow, ...]
     authority: str
     statements: tuple[SignedText, ...]
 
@@ -50,7 +65,7 @@ class ReleaseCertificate:
     def of(cls, spec: ReleaseSpec, authority: bytes, statements: Mapping[str, SignedText]) -> "ReleaseCertificate":
         """Return the certificate of a release from the statements of its parties, by URI."""
         ordered = tuple(statements[uri] for uri in sorted(statements))
-        return cls(kind=_FORMAT, spec=spec, authority=_plain(authority), statements=ordered)
+        return cls(kind=_FORMAT, spec=spec, card=_card(spec), authority=_plain(authority), statements=ordered)
 
     @classmethod
     def from_text(cls, text: str) -> "ReleaseCertificate":
@@ -156,7 +171,7 @@ def _findings(certificate: ReleaseCertificate, study: Study, authority: bytes | 
         same = _plain(authority) == certificate.authority
         detail = "the certificates are of your authority" if same else "the certificates are of another authority"
         yield Finding(what="authority", detail=detail, holds=same)
-    yield _kept(spec)
+    yield _kept(certificate)
     statements: dict[Party, Statement] = {}
     by_uri = {_stated_party(one): one for one in certificate.statements}
     for party in signers(study):
@@ -193,14 +208,24 @@ def signers(study: Study) -> tuple[Party, ...]:
     return (*curators, Party(study=study.id, role=Role.SERVER, name=study.server.name))
 
 
-def _kept(spec: ReleaseSpec) -> Finding:
+def _kept(certificate: ReleaseCertificate) -> Finding:
+    spec = certificate.spec
     asked = f"epsilon {spec.epsilon}" + ("" if spec.delta is None else f", delta {spec.delta:g}")
     try:
         check_keeps_what_was_asked(spec)
     except InvalidInputError as error:
         return Finding(what="privacy", detail=f"{asked} was asked for, but {error.problem}", holds=False)
-    rows = "; ".join(": ".join(row) for row in epsilon_card(spec).rows())
+    card = _card(spec)
+    rows = "; ".join(f"{row.coalition}: {row.faces}" for row in card)
+    if card != certificate.card:
+        return Finding(
+            what="privacy", detail=f"another card follows from the spec than the file says. {rows}", holds=False
+        )
     return Finding(what="privacy", detail=f"{asked} was asked for and is kept. {rows}", holds=True)
+
+
+def _card(spec: ReleaseSpec) -> tuple[CardRow, ...]:
+    return tuple(CardRow(coalition=coalition, faces=faces) for coalition, faces in epsilon_card(spec).rows())
 
 
 def _stated_party(one: SignedText) -> str:

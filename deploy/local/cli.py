@@ -163,6 +163,7 @@ def _outcome_dict(outcome: "Outcome") -> dict[str, object]:
     return {
         "researcher": outcome.researcher,
         "granted": list(outcome.status.granted),
+        "card": [bound.as_dict() for bound in epsilon_card(spec).bounds],
         "receipts": [receipt.facts() for receipt in outcome.status.receipts],
         "release": {
             "id": spec.release_id,

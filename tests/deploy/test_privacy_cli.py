@@ -148,9 +148,10 @@ def test_plan_says_what_pairs_face_and_caps_it(tmp_path: Path) -> None:
         "desk+server": pytest.approx(0.769, abs=1e-3),
         "analyst+curators": pytest.approx(0.783, abs=1e-3),
     }
-    split = found["noise_split"]
-    assert split["s"] == 0.5
-    assert (1 - split["curators"]) * (1 - split["server"]) == pytest.approx(1 - found["replacement_probability"])
+    assert found["noise_split"] == 0.5
+    kept = (1 - found["curator_replacement_probability"]) * (1 - found["server_replacement_probability"])
+    assert kept == pytest.approx(1 - found["replacement_probability"])
+    assert 255 < found["canaries_at_most"] * found["server_replacement_probability"] / 2 < 290
     assert {tuple(bound["coalition"]) for bound in found["card"]} >= {("analyst",), ("desk", "server", "curator")}
     assert picture.read_text().startswith("<?xml")
     capped = run(*asked, "--noise-split", "0.5", "--max-pair-epsilon", "0.5")

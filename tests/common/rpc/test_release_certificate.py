@@ -162,6 +162,8 @@ def test_another_study_another_authority_and_too_little_noise_are_named(study: S
     assert [line.what for line in lines] == ["authority"]
     weak = spec_with(server_replacement=2**40, canaries=1200)
     assert any("too small for the epsilon" in line for line in failures(certificate(study, weak), study))
+    kinder = replace(honest, card=(replace(honest.card[0], faces="nothing"), *honest.card[1:]))
+    assert any("another card follows from the spec" in line for line in failures(kinder, study))
 
 
 def test_an_expired_party_signs_nothing() -> None:
