@@ -89,7 +89,11 @@ def spec_with(**changes: Any) -> ReleaseSpec:  # noqa: ANN401 - any field of a s
         for column in fields["columns"]:
             cells *= column.size
         plan = plan_release(
-            population=fields["population"], cells=cells, epsilon=fields["epsilon"], sample=fields["sample"]
+            population=fields["population"],
+            cells=cells,
+            epsilon=fields["epsilon"],
+            sample=fields["sample"],
+            noise_split=Decimal(0),
         )
         fields["server_replacement"] = plan.mechanism.server_replacement
     return ReleaseSpec(**fields)

@@ -89,7 +89,9 @@ def planned(design: Design) -> ReleaseSpec:
         pad=Pad.CHACHA20,
         sample=design.sample,
     )
-    plan = plan_release(population=design.population, cells=4, epsilon=CLAIM, sample=design.sample)
+    plan = plan_release(
+        population=design.population, cells=4, epsilon=CLAIM, sample=design.sample, noise_split=Decimal(0)
+    )
     return spec_of(request, COLUMNS, plan, canaries=0, study_digest="0" * 64, alignment="0" * 32)
 
 

@@ -243,7 +243,7 @@ def test_a_request_is_read_back_as_it_was(any_request: SearchStrategy[ReleaseReq
 
 def test_the_canonical_text_of_a_request_does_not_change(make_request: Make) -> None:
     rest = (
-        '"epsilon":"0.1","noise_split":"0","pad":"chacha20","partial":false,"purpose":"wage gap",%s"researcher":"rosa",'
+        '"epsilon":"0.1","noise_split":"0.5","pad":"chacha20","partial":false,"purpose":"wage gap",%s"researcher":"rosa",'
         '"sampling":"seed","scheme":"wor"}'
     )
     assert make_request().asked() == '{"attributes":["sex","salary"],' + rest % ""
@@ -292,7 +292,7 @@ def test_a_malformed_request_is_refused(make_request: Make, changes: dict[str, o
 
 def test_a_spec_puts_request_and_plan_together(make_request: Make, make_spec: Make) -> None:
     request, expected = make_request(sampling=Sampling.INDICES, pad=Pad.OTP), make_spec()
-    plan = plan_release(population=1000, cells=4, epsilon=request.epsilon, sample=400)
+    plan = plan_release(population=1000, cells=4, epsilon=request.epsilon, sample=400, noise_split=Decimal(0))
     spec = spec_of(
         request,
         expected.columns,

@@ -55,7 +55,13 @@ def stage_of(name: str) -> int | None:
 def planned(make_spec: Make, name: str, **changes: object) -> ReleaseSpec:
     cells = make_spec().cells
     plan = plan_release(
-        population=POPULATION, cells=cells, epsilon=Decimal(2), sample=SAMPLE, scheme=name, stage=stage_of(name)
+        population=POPULATION,
+        cells=cells,
+        epsilon=Decimal(2),
+        sample=SAMPLE,
+        scheme=name,
+        stage=stage_of(name),
+        noise_split=Decimal(0),
     )
     sizes = {"population": POPULATION, "sample": SAMPLE, "stage": stage_of(name), "epsilon": Decimal(2)}
     spec: ReleaseSpec = make_spec(scheme=name, server_replacement=plan.mechanism.server_replacement, **sizes, **changes)
