@@ -354,9 +354,7 @@ def test_the_budget_is_that_of_the_policy_that_is_served(terminal: Terminal, mak
 def test_a_charge_at_a_delta_shows_what_was_asked_for(terminal: Terminal, make_spec: Make) -> None:
     text = terminal.study.read_bytes()
     terminal.study.write_bytes(text.replace(b"[budget]\nepsilon = 1\n", b"[budget]\nepsilon = 1\ndelta = 1e-6\n"))
-    plan = plan_release(
-        population=1000, cells=4, epsilon=Decimal("0.3"), delta=Decimal("1e-7"), noise_split=Decimal(0)
-    )
+    plan = plan_release(population=1000, cells=4, epsilon=Decimal("0.3"), delta=Decimal("1e-7"), noise_split=Decimal(0))
     spec = make_spec(
         sample=1000,
         server_replacement=plan.mechanism.server_replacement,

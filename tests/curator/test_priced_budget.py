@@ -37,9 +37,7 @@ def name(number: int) -> str:
 @cache
 def plan_of(epsilon: str, delta: str | None, population: int) -> Plan:
     asked = None if delta is None else Decimal(delta)
-    return plan_release(
-        population=population, cells=4, epsilon=Decimal(epsilon), delta=asked, noise_split=Decimal(0)
-    )
+    return plan_release(population=population, cells=4, epsilon=Decimal(epsilon), delta=asked, noise_split=Decimal(0))
 
 
 def spec_of(number: int, epsilon: str, delta: str | None = "1e-6", population: int = 1000) -> ReleaseSpec:
