@@ -12,8 +12,8 @@ _HEAD = """# What must never happen, and what shows that it does not
 
 Nothing acknowledged is lost; one release is perturbed and published once; no unperturbed ciphertext leaves the server
 or outlives perturbation; a pad is used once; the ledger never under-counts; every refusal says what to do next and
-leaks nothing. Limits: a malicious server that keeps the raw ciphertext, or skips the noise, is detected by no test
-here; Python cannot promise to clear memory; a curator that lies consistently about its own table is undetectable.
+leaks nothing. Limits: a malicious server that keeps the raw ciphertext for a desk is detected by no test; Python cannot
+promise to clear memory; a curator that lies consistently about its own table is undetectable.
 
 `make reliability` runs the tests of every row and writes what was measured, with its date; one row:
 `python -m tests.reliability --row 36`. Tests lie below `tests/`. A figure counts exactly what was run, skipped tests

@@ -243,8 +243,8 @@ def test_a_request_is_read_back_as_it_was(any_request: SearchStrategy[ReleaseReq
 
 def test_the_canonical_text_of_a_request_does_not_change(make_request: Make) -> None:
     rest = (
-        '"epsilon":"0.1","noise_split":"0.5","pad":"chacha20","partial":false,"purpose":"wage gap",%s"researcher":"rosa",'
-        '"sampling":"seed","scheme":"wor"}'
+        '"epsilon":"0.1","noise_split":"0.5","pad":"chacha20","partial":false,"purpose":"wage gap",%s'
+        '"researcher":"rosa","sampling":"seed","scheme":"wor"}'
     )
     assert make_request().asked() == '{"attributes":["sex","salary"],' + rest % ""
     release_id = '"release_id":"00000000000000000000000000000001",'
