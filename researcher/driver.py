@@ -126,8 +126,10 @@ class ResearcherDriver:
         path = self.store.certificate(release_id)
         if path.exists():
             return path
-        if stored.state is not ReleaseState.READY or stored.spec is None or self._parties is None:
+        if stored.state is not ReleaseState.READY or stored.spec is None:
             raise NotReadyError(f"the release is {stored.state.value}", where=f"release {release_id}")
+        if self._parties is None:
+            raise NotReadyError("the service has just begun", where=f"researcher {self.name}", remedy="Ask again.")
         with step("certify", release_id=release_id):
             study = load_study(self.store.study_file(stored.study_digest))
             whole = await certify(stored.spec, study, self._identity.authority, self._parties.ask_statement)

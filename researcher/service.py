@@ -80,8 +80,8 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         self, request: researcher_pb2.FetchCertificateRequest, context: Context
     ) -> AsyncIterator[researcher_pb2.FetchCertificateResponse]:
         stored = self._driver.store.release(request.release_id)
-        self._record(context, Subject.CERTIFICATE, stored)
         path = await self._driver.certificate(stored)
+        self._record(context, Subject.CERTIFICATE, stored)
         async for total, chunk in _streamed(path, request.offset):
             yield researcher_pb2.FetchCertificateResponse(total=total, chunk=chunk)
 

@@ -95,7 +95,14 @@ def planned(arguments: Plain, _generator: np.random.Generator) -> Plain:
         values, of the round given its number of reports and of a trusted centre's Gaussian histogram.
     """
     epsilon, rate = Decimal(arguments["epsilon"]), Fraction(arguments["rate"])
-    plan = plan_release(population=NODES, cells=VALUES, epsilon=epsilon, delta=Decimal(DELTA), sample=int(NODES * rate))
+    plan = plan_release(
+        population=NODES,
+        cells=VALUES,
+        epsilon=epsilon,
+        delta=Decimal(DELTA),
+        sample=int(NODES * rate),
+        noise_split=Decimal(0),
+    )
     shares = truth("one")[0] / NODES
     return {
         "local": float(plan.local_epsilon),

@@ -256,6 +256,9 @@ class Network:
             sizes = f"{sum(map(len, kept))} -> {sum(map(len, said))} bytes in {len(kept)} -> {len(said)}"
             if method.endswith("Statement"):
                 sizes = "signed"  # the length of an ECDSA signature is random
+            elif method.endswith("FetchCanaries"):
+                # How many canaries a server samples is random, whatever the rows are.
+                sizes = f"{sum(map(len, kept))} bytes"
             self.note(f"{name} {one.code.name if one.code else 'OK'} {sizes}{' (reply lost)' if lost_reply else ''}")
             if one.code is None:
                 self._observe(method, caller.name, peer, kept, said)

@@ -60,11 +60,13 @@ def test_the_optimum_is_the_best_of_all_sample_sizes(
 
 def test_the_optimum_under_a_cap_is_the_best_of_all_sample_sizes() -> None:
     cap = Decimal("1.5")
-    best = plan_release(population=1000, cells=6, epsilon=Decimal(1), max_local_epsilon=cap)
+    best = plan_release(population=1000, cells=6, epsilon=Decimal(1), max_local_epsilon=cap, noise_split=Decimal(0))
     assert best.sample > optimal_sample(population=1000, cells=6, epsilon=Decimal(1))
     assert best.local_epsilon <= cap
     for sample in range(1, 1001):
-        plan = plan_release(population=1000, cells=6, epsilon=Decimal(1), max_local_epsilon=cap, sample=sample)
+        plan = plan_release(
+            population=1000, cells=6, epsilon=Decimal(1), max_local_epsilon=cap, sample=sample, noise_split=Decimal(0)
+        )
         assert plan.root_mse() >= best.root_mse() * (1 - 1e-4)
 
 
@@ -96,8 +98,12 @@ def test_a_plan_never_claims_more_than_was_asked(n: int, cells: int, epsilon: De
 
 def test_the_plan_is_what_every_curator_computes() -> None:
     # Fixed numbers: a platform that computes others would stop every release at the comparison of digests.
+    one_sided = plan_release(population=N, cells=K, epsilon=Decimal(1), noise_split=Decimal(0))
+    assert (one_sided.sample, one_sided.mechanism.server_replacement) == (3238, 9223838448487050062)
     plan = plan_release(population=N, cells=K, epsilon=Decimal(1))
-    assert (plan.sample, plan.mechanism.server_replacement) == (3238, 9223838448487050062)
+    assert plan.sample == one_sided.sample
+    assert plan.mechanism.curator_replacement == 5403256055374284734
+    assert plan.mechanism.server_replacement == 5403256055374284735
     assert plan.root_mse() == pytest.approx(0.0341, abs=5e-5)
 
 
