@@ -45,6 +45,7 @@ def test_a_curator_that_aborts_tosses_is_counted_and_paid_for_no_more_until_a_pe
         assert world.ask(FREE, "--label", "granted", "--wait", epsilon="0.5").code == 0
 
 
+@pytest.mark.long
 def test_a_curator_that_lost_its_alignment_makes_it_again_and_goes_on_with_what_is_charged(world: World) -> None:
     with world.local:
         world.start(ALICE, how=launcher(PACE, "veiltab.curator.ledger:Ledger.charge:1:after"))

@@ -57,7 +57,7 @@ def kept(world: World, release_id: str) -> list[str]:
 
 
 @pytest.mark.parametrize("sampling", list(Sampling))
-@pytest.mark.parametrize("pad", list(Pad))
+@pytest.mark.parametrize("pad", [Pad.CHACHA20, pytest.param(Pad.OTP, marks=pytest.mark.long)])
 def test_rows_of_data_are_estimated_and_canaries_test_the_server(village: World, sampling: Sampling, pad: Pad) -> None:
     def release() -> float:
         with village.client() as client:
@@ -122,7 +122,7 @@ def test_commands_choose_the_noise_and_show_the_receipts(village: World) -> None
     ],
     ids=["server", "curator"],
 )
-@pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])
+@pytest.mark.parametrize("sampling", [Sampling.SEED, pytest.param(Sampling.SERVER, marks=pytest.mark.long)])
 def test_parties_that_contradict_one_another_end_a_release(
     mortal: World, who: Who, how: tuple[str, ...], words: str, sampling: Sampling
 ) -> None:

@@ -109,6 +109,7 @@ def batches(world: World, who: Who) -> list[Path]:
     return [path for path in world.local.state_folder(*who).glob("alignments/*/*/*") if path.suffix[1:].isdecimal()]
 
 
+@pytest.mark.long
 def test_a_curator_killed_while_it_masks_goes_on(tmp_path: Path) -> None:
     check_kill(private_world(tmp_path), *KILLS[QUICK])
 
@@ -166,6 +167,7 @@ def test_a_study_of_one_kind_answers_no_call_of_the_other(tmp_path: Path) -> Non
     assert unknown is outside is grpc.StatusCode.INVALID_ARGUMENT
 
 
+@pytest.mark.long
 def test_a_curator_that_masks_says_how_far_it_is_and_ends_in_order(tmp_path: Path) -> None:
     """While all cores mask, it answers; told to end, it ends by itself, not by the alarm that waits for no work."""
     world = made_world(tmp_path / "study", people=40_000, rules=Rules(alignment="psi"))
