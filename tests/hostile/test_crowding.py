@@ -44,7 +44,7 @@ async def reported(poll: Poll, asked: Asked, nodes: int) -> list[grpc.StatusCode
         symbol = asked.spec.randomiser.randomise(0, SystemSource())
         async with connection(poll.local, FLEET, CLOUD) as channel:
             request = message("ReportRequest").FromString(asked.request(token, symbol).SerializeToString())
-            return await code_of(call(channel, REPORT)(request, timeout=20))
+            return await code_of(call(channel, REPORT)(request, timeout=15))
 
     return await asyncio.gather(*(report(token) for token in asked.tokens["north"][:nodes]))
 
@@ -55,7 +55,7 @@ def test_honest_nodes_report_while_a_thousand_calls_send_nothing(poll: Poll) -> 
     async def scenario() -> None:
         async with contextlib.AsyncExitStack() as stack:
             channels = [await stack.enter_async_context(connection(poll.local, FLEET, CLOUD)) for _ in range(10)]
-            stalled = [unsent(channel, REPORT, 58) for channel in channels for _ in range(STREAMS)]
+            stalled = [unsent(channel, REPORT, 19) for channel in channels for _ in range(STREAMS)]
             await asyncio.gather(*(channel.channel_ready() for channel in channels))
             await asyncio.sleep(1)
             assert await reported(poll, asked, 5) == [grpc.StatusCode.OK] * 5
@@ -68,7 +68,7 @@ def test_honest_nodes_report_while_a_thousand_calls_send_nothing(poll: Poll) -> 
 def test_a_call_that_sends_nothing_is_ended_long_before_its_deadline(poll: Poll) -> None:
     async def scenario() -> None:
         async with connection(poll.local, FLEET, CLOUD) as channel:
-            stalled = unsent(channel, REPORT, 58)
+            stalled = unsent(channel, REPORT, 19)
             assert await asyncio.wait_for(stalled.code(), 20) is grpc.StatusCode.UNAVAILABLE
 
     asyncio.run(scenario())
@@ -82,7 +82,7 @@ def test_a_token_takes_one_place_however_often_it_comes(poll: Poll) -> None:
         sent = asked.request(asked.tokens["north"][0], symbol).SerializeToString()
         async with connection(poll.local, FLEET, CLOUD) as channel:
             request = message("ReportRequest").FromString(sent)
-            return await asyncio.gather(*(code_of(call(channel, REPORT)(request, timeout=20)) for _ in range(60)))
+            return await asyncio.gather(*(code_of(call(channel, REPORT)(request, timeout=15)) for _ in range(60)))
 
     codes = asyncio.run(scenario())
     assert codes.count(grpc.StatusCode.OK) == 1

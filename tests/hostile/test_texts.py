@@ -37,7 +37,9 @@ SPEC = spec_to_proto(spec_with(delta=Decimal("1e-6")))
 MESSAGES: dict[str, tuple[Message, Callable[[Any], object]]] = {
     "release spec": (SPEC, spec_from_proto),
     "release request": (
-        request_to_proto(request_with(delta=Decimal("1e-6"), max_local_epsilon=Decimal(2))),
+        request_to_proto(
+            request_with(delta=Decimal("1e-6"), max_local_epsilon=Decimal(2), max_pair_epsilon=Decimal(2))
+        ),
         lambda message: request_from_proto(message, "rosa"),
     ),
     "a researcher's release": (
@@ -51,6 +53,11 @@ MESSAGES: dict[str, tuple[Message, Callable[[Any], object]]] = {
             granted=["sex"],
             seconds={"fetch": 1.0},
             bytes={"a -> b": 1},
+            receipts=[
+                researcher_pb2.Receipt(
+                    curator="bob", canaries=9, changed=4, low=1, high=8, expected="4.500", sd="1.500"
+                )
+            ],
         ),
         _status_of,
     ),
