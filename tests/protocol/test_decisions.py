@@ -34,11 +34,13 @@ def listed(world: World, curator: str, release_id: str) -> dict[str, Any]:
 
 
 def key_of(world: World, researcher: Who, curator: Who, release_id: str, attribute: str) -> bytes:
-    """Ask a curator for a key with a researcher's certificate."""
+    """Ask a curator for a key with a researcher's certificate, and with what the server has published, if anything."""
+    is_published = (world.releases_folder() / release_id / "published").exists()
+    published = world.published(release_id).get(attribute) if is_published else None
 
     async def ask() -> bytes:
         async with connection(world, researcher, curator) as channel:
-            return await fetch_key(channel, release_id, attribute)
+            return await fetch_key(channel, release_id, attribute, published)
 
     return asyncio.run(ask())
 

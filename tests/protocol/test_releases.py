@@ -66,7 +66,10 @@ def test_the_plan_is_the_planner_s_and_the_sample_what_was_asked_for(village: Wo
             plan = plan_release(population=N, cells=6, epsilon=Decimal(epsilon), sample=sample)
             assert (spec.sample, spec.server_replacement) == (plan.sample, plan.mechanism.server_replacement)
             assert guaranteed_epsilon(spec) <= Decimal(epsilon)
-            assert len(village.published(asked.id)["region"]) == spec.sample
+            assert len(village.published(asked.id)["region"]) == spec.published_rows
+            by_server = sampling is Sampling.SERVER
+            assert spec.published_rows == (spec.sample if by_server else spec.sample + spec.canaries)
+            assert spec.canaries > 0
             return agreement(asked.estimate(), truth)
 
     assert not confirmed(lambda: release("3", 700))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from hashlib import sha256
 from itertools import cycle, islice, product
 
 import grpc
@@ -115,10 +116,10 @@ def test_a_request_whose_reply_is_lost_is_one_release(village: World) -> None:
         assert lost
         await asker.submit(wanted)
         await asker.ready(wanted.release_id)
-        keys = [await fetch_key(asker.curators[0], wanted.release_id, "region") for _ in range(2)]
-        assert keys[0] == keys[1]
         columns = [await asker.server.column(wanted.release_id, "region") for _ in range(2)]
         assert columns[0] == columns[1]
+        keys = [await fetch_key(asker.curators[0], wanted.release_id, "region", column) for column in columns]
+        assert keys[0] == keys[1]
 
     played(village, scenario)
     assert village.charges("alice").count(wanted.release_id) == village.charges("bob").count(wanted.release_id) == 1
@@ -167,6 +168,7 @@ def test_fifty_identical_starts_at_the_researcher_s_service_are_one_release(vill
 @pytest.mark.parametrize("number", [20, pytest.param(50, marks=pytest.mark.long)])
 def test_releases_at_once_of_two_researchers_keep_apart(village: World, number: int) -> None:
     before = len(village.charges("alice"))
+    spent_before = {name: spent_keys(village, name) for name in ("alice", "bob")}
     tables = [("region", "income"), ("smoker", "employed"), ("region",), ("income", "smoker"), ("employed",)]
     modes = ((Pad.CHACHA20, Sampling.SEED), (Pad.OTP, Sampling.INDICES))
     with village.client("rosa") as rosa, village.client("rita") as rita:
@@ -185,7 +187,27 @@ def test_releases_at_once_of_two_researchers_keep_apart(village: World, number: 
         assert all(charges.count(release_id) == 1 for release_id in ids)
     published = [piece for release_id in ids for piece in village.published(release_id).values()]
     assert len(set(published)) == len(published)
-    with village.store("alice") as store:
-        keys = [row["key"] for row in store.connection.execute("SELECT key FROM pad").fetchall()]
-        spent = store.connection.execute("SELECT COUNT(*) FROM spent_key").fetchone()[0]
-    assert len(set(keys)) == len(keys) == spent
+    made = []
+    for curator in ("alice", "bob"):
+        with village.store(curator) as store:
+            pads = store.connection.execute("SELECT release_id, key FROM pad").fetchall()
+            shared = store.connection.execute("SELECT fingerprint, release_id FROM spent_shared_key").fetchall()
+        made += [row["key"] for row in pads if row["release_id"] in ids]
+        fingerprints = {sha256(row["key"]).digest() for row in pads if row["release_id"] in ids}
+        spent = spent_keys(village, curator) - spent_before[curator]
+        # Beside its pad each column has the key of the symbols that replace others, which is spent and not kept.
+        assert fingerprints < spent
+        assert len(spent) == 2 * len(fingerprints)
+        # Every release has a coin key and a canary key; no two releases have one in common.
+        assert len({row["fingerprint"] for row in shared}) == len(shared)
+        assert [sum(row["release_id"] == release_id for row in shared) for release_id in ids] == [2] * number
+        assert not spent & {row["fingerprint"] for row in shared}
+    assert len(set(made)) == len(made) == len(published)
+
+
+def spent_keys(world: World, curator: str) -> set[bytes]:
+    """Return the fingerprints of the keys that a curator made and will not take again."""
+    with world.store(curator) as store:
+        rows = store.connection.execute("SELECT fingerprint FROM spent_key").fetchall()
+    assert len({row["fingerprint"] for row in rows}) == len(rows)
+    return {row["fingerprint"] for row in rows}

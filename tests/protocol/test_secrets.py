@@ -26,6 +26,7 @@ class Canaries:
     tokens: Mapping[str, bytes]
     seeds: Mapping[str, bytes]
     keys: Mapping[str, bytes]
+    canary_keys: Mapping[str, bytes]
     ciphertext: Mapping[str, bytes]
     plaintext: Mapping[str, bytes]
 
@@ -44,6 +45,7 @@ def secrets_under_way(world: World, release_id: str) -> Canaries:
     """Read the secrets of a release that waits for the server from the curators' own folders."""
     seeds: dict[str, bytes] = {}
     keys: dict[str, bytes] = {}
+    canary_keys: dict[str, bytes] = {}
     ciphertext: dict[str, bytes] = {}
     tokens: dict[str, bytes] = {}
     for curator in ("alice", "bob"):
@@ -55,10 +57,14 @@ def secrets_under_way(world: World, release_id: str) -> Canaries:
                 seeds |= {name: share for name, share in shares.items() if share}
             rows = store.connection.execute("SELECT attribute, key FROM pad WHERE release_id = ?", [release_id])
             keys |= {row["attribute"]: bytes(row["key"]) for row in rows.fetchall()}
+            canary_keys[f"{curator} canaries"] = store.canary_key(release_id)
         for path in (folder / "releases" / release_id).iterdir():
             kept = {".ciphertext": ciphertext, ".canaries": ciphertext, ".pad": keys, ".bin": seeds}[path.suffix]
             data = path.read_bytes()
-            pieces = {f"{path.name} {start}": data[start : start + WINDOW] for start in range(0, 1400, WINDOW)}
+            pieces = {
+                f"{path.name} {start}": data[start : start + WINDOW]
+                for start in range(0, len(data) - WINDOW + 1, WINDOW)
+            }
             kept |= {f"{name} of {release_id}": piece for name, piece in pieces.items()}
         for path in folder.glob("alignments/*/own-tokens.bin"):
             data = path.read_bytes()
@@ -67,9 +73,12 @@ def secrets_under_way(world: World, release_id: str) -> Canaries:
         if name.endswith("value"):
             labels = ("sampling", "sample check", "noise coins", "tokens")
             seeds |= {f"{name} {label}": derive(value, label) for label in labels}
+    canary_keys |= {f"symbols {name}": derive(key, f"symbols {name}") for name in FREE for key in canary_keys.values()}
     plain = {name: bytes(world.people.symbols[name].astype("u1").tobytes()[:WINDOW]) for name in FREE}
     ids = {name: name.encode() for name in world.people.ids[::10]}
-    return Canaries(ids=ids, tokens=tokens, seeds=seeds, keys=keys, ciphertext=ciphertext, plaintext=plain)
+    return Canaries(
+        ids=ids, tokens=tokens, seeds=seeds, keys=keys, canary_keys=canary_keys, ciphertext=ciphertext, plaintext=plain
+    )
 
 
 def spellings(secret: bytes) -> tuple[bytes, ...]:
@@ -113,16 +122,22 @@ def test_secrets_stay_where_they_belong(told: World, mode: tuple[Sampling, Pad])
     told.wait_for_state("alice", release.id, "uploading")
     told.wait_for_state("bob", release.id, "uploading")
     canaries = secrets_under_way(told, release.id)
-    every = (canaries.ids, canaries.tokens, canaries.seeds, canaries.keys, canaries.ciphertext)
+    every = (
+        *(canaries.ids, canaries.tokens, canaries.seeds, canaries.keys, canaries.canary_keys),
+        *(canaries.ciphertext, canaries.plaintext),
+    )
     assert all(every)
     assert all(secret for kind in every for secret in kind.values())
-    assert found(files_of(told, ALICE), canaries.seeds, canaries.keys), "what is searched for can be found"
+    for kind in (canaries.seeds, canaries.keys, canaries.canary_keys):
+        assert found(files_of(told, ALICE), kind), "what is searched for can be found"
     told.start(CLOUD)
     with told.client() as client:
         client.release(release.id).wait(40)
+        # It has had the keys and the columns, and kept what it counted.
+        client.release(release.id).estimate()
     told.wait_until(lambda: not told.leftovers())
     check_server(told, canaries)
-    check_logs_and_researchers(told, canaries, pad)
+    check_logs_and_researchers(told, canaries, release.id)
     check_curators(told, canaries, release.id)
 
 
@@ -131,19 +146,28 @@ def check_server(world: World, canaries: Canaries) -> None:
     kept = files_of(world, CLOUD)
     assert any("published" in name for name in kept)
     every = (canaries.ids, canaries.tokens, canaries.seeds, canaries.keys, canaries.ciphertext, canaries.plaintext)
-    assert found(kept, *every) == []
+    assert found(kept, *every, canaries.canary_keys) == []
 
 
-def check_logs_and_researchers(world: World, canaries: Canaries, pad: Pad) -> None:
-    """See that no log holds a secret, and that the researcher has none but the one-time pads it was granted."""
+def check_logs_and_researchers(world: World, canaries: Canaries, release_id: str) -> None:
+    """See that no log holds a secret, and that a desk has none, no row and no column either: counts alone."""
     logs = logs_of(world)
     assert len(b"".join(logs.values())) > 200, "something was logged"
-    every = (canaries.ids, canaries.tokens, canaries.seeds, canaries.keys, canaries.ciphertext)
+    every = (
+        *(canaries.ids, canaries.tokens, canaries.seeds, canaries.keys, canaries.canary_keys),
+        *(canaries.ciphertext, canaries.plaintext),
+    )
     assert found(logs, *every) == []
-    granted = () if pad is Pad.OTP else (canaries.keys,)
-    rosa, rita = files_of(world, ROSA), files_of(world, RITA)
-    assert found(rosa, canaries.ids, canaries.tokens, canaries.seeds, canaries.ciphertext, *granted) == []
-    assert found(rita, *every) == []
+    columns = {
+        f"published {name} {start}": data[start : start + WINDOW]
+        for name, data in world.published(release_id).items()
+        for start in range(0, len(data) - WINDOW + 1, WINDOW)
+    }
+    assert found(files_of(world, CLOUD), columns), "what is searched for can be found"
+    for desk in (ROSA, RITA):
+        assert found(files_of(world, desk), *every, columns) == []
+    own = world.local.state_folder(*ROSA) / "releases" / release_id
+    assert sorted(path.name for path in own.iterdir()) == ["certificate", "histogram.bin"]
 
 
 def check_curators(world: World, canaries: Canaries, release_id: str) -> None:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import grpc
 
 from tests.protocol.world import Who, World
+from veiltab.common.core.canaries import canary_places, places_key
 from veiltab.common.errors import DeniedError, UnavailableError
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.wire import spec_to_proto
@@ -130,17 +131,32 @@ class Published:
         return await whole(self.stub.FetchColumn(request, timeout=SECONDS))
 
 
-async def fetch_key(channel: grpc.aio.Channel, release_id: str, attribute: str) -> bytes:
-    """Fetch the key of a column of a release without canaries from a curator."""
+async def fetch_key(
+    channel: grpc.aio.Channel, release_id: str, attribute: str, published: bytes | None = None
+) -> bytes:
+    """Fetch the key of a column from a curator.
+
+    Args:
+        channel: to the curator.
+        release_id: of a release that the server does not sample.
+        attribute: with at most 256 symbols.
+        published: the column, in which the canaries are found; None if the release has none or no key is to come.
+    """
     stub = curator_pb2_grpc.CuratorServiceStub(channel)
     digests: Mapping[str, bytes] = {}
+    canaries = b""
     with suppress(DeniedError):  # so is the key, and its words count
         receipt = curator_pb2.GetReceiptRequest(release_id=release_id)
-        digests = (await answer(stub.GetReceipt(receipt, timeout=SECONDS))).digests
+        stated = await answer(stub.GetReceipt(receipt, timeout=SECONDS))
+        digests = stated.digests
+        if published is not None:
+            key = places_key(stated.canary_key)
+            places = canary_places(key, rows=len(published), canaries=stated.canaries)
+            canaries = bytes(published[place] for place in places)
     request = curator_pb2.FetchKeyRequest(
         release_id=release_id,
         attribute=attribute,
         published_digest=digests.get(attribute, b""),
-        canary_digest=sha256().digest(),
+        canary_digest=sha256(canaries).digest(),
     )
     return await whole(stub.FetchKey(request, timeout=SECONDS))
