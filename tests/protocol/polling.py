@@ -167,7 +167,7 @@ async def reason(
 ) -> str:
     """Hand in a report, again while the server has no room for it; return why it was refused, if it was."""
     try:
-        await call(stub.Report, request, peer=poll.cloud, within=60.0, attempt=30.0)
+        await call(stub.Report, request, peer=poll.cloud, within=60.0, attempt=15.0)
     except VeiltabError as error:
         return error.reason
     return ""

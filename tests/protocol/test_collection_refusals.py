@@ -305,7 +305,7 @@ def test_every_role_at_every_rpc(poll: Poll, wider: dict[Who, Path]) -> None:
     assert set(REQUESTS) == {m.name for m in collection_pb2.DESCRIPTOR.services_by_name["CollectionService"].methods}
     for who in (ROSA, FLEET, *STRANGERS):
         for name, request in REQUESTS.items():
-            call = refusal(poll, lambda stub, n=name, r=request: getattr(stub, n)(r, timeout=20), who, wider.get(who))  # type: ignore[misc]
+            call = refusal(poll, lambda stub, n=name, r=request: getattr(stub, n)(r, timeout=15), who, wider.get(who))  # type: ignore[misc]
             stopped = isinstance(call, DeniedError) and (
                 "may not call this RPC" in call.problem or "not among the parties" in call.problem
             )

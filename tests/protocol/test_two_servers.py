@@ -232,7 +232,7 @@ async def reported(two: TwoServers, round_id: str, tokens: list[bytes]) -> tuple
                     round_id=round_id, token=token, stratum=EVERYONE, category=token[0] % 20
                 )
                 try:
-                    await answer(stubs[number % 2].Report(request, timeout=20))
+                    await answer(stubs[number % 2].Report(request, timeout=15))
                 except UnavailableError:
                     lost, hurt, number = True, hurt + 1, number + 1
                     await asyncio.sleep(0.2)
