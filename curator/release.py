@@ -13,7 +13,7 @@ from veiltab.common.core.canonical import canonical_text
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.planning import Plan, plan_release
 from veiltab.common.release.guarantees import check_keeps_what_was_asked
-from veiltab.common.release.receipt import planned_canaries
+from veiltab.common.release.receipt import cells_of_owners, planned_canaries
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
 from veiltab.common.schemes import SizeLaw, poisson_size, scheme_class
@@ -225,9 +225,7 @@ def _canaries(question: PlanQuestion, plan: Plan) -> int:
     """Return the canaries of a release: what was asked for, or as many as show half of the server's noise."""
     if question.request.canaries is not None:
         return question.request.canaries
-    owners = sorted({column.owner for column in question.columns})
-    cells = tuple(prod(c.size for c in question.columns if c.owner == owner) for owner in owners)
-    planned = planned_canaries(plan.mechanism.server, cells, plan.sample)
+    planned = planned_canaries(plan.mechanism.server, cells_of_owners(question.columns), plan.sample)
     if question.request.sampling.is_by_server:
         # So that as many are among the sampled places on average: c m / (n + c).
         planned = min(planned, plan.sample // 2)

@@ -136,21 +136,22 @@ def level_of(spec: ReleaseSpec) -> Decimal:
     return _level(len({column.owner for column in spec.columns}))
 
 
-def planned_canaries(server: GammaDiagonal, cells_of_owners: tuple[int, ...], rows: int) -> int:
+@lru_cache(maxsize=256)
+def planned_canaries(server: GammaDiagonal, owned_cells: tuple[int, ...], rows: int) -> int:
     """Return how many canaries show every curator with probability .999 that half of the noise is missing.
 
     The least number, to within a thousandth.
 
     Args:
         server: what the server is to run.
-        cells_of_owners: product of the sizes of each curator's columns.
+        owned_cells: product of the sizes of each curator's columns.
         rows: data rows of the release; more canaries than these, and than 1024, are not planned.
 
     Returns:
         c, the same on every machine.
     """
-    hardest = min(_changes(server, cells) for cells in cells_of_owners)
-    level, most = _level(len(cells_of_owners)), max(LEAST_CAP, rows)
+    hardest = min(_changes(server, cells) for cells in owned_cells)
+    level, most = _level(len(owned_cells)), max(LEAST_CAP, rows)
     if hardest == 0:
         return 0
     high = min(most, max(16, int(_LEAST_CHANGES / hardest)))
@@ -165,13 +166,13 @@ def planned_canaries(server: GammaDiagonal, cells_of_owners: tuple[int, ...], ro
     return high
 
 
-def shown_share(server: GammaDiagonal, cells_of_owners: tuple[int, ...], canaries: int) -> float:
+def shown_share(server: GammaDiagonal, owned_cells: tuple[int, ...], canaries: int) -> float:
     """Return the largest share of the noise at which every curator finds with probability .999 that some is missing.
 
     0 where not even a server without any noise is found. For display.
     """
-    hardest = min(_changes(server, cells) for cells in cells_of_owners)
-    level = _level(len(cells_of_owners))
+    hardest = min(_changes(server, cells) for cells in owned_cells)
+    level = _level(len(owned_cells))
     if not _shows(canaries, hardest, Fraction(0), level):
         return 0.0
     low, high = 0, 1000
@@ -183,10 +184,14 @@ def shown_share(server: GammaDiagonal, cells_of_owners: tuple[int, ...], canarie
 
 def shown_by_canaries(spec: ReleaseSpec) -> float:
     """Return the largest share of its noise at which a server is found with probability .999; see `shown_share`."""
-    owners = sorted({column.owner for column in spec.columns})
-    cells = tuple(prod(column.size for column in spec.columns_of(owner)) for owner in owners)
     tested = spec.canaries * spec.published_rows // spec.uploaded_rows
-    return shown_share(spec.server_mechanism, cells, tested)
+    return shown_share(spec.server_mechanism, cells_of_owners(spec.columns), tested)
+
+
+def cells_of_owners(columns: Sequence[Column]) -> tuple[int, ...]:
+    """Return the product of the sizes of each curator's columns, in order of the curators' names."""
+    owners = sorted({column.owner for column in columns})
+    return tuple(prod(column.size for column in columns if column.owner == owner) for owner in owners)
 
 
 @lru_cache(maxsize=256)
