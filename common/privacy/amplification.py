@@ -90,12 +90,11 @@ def amplify(scheme: MultiplicityLaw, profile: GroupProfile, epsilon: float) -> A
     if not 0 <= epsilon <= 700:
         raise InvalidInputError("epsilon must be a number from 0 to 700", where="epsilon")
     eta, law = _draws(scheme)
-    profile_values = profile.deltas(epsilon, len(law) - 1)
-    delta = float(law[1:] @ profile_values)
+    delta = profile.mean_delta(epsilon, law)
     return Amplified(
         eta=eta,
         base_epsilon=epsilon,
-        base_delta=float(profile_values[0]),
+        base_delta=profile.delta(epsilon, 1),
         epsilon=min(epsilon, log1p(eta * expm1(epsilon)) * (1 + 1e-14)),
         delta=min(1.0, delta * (1 + 1e-11) + (1e-17 if len(law) > 2 and delta > 0 else 0.0)),
         relation=scheme.relation,
@@ -112,4 +111,5 @@ def base_epsilon(scheme: MultiplicityLaw, epsilon: float) -> float:
     """Return the base epsilon that reaches a target after sampling, rounded down: ln(1 + (e^epsilon - 1)/eta)."""
     if not 0 <= epsilon <= 700:
         raise InvalidInputError("epsilon must be a number from 0 to 700", where="epsilon")
-    return log1p(expm1(epsilon) / scheme.eta) * (1 - 1e-14)
+    eta, _ = _draws(scheme)
+    return log1p(expm1(epsilon) / eta) * (1 - 1e-14)

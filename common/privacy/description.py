@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from math import expm1, log1p
 from typing import Any
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.core.rounding import ln_above
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.amplification import amplify
+from veiltab.common.privacy.amplification import amplify, base_epsilon
 from veiltab.common.privacy.profiles import GammaDiagonalProfile
 from veiltab.common.privacy.shuffle import OrderCertificate
 from veiltab.common.schemes import Relation, Scheme, scheme_of
@@ -84,9 +83,8 @@ class ReleaseDescription:
             return certificate.delta(epsilon)
         if self.scheme.relation is not Relation.SUBSTITUTION:
             raise InvalidInputError("no delta is known under substitution", where=f"scheme {self.scheme.name}")
-        base = log1p(expm1(epsilon) / self.scheme.eta)
         profile = GammaDiagonalProfile(gamma=float(self.gamma), cells=self.cells)
-        return amplify(self.scheme, profile, max(0.0, base * (1 - 1e-13))).delta
+        return amplify(self.scheme, profile, base_epsilon(self.scheme, epsilon) * (1 - 1e-13)).delta
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for a ledger or a file."""

@@ -25,9 +25,9 @@ class GroupProfile(Protocol):
         """Return an upper bound of delta_j(epsilon), j = copies >= 1."""
         ...
 
-    def deltas(self, epsilon: float, most: int) -> Floats:
-        """Return the bounds for j = 1, ..., most."""
-        return np.array([self.delta(epsilon, copies) for copies in range(1, most + 1)])
+    def mean_delta(self, epsilon: float, law: Floats) -> float:
+        """Return an upper bound of sum_{j>=1} P(j) delta_j(epsilon) for a law P of copies, shape (most + 1,)."""
+        return float(law[1:] @ np.array([self.delta(epsilon, copies) for copies in range(1, len(law))]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,25 +123,33 @@ class GammaDiagonalProfile(GroupProfile):
 
     def delta(self, epsilon: float, copies: int) -> float:
         """Return delta_j(epsilon)."""
-        return float(self.deltas(epsilon, copies)[-1])
+        return self.mean_delta(epsilon, np.eye(copies + 1)[copies])
 
-    def deltas(self, epsilon: float, most: int) -> Floats:
-        """Return delta_j(epsilon) for j = 1, ..., most."""
+    def mean_delta(self, epsilon: float, law: Floats) -> float:
+        """Return sum_{j>=1} P(j) delta_j(epsilon): all counts of copies share one law of h0 - h1."""
+        most = len(law) - 1
         gain = -np.expm1(np.minimum(epsilon - np.arange(-most, most + 1) * log(self.gamma), 0.0))
-        bounds: Floats = np.minimum(1.0, _UP * (_difference_laws(self.gamma, self.cells, most) @ gain))
-        return bounds
+        return min(1.0, _UP * float(_difference_law(self.gamma, self.cells, law.tobytes()) @ gain))
 
 
 @lru_cache(maxsize=4)
-def _difference_laws(gamma: float, cells: int, most: int) -> Floats:
-    """Return the laws of h0 - h1 from -most to most, a row for each number of copies; each epsilon needs them."""
+def _difference_law(gamma: float, cells: int, copies: bytes) -> Floats:
+    """Return sum_{j>=1} P(j) L^(*j), the law of h0 - h1 from -most to most; each epsilon needs it.
+
+    L is the law of one copy: 1/q at -1, (K-2)/q at 0, gamma/q at 1. Its powers add up by Horner's rule.
+
+    Args:
+        gamma: worst-case ratio.
+        cells: K.
+        copies: P(j), j = 0, ..., most, as the bytes of float64.
+    """
     q = gamma + cells - 1
-    laws = np.zeros((most, 2 * most + 1))
-    law, step = np.ones(1), np.array([1 / q, (cells - 2) / q, gamma / q])
-    for copies in range(1, most + 1):
+    step = np.array([1 / q, (cells - 2) / q, gamma / q])
+    law = np.zeros(1)
+    for weight in np.frombuffer(copies)[:0:-1]:
+        law[len(law) // 2] += weight
         law = np.convolve(law, step)
-        laws[copies - 1, most - copies : most + copies + 1] = law
-    return laws
+    return law
 
 
 def _normal_below(x: float) -> float:
