@@ -5,12 +5,14 @@ from fractions import Fraction
 from itertools import permutations, product
 from math import exp, log
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.profiles import GammaDiagonalProfile
 from veiltab.common.schemes.simple_random import gamma_for_pure_epsilon, pure_epsilon
 
 Law = dict[tuple[int, ...], Fraction]
@@ -89,3 +91,26 @@ def test_a_sample_that_is_none_is_refused(n: int, m: int) -> None:
         pure_epsilon(Fraction(2), population=n, sample=m)
     with pytest.raises(InvalidInputError, match="a sample has 1 to n"):
         gamma_for_pure_epsilon(Decimal(1), population=n, sample=m)
+
+
+def _delta_of_copies(gamma: Fraction, cells: int, copies: int, e: Fraction) -> Fraction:
+    """Return delta of so many copies: the positive part of P - e Q, added up over every output of every copy."""
+    q = gamma + cells - 1
+    laws = [[(gamma if cell == value else 1) / q for cell in range(cells)] for value in (0, 1)]
+    total = Fraction(0)
+    for output in product(range(cells), repeat=copies):
+        p = q_ = Fraction(1)
+        for cell in output:
+            p, q_ = p * laws[0][cell], q_ * laws[1][cell]
+        total += max(p - e * q_, Fraction(0))
+    return total
+
+
+@pytest.mark.parametrize(("gamma", "cells"), [(Fraction(2), 2), (Fraction(7, 2), 3), (Fraction(40), 4)])
+def test_the_mean_over_the_law_of_copies_is_that_of_every_output(gamma: Fraction, cells: int) -> None:
+    law = [Fraction(1, 2), Fraction(1, 5), Fraction(1, 5), Fraction(0), Fraction(1, 10)]
+    profile = GammaDiagonalProfile(gamma=float(gamma), cells=cells)
+    for e in (Fraction(1), Fraction(3, 2), Fraction(5)):
+        exact = sum(weight * _delta_of_copies(gamma, cells, j, e) for j, weight in enumerate(law) if j)
+        found = profile.mean_delta(log(float(e)), np.array(law, dtype=float))
+        assert float(exact) * (1 - 1e-12) <= found <= float(exact) * (1 + 1e-9)
