@@ -16,6 +16,7 @@ from veiltab.common.errors import (
     BudgetExceededError,
     DeniedError,
     IntegrityError,
+    InvalidInputError,
     NotFoundError,
     NotReadyError,
     UnavailableError,
@@ -206,6 +207,16 @@ class CuratorDriver:
         stored = self.store.release(release_id)
         check_asker(stored, researcher)
         return stored, self.progress(release_id)
+
+    def choose(self, release_id: str, researcher: str, numbers: tuple[int, ...]) -> None:
+        """Record which tables of a release run a second time.
+
+        Raises:
+            DeniedError: as `check_asker`.
+            InvalidInputError: none of the numbers can be chosen.
+        """
+        check_asker(self.store.release(release_id), researcher)
+        raise InvalidInputError("no table of this release runs a second time", where=f"tables {numbers[:8]}")
 
     def receipt(self, release_id: str, researcher: str) -> TestedRelease:
         """Return what this curator's test of the server showed, to a researcher that may have one of its keys.

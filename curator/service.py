@@ -119,6 +119,12 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
             seconds=stored.seconds,
         )
 
+    async def ChooseTables(
+        self, request: curator_pb2.ChooseTablesRequest, context: Context
+    ) -> curator_pb2.ChooseTablesResponse:
+        self._driver.choose(request.release_id, caller(context).name, tuple(request.numbers))
+        return curator_pb2.ChooseTablesResponse()
+
     async def GetReceipt(
         self, request: curator_pb2.GetReceiptRequest, context: Context
     ) -> curator_pb2.GetReceiptResponse:

@@ -1,10 +1,10 @@
 """A researcher's request to the curators."""
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 
-from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.core.canonical import LATER, canonical_text, read_canonical
 from veiltab.common.core.rounding import parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, check_split
@@ -34,7 +34,9 @@ class ReleaseRequest:
         stage: rows after stage one of a two-stage scheme.
         noise_split: s in [0, 1): the curators' part of the noise, 1 - r_c = (1 - r)^s.
         max_pair_epsilon: most epsilon against the server with the desk, and against analysts with curators; nats.
-        canaries: rows that test the server, or None for as many as the plan needs.
+        canaries: rows that test the server, or None for as many as the plan needs; of each table.
+        tables: attributes of each table of a release of several, in study order; none for one table of all attributes.
+        repeats: so many of the tables may be released a second time, chosen after the first results.
     """
 
     release_id: str
@@ -54,6 +56,8 @@ class ReleaseRequest:
     noise_split: Decimal = DEFAULT_SPLIT
     max_pair_epsilon: Decimal | None = None
     canaries: int | None = None
+    tables: tuple[tuple[str, ...], ...] = field(default=(), metadata=LATER)
+    repeats: int = field(default=0, metadata=LATER)
 
     def __post_init__(self) -> None:
         if not RELEASE_ID.fullmatch(self.release_id):
@@ -73,13 +77,17 @@ class ReleaseRequest:
             parse_epsilon(self.max_pair_epsilon, what="max_pair_epsilon")
         if self.canaries is not None and self.canaries < 0:
             raise InvalidInputError("the number of canaries is 0 or more", where="canaries")
+        _check_tables(self)
         # The terminals of the people who decide show these lines.
-        for field in fields(self):
-            text = getattr(self, field.name)
+        for one in fields(self):
+            text = getattr(self, one.name)
             if isinstance(text, str) and (len(text) > 1000 or not text.isprintable()):
-                raise InvalidInputError(
-                    f"a {field.name} is a line of at most 1000 printable characters", where=field.name
-                )
+                raise InvalidInputError(f"a {one.name} is a line of at most 1000 printable characters", where=one.name)
+
+    @property
+    def is_workload(self) -> bool:
+        """Whether several tables are asked for."""
+        return bool(self.tables)
 
     def to_json(self) -> str:
         """Return the canonical text."""
@@ -93,3 +101,42 @@ class ReleaseRequest:
     def from_json(cls, text: str) -> "ReleaseRequest":
         """Read back what `to_json` wrote."""
         return read_canonical(cls, text)
+
+
+def _check_tables(request: ReleaseRequest) -> None:
+    """Refuse tables that are no workload of the request's attributes, and what several tables cannot be asked with."""
+    if not request.is_workload:
+        if request.repeats:
+            raise InvalidInputError("only tables of a release of several can be repeated", where="repeats")
+        return
+    if len(request.attributes) < 2 or len(request.tables) < 2:
+        raise InvalidInputError(
+            "a release of several tables has at least two of them, and two attributes",
+            where="tables",
+            remedy="Ask for one table by its attributes alone.",
+        )
+    if len(set(request.tables)) != len(request.tables):
+        raise InvalidInputError("a table is listed twice", where="tables", remedy="Ask for repeats instead.")
+    for table in request.tables:
+        if not table or table != tuple(name for name in request.attributes if name in table):
+            raise InvalidInputError(
+                f"the table {', '.join(table)} does not list some of the attributes in their order, each once",
+                where="tables",
+            )
+    if {name for table in request.tables for name in table} != set(request.attributes):
+        raise InvalidInputError("an attribute is in no table", where="tables")
+    if not 0 <= request.repeats <= len(request.tables):
+        raise InvalidInputError("at most all tables can be repeated", where="repeats")
+    _check_fits_tables(request)
+
+
+def _check_fits_tables(request: ReleaseRequest) -> None:
+    if request.delta is None:
+        raise InvalidInputError("several tables need a delta", where="delta", remedy="1e-6 is usual.")
+    if request.scheme != "wor" or request.stage is not None:
+        raise InvalidInputError("several tables are sampled without replacement, in one stage", where="scheme")
+    for name in ("max_local_epsilon", "max_pair_epsilon"):
+        if getattr(request, name) is not None:
+            raise InvalidInputError(
+                "several tables cannot be asked with a cap", where=name, remedy="Ask for a smaller epsilon."
+            )

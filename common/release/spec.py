@@ -6,10 +6,10 @@ Plain data, valid by itself. `guarantees` checks that it keeps the requested eps
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
-from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.core.canonical import LATER, canonical_text, read_canonical
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
 from veiltab.common.core.rounding import parse_epsilon
@@ -72,6 +72,7 @@ class ReleaseSpec:
         deadline: Unix seconds after which an unfinished release is abandoned.
         delta: the requested one; None asks for a pure epsilon.
         stage: rows after stage one of a two-stage scheme.
+        part_of: id of the release that this is a table of; epsilon and delta are then of all its tables together.
     """
 
     release_id: str
@@ -91,8 +92,11 @@ class ReleaseSpec:
     deadline: int
     delta: Decimal | None = None
     stage: int | None = None
+    part_of: str = field(default="", metadata=LATER)
 
     def __post_init__(self) -> None:
+        if self.part_of and not RELEASE_ID.fullmatch(self.part_of):
+            raise InvalidInputError("a release id is 32 hexadecimal digits", where="part of")
         if not RELEASE_ID.fullmatch(self.release_id):
             raise InvalidInputError("a release id is 32 hexadecimal digits", where="release id")
         if not _DIGEST.fullmatch(self.study_digest) or not _ALIGNMENT.fullmatch(self.alignment):

@@ -1,6 +1,6 @@
 """Requests, specs and what they consist of, to and from protocol messages."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from enum import Enum
 from typing import TypeVar
@@ -14,6 +14,7 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.workload import MAX_TABLES, TablePlan, WorkloadSpec
 from veiltab.common.schemes import SCHEMES
 from veiltab.v1 import release_pb2
 
@@ -89,7 +90,7 @@ def spec_to_proto(spec: ReleaseSpec) -> release_pb2.ReleaseSpec:
         release_id=spec.release_id,
         study_digest=spec.study_digest,
         researcher=spec.researcher,
-        columns=[release_pb2.Column(attribute=c.attribute, owner=c.owner, size=c.size) for c in spec.columns],
+        columns=map(_column_to_proto, spec.columns),
         population=spec.population,
         sample=spec.sample,
         server_replacement=spec.server_replacement.to_bytes(_PROBABILITY_BYTES, "big"),
@@ -103,6 +104,7 @@ def spec_to_proto(spec: ReleaseSpec) -> release_pb2.ReleaseSpec:
         deadline=spec.deadline,
         delta=_optional_text(spec.delta),
         stage=spec.stage,
+        part_of=spec.part_of,
     )
 
 
@@ -128,15 +130,89 @@ def spec_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
         deadline=whole_from_proto(message.deadline, "deadline"),
         delta=parse_delta(text_from_proto(message.delta, "delta")) if message.HasField("delta") else None,
         stage=whole_from_proto(message.stage, "stage") if message.HasField("stage") else None,
+        part_of=text_from_proto(message.part_of, "part of"),
     )
     check_keeps_what_was_asked(spec)
     return spec
+
+
+def workload_to_proto(workload: WorkloadSpec) -> release_pb2.WorkloadSpec:
+    """Encode the spec of a release of several tables."""
+    return release_pb2.WorkloadSpec(
+        release_id=workload.release_id,
+        study_digest=workload.study_digest,
+        researcher=workload.researcher,
+        columns=map(_column_to_proto, workload.columns),
+        population=workload.population,
+        sample=workload.sample,
+        epsilon=str(workload.epsilon),
+        delta=str(workload.delta),
+        scheme=scheme_to_proto(workload.scheme),
+        sampling=sampling_to_proto(workload.sampling),
+        pad=pad_to_proto(workload.pad),
+        alignment=workload.alignment,
+        deadline=workload.deadline,
+        tables=map(_table_to_proto, workload.tables),
+        repeated_tables=map(_table_to_proto, workload.repeated),
+        repeats=workload.repeats,
+    )
+
+
+def workload_from_proto(message: release_pb2.WorkloadSpec) -> WorkloadSpec:
+    """Decode and validate the spec of a release of several tables; whoever reads it checks what they cost together."""
+    if len(message.columns) > MAX_COLUMNS:
+        raise InvalidInputError(f"a release has at most {MAX_COLUMNS} columns", where="columns")
+    return WorkloadSpec(
+        release_id=text_from_proto(message.release_id, "release id"),
+        study_digest=text_from_proto(message.study_digest, "study digest"),
+        researcher=text_from_proto(message.researcher, "researcher"),
+        columns=tuple(map(_column_from_proto, message.columns)),
+        population=whole_from_proto(message.population, "population"),
+        sample=whole_from_proto(message.sample, "sample"),
+        epsilon=parse_epsilon(text_from_proto(message.epsilon, "epsilon")),
+        delta=parse_delta(text_from_proto(message.delta, "delta")),
+        scheme=scheme_from_proto(message.scheme),
+        sampling=sampling_from_proto(message.sampling),
+        pad=pad_from_proto(message.pad),
+        alignment=text_from_proto(message.alignment, "alignment"),
+        deadline=whole_from_proto(message.deadline, "deadline"),
+        tables=_tables_from_proto(message.tables),
+        repeated=_tables_from_proto(message.repeated_tables),
+        repeats=message.repeats,
+    )
+
+
+def _table_to_proto(table: TablePlan) -> release_pb2.TablePlan:
+    return release_pb2.TablePlan(
+        columns=table.columns,
+        server_replacement=table.server_replacement.to_bytes(_PROBABILITY_BYTES, "big"),
+        curator_replacement=table.curator_replacement.to_bytes(_PROBABILITY_BYTES, "big"),
+        canaries=table.canaries,
+    )
+
+
+def _tables_from_proto(messages: Collection[release_pb2.TablePlan]) -> tuple[TablePlan, ...]:
+    if len(messages) > MAX_TABLES:
+        raise InvalidInputError(f"a release has at most {MAX_TABLES} tables", where="tables")
+    return tuple(
+        TablePlan(
+            columns=tuple(message.columns),
+            server_replacement=_units_from_proto(message.server_replacement),
+            curator_replacement=_units_from_proto(message.curator_replacement),
+            canaries=whole_from_proto(message.canaries, "canaries"),
+        )
+        for message in messages
+    )
 
 
 def _units_from_proto(data: bytes) -> int:
     if len(data) != _PROBABILITY_BYTES:
         raise InvalidInputError(f"a replacement probability has {_PROBABILITY_BYTES} bytes", where="release spec")
     return int.from_bytes(data, "big")
+
+
+def _column_to_proto(column: Column) -> release_pb2.Column:
+    return release_pb2.Column(attribute=column.attribute, owner=column.owner, size=column.size)
 
 
 def _column_from_proto(message: release_pb2.Column) -> Column:
@@ -166,6 +242,8 @@ def request_to_proto(request: ReleaseRequest) -> release_pb2.ReleaseRequest:
         noise_split=str(request.noise_split),
         max_pair_epsilon=_optional_text(request.max_pair_epsilon),
         canaries=request.canaries,
+        tables=[release_pb2.Table(attributes=table) for table in request.tables],
+        repeats=request.repeats,
     )
 
 
@@ -173,6 +251,8 @@ def request_from_proto(message: release_pb2.ReleaseRequest, researcher: str) -> 
     """Decode and validate a request of the researcher that the certificate names."""
     if len(message.attributes) > MAX_COLUMNS:
         raise InvalidInputError(f"a release has at most {MAX_COLUMNS} columns", where="attributes")
+    if len(message.tables) > MAX_TABLES:
+        raise InvalidInputError(f"a release has at most {MAX_TABLES} tables", where="tables")
     return ReleaseRequest(
         release_id=text_from_proto(message.release_id, "release id"),
         researcher=researcher,
@@ -199,6 +279,11 @@ def request_from_proto(message: release_pb2.ReleaseRequest, researcher: str) -> 
         if message.HasField("max_pair_epsilon")
         else None,
         canaries=whole_from_proto(message.canaries, "canaries") if message.HasField("canaries") else None,
+        tables=tuple(
+            tuple(text_from_proto(name, "tables") for name in table.attributes[:MAX_COLUMNS])
+            for table in message.tables
+        ),
+        repeats=message.repeats,
     )
 
 

@@ -29,6 +29,7 @@ from veiltab.common.study.naming import check_attribute_name, check_name, check_
 
 __all__ = [
     "MAX_CELLS",
+    "MAX_TABLES",
     "NORMALISE_STEPS",
     "AnalystMember",
     "AttributeRule",
@@ -42,7 +43,10 @@ __all__ = [
 ]
 
 MAX_CELLS = 2**22
-"""Largest number of cells that a study may allow a release."""
+"""Largest number of cells that a study may allow a table."""
+
+MAX_TABLES = 2000
+"""Largest number of tables that a study may allow a release."""
 
 _MAX_BYTES = 1 << 20
 
@@ -97,7 +101,7 @@ class Study:
         digest: SHA-256 of the study file's bytes, in hexadecimal.
         source: the study file's bytes.
         minimum_population: fewest common respondents of a release (rows).
-        maximum_cells: most cells of a release.
+        maximum_cells: most cells of a table of a release.
         budget_epsilon: what one curator may spend, over all researchers and releases (nats); 0 without curators.
         budget_delta: delta of that budget; None holds the budget purely.
         sampling: how curators share a sample if a request does not say: "seed" or "indices".
@@ -112,6 +116,7 @@ class Study:
         canaries: rows that test the server if a request does not say; None lets the plan choose.
         nodes: the nodes, if there are any.
         questions: what they may be asked.
+        maximum_tables: most tables of a release.
 
     Raises:
         InvalidInputError: if the parts contradict one another.
@@ -137,6 +142,7 @@ class Study:
     canaries: int | None = None
     nodes: NodeGroup | None = None
     questions: tuple[Question, ...] = ()
+    maximum_tables: int = 1000
 
     def __post_init__(self) -> None:
         check_name("id", self.id)
@@ -266,6 +272,7 @@ def _study(root: Fields, source: bytes) -> Study:
             canaries=head.integer("canaries") if head.holds("canaries", object) else None,
             nodes=_nodes(root.table("nodes")) if root.holds("nodes", object) else None,
             questions=tuple(_question(fields) for fields in root.tables("question", required=False)),
+            maximum_tables=head.integer("maximum_tables", 1000),
         )
     )
     for fields in (head, budget, release, root):
@@ -380,6 +387,8 @@ def _check_numbers(study: Study) -> None:
         raise InvalidInputError("minimum_population is not at least 1", remedy="100 is a usual value.")
     if not 2 <= study.maximum_cells <= MAX_CELLS:
         raise InvalidInputError(f"maximum_cells is not between 2 and {MAX_CELLS}", remedy="100000 is a usual value.")
+    if not 1 <= study.maximum_tables <= MAX_TABLES:
+        raise InvalidInputError(f"maximum_tables is not between 1 and {MAX_TABLES}", remedy="1000 is a usual value.")
     if study.curators:
         check_epsilon_budget(study.budget_epsilon)
     if study.noise_split is not None and not 0 <= study.noise_split < 1:

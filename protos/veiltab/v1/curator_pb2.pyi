@@ -29,7 +29,7 @@ class GetProposalRequest(_message.Message):
     def __init__(self, release_id: _Optional[str] = ...) -> None: ...
 
 class GetProposalResponse(_message.Message):
-    __slots__ = ("state", "waiting_for", "failure", "granted", "denied", "spec", "bytes_uploaded", "seconds")
+    __slots__ = ("state", "waiting_for", "failure", "granted", "denied", "spec", "bytes_uploaded", "seconds", "workload")
     class SecondsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -45,6 +45,7 @@ class GetProposalResponse(_message.Message):
     SPEC_FIELD_NUMBER: _ClassVar[int]
     BYTES_UPLOADED_FIELD_NUMBER: _ClassVar[int]
     SECONDS_FIELD_NUMBER: _ClassVar[int]
+    WORKLOAD_FIELD_NUMBER: _ClassVar[int]
     state: _release_pb2.ReleaseState
     waiting_for: str
     failure: str
@@ -53,7 +54,20 @@ class GetProposalResponse(_message.Message):
     spec: _release_pb2.ReleaseSpec
     bytes_uploaded: int
     seconds: _containers.ScalarMap[str, float]
-    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., waiting_for: _Optional[str] = ..., failure: _Optional[str] = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., bytes_uploaded: _Optional[int] = ..., seconds: _Optional[_Mapping[str, float]] = ...) -> None: ...
+    workload: _release_pb2.WorkloadSpec
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., waiting_for: _Optional[str] = ..., failure: _Optional[str] = ..., granted: _Optional[_Iterable[str]] = ..., denied: _Optional[_Iterable[str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., bytes_uploaded: _Optional[int] = ..., seconds: _Optional[_Mapping[str, float]] = ..., workload: _Optional[_Union[_release_pb2.WorkloadSpec, _Mapping]] = ...) -> None: ...
+
+class ChooseTablesRequest(_message.Message):
+    __slots__ = ("release_id", "numbers")
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    numbers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, release_id: _Optional[str] = ..., numbers: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ChooseTablesResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class FetchKeyRequest(_message.Message):
     __slots__ = ("release_id", "attribute", "offset", "published_digest", "canary_digest")

@@ -45,6 +45,11 @@ class CuratorServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_curator__pb2.GetProposalRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_curator__pb2.GetProposalResponse.FromString,
                 _registered_method=True)
+        self.ChooseTables = channel.unary_unary(
+                '/veiltab.v1.CuratorService/ChooseTables',
+                request_serializer=veiltab_dot_v1_dot_curator__pb2.ChooseTablesRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_curator__pb2.ChooseTablesResponse.FromString,
+                _registered_method=True)
         self.GetReceipt = channel.unary_unary(
                 '/veiltab.v1.CuratorService/GetReceipt',
                 request_serializer=veiltab_dot_v1_dot_curator__pb2.GetReceiptRequest.SerializeToString,
@@ -76,6 +81,14 @@ class CuratorServiceServicer(object):
 
     def GetProposal(self, request, context):
         """Says what became of a proposal of the caller's. Callers: researchers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ChooseTables(self, request, context):
+        """Names the tables of a release of several that are released a second time, once all tables are ready: once only; the
+        same choice again changes nothing, another one is refused. Callers: researchers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -116,6 +129,11 @@ def add_CuratorServiceServicer_to_server(servicer, server):
                     servicer.GetProposal,
                     request_deserializer=veiltab_dot_v1_dot_curator__pb2.GetProposalRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_curator__pb2.GetProposalResponse.SerializeToString,
+            ),
+            'ChooseTables': grpc.unary_unary_rpc_method_handler(
+                    servicer.ChooseTables,
+                    request_deserializer=veiltab_dot_v1_dot_curator__pb2.ChooseTablesRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_curator__pb2.ChooseTablesResponse.SerializeToString,
             ),
             'GetReceipt': grpc.unary_unary_rpc_method_handler(
                     servicer.GetReceipt,
@@ -188,6 +206,33 @@ class CuratorService(object):
             '/veiltab.v1.CuratorService/GetProposal',
             veiltab_dot_v1_dot_curator__pb2.GetProposalRequest.SerializeToString,
             veiltab_dot_v1_dot_curator__pb2.GetProposalResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ChooseTables(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/veiltab.v1.CuratorService/ChooseTables',
+            veiltab_dot_v1_dot_curator__pb2.ChooseTablesRequest.SerializeToString,
+            veiltab_dot_v1_dot_curator__pb2.ChooseTablesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -70,7 +70,7 @@ RELEASE_STATE_DENIED: ReleaseState
 RELEASE_STATE_FAILED: ReleaseState
 
 class ReleaseRequest(_message.Message):
-    __slots__ = ("release_id", "attributes", "epsilon", "purpose", "deadline", "partial", "sampling", "pad", "sample", "delta", "max_local_epsilon", "scheme", "stage", "noise_split", "max_pair_epsilon", "canaries")
+    __slots__ = ("release_id", "attributes", "epsilon", "purpose", "deadline", "partial", "sampling", "pad", "sample", "delta", "max_local_epsilon", "scheme", "stage", "noise_split", "max_pair_epsilon", "canaries", "tables", "repeats")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
@@ -87,6 +87,8 @@ class ReleaseRequest(_message.Message):
     NOISE_SPLIT_FIELD_NUMBER: _ClassVar[int]
     MAX_PAIR_EPSILON_FIELD_NUMBER: _ClassVar[int]
     CANARIES_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    REPEATS_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     attributes: _containers.RepeatedScalarFieldContainer[str]
     epsilon: str
@@ -103,7 +105,15 @@ class ReleaseRequest(_message.Message):
     noise_split: str
     max_pair_epsilon: str
     canaries: int
-    def __init__(self, release_id: _Optional[str] = ..., attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., purpose: _Optional[str] = ..., deadline: _Optional[int] = ..., partial: bool = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., sample: _Optional[int] = ..., delta: _Optional[str] = ..., max_local_epsilon: _Optional[str] = ..., scheme: _Optional[_Union[Scheme, str]] = ..., stage: _Optional[int] = ..., noise_split: _Optional[str] = ..., max_pair_epsilon: _Optional[str] = ..., canaries: _Optional[int] = ...) -> None: ...
+    tables: _containers.RepeatedCompositeFieldContainer[Table]
+    repeats: int
+    def __init__(self, release_id: _Optional[str] = ..., attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., purpose: _Optional[str] = ..., deadline: _Optional[int] = ..., partial: bool = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., sample: _Optional[int] = ..., delta: _Optional[str] = ..., max_local_epsilon: _Optional[str] = ..., scheme: _Optional[_Union[Scheme, str]] = ..., stage: _Optional[int] = ..., noise_split: _Optional[str] = ..., max_pair_epsilon: _Optional[str] = ..., canaries: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[Table, _Mapping]]] = ..., repeats: _Optional[int] = ...) -> None: ...
+
+class Table(_message.Message):
+    __slots__ = ("attributes",)
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    attributes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, attributes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Column(_message.Message):
     __slots__ = ("attribute", "owner", "size")
@@ -116,7 +126,7 @@ class Column(_message.Message):
     def __init__(self, attribute: _Optional[str] = ..., owner: _Optional[str] = ..., size: _Optional[int] = ...) -> None: ...
 
 class ReleaseSpec(_message.Message):
-    __slots__ = ("release_id", "study_digest", "researcher", "columns", "population", "sample", "server_replacement", "epsilon", "scheme", "sampling", "pad", "alignment", "deadline", "delta", "stage", "curator_replacement", "canaries")
+    __slots__ = ("release_id", "study_digest", "researcher", "columns", "population", "sample", "server_replacement", "epsilon", "scheme", "sampling", "pad", "alignment", "deadline", "delta", "stage", "curator_replacement", "canaries", "part_of")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
     RESEARCHER_FIELD_NUMBER: _ClassVar[int]
@@ -134,6 +144,7 @@ class ReleaseSpec(_message.Message):
     STAGE_FIELD_NUMBER: _ClassVar[int]
     CURATOR_REPLACEMENT_FIELD_NUMBER: _ClassVar[int]
     CANARIES_FIELD_NUMBER: _ClassVar[int]
+    PART_OF_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     study_digest: str
     researcher: str
@@ -151,7 +162,56 @@ class ReleaseSpec(_message.Message):
     stage: int
     curator_replacement: bytes
     canaries: int
-    def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., population: _Optional[int] = ..., sample: _Optional[int] = ..., server_replacement: _Optional[bytes] = ..., epsilon: _Optional[str] = ..., scheme: _Optional[_Union[Scheme, str]] = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., alignment: _Optional[str] = ..., deadline: _Optional[int] = ..., delta: _Optional[str] = ..., stage: _Optional[int] = ..., curator_replacement: _Optional[bytes] = ..., canaries: _Optional[int] = ...) -> None: ...
+    part_of: str
+    def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., population: _Optional[int] = ..., sample: _Optional[int] = ..., server_replacement: _Optional[bytes] = ..., epsilon: _Optional[str] = ..., scheme: _Optional[_Union[Scheme, str]] = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., alignment: _Optional[str] = ..., deadline: _Optional[int] = ..., delta: _Optional[str] = ..., stage: _Optional[int] = ..., curator_replacement: _Optional[bytes] = ..., canaries: _Optional[int] = ..., part_of: _Optional[str] = ...) -> None: ...
+
+class TablePlan(_message.Message):
+    __slots__ = ("columns", "server_replacement", "curator_replacement", "canaries")
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    SERVER_REPLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    CURATOR_REPLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    CANARIES_FIELD_NUMBER: _ClassVar[int]
+    columns: _containers.RepeatedScalarFieldContainer[int]
+    server_replacement: bytes
+    curator_replacement: bytes
+    canaries: int
+    def __init__(self, columns: _Optional[_Iterable[int]] = ..., server_replacement: _Optional[bytes] = ..., curator_replacement: _Optional[bytes] = ..., canaries: _Optional[int] = ...) -> None: ...
+
+class WorkloadSpec(_message.Message):
+    __slots__ = ("release_id", "study_digest", "researcher", "columns", "population", "sample", "epsilon", "delta", "scheme", "sampling", "pad", "alignment", "deadline", "tables", "repeated_tables", "repeats")
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    RESEARCHER_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    POPULATION_FIELD_NUMBER: _ClassVar[int]
+    SAMPLE_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    SCHEME_FIELD_NUMBER: _ClassVar[int]
+    SAMPLING_FIELD_NUMBER: _ClassVar[int]
+    PAD_FIELD_NUMBER: _ClassVar[int]
+    ALIGNMENT_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    REPEATED_TABLES_FIELD_NUMBER: _ClassVar[int]
+    REPEATS_FIELD_NUMBER: _ClassVar[int]
+    release_id: str
+    study_digest: str
+    researcher: str
+    columns: _containers.RepeatedCompositeFieldContainer[Column]
+    population: int
+    sample: int
+    epsilon: str
+    delta: str
+    scheme: Scheme
+    sampling: SamplingMode
+    pad: PadKind
+    alignment: str
+    deadline: int
+    tables: _containers.RepeatedCompositeFieldContainer[TablePlan]
+    repeated_tables: _containers.RepeatedCompositeFieldContainer[TablePlan]
+    repeats: int
+    def __init__(self, release_id: _Optional[str] = ..., study_digest: _Optional[str] = ..., researcher: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., population: _Optional[int] = ..., sample: _Optional[int] = ..., epsilon: _Optional[str] = ..., delta: _Optional[str] = ..., scheme: _Optional[_Union[Scheme, str]] = ..., sampling: _Optional[_Union[SamplingMode, str]] = ..., pad: _Optional[_Union[PadKind, str]] = ..., alignment: _Optional[str] = ..., deadline: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TablePlan, _Mapping]]] = ..., repeated_tables: _Optional[_Iterable[_Union[TablePlan, _Mapping]]] = ..., repeats: _Optional[int] = ...) -> None: ...
 
 class SignedStatement(_message.Message):
     __slots__ = ("text", "signature", "certificate")

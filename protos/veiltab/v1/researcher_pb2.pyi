@@ -87,7 +87,7 @@ class PartyStatus(_message.Message):
     def __init__(self, party: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., waiting_for: _Optional[str] = ...) -> None: ...
 
 class GetResultResponse(_message.Message):
-    __slots__ = ("summary", "parties", "failure", "spec", "granted", "seconds", "bytes", "receipts")
+    __slots__ = ("summary", "parties", "failure", "spec", "granted", "seconds", "bytes", "receipts", "workload", "tables")
     class SecondsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -110,6 +110,8 @@ class GetResultResponse(_message.Message):
     SECONDS_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     RECEIPTS_FIELD_NUMBER: _ClassVar[int]
+    WORKLOAD_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
     summary: ReleaseSummary
     parties: _containers.RepeatedCompositeFieldContainer[PartyStatus]
     failure: str
@@ -118,7 +120,21 @@ class GetResultResponse(_message.Message):
     seconds: _containers.ScalarMap[str, float]
     bytes: _containers.ScalarMap[str, int]
     receipts: _containers.RepeatedCompositeFieldContainer[Receipt]
-    def __init__(self, summary: _Optional[_Union[ReleaseSummary, _Mapping]] = ..., parties: _Optional[_Iterable[_Union[PartyStatus, _Mapping]]] = ..., failure: _Optional[str] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., granted: _Optional[_Iterable[str]] = ..., seconds: _Optional[_Mapping[str, float]] = ..., bytes: _Optional[_Mapping[str, int]] = ..., receipts: _Optional[_Iterable[_Union[Receipt, _Mapping]]] = ...) -> None: ...
+    workload: _release_pb2.WorkloadSpec
+    tables: _containers.RepeatedCompositeFieldContainer[TableStatus]
+    def __init__(self, summary: _Optional[_Union[ReleaseSummary, _Mapping]] = ..., parties: _Optional[_Iterable[_Union[PartyStatus, _Mapping]]] = ..., failure: _Optional[str] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., granted: _Optional[_Iterable[str]] = ..., seconds: _Optional[_Mapping[str, float]] = ..., bytes: _Optional[_Mapping[str, int]] = ..., receipts: _Optional[_Iterable[_Union[Receipt, _Mapping]]] = ..., workload: _Optional[_Union[_release_pb2.WorkloadSpec, _Mapping]] = ..., tables: _Optional[_Iterable[_Union[TableStatus, _Mapping]]] = ...) -> None: ...
+
+class TableStatus(_message.Message):
+    __slots__ = ("number", "release_id", "state", "attributes")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    release_id: str
+    state: _release_pb2.ReleaseState
+    attributes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, number: _Optional[int] = ..., release_id: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., attributes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Receipt(_message.Message):
     __slots__ = ("curator", "canaries", "changed", "low", "high", "expected", "sd")

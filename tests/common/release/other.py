@@ -23,6 +23,7 @@ OTHER_SPEC: dict[str, object] = {
     "deadline": 2_000_000_001,
     "delta": Decimal("1e-6"),
     "stage": None,  # goes with a two-stage scheme, below
+    "part_of": "e" * 32,
 }
 OTHER_REQUEST: dict[str, object] = {
     "release_id": "f" * 32,
@@ -42,4 +43,11 @@ OTHER_REQUEST: dict[str, object] = {
     "noise_split": Decimal("0.25"),
     "max_pair_epsilon": Decimal(2),
     "canaries": 9,
+    "tables": (("sex",), ("sex", "salary")),
+    "repeats": 1,
 }
+GOES_WITH: dict[str, dict[str, object]] = {
+    "tables": {"delta": Decimal("1e-6")},
+    "repeats": {"delta": Decimal("1e-6"), "tables": (("sex",), ("salary",))},
+}
+"""What a field of a request needs beside it."""

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from tests.common.release.other import OTHER_REQUEST
+from tests.common.release.other import GOES_WITH, OTHER_REQUEST
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
@@ -74,7 +74,7 @@ def test_a_request_arrives_as_it_was_sent(any_request: SearchStrategy[ReleaseReq
 
 def test_every_field_of_a_request_travels(make_request: Make) -> None:
     for name, value in OTHER_REQUEST.items():
-        request = make_request(**{name: value})
+        request = make_request(**GOES_WITH.get(name, {}), **{name: value})
         received = release_pb2.ReleaseRequest.FromString(request_to_proto(request).SerializeToString())
         assert request_from_proto(received, request.researcher) == request
 
@@ -151,6 +151,8 @@ SPEC_CASES: list[tuple[str, object]] = [
     ("pad", 99),
     ("alignment", ""),
     ("alignment", "0" * 33),
+    ("part_of", "0" * 31),
+    ("part_of", "../" + "0" * 29),
 ]
 REQUEST_CASES: list[tuple[str, object]] = [
     ("release_id", ""),
@@ -177,6 +179,8 @@ REQUEST_CASES: list[tuple[str, object]] = [
     ("canaries", 2**63),
     ("max_pair_epsilon", "0"),
     ("max_pair_epsilon", "half"),
+    ("tables", [release_pb2.Table(attributes=["sex"])]),
+    ("repeats", 1),
     ("max_local_epsilon", ""),
     ("max_local_epsilon", "-1"),
     ("scheme", 0),

@@ -19,6 +19,7 @@ id = "survey"
 title = "A survey"
 minimum_population = 2
 maximum_cells = 1000
+maximum_tables = 9
 alignment = "psi"
 noise_split = 0.25
 canaries = 50
@@ -109,6 +110,7 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     "title": (b"A survey", b"The survey", "gives another title"),
     "minimum population": (b"minimum_population = 2", b"minimum_population = 3", "gives another minimum population"),
     "maximum of cells": (b"maximum_cells = 1000", b"maximum_cells = 999", "gives another maximum cells"),
+    "maximum of tables": (b"maximum_tables = 9", b"maximum_tables = 10", "gives another maximum tables"),
     "budget's epsilon": (b"\nepsilon = 1\n", b"\nepsilon = 2\n", "gives another budget epsilon"),
     "budget's delta": (b"delta = 1e-6", b"delta = 1e-5", "gives another budget delta"),
     "sampling": (b'sampling = "seed"', b'sampling = "indices"', "gives another sampling"),

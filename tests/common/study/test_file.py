@@ -16,6 +16,7 @@ id = "s1"
 title = "A study"
 minimum_population = 50
 maximum_cells = 4096
+maximum_tables = 12
 [budget]
 epsilon = 0.1
 [release]
@@ -65,6 +66,7 @@ def study(text: str = TEXT) -> Study:
 def test_every_key_is_read() -> None:
     read = study()
     assert (read.id, read.title, read.minimum_population, read.maximum_cells) == ("s1", "A study", 50, 4096)
+    assert read.maximum_tables == 12
     assert (read.sampling, read.pad, read.server.endpoint) == ("indices", "otp", "cloud.example.org:7400")
     assert read.budget_epsilon == Decimal("0.1")
     assert read.digest == hashlib.sha256(TEXT.encode()).hexdigest()
@@ -82,9 +84,9 @@ def test_every_key_is_read() -> None:
 
 
 def test_defaults() -> None:
-    lines = TEXT.replace("minimum_population = 50\nmaximum_cells = 4096\n", "")
+    lines = TEXT.replace("minimum_population = 50\nmaximum_cells = 4096\nmaximum_tables = 12\n", "")
     read = study(lines.replace('[release]\nsampling = "indices"\npad = "otp"\n', ""))
-    assert (read.minimum_population, read.maximum_cells) == (100, 100_000)
+    assert (read.minimum_population, read.maximum_cells, read.maximum_tables) == (100, 100_000, 1000)
     assert (read.sampling, read.pad, read.alignment) == ("seed", "chacha20", "tokens")
     assert (read.noise_split, read.canaries) == (None, None)
 
@@ -138,6 +140,8 @@ def test_a_curator_may_own_nothing_and_missing_categories_may_be_generated() -> 
         ("minimum_population = 50", "minimum_populaton = 50", "Did you mean 'minimum_population'"),
         ("maximum_cells = 4096", "maximum_cells = 4194305", "maximum_cells"),
         ("maximum_cells = 4096", "maximum_cells = 1", "maximum_cells"),
+        ("maximum_tables = 12", "maximum_tables = 0", "maximum_tables"),
+        ("maximum_tables = 12", "maximum_tables = 2001", "maximum_tables"),
         ("epsilon = 0.1", "epsilon = 0", "above 0"),
         ("epsilon = 0.1", "epsilon = -1.0", "above 0"),
         ("epsilon = 0.1", "epsilon = 1000.01", "at most 1000"),

@@ -1,0 +1,165 @@
+"""The public description of a release of several tables, called a workload; the same object at every party.
+
+The tables run as releases of their own, each with an id, a sample or order, a seed, pads, coins and receipts of its
+own; request, decisions and charge are those of the workload. Tables are numbered from 0. Where some of them may run a
+second time, chosen after the first results, table i is then number T + i of T tables.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from decimal import Decimal
+
+from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.spec import Column, ReleaseSpec
+
+MAX_TABLES = 2000
+"""Most tables of a release; a study sets its own limit below it."""
+
+
+def table_id(release_id: str, number: int) -> str:
+    """Return the release id of one table of a workload, 32 hexadecimal digits."""
+    named = b"veiltab table" + bytes.fromhex(release_id) + number.to_bytes(4, "big")
+    return hashlib.sha256(named).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePlan:
+    """How one table of a workload is randomised.
+
+    Args:
+        columns: places of its columns among those of the workload, ascending.
+        server_replacement: r_s in units of 2^-64, 1..2^64.
+        curator_replacement: r_c in units of 2^-64; 0 for none.
+        canaries: rows of known symbols that travel among the data, to test the server.
+    """
+
+    columns: tuple[int, ...]
+    server_replacement: int
+    curator_replacement: int
+    canaries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadSpec:
+    """Everything public about a release of several tables; its digest is compared by all curators before the charge.
+
+    Args:
+        release_id: 32 hexadecimal digits, chosen at random by the researcher.
+        study_digest: SHA-256 of the study file, hexadecimal.
+        researcher: who asked.
+        columns: all that are released, in study order.
+        population: common respondents n.
+        sample: sampled rows m of each table.
+        epsilon: of all tables together, nats.
+        delta: of all tables together.
+        scheme: name of the sampling scheme of each table.
+        sampling: how the curators agree on a sample.
+        pad: source of the pads.
+        alignment: keyed digest of the common respondents, hexadecimal.
+        deadline: Unix seconds after which an unfinished release is abandoned.
+        tables: all that run, each once.
+        repeated: the same tables as they run a second time, in the same order; none without repeats.
+        repeats: so many of them may run a second time, each once.
+
+    Raises:
+        InvalidInputError: a part that contradicts the others, or a table that is no valid release.
+    """
+
+    release_id: str
+    study_digest: str
+    researcher: str
+    columns: tuple[Column, ...]
+    population: int
+    sample: int
+    epsilon: Decimal
+    delta: Decimal
+    scheme: str
+    sampling: Sampling
+    pad: Pad
+    alignment: str
+    deadline: int
+    tables: tuple[TablePlan, ...]
+    repeated: tuple[TablePlan, ...] = ()
+    repeats: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.tables) <= MAX_TABLES:
+            raise InvalidInputError(f"a release of several tables has 1 to {MAX_TABLES}", where="tables")
+        sets = [plan.columns for plan in self.tables]
+        for columns in sets:
+            if any(place >= len(self.columns) for place in columns) or list(columns) != sorted(set(columns)):
+                raise InvalidInputError("the columns of a table are not listed in order, each once", where="tables")
+        if len(set(sets)) != len(sets):
+            raise InvalidInputError("a table is listed twice", where="tables")
+        if not 0 <= self.repeats <= len(self.repeated):
+            raise InvalidInputError("more tables are to run again than are planned to", where="repeats")
+        if bool(self.repeated) != bool(self.repeats) or (self.repeated and [p.columns for p in self.repeated] != sets):
+            raise InvalidInputError("the tables that may run again are not the tables", where="repeats")
+        # A table that is no valid release refuses itself.
+        for number in range(len(self.tables) + len(self.repeated)):
+            self.table(number)
+
+    def plan(self, number: int) -> TablePlan:
+        """Return how a table is randomised.
+
+        Raises:
+            NotFoundError: there is no table of this number.
+        """
+        plans = self.tables + self.repeated
+        if not 0 <= number < len(plans):
+            raise NotFoundError(f"there is no table {number}", where=f"release {self.release_id}")
+        return plans[number]
+
+    def again(self, number: int) -> int:
+        """Return the number under which a table runs a second time."""
+        return len(self.tables) + number
+
+    def table_id(self, number: int) -> str:
+        """Return the release id of a table."""
+        return table_id(self.release_id, number)
+
+    def table(self, number: int) -> ReleaseSpec:
+        """Return a table as the release that it runs as.
+
+        Raises:
+            NotFoundError: there is no table of this number.
+        """
+        plan = self.plan(number)
+        return ReleaseSpec(
+            release_id=self.table_id(number),
+            study_digest=self.study_digest,
+            researcher=self.researcher,
+            columns=tuple(self.columns[place] for place in plan.columns),
+            population=self.population,
+            sample=self.sample,
+            server_replacement=plan.server_replacement,
+            curator_replacement=plan.curator_replacement,
+            canaries=plan.canaries,
+            epsilon=self.epsilon,
+            scheme=self.scheme,
+            sampling=self.sampling,
+            pad=self.pad,
+            alignment=self.alignment,
+            deadline=self.deadline,
+            delta=self.delta,
+            part_of=self.release_id,
+        )
+
+    def attributes(self, number: int) -> tuple[str, ...]:
+        """Return the attributes of a table, in study order."""
+        return tuple(self.columns[place].attribute for place in self.plan(number).columns)
+
+    def to_json(self) -> str:
+        """Return the canonical text, which is stored and covered by the digest."""
+        return canonical_text(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> "WorkloadSpec":
+        """Read back what `to_json` wrote."""
+        return read_canonical(cls, text)
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of the canonical text."""
+        return hashlib.sha256(self.to_json().encode()).digest()
