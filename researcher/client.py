@@ -1,7 +1,7 @@
 """A researcher's releases from Python: notebooks, scripts, and the command line.
 
 client = Client("study.toml", identity="pki/researcher-rosa", name="rosa")
-release = client.request(["education", "salary"], epsilon="1.0", purpose="wage gap")
+release = client.request(["education", "salary"], epsilon=1, purpose="wage gap")
 release.wait()
 release.estimate().marginal(["salary"])
 release.frame()
@@ -27,7 +27,7 @@ from veiltab.common.command.options import load_party
 from veiltab.common.command.parties import desk_of, serving_parties
 from veiltab.common.core.domain import Domain
 from veiltab.common.core.message_fields import text_from_proto, words_from_proto
-from veiltab.common.core.rounding import parse_delta, parse_epsilon
+from veiltab.common.core.rounding import Parameter, parse_delta, parse_epsilon
 from veiltab.common.errors import (
     DeniedError,
     FailedReleaseError,
@@ -144,19 +144,19 @@ class Client:
         self,
         attributes: Sequence[str],
         *,
-        epsilon: str,
+        epsilon: Parameter,
         purpose: str = "",
         label: str = "",
         partial: bool = False,
         sampling: Sampling | None = None,
         pad: Pad | None = None,
         sample: int | None = None,
-        delta: str | None = None,
-        max_local_epsilon: str | None = None,
+        delta: Parameter | None = None,
+        max_local_epsilon: Parameter | None = None,
         scheme: str = "wor",
         stage: int | None = None,
-        noise_split: str | None = None,
-        max_pair_epsilon: str | None = None,
+        noise_split: Parameter | None = None,
+        max_pair_epsilon: Parameter | None = None,
         canaries: int | None = None,
         lifetime_seconds: int = 86_400,
     ) -> "Release":
@@ -164,21 +164,22 @@ class Client:
 
         Args:
             attributes: names from the study.
-            epsilon: in nats, as text: "0.5" is exact, 0.5 is not. Pure unless there is a delta.
+            epsilon: in nats, as a text or a number; a float counts as Python shows it, so 0.5 is "0.5". Pure unless
+                there is a delta.
             purpose: for the persons who decide.
             label: your own name for the release; the same label is the same release.
             partial: go on with what is granted when some attributes are denied.
             sampling: how the curators come to the same sample; the study's default if not given.
             pad: where the pads come from; the study's default if not given.
             sample: rows to sample; the planner's choice if not given.
-            delta: to keep with epsilon, as text; far more accurate than a pure epsilon, see the README.
-            max_local_epsilon: most that ln gamma may be, as text.
+            delta: to keep with epsilon, likewise; far more accurate than a pure epsilon, see the README.
+            max_local_epsilon: most that ln gamma may be, likewise.
             scheme: how rows are sampled: a name in SCHEMES.
             stage: rows after stage one of a MUST scheme.
-            noise_split: the curators' part of the noise, 0 to below 1, as text; the study's default if not given. The
-                rest is the server's. It changes what pairs of parties face, and no error.
-            max_pair_epsilon: most epsilon against the server with the desk, and against analysts with curators, as
-                text; None for no cap.
+            noise_split: the curators' part of the noise, 0 to below 1; the study's default if not given. The rest is
+                the server's. It changes what pairs of parties face, and no error.
+            max_pair_epsilon: most epsilon against the server with the desk, and against analysts with curators; None
+                for no cap.
             canaries: rows that test the server; the study's default if not given, or as many as the test needs.
             lifetime_seconds: until an unfinished release is abandoned.
 
@@ -297,7 +298,7 @@ class Client:
         request = researcher_pb2.FetchHistogramRequest(release_id=release_id)
         return self._link.wait(self._service.fetch(self._service.stub.FetchHistogram, request))
 
-    def _split(self, asked: str | None) -> Decimal:
+    def _split(self, asked: Parameter | None) -> Decimal:
         """Return the curators' part of the noise: as asked, else as the study says."""
         if asked is not None:
             return parse_split(asked)

@@ -1,6 +1,6 @@
 """The public alphabet of a release: attributes, their categories, and the cells of their joint table."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -22,6 +22,14 @@ def symbol_dtype(size: int) -> np.dtype[np.uint8] | np.dtype[np.uint16]:
     if not 1 <= size <= MAX_CATEGORIES:
         raise InvalidInputError(f"an alphabet has 1 to {MAX_CATEGORIES} categories, not {size}")
     return np.dtype(np.uint8) if size <= 256 else np.dtype("<u2")
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse one text where a list of names belongs; Python would take it for a list of its characters."""
+    if isinstance(names, str):
+        raise InvalidInputError(
+            f"attributes are given as a list of names, not as the text {names!r}", remedy=f"Write [{names!r}]."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +80,12 @@ class Domain:
         return prod(self.shape)
 
     def subset(self, names: Sequence[str]) -> "Domain":
-        """Return the domain of some attributes, in the order of `names`."""
+        """Return the domain of some attributes, in the order of `names`.
+
+        Raises:
+            InvalidInputError: an unknown or repeated attribute, or none; one text instead of a list of names.
+        """
+        check_names(names)
         known = dict(zip(self.names, self.attributes, strict=True))
         for name in names:
             if name not in known:

@@ -23,8 +23,25 @@ _UP = Context(prec=_PRECISION, rounding=ROUND_CEILING)
 _DOWN = Context(prec=_PRECISION, rounding=ROUND_FLOOR)
 
 
-def parse_epsilon(value: str | Decimal, *, what: str = "epsilon") -> Decimal:
+Parameter = str | Decimal | float
+"""What a caller may give for an epsilon, a delta or a part of the noise; an int is a float to a type checker."""
+
+
+def exact_decimal(value: Parameter) -> Decimal:
+    """Return a number as an exact decimal; a float is the number that Python shows for it, so that 0.1 is "0.1".
+
+    Raises:
+        InvalidOperation: a text that is no number, or a bool.
+    """
+    return value if isinstance(value, Decimal) else Decimal(str(value))
+
+
+def parse_epsilon(value: Parameter, *, what: str = "epsilon") -> Decimal:
     """Return epsilon (nats) as an exact decimal.
+
+    Args:
+        value: a text, a decimal, or a number, which counts as Python shows it.
+        what: its name in a refusal.
 
     Raises:
         InvalidInputError: it is not a number from 1e-12 to 100, or has more than 100 characters.
@@ -37,8 +54,8 @@ def parse_epsilon(value: str | Decimal, *, what: str = "epsilon") -> Decimal:
     return epsilon
 
 
-def parse_delta(value: str | Decimal) -> Decimal:
-    """Return delta as an exact decimal.
+def parse_delta(value: Parameter) -> Decimal:
+    """Return delta as an exact decimal; see `parse_epsilon`.
 
     Raises:
         InvalidInputError: it is not a number from 1e-12 and below 1, or has more than 100 characters.
@@ -51,7 +68,7 @@ def parse_delta(value: str | Decimal) -> Decimal:
     return delta
 
 
-def _parameter(value: str | Decimal, what: str) -> Decimal:
+def _parameter(value: Parameter, what: str) -> Decimal:
     """Return a number, or -1 for what is none; compared with it, NaN would raise."""
     text = str(value)
     if len(text) > MAX_DIGITS:

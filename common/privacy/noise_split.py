@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import floor
 
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal, TwoSidedNoise
-from veiltab.common.core.rounding import exp_below
+from veiltab.common.core.rounding import Parameter, exact_decimal, exp_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
 from veiltab.common.schemes import Scheme, check_certified
@@ -36,14 +36,14 @@ def check_split(split: Decimal) -> None:
         )
 
 
-def parse_split(text: str) -> Decimal:
-    """Read a split.
+def parse_split(value: Parameter) -> Decimal:
+    """Read a split: a text, a decimal, or a number, which counts as Python shows it.
 
     Raises:
         InvalidInputError: no number, or outside [0, 1).
     """
     try:
-        split = Decimal(text)
+        split = exact_decimal(value)
     except ArithmeticError:
         split = Decimal("NaN")
     check_split(split)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import ceil, floor, sqrt
 
 from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
-from veiltab.common.core.rounding import exp_below, ln_above, sqrt_of
+from veiltab.common.core.rounding import exact_decimal, exp_below, ln_above, sqrt_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
 from veiltab.common.privacy.card import advised_delta, delta_warning
@@ -186,15 +186,15 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
     *,
     population: int,
     cells: int,
-    epsilon: Decimal,
-    delta: Decimal | None = None,
-    max_local_epsilon: Decimal | None = None,
+    epsilon: Decimal | float,
+    delta: Decimal | float | None = None,
+    max_local_epsilon: Decimal | float | None = None,
     sample: int | None = None,
     scheme: str = "wor",
     stage: int | None = None,
     sum_of_squares: Fraction | None = None,
-    noise_split: Decimal = DEFAULT_SPLIT,
-    max_pair_epsilon: Decimal | None = None,
+    noise_split: Decimal | float = DEFAULT_SPLIT,
+    max_pair_epsilon: Decimal | float | None = None,
     is_sampled_by_server: bool = False,
 ) -> Plan:
     """Choose the sample size and the replacement probability of a release.
@@ -202,7 +202,8 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
     The replacement probability is rounded up to 64 bits, and everything reported is that of the mechanism that runs:
     gamma' <= gamma, hence epsilon' <= epsilon. By default the sample has the size of least error: for a pure guarantee
     the optimum of `optimal_sample` (larger where the cap on ln gamma binds), with delta the whole population, whose
-    secret order then does what the secret sample did, or the pure optimum where that has less error.
+    secret order then does what the secret sample did, or the pure optimum where that has less error. A float counts as
+    Python shows it: 0.1 is Decimal("0.1").
 
     Args:
         population: common respondents n, in rows.
@@ -232,11 +233,13 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
         raise InvalidInputError("a table of one cell has nothing to estimate", where="cells")
     if population < 1:
         raise InvalidInputError(f"the population must be at least 1, not {population}", where="population")
+    epsilon, delta = exact_decimal(epsilon), None if delta is None else exact_decimal(delta)
+    cap = None if max_local_epsilon is None else exact_decimal(max_local_epsilon)
 
     sharing = NoiseSharing(
-        split=noise_split,
-        max_local_epsilon=max_local_epsilon,
-        max_pair_epsilon=max_pair_epsilon,
+        split=exact_decimal(noise_split),
+        max_local_epsilon=cap,
+        max_pair_epsilon=None if max_pair_epsilon is None else exact_decimal(max_pair_epsilon),
         pair_delta=delta or advised_delta(population),
         is_sampled_by_server=is_sampled_by_server,
     )
@@ -253,7 +256,7 @@ def plan_release(  # noqa: PLR0913 - one argument a quantity
 
     if sample is not None:
         return plan_of(sample)
-    pure = _least_error(population, cells, epsilon, max_local_epsilon, sum_of_squares)
+    pure = _least_error(population, cells, epsilon, cap, sum_of_squares)
     if delta is None:
         return plan_of(pure)
     everyone = plan_of(population)

@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from veiltab.common.core.coding import Coding, bin_labels
-from veiltab.common.core.domain import MAX_CATEGORIES, Attribute, Domain
+from veiltab.common.core.domain import MAX_CATEGORIES, Attribute, Domain, check_names
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.members import (
@@ -200,6 +200,7 @@ class Study:
 
     def domain(self, names: Iterable[str]) -> Domain:
         """Return the domain of some attributes, always in study order; C order of its cells is thus agreed."""
+        check_names(names)
         wanted = tuple(names)
         check_once("the release names attribute", wanted, "Name each attribute once.")
         for name in wanted:

@@ -23,7 +23,7 @@ from veiltab.common.collection.tokens import token_digest
 from veiltab.common.collection.wire import round_from_proto, round_to_proto, state_from_proto
 from veiltab.common.command.options import load_party
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
-from veiltab.common.core.rounding import parse_epsilon
+from veiltab.common.core.rounding import Parameter, parse_epsilon
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
@@ -70,7 +70,7 @@ class Rounds:
         self,
         question: str,
         *,
-        epsilon: str,
+        epsilon: Parameter,
         rates: Mapping[str, str],
         populations: Mapping[str, int],
         oracle: str = "krr",
@@ -80,7 +80,7 @@ class Rounds:
 
         Args:
             question: name of a question of the study.
-            epsilon: largest epsilon of one report, nats, as text.
+            epsilon: largest epsilon of one report, nats, as a text or a number.
             rates: probability of reporting by stratum, as text; {"everyone": ...} in a study without strata.
             populations: nodes by stratum.
             oracle: one of ORACLE_NAMES.
@@ -99,7 +99,7 @@ class Rounds:
     def _described(  # noqa: PLR0913, PLR0917 - those of open
         self,
         question: str,
-        epsilon: str,
+        epsilon: Parameter,
         rates: Mapping[str, str],
         populations: Mapping[str, int],
         oracle: str,

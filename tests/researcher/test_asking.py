@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.common.release.other import OTHER_REQUEST
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.noise_split import DEFAULT_SPLIT
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.wire import request_from_proto
@@ -51,6 +52,18 @@ def test_every_choice_is_a_keyword_of_the_client_s(study: Study, monkeypatch: py
         other = asked(study, monkeypatch, "sex", **{"epsilon": "0.1", name: KEYWORDS[name]})
         assert getattr(other, name) == CHOICES[name] != getattr(plain, name), name
     assert asked(study, monkeypatch, *CHOICES["attributes"], epsilon="0.1").attributes == ("sex", "salary")
+
+
+def test_numbers_are_asked_for_as_python_shows_them(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = {name: float(value) for name, value in CHOICES.items() if isinstance(value, Decimal)}
+    other = asked(study, monkeypatch, "sex", **numbers)
+    assert {name: getattr(other, name) for name in numbers} == {name: CHOICES[name] for name in numbers}
+    assert asked(study, monkeypatch, "sex", epsilon=1).epsilon == Decimal(1)
+
+
+def test_one_text_is_no_list_of_attributes(study: Study) -> None:
+    with pytest.raises(InvalidInputError, match=r"Write \['sex'\]"):
+        study.domain("sex")
 
 
 def test_a_study_chooses_the_noise_and_the_canaries_where_nobody_else_does(

@@ -52,3 +52,8 @@ def test_a_subset_keeps_the_order_asked_for() -> None:
     assert DOMAIN.subset(["age"]) == Domain(attributes=(AGE,))
     with pytest.raises(InvalidInputError, match=r"no attribute 'height'.*Known: sex, age"):
         DOMAIN.subset(["height"])
+
+
+def test_one_text_is_no_list_of_names() -> None:
+    with pytest.raises(InvalidInputError, match=r"a list of names, not as the text 'sex'.*Write \['sex'\]"):
+        DOMAIN.subset("sex")

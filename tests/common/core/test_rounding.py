@@ -3,6 +3,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -65,6 +66,17 @@ def test_epsilons_that_mean_nothing_are_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["1e-9", "0.1", "1", "100"])
 def test_epsilons_are_kept_exactly(text: str) -> None:
     assert parse_epsilon(text) == Decimal(text)
+
+
+def test_numbers_are_what_python_shows() -> None:
+    assert parse_epsilon(0.1) == Decimal("0.1")
+    assert parse_epsilon(0.1 + 0.2) == Decimal("0.30000000000000004")
+    assert parse_epsilon(np.float64(0.1)) == Decimal("0.1")
+    assert parse_epsilon(1) == Decimal(1)
+    assert parse_delta(1e-6) == Decimal("1e-6")
+    for number in (True, float("nan"), 0, -1):
+        with pytest.raises(InvalidInputError, match="above 0 and at most 100"):
+            parse_epsilon(number)
 
 
 @pytest.mark.parametrize("text", ["0", "1", "-0.1", "1.1", "nan", "sNaN", "inf", "", "one"])

@@ -79,7 +79,8 @@ def test_a_split_is_a_number_from_zero_to_below_one(text: str) -> None:
 
 
 def test_a_split_is_read() -> None:
-    assert parse_split("0.25") == Decimal("0.25")
+    assert parse_split("0.25") == parse_split(0.25) == Decimal("0.25")
+    assert parse_split(0.1) == Decimal("0.1")
     check_split(Decimal("0.999999999999999999"))
 
 

@@ -18,6 +18,22 @@ N, K = 45222, 24
 """Adult: respondents and cells."""
 
 
+def test_a_float_counts_as_python_shows_it() -> None:
+    numbers = plan_release(
+        population=1000, cells=6, epsilon=0.1, delta=1e-6, max_local_epsilon=3.3, noise_split=0.3, max_pair_epsilon=9.7
+    )
+    assert numbers == plan_release(
+        population=1000,
+        cells=6,
+        epsilon=Decimal("0.1"),
+        delta=Decimal("1e-6"),
+        max_local_epsilon=Decimal("3.3"),
+        noise_split=Decimal("0.3"),
+        max_pair_epsilon=Decimal("9.7"),
+    )
+    assert numbers.epsilon == Decimal("0.1")
+
+
 @pytest.mark.parametrize(("epsilon", "root_mse"), [("0.1", 0.1396), ("0.5", 0.0561), ("1", 0.0343)])
 def test_the_paper_s_sample_size_has_the_known_error(epsilon: str, root_mse: float) -> None:
     m = paper_sample(population=N, cells=K, epsilon=Decimal(epsilon))
