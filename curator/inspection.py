@@ -14,6 +14,9 @@ from veiltab.curator.table import Reading, read_table
 
 _SHOWN = 20
 
+_MUCH_DROPPED = 0.01
+"""Part of the rows that an attribute may drop before the report says what keeps them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttributeInspection:
@@ -169,6 +172,11 @@ def _notes(reading: Reading, study: Study) -> tuple[str, ...]:
             f" {study.minimum_population}: every release would be refused"
         )
     for column in reading.columns if reading.rows_read else ():
+        if column.missing > _MUCH_DROPPED * reading.rows_read and column.rule.coding.missing is None:
+            notes.append(
+                f"attribute {column.rule.name}: {column.missing / reading.rows_read:.1%} of the rows miss it and leave"
+                f' every release, also those without {column.rule.name}; missing = "category" in the study keeps them'
+            )
         absent = [c for c, n in zip(column.rule.attribute.categories, column.counts, strict=True) if n == 0]
         if absent:
             notes.append(f"attribute {column.rule.name}: no row is {', '.join(absent[:_SHOWN])}")

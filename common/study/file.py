@@ -352,22 +352,45 @@ def _question(fields: Fields) -> Question:
 
 def _coding(fields: Fields) -> Coding:
     """Read how raw values become categories; binned categories without names are named after their edges."""
-    bins, missing = fields.numbers("bins"), fields.text("missing", "drop")
-    kept = () if missing == "drop" else (missing,)
-    integers = _integers(fields)
+    bins, integers = fields.numbers("bins"), _integers(fields)
+    missing, is_listed = _missing_category(fields)
     if integers and (bins or fields.holds("categories", object)):
         raise InvalidInputError("integers stands beside bins or categories", remedy="Keep one of them.")
+    added = () if missing is None else (missing,)
     implied = integers or bin_labels(bins)
-    named = fields.texts("categories", (*implied, *kept) if bins or implied else None)
-    if "drop" in named:
-        raise InvalidInputError('a category is named "drop"', remedy='"drop" is the rule that drops missing values.')
+    named = fields.texts("categories", (*implied, *(added if is_listed else ())) if bins or integers else None)
+    _check_no_rule(named, is_listed=is_listed)
+    if not is_listed and missing in named:
+        raise InvalidInputError(
+            f"{missing!r} is a category, and the one that missing values would add",
+            remedy="Give the added one another name by missing_category.",
+        )
     return Coding(
-        categories=named,
+        categories=named if is_listed else (*named, *added),
         recode=fields.pairs("recode"),
         bins=bins,
         missing_values=fields.texts("missing_values", ("", "NA", "?")),
-        missing=kept[0] if kept else None,
+        missing=missing,
     )
+
+
+def _missing_category(fields: Fields) -> tuple[str | None, bool]:
+    """Return the category of missing values (None to drop them), and whether it is among those that are listed."""
+    rule = fields.text("missing", "drop")
+    if rule == "category":
+        return fields.text("missing_category", "missing"), False
+    if fields.holds("missing_category", object):
+        raise InvalidInputError('missing_category stands without missing = "category"', remedy="Keep both, or neither.")
+    return (None if rule == "drop" else rule), True
+
+
+def _check_no_rule(named: tuple[str, ...], *, is_listed: bool) -> None:
+    """Refuse a category with the name of a rule: `missing` could mean either."""
+    for rule in ("drop",) if is_listed else ("drop", "category"):
+        if rule in named:
+            raise InvalidInputError(
+                f'a category is named "{rule}"', remedy=f'"{rule}" is a rule for missing values: name it otherwise.'
+            )
 
 
 def _integers(fields: Fields) -> tuple[str, ...]:

@@ -52,6 +52,30 @@ def write(folder: Path, *rows: str) -> Path:
     return path
 
 
+def hundred_rows(missing: int) -> list[str]:
+    return [
+        f"{row},{'?' if row < missing else 'red' if row % 2 else 'green'},{'s' if row % 2 else 'l'}"
+        for row in range(100)
+    ]
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+def test_a_rule_that_drops_more_than_one_percent_is_noted(tmp_path: Path, study: Study, missing: int) -> None:
+    report = inspect_table(write(tmp_path, *hundred_rows(missing)), study, "alice")
+    assert report.dropped == missing
+    assert ["2.0% of the rows miss it" in note for note in report.notes if "colour" in note] == [True] * (missing > 1)
+
+
+def test_a_category_of_missing_values_keeps_their_rows(tmp_path: Path) -> None:
+    rule = '["red", "green"]\nmissing = "category"'
+    keeping = study_from_bytes(STUDY.replace('["red", "green"]', rule).encode(), "s.toml")
+    report = inspect_table(write(tmp_path, *hundred_rows(2)), keeping, "alice")
+    colour = report.attributes[0]
+    assert (report.respondents, report.dropped, colour.missing, colour.missing_rule) == (100, 0, 2, "missing")
+    assert colour.counts == {"red": 49, "green": 49, "missing": 2}
+    assert not any("colour" in note for note in report.notes)
+
+
 def test_a_good_table_is_counted(tmp_path: Path, study: Study) -> None:
     path = write(tmp_path, "a,red,s", "b, green,?", "c,red,none", "d,NA,l", "e,green,s")
     report = inspect_table(path, study, "alice")
@@ -60,7 +84,11 @@ def test_a_good_table_is_counted(tmp_path: Path, study: Study) -> None:
     assert (report.rows, report.respondents, report.dropped) == (5, 4, 1)
     assert (colour.counts, colour.missing, colour.missing_rule) == ({"red": 2, "green": 2}, 1, "drop")
     assert (size.counts, size.missing, size.missing_rule) == ({"s": 2, "l": 1, "none": 2}, 1, "none")
-    assert report.notes == ()
+    (note,) = report.notes
+    assert note == (
+        "attribute colour: 20.0% of the rows miss it and leave every release, also those without colour;"
+        ' missing = "category" in the study keeps them'
+    )
     assert load_table(path, study, "alice").rows == report.respondents
 
 

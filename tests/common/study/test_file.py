@@ -124,6 +124,22 @@ def test_a_curator_may_own_nothing_and_missing_categories_may_be_generated() -> 
     assert read.attributes[0].attribute.categories == ("[0, 17.5)", "[17.5, 65]", "none")
 
 
+def test_missing_values_may_add_a_category_of_their_own() -> None:
+    rule = 'missing = "category"'
+    age, smokes, sex = study(
+        TEXT.replace("65]", f"65]\n{rule}")
+        .replace('missing = "unknown"', f'{rule}\nmissing_category = "not asked"')
+        .replace('["f", "m"]', f'["f", "m"]\n{rule}')
+    ).attributes
+    assert age.attribute.categories == ("[0, 17.5)", "[17.5, 65]", "missing")
+    assert smokes.attribute.categories == ("yes", "no", "unknown", "not asked")
+    assert sex.attribute.categories == ("f", "m", "missing")
+    assert [smokes.coding.code(raw) for raw in ("y", "unknown", "-", None, "?")] == [0, 2, 3, 3, UNKNOWN]
+    assert [age.coding.code(raw) for raw in ("20", "", "80")] == [1, 2, UNKNOWN]
+    value = study(NODES.replace("[-1, 3]", f"[1, 2]\n{rule}")).question("value")
+    assert (value.attribute.categories, value.coding.code("NA")) == (("1", "2", "missing"), 2)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
@@ -210,7 +226,12 @@ def test_a_curator_may_own_nothing_and_missing_categories_may_be_generated() -> 
         ),
         ('["f", "m"]', '["f"]', "at least two categories"),
         ('["f", "m"]', '["f", "f"]', r"\[\[attribute\]\] sex: category 'f' is listed twice"),
-        ('["f", "m"]', '["f", "drop"]', '"drop" is the rule'),
+        ('["f", "m"]', '["f", "drop"]', '"drop" is a rule'),
+        ('["f", "m"]', '["f", "category"]\nmissing = "category"', '"category" is a rule'),
+        ('["f", "m"]', '["f", "missing"]\nmissing = "category"', "'missing' is a category, and the one that"),
+        ('["f", "m"]', '["f", "m"]\nmissing = "category"\nmissing_category = "m"', "by missing_category"),
+        ('["f", "m"]', '["f", "m"]\nmissing = "category"\nmissing_category = ""', "cannot be shown"),
+        ('["f", "m"]', '["f", "m"]\nmissing_category = "none"', "stands without missing"),
         ('["f", "m"]', '["f", "m"]\nbins = [1, 2]', "2 categories for 1 bins"),
         ('["f", "m"]', '["f", "m"]\ncolumn = " sex"', "names no column"),
         ("[0, 17.5, 65]", "[0, 17.5, 17.5]", r"\[\[attribute\]\] age: bin edges do not increase"),
