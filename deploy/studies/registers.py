@@ -1,0 +1,77 @@
+"""Tables of several curators about the same people, made for a demonstration.
+
+Each curator's rows have an order of their own, some people are in the table of one curator alone, and the last curator
+spells ids carelessly, which normalisation corrects. The tables are the same every time; nothing here is secret.
+"""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Person:
+    """One respondent: an id and a raw value an attribute."""
+
+    id: str
+    values: Mapping[str, str]
+
+
+def write_registers(
+    folder: Path,
+    owners: Mapping[str, str],
+    common: Sequence[Mapping[str, str]],
+    others: Sequence[Mapping[str, str]],
+    alone: Mapping[str, int],
+) -> dict[str, Path]:
+    """Write one CSV file a curator, `<curator>.csv`, with an id column and the attributes it owns.
+
+    Args:
+        folder: an existing folder.
+        owners: attribute -> owner; its order is that of the columns.
+        common: attribute -> raw value, for each person whom every curator holds.
+        others: the same for people whom one curator holds alone; they take turns.
+        alone: curator -> how many people it holds alone.
+
+    Returns:
+        Curator -> its file.
+    """
+    names = sorted(set(owners.values()))
+    everybody = [_Person(id=_person_id(number), values=values) for number, values in enumerate(common)]
+    paths = {name: folder / f"{name}.csv" for name in names}
+    for place, name in enumerate(names):
+        extra = _people_of_one(place, others, alone[name])
+        people = sorted([*everybody, *extra], key=lambda person: _shuffle_key(name, person))
+        columns = [attribute for attribute, owner in owners.items() if owner == name]
+        with paths[name].open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["id", *columns])
+            careless = name == names[-1]
+            writer.writerows([_spelling(p.id, careless=careless), *(p.values[c] for c in columns)] for p in people)
+    return paths
+
+
+def _person_id(number: int) -> str:
+    """Return an id that is unrelated to the values: a permutation of 0..9999999."""
+    return f"P-{(number * 7_368_787 + 1_234_567) % 10_000_000:07d}"
+
+
+def _people_of_one(place: int, others: Sequence[Mapping[str, str]], count: int) -> list[_Person]:
+    """Return the people whom the curator at a place holds alone."""
+    return [
+        _Person(id=_person_id(1_000_000 * (place + 1) + number), values=others[number * 7 % len(others)])
+        for number in range(count)
+    ]
+
+
+def _shuffle_key(curator: str, person: _Person) -> bytes:
+    """Return a sort key that gives each curator a fixed order of its own."""
+    return blake2b(person.id.encode(), digest_size=8, key=curator.encode()).digest()
+
+
+def _spelling(person_id: str, *, careless: bool) -> str:
+    """Return a spelling of an id; a careless curator misspells three in four."""
+    spellings = (person_id, person_id.lower(), f" {person_id}", f"{person_id.lower()}  ")
+    return spellings[int(person_id[-2:]) % 4 if careless else 0]
