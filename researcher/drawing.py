@@ -4,6 +4,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,6 +103,41 @@ def logarithmic(axes: "Axes", *names: str) -> None:
 def number(value: float) -> str:
     """Return a number in plain notation."""
     return f"{value:,.6g}" if 1e-4 <= abs(value) < 1e7 or value == 0 else f"{value:.3g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A picture that a notebook shows and that can be saved.
+
+    Args:
+        size: width and height, inches.
+        paint: draws into the figure.
+        prefix: of the ids in its SVG.
+    """
+
+    size: tuple[float, float]
+    paint: "Callable[[Figure], None]"
+    prefix: str
+
+    @property
+    def svg(self) -> str:
+        """The picture as an <svg> element, the same bytes for the same numbers.
+
+        Raises:
+            InvalidInputError: matplotlib is not installed.
+        """
+        return draw_figure(self.size, self.paint, self.prefix)
+
+    def save(self, path: Path) -> None:
+        """Write the picture to a file, .svg or .png.
+
+        Raises:
+            InvalidInputError: another suffix, a file that cannot be written, or matplotlib is not installed.
+        """
+        write_picture(Path(path), self.size, self.paint, option="")
+
+    def _repr_html_(self) -> str:
+        return self.svg
 
 
 def draw(size: tuple[float, float], paint: "Callable[[Axes], None]", prefix: str) -> str:

@@ -1,9 +1,11 @@
 """From counted noisy rows to an estimate of the table: unbiased fractions, their errors, their marginals."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,7 @@ from veiltab.common.core.mechanism import invert
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.researcher.projection import project_to_simplex
 from veiltab.researcher.uncertainty import (
+    Design,
     ReleaseDesign,
     contrast_covariance,
     covariance,
@@ -21,57 +24,53 @@ from veiltab.researcher.uncertainty import (
     variances,
 )
 
-__all__ = ["Estimate", "ReleaseDesign"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from veiltab.researcher.drawing import Picture
+
+__all__ = ["Estimate", "ReleaseDesign", "TableEstimate"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimate:
-    """The joint table of some attributes, estimated from the histogram of their noisy rows.
+class TableEstimate(ABC):
+    """A table of some attributes, estimated without bias, and how far it may be from the true one.
 
     `raw` is unbiased and may be negative; `projected` is the nearest probability table to it, with less error and a
     bias. Everything is a fraction of the n respondents; `rows` turns it into rows of the table.
 
     Args:
         domain: the attributes; cells in C order.
-        design: the public parameters of the release, over the cells of `domain`.
-        counts: noisy rows in each cell, shape (K,), integers summing to m.
+        design: what its errors depend on, over the cells of `domain`.
         confidence: probability that one cell's interval holds its true fraction.
         study_digest: SHA-256 of the study file that names the attributes and categories of `domain`, hexadecimal;
             empty if no study file does, as in a simulation.
 
     Raises:
-        InvalidInputError: domain, design and counts do not have the same number of cells, or a confidence outside
-            (0, 1).
-        IntegrityError: counts that are negative or do not sum to m.
-
-    Source: Lin, Wang, Rane, section III-A (inversion of the gamma-diagonal matrix).
+        InvalidInputError: domain and design do not have the same number of cells, or a confidence outside (0, 1).
     """
 
     domain: Domain
-    design: ReleaseDesign
-    counts: NDArray[np.int64]
+    design: Design
     confidence: float = 0.95
     study_digest: str = ""
 
     def __post_init__(self) -> None:
-        cells = self.domain.cells
-        if self.design.mechanism.cells != cells or self.counts.shape != (cells,):
-            raise InvalidInputError(f"a table of {cells} cells needs {cells} counts and a mechanism over {cells} cells")
-        if not np.issubdtype(self.counts.dtype, np.integer):
-            raise InvalidInputError("counts are whole numbers of rows")
+        if self.design.cells != self.domain.cells:
+            raise InvalidInputError(
+                f"a table of {self.domain.cells} cells needs a mechanism over {self.domain.cells} cells"
+            )
         if not 0.0 < self.confidence < 1.0:
             raise InvalidInputError(f"a confidence lies between 0 and 1, not {self.confidence}")
-        counts = np.array(self.counts, dtype=np.int64)
-        # A count beyond m could make the sum overflow to m.
-        if int(counts.min()) < 0 or int(counts.max()) > self.design.sample or int(counts.sum()) != self.design.sample:
-            raise IntegrityError("the counted rows are not the m rows of the release")
-        counts.setflags(write=False)
-        object.__setattr__(self, "counts", counts)
 
-    @cached_property
+    @property
+    @abstractmethod
     def raw(self) -> NDArray[np.float64]:
-        """T_hat = (H/m - r/K)/(1-r), shape (K,): unbiased, sums to 1, possibly negative (probabilities)."""
-        return invert(self.counts, self.design.mechanism)
+        """T_hat, shape (K,): unbiased, sums to 1, possibly negative (probabilities)."""
+
+    @abstractmethod
+    def marginal(self, names: Sequence[str]) -> Self:
+        """Return the estimate of a subset of the attributes, in the order of `names`; `raw` is summed."""
 
     @cached_property
     def projected(self) -> NDArray[np.float64]:
@@ -108,6 +107,11 @@ class Estimate:
         """Whether there are fewer rows than cells: an interval of a rare cell then holds less often than it says."""
         return self.design.sample < self.domain.cells
 
+    @property
+    def population(self) -> int:
+        """Respondents n."""
+        return self.design.population
+
     def covariance(self) -> NDArray[np.float64]:
         """Return the (K, K) covariance of `raw`; refuses more than uncertainty.MATRIX_LIMIT cells."""
         return covariance(self.projected, self.design)
@@ -115,6 +119,89 @@ class Estimate:
     def contrast_covariance(self, contrasts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the (c, c) covariance of c linear combinations of cells, given as rows of shape (c, K)."""
         return contrast_covariance(contrasts, self.projected, self.design)
+
+    @property
+    def codebook(self) -> dict[str, list[str]]:
+        """Attribute -> its categories, in the order of the cells."""
+        return {attribute.name: list(attribute.categories) for attribute in self.domain.attributes}
+
+    def rows(self, fractions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return fractions (or standard errors, or interval ends) as rows of the table: n times them."""
+        return self.population * fractions
+
+    def frame(self) -> "pd.DataFrame":
+        """Return the estimates as a DataFrame, one row a cell; see veiltab.researcher.table.to_frame."""
+        from veiltab.researcher.table import to_frame  # noqa: PLC0415 - pandas is slow to load
+
+        return to_frame(self)
+
+    def plot(self) -> "Picture":
+        """Draw the estimates with their intervals; a notebook shows the picture, and `save` writes it."""
+        from veiltab.researcher.pictures import estimates_picture  # noqa: PLC0415 - matplotlib is slow to load
+
+        return estimates_picture(self)
+
+    def _repr_html_(self) -> str:
+        from veiltab.researcher.table import to_html  # noqa: PLC0415 - it stands on this module
+
+        return to_html(self)
+
+    @cached_property
+    def _interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return score_interval(self.raw, self.design, self.confidence)
+
+    @property
+    def _sum_of_squares(self) -> float:
+        """Unbiased estimate of sum T^2, kept within its range [1/K, 1]."""
+        cells = self.domain.cells
+        sampling = float(self.design.terms.sampling)
+        if sampling >= 1.0:
+            return 1.0 / cells  # one sampled row says nothing about it: take the value with the largest error
+        # E sum T_hat^2 = sum T^2 + error, and the error is linear in sum T^2.
+        observed = float(self.raw @ self.raw) - total_variance(0.0, self.design)
+        return min(max(observed / (1.0 - sampling), 1.0 / cells), 1.0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimate(TableEstimate):
+    """The joint table of some attributes, estimated from the histogram of the noisy rows of one release.
+
+    Args:
+        domain: the attributes; cells in C order.
+        design: the public parameters of the release, over the cells of `domain`.
+        counts: noisy rows in each cell, shape (K,), integers summing to m.
+        confidence: probability that one cell's interval holds its true fraction.
+        study_digest: SHA-256 of the study file, as of every TableEstimate.
+
+    Raises:
+        InvalidInputError: domain, design and counts do not have the same number of cells, or a confidence outside
+            (0, 1).
+        IntegrityError: counts that are negative or do not sum to m.
+
+    Source: Lin, Wang, Rane, section III-A (inversion of the gamma-diagonal matrix).
+    """
+
+    design: ReleaseDesign
+    counts: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        TableEstimate.__post_init__(self)
+        cells = self.domain.cells
+        if self.counts.shape != (cells,):
+            raise InvalidInputError(f"a table of {cells} cells needs {cells} counts")
+        if not np.issubdtype(self.counts.dtype, np.integer):
+            raise InvalidInputError("counts are whole numbers of rows")
+        counts = np.array(self.counts, dtype=np.int64)
+        # A count beyond m could make the sum overflow to m.
+        if int(counts.min()) < 0 or int(counts.max()) > self.design.sample or int(counts.sum()) != self.design.sample:
+            raise IntegrityError("the counted rows are not the m rows of the release")
+        counts.setflags(write=False)
+        object.__setattr__(self, "counts", counts)
+
+    @cached_property
+    def raw(self) -> NDArray[np.float64]:
+        """T_hat = (H/m - r/K)/(1-r), shape (K,): unbiased, sums to 1, possibly negative (probabilities)."""
+        return invert(self.counts, self.design.mechanism)
 
     def marginal(self, names: Sequence[str]) -> "Estimate":
         """Return the estimate of a subset of the attributes, in the order of `names`.
@@ -146,27 +233,3 @@ class Estimate:
             confidence=self.confidence,
             study_digest=self.study_digest,
         )
-
-    @property
-    def codebook(self) -> dict[str, list[str]]:
-        """Attribute -> its categories, in the order of the cells."""
-        return {attribute.name: list(attribute.categories) for attribute in self.domain.attributes}
-
-    def rows(self, fractions: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return fractions (or standard errors, or interval ends) as rows of the table: n times them."""
-        return self.design.population * fractions
-
-    @cached_property
-    def _interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return score_interval(self.raw, self.design, self.confidence)
-
-    @property
-    def _sum_of_squares(self) -> float:
-        """Unbiased estimate of sum T^2, kept within its range [1/K, 1]."""
-        cells = self.domain.cells
-        sampling = float(self.design.terms.sampling)
-        if sampling >= 1.0:
-            return 1.0 / cells  # one sampled row says nothing about it: take the value with the largest error
-        # E sum T_hat^2 = sum T^2 + error, and the error is linear in sum T^2.
-        observed = float(self.raw @ self.raw) - total_variance(0.0, self.design)
-        return min(max(observed / (1.0 - sampling), 1.0 / cells), 1.0)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.researcher.drawing import ACCENT, INK, SOFT, draw, draw_figure
-from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.analysis.result import Analysis, Unit
+from veiltab.researcher.drawing import ACCENT, INK, SOFT, Picture, draw, draw_figure
+from veiltab.researcher.estimation import TableEstimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +28,8 @@ LABEL_LENGTH = 60
 
 _SHARE = "share of all respondents, %"
 
+_AXES = {Unit.SHARE: "%", Unit.ROWS: "rows of the table", Unit.NUMBER: ""}
+
 
 def largest(values: NDArray[np.float64], limit: int) -> NDArray[np.intp]:
     """Return the positions of the `limit` largest values, in their original order."""
@@ -38,7 +41,7 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def cell_label(estimate: Estimate, cell: int) -> str:
+def cell_label(estimate: TableEstimate, cell: int) -> str:
     """Return the categories of a cell, joined by middle dots."""
     categories = estimate.domain.categories_of(cell)
     room = LABEL_LENGTH - 3 * (len(categories) - 1)
@@ -48,26 +51,36 @@ def cell_label(estimate: Estimate, cell: int) -> str:
     return " · ".join(shorten(category, share) for category in categories)
 
 
-def estimates_picture(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> str:
+def estimates_picture(estimate: TableEstimate, truth: NDArray[np.float64] | None = None) -> Picture:
     """Draw the estimates with their intervals, the projected values and, where known, the truth.
 
     Args:
         estimate: the estimated table; above CELLS_SHOWN cells the largest are drawn.
         truth: true fractions, shape (K,), float64, or None.
-
-    Returns:
-        An <svg> element, the same bytes for the same numbers.
     """
     shown = largest(estimate.raw, CELLS_SHOWN)
     labels = [cell_label(estimate, int(cell)) for cell in shown]
-    return draw(
-        (9.6, 1.1 + 0.27 * len(shown)),
-        lambda axes: _intervals(axes, estimate, shown, labels, truth),
-        "c",
+    return Picture(
+        size=(9.6, 1.1 + 0.27 * len(shown)),
+        paint=lambda figure: _intervals(figure.subplots(), estimate, shown, labels, truth),
+        prefix="c",
     )
 
 
-def marginals_picture(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> str:
+def analysis_picture(analysis: Analysis) -> Picture:
+    """Draw the quantities of an analysis with their intervals; above CELLS_SHOWN rows the first are drawn.
+
+    An interval without an upper or lower limit ends in an arrow, and what cannot be said has no mark.
+    """
+    labels = [shorten(name, LABEL_LENGTH) for name in analysis.names[:CELLS_SHOWN]]
+    return Picture(
+        size=(9.6, 1.2 + 0.27 * len(labels)),
+        paint=lambda figure: _quantities(figure.subplots(), analysis, labels),
+        prefix="a",
+    )
+
+
+def marginals_picture(estimate: TableEstimate, truth: NDArray[np.float64] | None = None) -> str:
     """Draw the marginal of every attribute, one panel each.
 
     Args:
@@ -92,7 +105,7 @@ def marginals_picture(estimate: Estimate, truth: NDArray[np.float64] | None = No
     return draw_figure((9.6, 0.5 + 0.3 * sum(heights)), panels, "m")
 
 
-def heat_map(pair: Estimate) -> str:
+def heat_map(pair: TableEstimate) -> str:
     """Draw the joint table of two attributes: darker is more, with the share of all respondents in each field.
 
     Args:
@@ -112,7 +125,7 @@ def heat_map(pair: Estimate) -> str:
 
 def _intervals(  # noqa: PLR0913  one call draws one panel
     axes: "Axes",
-    estimate: Estimate,
+    estimate: TableEstimate,
     shown: NDArray[np.intp],
     labels: list[str],
     truth: NDArray[np.float64] | None,
@@ -141,6 +154,31 @@ def _intervals(  # noqa: PLR0913  one call draws one panel
         _legend(axes, [bars, *marks])
 
 
+def _quantities(axes: "Axes", analysis: Analysis, labels: list[str]) -> None:
+    """Draw the rows of an analysis: dots with bars, and an upright line where nothing differs."""
+    scale = 100.0 if analysis.unit is Unit.SHARE else 1.0
+    value, low, high = (scale * part[: len(labels)] for part in (analysis.estimate, analysis.low, analysis.high))
+    at = np.arange(len(labels))
+    finite = np.concatenate([part[np.isfinite(part)] for part in (value, low, high)])
+    least, most = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    margin = 0.08 * (most - least) or 1.0
+    ends = np.clip(low, least - margin, None), np.clip(high, None, most + margin)
+    if analysis.neutral is not None:
+        axes.axvline(scale * analysis.neutral, color="#8a949e", linewidth=0.9, zorder=1)
+    axes.hlines(at, *ends, color=INK, linewidth=1.7, zorder=2)
+    for limit, end, mark in ((low, ends[0], "<"), (high, ends[1], ">")):
+        axes.plot(end[np.isfinite(limit)], at[np.isfinite(limit)], "|", color=INK, ms=7, zorder=2)
+        axes.plot(end[np.isinf(limit)], at[np.isinf(limit)], mark, color=INK, ms=6, zorder=2)
+    axes.plot(value, at, "o" if analysis.is_measured else "D", color=INK, ms=4.6, zorder=3)
+    axes.set_yticks(at, labels)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="both", color=SOFT, linewidth=0.6)
+    axes.spines["left"].set_visible(False)
+    axes.set_title(shorten(analysis.title, 100), loc="left", fontsize=11, color=INK)
+    axes.set_xlabel(_AXES[analysis.unit])
+
+
 def _legend(axes: "Axes", marks: list[Any]) -> None:
     """Put the legend above the panel, right-aligned, where no mark can be."""
     axes.legend(
@@ -151,7 +189,7 @@ def _legend(axes: "Axes", marks: list[Any]) -> None:
 
 def _fields(  # noqa: PLR0913  one call draws one map
     axes: "Axes",
-    pair: Estimate,
+    pair: TableEstimate,
     part: NDArray[np.float64],
     rows: NDArray[np.intp],
     columns: NDArray[np.intp],
@@ -177,7 +215,9 @@ def _fields(  # noqa: PLR0913  one call draws one map
             axes.text(column + 0.5, row + 0.5, f"{100 * share:.1f}%", ha="center", va="center", color=ink, fontsize=10)
 
 
-def _marginal_truth(estimate: Estimate, truth: NDArray[np.float64] | None, axis: int) -> NDArray[np.float64] | None:
+def _marginal_truth(
+    estimate: TableEstimate, truth: NDArray[np.float64] | None, axis: int
+) -> NDArray[np.float64] | None:
     if truth is None:
         return None
     others = tuple(other for other in range(len(estimate.domain.shape)) if other != axis)

@@ -166,7 +166,7 @@ def _estimates(report: ReportInput) -> str:
     truth = "" if report.truth is None else " Long upright stroke: truth."
     caption = f"{scope}{marks}{truth}"
     few = f'<p class="note">{FEW_ROWS}</p>' if report.estimate.has_few_rows else ""
-    return figure(estimates_picture(report.estimate, report.truth), caption) + few
+    return figure(estimates_picture(report.estimate, report.truth).svg, caption) + few
 
 
 def _marginals(report: ReportInput) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
+from html import escape
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +15,17 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
-from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.estimation import Estimate, TableEstimate
+from veiltab.researcher.page import table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+
+CELLS_SHOWN = 60
+"""Cells in a notebook's table."""
 
 SUFFIXES = (".csv", ".parquet", ".json")
 """Kinds of file that `write` knows."""
@@ -32,7 +39,15 @@ def plain_cell(text: str) -> str:
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
-def statistics(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> dict[str, NDArray[Any]]:
+def free_name(name: str, taken: Collection[str], names: Collection[str]) -> str:
+    """Return the name of a label's column, with underscores if a statistic or another label has it."""
+    free = name
+    while free in taken or (free != name and free in names):
+        free += "_"
+    return free
+
+
+def statistics(estimate: TableEstimate, truth: NDArray[np.float64] | None = None) -> dict[str, NDArray[Any]]:
     """Return the numeric columns of a result, in the order in which they are shown.
 
     Args:
@@ -40,14 +55,14 @@ def statistics(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> 
         truth: true fractions, shape (K,), float64, where they are known (a demonstration, a simulation).
 
     Returns:
-        count (noisy rows, before inversion), estimate, se, low, high, projected (probabilities), [truth],
-        estimate_rows, se_rows, low_rows, high_rows (rows of the whole table); each of shape (K,).
+        count (noisy rows, before inversion; of one release only), estimate, se, low, high, projected (probabilities),
+        [truth], estimate_rows, se_rows, low_rows, high_rows (rows of the whole table); each of shape (K,).
 
     Raises:
         InvalidInputError: not one true fraction a cell.
     """
     columns: dict[str, NDArray[Any]] = {
-        "count": estimate.counts,
+        **({"count": estimate.counts} if isinstance(estimate, Estimate) else {}),
         "estimate": estimate.raw,
         "se": estimate.se,
         "low": estimate.low,
@@ -56,13 +71,13 @@ def statistics(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> 
     }
     scaled = {f"{name}_rows": estimate.rows(columns[name]) for name in ("estimate", "se", "low", "high")}
     if truth is not None:
-        if truth.shape != estimate.counts.shape:
+        if truth.shape != estimate.raw.shape:
             raise InvalidInputError("the true table and the estimate do not have the same cells")
         columns["truth"] = truth
     return columns | scaled
 
 
-def to_frame(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> pd.DataFrame:
+def to_frame(estimate: TableEstimate, truth: NDArray[np.float64] | None = None) -> pd.DataFrame:
     """Return one row a cell: the category of each attribute, then the columns of `statistics`.
 
     An attribute is an ordered Categorical whose categories are those of the study file. An attribute that is named like
@@ -83,16 +98,14 @@ def to_frame(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> pd
     columns: dict[str, Any] = {}
     taken = {*numbers, "study_digest"}
     for attribute, codes in zip(estimate.domain.attributes, symbols, strict=True):
-        name = attribute.name
-        while name in taken or (name != attribute.name and name in estimate.domain.names):
-            name += "_"
+        name = free_name(attribute.name, taken, estimate.domain.names)
         columns[name] = pd.Categorical.from_codes(codes, categories=pd.Index(attribute.categories), ordered=True)
     frame = pd.DataFrame(columns | numbers)
     frame.attrs |= {"study_digest": estimate.study_digest, "codebook": estimate.codebook}
     return frame
 
 
-def to_records(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> list[dict[str, Any]]:
+def to_records(estimate: TableEstimate, truth: NDArray[np.float64] | None = None) -> list[dict[str, Any]]:
     """Return one plain dictionary a cell, ready for JSON.
 
     Args:
@@ -112,6 +125,24 @@ def to_records(estimate: Estimate, truth: NDArray[np.float64] | None = None) -> 
     ]
 
 
+def to_html(estimate: TableEstimate) -> str:
+    """Return the estimates as an HTML table for a notebook: the largest CELLS_SHOWN cells, in order."""
+    shown = np.sort(np.argsort(-estimate.raw, kind="stable")[:CELLS_SHOWN])
+    numbers = (estimate.raw, estimate.se, estimate.low, estimate.high, estimate.projected)
+    rows = [
+        (*estimate.domain.categories_of(int(cell)), *(f"{100 * column[cell]:.3f}%" for column in numbers))
+        for cell in shown
+    ]
+    headings = (*estimate.domain.names, "estimate", "se", "low", "high", "projected")
+    first, cells = len(estimate.domain.names), estimate.domain.cells
+    note = (
+        f"{estimate.population:,} respondents, {estimate.design.sample:,} noisy rows. "
+        f"Intervals at {100 * estimate.confidence:g}%."
+        + (f" The {len(shown)} largest of {cells:,} cells; frame() has all." if len(shown) < cells else "")
+    )
+    return table(headings, rows, numeric=set(range(first, len(headings)))) + f"<p>{escape(note)}</p>"
+
+
 def write(frame: pd.DataFrame, path: Path) -> None:
     """Write a table to a file of the kind that its suffix names, with the study file that names its cells.
 
@@ -121,7 +152,7 @@ def write(frame: pd.DataFrame, path: Path) -> None:
     Args:
         frame: what `to_frame` returned.
         path: ends in .csv, .parquet or .json ({"study_digest", "codebook", "cells": one object a row}); an existing
-            file is replaced.
+            file is replaced. In a JSON file a number that is not finite is null.
 
     Raises:
         InvalidInputError: another suffix, or a place that cannot be written.
@@ -139,14 +170,20 @@ def write(frame: pd.DataFrame, path: Path) -> None:
         elif suffix == ".parquet":
             frame.to_parquet(path, index=False)
         else:
-            content = frame.attrs | {"cells": frame.to_dict(orient="records")}
-            path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+            rows = frame.to_dict(orient="records")
+            cells = [{name: _plain(value) for name, value in row.items()} for row in rows]
+            path.write_text(json.dumps(frame.attrs | {"cells": cells}, ensure_ascii=False), encoding="utf-8")
     except OSError as error:
         raise InvalidInputError(
             f"the result cannot be written ({error.strerror or type(error).__name__})",
             where=str(path),
             remedy="Choose another place.",
         ) from error
+
+
+def _plain(value: object) -> object:
+    """Return what JSON can say: a number that is not finite is null."""
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _for_spreadsheets(frame: pd.DataFrame) -> pd.DataFrame:

@@ -14,6 +14,7 @@ asked for.
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,29 @@ class CovarianceTerms:
     cross: Fraction
     background: Fraction
     sampling: Fraction
+
+
+class Design(Protocol):
+    """What the errors of an unbiased estimate of a table depend on: everything but the table itself."""
+
+    @property
+    def population(self) -> int:
+        """Respondents n, whose table is estimated."""
+
+    @property
+    def sample(self) -> int:
+        """Rows that were counted, m."""
+
+    @property
+    def cells(self) -> int:
+        """Cells of the table, K."""
+
+    @property
+    def terms(self) -> CovarianceTerms:
+        """Coefficients of the covariance."""
+
+    def marginal(self, cells: int) -> Self:
+        """Return the design of the same rows seen through a subset of the attributes, of `cells` cells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +92,11 @@ class ReleaseDesign:
             )
 
     @property
+    def cells(self) -> int:
+        """Cells of the table, K."""
+        return self.mechanism.cells
+
+    @property
     def terms(self) -> CovarianceTerms:
         """Coefficients of the covariance of an estimate made under this design.
 
@@ -91,7 +120,7 @@ class ReleaseDesign:
         return replace(self, mechanism=self.mechanism.marginal(cells))
 
 
-def variances(fractions: NDArray[np.float64], design: ReleaseDesign) -> NDArray[np.float64]:
+def variances(fractions: NDArray[np.float64], design: Design) -> NDArray[np.float64]:
     """Return Var(T_hat(x)) of every cell: constant - background + (linear - 2 cross) t - sampling t^2.
 
     Args:
@@ -110,7 +139,7 @@ def variances(fractions: NDArray[np.float64], design: ReleaseDesign) -> NDArray[
     return np.maximum(base + fractions * (slope - float(terms.sampling) * fractions), 0.0)
 
 
-def total_variance(sum_of_squares: float, design: ReleaseDesign) -> float:
+def total_variance(sum_of_squares: float, design: Design) -> float:
     """Return E||T_hat - T||^2, the trace of the covariance; exact, not a bound.
 
     (1/m) [(K-1)(2 gamma + K - 2)/(gamma - 1)^2 + (n-m)/(n-1) (1 - sum T^2)]
@@ -124,13 +153,13 @@ def total_variance(sum_of_squares: float, design: ReleaseDesign) -> float:
 
     Source: derived; Lin, Wang, Rane, Theorem 3.4 bounds E||T_hat - T||, which is at most the root of this.
     """
-    terms, cells = design.terms, design.mechanism.cells
+    terms, cells = design.terms, design.cells
     fixed = cells * (terms.constant - terms.background) + terms.linear - 2 * terms.cross
     return float(fixed - terms.sampling * Fraction(sum_of_squares))
 
 
 def contrast_covariance(
-    contrasts: NDArray[np.float64], fractions: NDArray[np.float64], design: ReleaseDesign
+    contrasts: NDArray[np.float64], fractions: NDArray[np.float64], design: Design
 ) -> NDArray[np.float64]:
     """Return L Cov(T_hat) L', the covariance of linear combinations of cells, without the K x K matrix.
 
@@ -159,7 +188,7 @@ def contrast_covariance(
     return covariances
 
 
-def covariance(fractions: NDArray[np.float64], design: ReleaseDesign) -> NDArray[np.float64]:
+def covariance(fractions: NDArray[np.float64], design: Design) -> NDArray[np.float64]:
     """Return the full covariance matrix of T_hat.
 
     Args:
@@ -183,7 +212,7 @@ def covariance(fractions: NDArray[np.float64], design: ReleaseDesign) -> NDArray
 
 
 def score_interval(
-    raw: NDArray[np.float64], design: ReleaseDesign, confidence: float
+    raw: NDArray[np.float64], design: Design, confidence: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return every t that the estimate does not reject: (T_hat - t)^2 <= z^2 Var(T_hat | t), the score interval.
 
@@ -219,8 +248,8 @@ def score_interval(
     return raw + (centre - half), raw + (centre + half)
 
 
-def _require_cells(values: NDArray[np.float64], design: ReleaseDesign) -> None:
-    cells = design.mechanism.cells
+def _require_cells(values: NDArray[np.float64], design: Design) -> None:
+    cells = design.cells
     if values.shape != (cells,):
         raise InvalidInputError(f"a release of {cells} cells needs {cells} values, not an array of {values.shape}")
 

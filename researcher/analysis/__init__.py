@@ -1,0 +1,1 @@
+"""Analyses of a table: conditional shares, contrasts, totals, comparisons, regressions, each with its interval."""

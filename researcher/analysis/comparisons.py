@@ -1,0 +1,261 @@
+"""Shares of one attribute given others, and their differences, ratios and odds ratios between groups and releases."""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.core.domain import Domain, check_names
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.planning import FEW_ROWS
+from veiltab.researcher.analysis.contrasts import Contrast, contrast_interval, contrast_values
+from veiltab.researcher.analysis.modelled import ModelledTable
+from veiltab.researcher.analysis.result import Analysis, Unit
+from veiltab.researcher.analysis.shares import Floats, Shares
+from veiltab.researcher.estimation import TableEstimate
+
+Table = TableEstimate | ModelledTable
+"""What is analysed: a measured table, pooled or not, or one from a model."""
+
+SAME_RESPONDENTS = (
+    "Both releases are of the same respondents. Their samples and their noise are independent; an interval counts both."
+)
+
+
+def conditional_shares(table: Table, given: Sequence[str] = ()) -> Analysis:
+    """Return P(the other attributes | given), cell by cell.
+
+    Args:
+        table: with all attributes concerned; take its marginal to leave some out.
+        given: names of the attributes that are conditioned on; none gives the shares of all respondents.
+
+    Returns:
+        A row a cell, the given attributes first.
+
+    Raises:
+        InvalidInputError: an unknown attribute, or no attribute left to ask about.
+    """
+    ordered, groups = _ordered(table, given)
+    shares = shares_of(ordered, groups)
+    z = _quantile(table)
+    low, high = (shares.bounds(np.full((shares.part.size, 1), side * z))[:, 0] for side in (-1.0, 1.0))
+    said = shares.is_said(z)
+    return Analysis(
+        title=f"share of {_listed(ordered.domain.names[len(given) :])}" + _given(given),
+        labels=cell_labels(ordered.domain),
+        unit=Unit.SHARE,
+        estimate=np.where(said, shares.estimate, np.nan),
+        low=np.where(said, low, np.nan),
+        high=np.where(said, high, np.nan),
+        confidence=table.confidence,
+        is_measured=shares.terms is not None,
+        remarks=few_rows(table),
+        study_digest=table.study_digest,
+    )
+
+
+def contrasts(
+    table: Table, kind: Contrast, given: Sequence[str], reference: Mapping[str, str] | None = None
+) -> Analysis:
+    """Compare the conditional shares of every group with those of a reference group.
+
+    The ratio of two conditional shares is the relative risk.
+
+    Args:
+        table: with all attributes concerned.
+        kind: difference, ratio or odds ratio.
+        given: attributes whose combinations of categories are the groups, at least one.
+        reference: category of each given attribute in the reference group; by default the first of each.
+
+    Returns:
+        A row a cell of the other groups.
+
+    Raises:
+        InvalidInputError: an unknown attribute or category, no group, or no attribute left to ask about.
+    """
+    if not given:
+        raise InvalidInputError(
+            f"a {kind.value.replace('-', ' ')} compares groups, and none is named",
+            where="given",
+            remedy="Name the attribute that makes the groups.",
+        )
+    ordered, groups = _ordered(table, given)
+    asked = ordered.domain.names[len(given) :]
+    base = _reference(ordered.domain, given, reference or {})
+    shares, per_group = shares_of(ordered, groups), ordered.domain.cells // groups
+    rows = np.flatnonzero(np.arange(ordered.domain.cells) // per_group != base)
+    first, second = shares.take(rows), shares.take(base * per_group + rows % per_group)
+    against = _listed(ordered.domain.categories_of(base * per_group)[: len(given)])
+    return _contrast_analysis(
+        kind,
+        first,
+        second,
+        first.correlation(second),
+        title=f"{_title(kind)} of the share of {_listed(asked)}{_given(given)}, against {against}",
+        labels=cell_labels(ordered.domain, rows),
+        table=table,
+        remarks=few_rows(table),
+    )
+
+
+def compare(table: Table, other: Table, kind: Contrast = Contrast.DIFFERENCE, given: Sequence[str] = ()) -> Analysis:
+    """Compare the shares of one release with those of another: first minus second, or first over second.
+
+    The errors of two releases are independent, whether they are of the same respondents or not: each draws its own
+    sample of a fixed table and has noise of its own, so the variances add, each with its own sampling part.
+
+    Args:
+        table: of the first release.
+        other: of the second release, with the same attributes in any order.
+        kind: difference, ratio or odds ratio.
+        given: attributes that are conditioned on; none compares shares of all respondents.
+
+    Returns:
+        A row a cell.
+
+    Raises:
+        InvalidInputError: releases under different study files, or with different attributes or confidences; one
+            release compared with itself.
+    """
+    if table is other:
+        raise InvalidInputError("a release is compared with itself", remedy="Name another release.")
+    if table.study_digest != other.study_digest:
+        raise InvalidInputError("the releases were asked for under different study files, so their cells may differ")
+    if table.confidence != other.confidence:
+        raise InvalidInputError("the estimates have different confidences")
+    if set(table.domain.names) != set(other.domain.names):
+        raise InvalidInputError(
+            f"one release has {_listed(table.domain.names)}, the other {_listed(other.domain.names)}",
+            remedy="Compare the attributes that both have.",
+        )
+    ordered, groups = _ordered(table, given)
+    asked = ordered.domain.names[len(given) :]
+    second_table = other.marginal(ordered.domain.names)
+    if second_table.domain != ordered.domain:
+        raise InvalidInputError("the releases have different categories")
+    first, second = shares_of(ordered, groups), shares_of(second_table, groups)
+    same = (SAME_RESPONDENTS,) if table.population == other.population else ()
+    return _contrast_analysis(
+        kind,
+        first,
+        second,
+        np.zeros(first.part.size),
+        title=f"{_title(kind)} of the share of {_listed(asked)}{_given(given)}, between releases",
+        labels=cell_labels(ordered.domain),
+        table=table,
+        remarks=(*same, *dict.fromkeys(chain(few_rows(table), few_rows(other)))),
+    )
+
+
+def shares_of(ordered: Table, groups: int) -> Shares:
+    """Return the share of every cell in its group, the groups being equal runs of cells."""
+    terms = ordered.design.terms if isinstance(ordered, TableEstimate) else None
+    per_group = ordered.domain.cells // groups
+    wholes = ordered.raw.reshape(groups, per_group).sum(axis=1)
+    return Shares(
+        part=ordered.raw,
+        whole=np.repeat(wholes, per_group),
+        part_cells=np.ones(ordered.domain.cells),
+        whole_cells=np.full(ordered.domain.cells, float(per_group)),
+        terms=terms,
+    )
+
+
+def cell_labels(domain: Domain, cells: NDArray[np.intp] | None = None) -> dict[str, tuple[str, ...]]:
+    """Return the categories of some cells, or of all, attribute by attribute."""
+    numbers = np.arange(domain.cells) if cells is None else cells
+    symbols = np.unravel_index(numbers, domain.shape)
+    return {
+        attribute.name: tuple(attribute.categories[int(code)] for code in codes)
+        for attribute, codes in zip(domain.attributes, symbols, strict=True)
+    }
+
+
+def few_rows(table: Table) -> tuple[str, ...]:
+    """Return the warning of a table with fewer rows than cells; empty for others."""
+    return (FEW_ROWS,) if table.has_few_rows else ()
+
+
+def _contrast_analysis(  # noqa: PLR0913 - one argument a quantity
+    kind: Contrast,
+    first: Shares,
+    second: Shares,
+    correlation: Floats,
+    *,
+    title: str,
+    labels: Mapping[str, tuple[str, ...]],
+    table: Table,
+    remarks: tuple[str, ...],
+) -> Analysis:
+    z = _quantile(table)
+    said = first.is_said(z) & second.is_said(z)
+    value = contrast_values(kind, first.estimate, second.estimate, upper=True)
+    is_measured = first.terms is not None and second.terms is not None
+    unknown = np.full(said.shape, np.nan)
+    low, high = contrast_interval(kind, first, second, z, correlation) if is_measured else (unknown, unknown)
+    return Analysis(
+        title=title,
+        labels=labels,
+        unit=Unit.SHARE if kind is Contrast.DIFFERENCE else Unit.NUMBER,
+        estimate=np.where(said & np.isfinite(value), value, np.nan),
+        low=np.where(said, low, np.nan),
+        high=np.where(said, high, np.nan),
+        neutral=kind.neutral,
+        confidence=table.confidence,
+        is_measured=is_measured,
+        remarks=remarks,
+        study_digest=table.study_digest,
+    )
+
+
+def _ordered(table: Table, given: Sequence[str]) -> tuple[Table, int]:
+    """Return the table with the given attributes first, and the number of their combinations."""
+    check_names(given)
+    groups = table.domain.subset(given).cells if given else 1
+    rest = [name for name in table.domain.names if name not in given]
+    if not rest:
+        raise InvalidInputError(
+            "all attributes of the table are given, so nothing is left to ask about",
+            where="given",
+            remedy="Leave one of them out.",
+        )
+    return table.marginal([*given, *rest]), groups
+
+
+def _reference(domain: Domain, given: Sequence[str], reference: Mapping[str, str]) -> int:
+    """Return the number of the group of reference."""
+    for name in reference:
+        if name not in given:
+            raise InvalidInputError(
+                f"the reference names {name!r}, which is not among the given attributes", where="reference"
+            )
+    groups = domain.subset(given)
+    codes = []
+    for attribute in groups.attributes:
+        category = reference.get(attribute.name, attribute.categories[0])
+        if category not in attribute.categories:
+            raise InvalidInputError(
+                f"{attribute.name} has no category {category!r}",
+                where="reference",
+                remedy=f"Categories: {_listed(attribute.categories)}.",
+            )
+        codes.append(attribute.categories.index(category))
+    return int(np.ravel_multi_index(codes, groups.shape))
+
+
+def _quantile(table: Table) -> float:
+    return NormalDist().inv_cdf((1.0 + table.confidence) / 2.0)
+
+
+def _title(kind: Contrast) -> str:
+    return kind.value.replace("-", " ")
+
+
+def _given(given: Sequence[str]) -> str:
+    return f" given {_listed(given)}" if given else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)

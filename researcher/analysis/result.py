@@ -1,0 +1,213 @@
+"""What an analysis says: a row for each quantity, with its interval or the reason why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from html import escape
+from typing import TYPE_CHECKING, Any, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
+from veiltab.researcher.page import table
+from veiltab.researcher.table import free_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from veiltab.researcher.drawing import Picture
+
+CANNOT_BE_SAID = "cannot be said"
+NO_INTERVAL = "from a model, no interval"
+
+NO_UPPER_LIMIT = "no upper limit: the denominator may be 0"
+
+_ROWS_SHOWN = 60
+"""Rows of a notebook's table; `frame` has all."""
+
+
+class Unit(Enum):
+    """What the numbers of an analysis are."""
+
+    SHARE = "share"
+    ROWS = "rows"
+    NUMBER = "number"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Analysis:
+    """The result of an analysis.
+
+    Args:
+        title: what was asked, such as "share of wage given education".
+        labels: name of a column -> its text in each row, such as the categories that a row is about.
+        unit: what the numbers are.
+        estimate: shape (r,), float64; NaN where it cannot be said.
+        low: lower ends of the intervals, shape (r,); -inf where there is no limit, NaN where there is no interval.
+        high: upper ends, likewise.
+        neutral: the value that stands for "no difference"; None if there is none.
+        confidence: probability that one interval holds its true value.
+        is_measured: whether the table was measured; one from a model gives values without intervals.
+        remarks: what the reader must know, a sentence each.
+        study_digest: SHA-256 of the study file, or empty.
+
+    Raises:
+        InvalidInputError: columns of different lengths.
+    """
+
+    title: str
+    labels: Mapping[str, tuple[str, ...]]
+    unit: Unit
+    estimate: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    neutral: float | None = None
+    confidence: float
+    is_measured: bool
+    remarks: tuple[str, ...] = ()
+    study_digest: str = ""
+
+    def __post_init__(self) -> None:
+        lengths = {len(texts) for texts in self.labels.values()}
+        if lengths != {len(self.estimate)} or not self.estimate.shape == self.low.shape == self.high.shape:
+            raise InvalidInputError("the columns of an analysis differ in length")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Of each row: why a number is missing; empty where none is."""
+        return tuple(map(self._note, self.estimate, self.low, self.high))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The label of each row."""
+        return tuple(" · ".join(texts) for texts in zip(*self.labels.values(), strict=True))
+
+    def frame(self) -> pd.DataFrame:
+        """Return one row a quantity: the labels, then estimate, low, high and note.
+
+        A label that is called like one of these gets underscores after its name. The frame's `attrs` name the title,
+        the confidence, whether the table was measured, and the study file.
+        """
+        with importing("researcher", "a data frame"):
+            import pandas as pd  # noqa: PLC0415 - an optional package
+
+        numbers: dict[str, Any] = {
+            "estimate": self.estimate,
+            "low": self.low,
+            "high": self.high,
+            "note": self.notes,
+        }
+        taken = [*numbers, "study_digest"]
+        columns = {free_name(name, taken, self.labels): texts for name, texts in self.labels.items()}
+        frame = pd.DataFrame(columns | numbers)
+        frame.attrs |= {
+            "title": self.title,
+            "confidence": self.confidence,
+            "measured": self.is_measured,
+            "study_digest": self.study_digest,
+        }
+        return frame
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return one plain dictionary a row, ready for JSON: what is no finite number is None."""
+        names = list(self.labels)
+        rows = zip(zip(*self.labels.values(), strict=True), self.estimate, self.low, self.high, self.notes, strict=True)
+        return [
+            {
+                "labels": dict(zip(names, texts, strict=True)),
+                "estimate": _plain(estimate),
+                "low": _plain(low),
+                "high": _plain(high),
+                "note": note,
+            }
+            for texts, estimate, low, high, note in rows
+        ]
+
+    def text(self) -> str:
+        """Return the analysis as lines of a terminal."""
+        headings, cells = self._columns()
+        widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+        first = len(self.labels)
+
+        def line(texts: tuple[str, ...]) -> str:
+            pairs = list(zip(texts, widths, strict=True))
+            sides = [text.ljust(width) for text, width in pairs[:first]]
+            return "  ".join(sides + [text.rjust(width) for text, width in pairs[first:]]).rstrip()
+
+        return "\n".join([self.title, "", line(headings), *map(line, cells), "", *self._said()])
+
+    def plot(self) -> Picture:
+        """Draw the estimates with their intervals; a notebook shows the picture, and `save` writes it."""
+        from veiltab.researcher.pictures import analysis_picture  # noqa: PLC0415 - matplotlib is slow to load
+
+        return analysis_picture(self)
+
+    def _repr_html_(self) -> str:
+        headings, cells = self._columns()
+        more = len(cells) - _ROWS_SHOWN
+        listed = table(headings, cells[:_ROWS_SHOWN], numeric=set(range(len(self.labels), len(headings))))
+        said = [*self._said(), *([f"{more:,} more rows; frame() has all."] if more > 0 else [])]
+        below = "".join(f"<p>{escape(one)}</p>" for one in said)
+        return f"<p><strong>{escape(self.title)}</strong></p>{listed}{below}"
+
+    def _said(self) -> list[str]:
+        measured = f"Intervals at {100 * self.confidence:g}%, each on its own."
+        modelled = "Values of a model, not of a measurement: no intervals."
+        return [measured if self.is_measured else modelled, *self.remarks]
+
+    def _columns(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        numbers = (self.estimate, self.low, self.high)
+        digits = self._digits
+        written = [[self._written(float(x), digits) for x in column] for column in numbers]
+        rows = list(zip(*self.labels.values(), *written, self.notes, strict=True))
+        headings = (*self.labels, "estimate", "low", "high", "note")
+        if not any(self.notes):
+            return headings[:-1], [row[:-1] for row in rows]
+        return headings, rows
+
+    @property
+    def _digits(self) -> int:
+        """Digits after the point that the widths of the intervals, or else the values, allow."""
+        widths = self.high - self.low
+        finite = widths[np.isfinite(widths) & (widths > 0)]
+        typical = float(np.median(finite)) if finite.size else 0.01
+        match self.unit:
+            case Unit.SHARE:
+                scale = 100.0
+            case Unit.ROWS:
+                return 0
+            case Unit.NUMBER:
+                scale = 1.0
+            case _:
+                assert_never(self.unit)
+        return int(np.clip(1 - np.floor(np.log10(scale * typical)), 1, 8))
+
+    def _written(self, value: float, digits: int) -> str:
+        if np.isnan(value):
+            return "-"
+        if np.isinf(value):
+            return "no limit"
+        match self.unit:
+            case Unit.SHARE:
+                return f"{round(100 * value, digits) + 0.0:.{digits}f}%"
+            case Unit.ROWS:
+                return f"{round(value) + 0:,}"
+            case Unit.NUMBER:
+                return f"{round(value, digits) + 0.0:.{digits}f}"
+            case _:
+                assert_never(self.unit)
+
+    def _note(self, estimate: float, low: float, high: float) -> str:
+        if np.isnan(low) or np.isnan(high):
+            return NO_INTERVAL if not self.is_measured and not np.isnan(estimate) else CANNOT_BE_SAID
+        if np.isinf(high):
+            return NO_UPPER_LIMIT if low > 0 else CANNOT_BE_SAID
+        return ""
+
+
+def _plain(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,171 @@
+"""Score bounds of shares and profile intervals of their contrasts: against slow calculations, and in many releases."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.researcher.analysis.simulated import EDUCATION_BY_SALARY, REGIMES, design_for, simulated_counts
+from veiltab.common.core.mechanism import GammaDiagonal, invert
+from veiltab.researcher.analysis.contrasts import Contrast, contrast_interval, contrast_values
+from veiltab.researcher.analysis.shares import Shares
+from veiltab.researcher.uncertainty import ReleaseDesign, covariance
+
+Z = 1.959963984540054
+GROUPS, EACH = EDUCATION_BY_SALARY.shape
+TRUE_SHARES = EDUCATION_BY_SALARY / EDUCATION_BY_SALARY.sum(axis=1, keepdims=True)
+
+
+def shares_of_runs(raw: NDArray[np.float64], design: ReleaseDesign) -> Shares:
+    """Return the shares of every cell in its group, run by run."""
+    wholes = raw.reshape(len(raw), GROUPS, EACH).sum(axis=2)
+    return Shares(
+        part=raw.reshape(-1),
+        whole=np.repeat(wholes, EACH, axis=1).reshape(-1),
+        part_cells=np.ones(raw.size),
+        whole_cells=np.full(raw.size, float(EACH)),
+        terms=design.terms,
+    )
+
+
+def runs_of(regime: str, runs: int, seed: int) -> Shares:
+    sample, retention = REGIMES[regime]
+    design = design_for(EDUCATION_BY_SALARY, sample, retention)
+    counts = simulated_counts(EDUCATION_BY_SALARY, design, runs, np.random.default_rng(seed))
+    return shares_of_runs(np.array([invert(row, design.mechanism) for row in counts]), design)
+
+
+def some_shares(seed: int = 3) -> Shares:
+    return runs_of("everyone with much noise", 4, seed)
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_intervals_of_shares_hold_in_many_releases(regime: str) -> None:
+    # The standard error of one cell's coverage is 0.4%.
+    shares, truth = runs_of(regime, 3000, 31), TRUE_SHARES.reshape(1, -1)
+    low, high = (shares.bounds(np.full((shares.part.size, 1), z)).reshape(-1, truth.size) for z in (-Z, Z))
+    said = shares.is_said(Z).reshape(low.shape)
+    covered = ((low <= truth) & (truth <= high)) | ~said
+    assert said.mean() > 0.95
+    assert covered.mean(axis=0).min() > 0.93
+    assert covered.mean(axis=0).max() < 0.97
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("kind", Contrast)
+def test_intervals_of_contrasts_hold_in_many_releases(kind: Contrast, regime: str) -> None:
+    shares, runs = runs_of(regime, 3000, 32), 3000
+    rows = np.arange(shares.part.size).reshape(runs, GROUPS, EACH)
+    first, second = shares.take(rows[:, 1:].reshape(-1)), shares.take(np.repeat(rows[:, :1], 2, axis=1).reshape(-1))
+    truth = contrast_values(kind, TRUE_SHARES[1:].reshape(-1), np.tile(TRUE_SHARES[0], GROUPS - 1), upper=True)
+    low, high = (end.reshape(runs, -1) for end in contrast_interval(kind, first, second, Z, first.correlation(second)))
+    said = (first.is_said(Z) & second.is_said(Z)).reshape(low.shape)
+    covered = ((low <= truth) & (truth <= high)) | ~said
+    assert said.mean() > 0.9
+    assert covered.mean(axis=0).min() > 0.93
+    assert covered.mean(axis=0).max() < 0.97
+
+
+@pytest.mark.parametrize("cells", [(1, 2), (2, 3)])
+def test_variance_of_a_contrast_is_that_of_the_dense_covariance(cells: tuple[int, int]) -> None:
+    part, whole = cells
+    design = design_for(EDUCATION_BY_SALARY, 3300, 0.55)
+    truth = (EDUCATION_BY_SALARY / EDUCATION_BY_SALARY.sum()).reshape(-1)
+    share = Shares(
+        part=truth[None, :part].sum(axis=1),
+        whole=truth[None, :whole].sum(axis=1),
+        part_cells=np.array([float(part)]),
+        whole_cells=np.array([float(whole)]),
+        terms=design.terms,
+    )
+    contrast = np.zeros(6)
+    contrast[:part] = 1.0
+    contrast[:whole] -= share.estimate
+    dense = contrast @ covariance(truth, design) @ contrast
+    assert share.spread[0] ** 2 == pytest.approx(dense, rel=1e-9)
+
+
+def test_correlation_of_two_contrasts_is_that_of_the_dense_covariance() -> None:
+    design = design_for(EDUCATION_BY_SALARY, 3300, 0.55)
+    truth = (EDUCATION_BY_SALARY / EDUCATION_BY_SALARY.sum()).reshape(-1)
+    shares = shares_of_runs(truth[None, :], design)
+    first, second = shares.take(np.array([3])), shares.take(np.array([1]))
+    contrasts = np.zeros((2, 6))
+    contrasts[0, 3], contrasts[1, 1] = 1.0, 1.0
+    contrasts[0, 2:4] -= first.estimate
+    contrasts[1, :2] -= second.estimate
+    dense = contrasts @ covariance(truth, design) @ contrasts.T
+    expected = dense[0, 1] / np.sqrt(dense[0, 0] * dense[1, 1])
+    assert abs(expected) > 1e-3
+    assert first.correlation(second)[0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_bounds_are_the_ends_of_what_the_score_test_accepts() -> None:
+    shares = some_shares()
+    constant, slope, curvature = shares._variance
+    candidates = np.linspace(-1.0, 2.0, 600_001)
+    for row in range(shares.part.size):
+        variance = constant[row] + candidates * (slope[row] + candidates * curvature[row])
+        accepted = candidates[(shares.part[row] - candidates * shares.whole[row]) ** 2 <= Z**2 * variance]
+        low, high = (shares.bounds(np.full((shares.part.size, 1), z))[row, 0] for z in (-Z, Z))
+        assert low == pytest.approx(accepted[0], abs=1e-5)
+        assert high == pytest.approx(accepted[-1], abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", Contrast)
+@pytest.mark.parametrize("correlation", [0.0, 0.4, -0.4])
+def test_interval_of_a_contrast_is_its_range_over_the_accepted_pairs(kind: Contrast, correlation: float) -> None:
+    shares = some_shares()
+    first, second = shares.take(np.array([3])), shares.take(np.array([1]))
+    crossed = np.array([correlation])
+    low, high = contrast_interval(kind, first, second, Z, crossed)
+    # Every pair on a fine grid: its two standardised errors, the quadratic form, the value of the contrast.
+    ends = [share.bounds(np.array([[-3.0, 3.0]]))[0] for share in (first, second)]
+    p, q = np.meshgrid(*(np.linspace(float(end[0]), float(end[1]), 1201) for end in ends), indexing="ij")
+    scores = []
+    for share, theta in ((first, p), (second, q)):
+        constant, slope, curvature = (coefficient[0] for coefficient in share._variance)
+        spread = np.sqrt(constant + theta * (slope + theta * curvature))
+        scores.append((share.part[0] - theta * share.whole[0]) / spread)
+    form = (scores[0] ** 2 - 2 * correlation * scores[0] * scores[1] + scores[1] ** 2) / (1 - correlation**2)
+    values = contrast_values(kind, p, q, upper=True)[form <= Z**2]
+    assert low[0] == pytest.approx(values.min(), rel=0.01)
+    assert high[0] == pytest.approx(values.max(), rel=0.01)
+
+
+def test_without_noise_the_bounds_are_wilsons() -> None:
+    # 30 of 80 rows of a population without limit: Wilson (1927).
+    design = ReleaseDesign(population=10**12, sample=100, mechanism=GammaDiagonal(cells=3, replacement=1))
+    share = Shares(
+        part=np.array([0.3]),
+        whole=np.array([0.8]),
+        part_cells=np.ones(1),
+        whole_cells=np.full(1, 2.0),
+        terms=design.terms,
+    )
+    p, n = 30 / 80, 80
+    centre = (p + Z**2 / (2 * n)) / (1 + Z**2 / n)
+    half = Z * np.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2)) / (1 + Z**2 / n)
+    np.testing.assert_allclose(share.bounds(np.array([[-Z, Z]]))[0], [centre - half, centre + half], rtol=1e-8)
+
+
+def test_a_whole_that_may_be_empty_says_nothing() -> None:
+    design = design_for(EDUCATION_BY_SALARY, 3300, 0.55)
+    noise = np.sqrt(float(design.terms.constant) * 2 - float(design.terms.background) * 4)
+    for whole, said in ((1.9 * noise, False), (2.1 * noise, True), (-2.1 * noise, False), (0.0, False)):
+        share = Shares(
+            part=np.array([whole / 2]),
+            whole=np.array([whole]),
+            part_cells=np.ones(1),
+            whole_cells=np.full(1, 2.0),
+            terms=design.terms,
+        )
+        assert share.is_said(Z)[0] == said
+
+
+def test_contrasts_of_impossible_shares_have_the_limits_that_they_may_have() -> None:
+    p, q = np.array([0.2, 0.0, 1.0, -0.1]), np.array([0.0, 0.0, 0.5, 0.4])
+    np.testing.assert_array_equal(contrast_values(Contrast.RATIO, p, q, upper=True), [np.inf, np.inf, 2.0, 0.0])
+    np.testing.assert_array_equal(contrast_values(Contrast.RATIO, p, q, upper=False), [np.inf, 0.0, 2.0, 0.0])
+    np.testing.assert_array_equal(contrast_values(Contrast.ODDS_RATIO, p, q, upper=True), [np.inf, np.inf, np.inf, 0.0])
+    np.testing.assert_allclose(contrast_values(Contrast.DIFFERENCE, p, q, upper=True), [0.2, 0.0, 0.5, -0.5])
+    assert contrast_values(Contrast.ODDS_RATIO, np.array([0.5]), np.array([0.2]), upper=True)[0] == pytest.approx(4.0)
