@@ -13,7 +13,7 @@ _COMMANDS = {
     "demo": (
         "veiltab.deploy.local.cli",
         "demo",
-        "Run a whole release on this machine: every party a process, real TLS.",
+        "Run the whole system on this machine: every party a process, real TLS.",
     ),
     "plan": ("veiltab.deploy.plan_cli", "plan", "Which error an epsilon gives, and which sample size is best."),
     "privacy": ("veiltab.deploy.privacy_cli", "privacy", "What sampling, secret order and repetition are worth."),

@@ -109,7 +109,7 @@ def test_an_installed_veiltab_runs_beside_modules_of_the_same_names(
     assert Path(file) == packages / "veiltab" / "__init__.py"
     assert run(tmp_path, veiltab.with_name("python"), "-m", "veiltab", "--version").split()[-1] == version
     assert (client, node) == ("Client", "Node")
-    assert "Error of the joint distribution" in run(tmp_path, veiltab, "demo", "--out", "demo")
+    assert "Error of the joint distribution" in run(tmp_path, veiltab, "demo", "table", "--out", "demo")
     assert (tmp_path / "demo" / "report.html").exists()
 
 

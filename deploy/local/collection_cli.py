@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    "collect", epilog=f"Example: veiltab demo collect --nodes 2000 --domain 100 --epsilon 2 --rate 0.5\n{EXIT_CODES}"
+    "collect",
+    short_help="A round of collection: one value from each of thousands of nodes.",
+    epilog=f"Example: veiltab demo collect --nodes 2000 --domain 100 --epsilon 2 --rate 0.5\n{EXIT_CODES}",
 )
 @click.option("--nodes", type=click.IntRange(1, 10**6), default=2000, show_default=True, help="How many nodes.")
 @click.option("--domain", type=click.IntRange(2, 65_536), default=100, show_default=True, help="Values 1 to this.")

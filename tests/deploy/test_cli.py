@@ -4,13 +4,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
 from veiltab.common.command.cli import run
 from veiltab.deploy.cli import veiltab
-from veiltab.deploy.local.collection_cli import collect
+from veiltab.deploy.local.cli import DEFAULT, demo
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,8 +26,7 @@ def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tup
             yield from commands(found, (*path, name))
 
 
-# demo is no group: it takes a list of tables, and hands over when the first word is collect.
-COMMANDS = {**dict(commands(veiltab)), ("demo", "collect"): collect}
+COMMANDS = dict(commands(veiltab))
 
 
 def run_with(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
@@ -77,6 +77,37 @@ def test_every_example_names_options_that_exist(path: tuple[str, ...]) -> None:
         found = inner
     known = {name for one in (found, command) for parameter in one.params for name in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= known
+
+
+@pytest.mark.parametrize(
+    ("args", "name", "option", "value"),
+    [
+        ([], DEFAULT, "as_json", False),
+        (["--epsilon=0.5", "--json"], DEFAULT, "as_json", True),
+        (["--server", "lazy"], "table", "behaviour", "lazy"),
+        (["--table", "a.csv", "b.csv"], "table", "more_tables", (Path("b.csv"),)),
+        (["table", "--epsilon", "3"], "table", "epsilon", "3"),
+        (["collect", "--nodes", "9"], "collect", "nodes", 9),
+    ],
+)
+def test_a_demonstration_runs_though_none_is_named(
+    monkeypatch: pytest.MonkeyPatch, args: list[str], name: str, option: str, value: object
+) -> None:
+    begun: list[tuple[str, dict[str, Any]]] = []
+    for one, command in demo.commands.items():
+        monkeypatch.setattr(command, "callback", lambda _one=one, **given: begun.append((_one, given)))
+    demo.main(args, standalone_mode=False)
+    ((ran, given),) = begun
+    assert (ran, given[option]) == (name, value)
+
+
+@pytest.mark.parametrize("args", [["--nodes", "2000"], ["--epsilon", "2", "--nodes=9"]])
+def test_an_option_of_another_demonstration_names_its_place(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], args: list[str]
+) -> None:
+    code, out, err = run_with(monkeypatch, capsys, "demo", *args)
+    assert (code, out) == (2, "")
+    assert "--nodes is an option of another demonstration: veiltab demo collect --nodes" in err
 
 
 @pytest.mark.parametrize("args", [["nothing"], ["curator", "nothing"], ["plan", "--nothing"], ["plan"]])

@@ -31,7 +31,19 @@ def test_the_demonstration_catches_every_cheat(
     tmp_path: Path, tables: tuple[Path, ...], cheat: str, sampling: str
 ) -> None:
     out = tmp_path / "demo"
-    command = ("demo", "--server", cheat, "--sampling", sampling, "--epsilon", "3", "--json", "--out", str(out))
+    command = (
+        "demo",
+        "table",
+        "--server",
+        cheat,
+        "--sampling",
+        sampling,
+        "--epsilon",
+        "3",
+        "--json",
+        "--out",
+        str(out),
+    )
     ended = subprocess.run(
         [sys.executable, "-m", "veiltab", *command, "--table", *map(str, tables)],
         check=False,
