@@ -69,6 +69,18 @@ def test_the_exponential_of_stage_two_is_rounded_up_however_large(scheme: str) -
             assert mpmath.mpf(grown.numerator) / grown.denominator >= mpmath.expm1(mpmath.mpf(str(epsilon)))
 
 
+@TWO_STAGE
+@pytest.mark.parametrize("epsilon", ["0.237100749121", "0.439398670174", "0.466925140348", "0.474630077718"])
+def test_the_exponential_of_stage_two_is_rounded_up_where_expm1_rounds_down(scheme: str, epsilon: str) -> None:
+    release = described(scheme, population=1000, sample=1, stage=1, gamma=exp_below(Decimal(epsilon)))
+    assert isinstance(release.scheme, TwoStage)
+    spent, grown = release.scheme._second_stage(release.gamma)
+    assert spent == Decimal(epsilon)
+    assert grown is not None
+    with mpmath.workdps(60):
+        assert mpmath.mpf(grown.numerator) / grown.denominator >= mpmath.expm1(mpmath.mpf(epsilon))
+
+
 def test_a_float_that_rounds_down_takes_nothing_off_the_bound() -> None:
     # Stage two costs just less than 100.000000000004, whose nearest float is 7e-15 smaller, and the population puts the
     # exact bound just above a multiple of 1e-12: no rounding on the way hides the float.
