@@ -85,6 +85,22 @@ def test_what_is_new_wakes_its_release_alone() -> None:
     asyncio.run(scenario())
 
 
+def test_who_waits_long_keeps_nobody_else_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.curator.looks.PAUSES", (0.005, 0.005, 0.005, 3600.0))
+
+    async def scenario() -> None:
+        looks, bob = Looks(), Bob()
+        patient = asyncio.create_task(looks.news(MANY[0], bob.now, attempt=3, wakes=looks.wakes, deadline=AHEAD))
+        (other,) = waiting(looks, MANY[1:2], bob.now)
+        asking = asyncio.create_task(looks.run(bob))
+        await bob.asked(3)
+        assert bob.calls == [1, 1, 1]
+        await ended(patient, other)
+        asking.cancel()
+
+    asyncio.run(scenario())
+
+
 def test_the_same_refusal_is_no_news_and_another_is() -> None:
     async def scenario() -> None:
         looks, bob = Looks(), Bob()
