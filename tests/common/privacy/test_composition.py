@@ -58,6 +58,14 @@ def test_a_composition_is_hardly_above_that_of_loss_distributions() -> None:
         assert least <= compose([(ADULT, count)], 1e-6).epsilon <= 1.035 * least
 
 
+def test_a_tiny_delta_costs_a_little_more_and_not_the_pure_sum() -> None:
+    last = compose([(ADULT, 5)], 1e-14)
+    for delta in (1e-15, 1e-16, 1e-18):
+        found = compose([(ADULT, 5)], delta)
+        assert last.epsilon < found.epsilon < min(1.15 * last.epsilon, float(found.pure_epsilon) / 5)
+        last = found
+
+
 def test_the_composed_gaussian_is_the_gaussian() -> None:
     # m = n without replacement leaves nothing to sampling: T steps of ratio r are one of ratio r sqrt(T).
     scheme = scheme_of("wor", population=50, sample=50)

@@ -1,0 +1,60 @@
+"""What the commands of a researcher print of a result, without a service behind them."""
+
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.privacy.planning import FEW_ROWS
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.study.file import Study
+from veiltab.researcher.cli import researcher
+from veiltab.researcher.client import Status
+from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.uncertainty import ReleaseDesign
+
+Make = Callable[..., Any]
+
+
+@pytest.mark.parametrize(("rows", "warned"), [(3, True), (4, False)])
+def test_an_estimate_from_fewer_rows_than_cells_says_so(
+    study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rows: int, *, warned: bool
+) -> None:
+    spec = make_spec()
+    status = Status(
+        release_id=spec.release_id,
+        label="wages",
+        state=ReleaseState.READY,
+        study_digest=spec.study_digest,
+        attributes=("sex", "salary"),
+        epsilon="1",
+        failure="",
+        parties={},
+        spec=spec,
+        granted=("sex", "salary"),
+        receipts=(),
+        seconds={},
+        bytes={},
+    )
+    mechanism = GammaDiagonal(cells=4, replacement=2**62)
+    estimate = Estimate(
+        domain=study.domain(("sex", "salary")),
+        design=ReleaseDesign(population=1000, sample=rows, mechanism=mechanism),
+        counts=np.array([rows - 2, 1, 1, 0], np.int64),
+        study_digest=study.digest,
+    )
+    release = SimpleNamespace(estimate=lambda _confidence: estimate, status=lambda: status)
+    client = SimpleNamespace(release=lambda _name: release)
+    monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: nullcontext(client))
+    words = ["estimate", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--release", "wages"]
+    shown = CliRunner().invoke(researcher, words, catch_exceptions=False)
+    assert (FEW_ROWS in shown.stdout) == warned
+    plain = CliRunner().invoke(researcher, [*words, "--json"], catch_exceptions=False)
+    assert json.loads(plain.stdout)["few_rows"] == warned
