@@ -22,7 +22,7 @@ from veiltab.common.errors import InvalidInputError
 Floats = NDArray[np.float64]
 
 Axes = tuple[int, ...]
-"""Attributes as their numbers in the domain, in ascending order."""
+"""Attributes as their numbers in the domain."""
 
 ROUNDING = 1e-6
 """How far the sum of a measurement may be from 1."""

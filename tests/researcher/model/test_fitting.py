@@ -1,0 +1,68 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from tests.researcher.model.made_tables import domain_of, log_linear, margin, measured, total_variation
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.model.choosing import chosen_pairs, chosen_tables, graph_of, scores_of
+from veiltab.researcher.model.fitting import fit
+from veiltab.researcher.model.junction import junction_tree
+from veiltab.researcher.model.measurement import tables_of
+
+DOMAIN = domain_of(2, 3, 4, 3)
+DENSE = log_linear((2, 3, 4, 3), list(combinations(range(4), 2)), seed=2)
+TREE = log_linear((2, 3, 4, 3), [(0, 1), (1, 2), (1, 3)], seed=4)
+
+
+def test_exact_tables_of_a_tree_give_the_joint_table_back() -> None:
+    model = fit(DOMAIN, [measured(DOMAIN, TREE, names) for names in ("ab", "cb", "bd")], rows=10**6)
+    assert total_variation(model.marginal(("a", "b", "c", "d")), TREE) < 2e-4
+
+
+def test_a_marginal_has_the_order_that_was_asked_for() -> None:
+    model = fit(DOMAIN, [measured(DOMAIN, TREE, names) for names in ("ab", "bc", "bd")], rows=10**6)
+    for names in (("d", "a"), ("c",), ("c", "a", "d")):
+        expected = margin(TREE, [DOMAIN.names.index(name) for name in names])
+        assert total_variation(model.marginal(names), expected) < 5e-4
+
+
+def test_the_strongest_pairs_are_chosen_and_a_tree_first() -> None:
+    measurements = [measured(DOMAIN, TREE, one + other) for one, other in combinations("abcd", 2)]
+    chosen = chosen_pairs(DOMAIN, measurements, rows=10**6, count=3)
+    assert set(chosen) == {("a", "b"), ("b", "c"), ("b", "d")}
+    assert len(chosen_pairs(DOMAIN, measurements, rows=10**6, count=5)) == 5
+    assert chosen_pairs(DOMAIN, measurements, rows=10**6, count=0) == ()
+
+
+@pytest.mark.parametrize(("most_cells", "edges"), [(27, 3), (36, 4), (72, 6)])
+def test_the_graph_stays_below_the_cells_allowed(most_cells: int, edges: int) -> None:
+    tables = tables_of(DOMAIN, [measured(DOMAIN, DENSE, one + other) for one, other in combinations("abcd", 2)])
+    graph = graph_of(DOMAIN.shape, scores_of(DOMAIN.shape, tables, rows=10**6), most_cells=most_cells)
+    assert len(graph) == edges
+    assert junction_tree(DOMAIN.shape, [(axes[0], axes[1]) for axes in graph]).cells <= most_cells
+
+
+def test_tables_of_three_attributes_are_chosen_too() -> None:
+    joint = log_linear((2, 3, 4, 3), [(0, 1, 2), (3,)], seed=1)
+    measurements = [measured(DOMAIN, joint, names) for names in ("abc", "abd", "bcd")]
+    assert chosen_tables(DOMAIN, measurements, rows=10**6, count=1) == (("a", "b", "c"),)
+
+
+def test_an_attribute_in_no_table_is_named() -> None:
+    with pytest.raises(InvalidInputError, match="no table measures d"):
+        fit(DOMAIN, [measured(DOMAIN, TREE, "abc")], rows=100)
+
+
+def test_samples_repeat_by_their_seed_and_follow_the_model() -> None:
+    model = fit(DOMAIN, [measured(DOMAIN, TREE, names) for names in ("ab", "bc", "bd")], rows=10**6)
+    rows = model.sample(20_000, b"one")
+    assert rows.shape == (20_000, 4)
+    assert np.array_equal(rows, model.sample(20_000, b"one"))
+    assert not np.array_equal(rows, model.sample(20_000, b"other"))
+    counts = np.bincount(np.ravel_multi_index(tuple(rows.T), DOMAIN.shape), minlength=DOMAIN.cells)
+    assert total_variation(counts / len(rows), TREE) < 0.02
+    assert model.sample(0, b"").shape == (0, 4)
+    for refused in (-1, 10**9):
+        with pytest.raises(InvalidInputError, match="rows can be drawn"):
+            model.sample(refused, b"")
