@@ -28,6 +28,10 @@ class Fields:
         self._asked.append(key)
         return key in self._table and isinstance(self._table[key], kind)
 
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys that are there, in the order of the file; they still have to be read."""
+        return tuple(self._table)
+
     def text(self, key: str, default: str | None = None) -> str:
         """Return a text; without a default the key must be there."""
         return cast("str", self._value(key, str, "a text in quotes", default))
@@ -114,7 +118,9 @@ class Fields:
         self._asked.append(key)
         if key not in self._table:
             if default is None:
-                raise self.refuse(f"{key} is not there", f"Add {key}: {kind}.")
+                near = get_close_matches(key, set(self._table) - set(self._asked), 1, cutoff=0.8)
+                meant = f"Did you mean it by {near[0]!r}?" if near else f"Add {key}: {kind}."
+                raise self.refuse(f"{key} is not there", meant)
             return default
         return self._typed(key, self._table[key], types, kind)
 

@@ -6,7 +6,7 @@ one another. Everything in a study file is public among the parties: nothing in 
 
 import hashlib
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -31,6 +31,7 @@ __all__ = [
     "MAX_CELLS",
     "MAX_TABLES",
     "NORMALISE_STEPS",
+    "TABLE_READERS",
     "AnalystMember",
     "AttributeRule",
     "CuratorMember",
@@ -38,7 +39,10 @@ __all__ = [
     "NodeGroup",
     "Question",
     "Study",
+    "attribute_rule",
     "load_study",
+    "parsed_toml",
+    "read_file",
     "study_from_bytes",
 ]
 
@@ -222,29 +226,45 @@ def load_study(path: Path) -> Study:
     Raises:
         InvalidInputError: if it cannot be read or is no valid study; the message names the table, the key and the fix.
     """
+    return study_from_bytes(read_file(path), str(path))
+
+
+def read_file(path: Path) -> bytes:
+    """Read the bytes of a study file or a draft, and of one that is too large its beginning.
+
+    Raises:
+        InvalidInputError: it cannot be read.
+    """
     try:
         with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
+            return file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise InvalidInputError(
             f"the study file cannot be read ({error.strerror})",
             where=str(path),
             remedy="Give the path of a study file.",
         ) from None
-    return study_from_bytes(data, str(path))
 
 
 def study_from_bytes(data: bytes, where: str) -> Study:
     """Return the study that a file's bytes describe; `where` names the file in messages."""
+    return _study(Fields(parsed_toml(data, where), where), data)
+
+
+def parsed_toml(data: bytes, where: str) -> dict[str, object]:
+    """Return the tables of a study file or a draft; `where` names the file in messages.
+
+    Raises:
+        InvalidInputError: the bytes are too many, or no TOML.
+    """
     if len(data) > _MAX_BYTES:
         raise InvalidInputError("the study file is larger than 1 MiB", where=where, remedy="Give a study file.")
     try:
-        parsed = tomllib.loads(data.decode("utf-8"), parse_float=Decimal)
+        return tomllib.loads(data.decode("utf-8"), parse_float=Decimal)
     except (ValueError, ArithmeticError, RecursionError) as error:
         raise InvalidInputError(
             f"not a TOML file in UTF-8 ({error})", where=where, remedy="Correct it there."
         ) from None
-    return _study(Fields(parsed, where), data)
 
 
 def _study(root: Fields, source: bytes) -> Study:
@@ -267,7 +287,7 @@ def _study(root: Fields, source: bytes) -> Study:
             server=_party(root.table("server")),
             curators=tuple(_curator(fields) for fields in root.tables("curator", required=False)),
             researchers=tuple(_party(fields) for fields in root.tables("researcher")),
-            attributes=tuple(_attribute(fields) for fields in root.tables("attribute", required=False)),
+            attributes=tuple(attribute_rule(fields) for fields in root.tables("attribute", required=False)),
             analysts=tuple(_analyst(fields) for fields in root.tables("analyst", required=False)),
             noise_split=head.number("noise_split") if head.holds("noise_split", object) else None,
             canaries=head.integer("canaries") if head.holds("canaries", object) else None,
@@ -309,7 +329,7 @@ def _analyst(fields: Fields) -> AnalystMember:
     return analyst
 
 
-def _attribute(fields: Fields) -> AttributeRule:
+def attribute_rule(fields: Fields) -> AttributeRule:
     """Read an [[attribute]] table."""
     name = fields.text("name")
     coding = fields.checked(lambda: _coding(fields))
@@ -348,6 +368,18 @@ def _question(fields: Fields) -> Question:
     )
     fields.finish()
     return question
+
+
+TABLE_READERS: Mapping[str, Callable[[Fields], object]] = {
+    "server": _party,
+    "curator": _curator,
+    "researcher": _party,
+    "analyst": _analyst,
+    "attribute": attribute_rule,
+    "nodes": _nodes,
+    "question": _question,
+}
+"""How each table that stands for itself is read; [study], [budget] and [release] make the study only together."""
 
 
 def _coding(fields: Fields) -> Coding:

@@ -455,3 +455,8 @@ def test_nodes_and_questions_go_together() -> None:
         study("researcher = []\n" + NODES.replace('[[researcher]]\nname = "rosa"\nendpoint = "localhost:7410"\n', ""))
     with pytest.raises(InvalidInputError, match="who is no curator"):
         study(NODES + '[[attribute]]\nname = "age"\nowner = "alice"\ncategories = ["a", "b"]\n')
+
+
+def test_a_key_that_is_not_there_may_be_there_misspelt() -> None:
+    with pytest.raises(InvalidInputError, match=r"owner is not there\. Did you mean it by 'onwer'\?"):
+        study(TEXT.replace('owner = "bob"', 'onwer = "bob"'))

@@ -1,0 +1,188 @@
+"""Everything that is wrong with a study file or a draft, each problem with its line and the key that may be meant.
+
+Reading a study stops at the first problem. A person who corrects a file wants all of them.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.fields import Fields
+from veiltab.common.study.file import TABLE_READERS, parsed_toml, read_file, study_from_bytes
+from veiltab.common.study.keys import KIND_READERS, STUDY_TABLES, TableKeys
+
+_HEADER = re.compile(r"\s*\[\[?\s*([A-Za-z0-9_-]+)\s*\]\]?\s*(?:#.*)?")
+_KEY = re.compile(r"""\s*(?:([A-Za-z0-9_-]+)|"([^"]*)"|'([^']*)')\s*=""")
+_SYNTAX_LINE = re.compile(r"at line (\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One problem of a file.
+
+    Args:
+        line: its line, if one is to blame and it stands alone there.
+        where: the table, such as "[[attribute]] age"; "" for the file as a whole.
+        problem: what is wrong.
+        remedy: what to write instead.
+    """
+
+    line: int | None
+    where: str
+    problem: str
+    remedy: str
+
+    def __str__(self) -> str:
+        """Say where, what and what next, on one line."""
+        places = [f"line {self.line}"] if self.line else []
+        places += [self.where] if self.where else []
+        place = f"{', '.join(places)}: " if places else ""
+        return f"{place}{self.problem}. {self.remedy}"
+
+
+def study_problems(data: bytes) -> tuple[Problem, ...]:
+    """Return all problems of a study file's bytes, in the order of their lines; none if it describes a study."""
+    return file_problems(data, STUDY_TABLES, TABLE_READERS, lambda: study_from_bytes(data, ""))
+
+
+def file_problems(
+    data: bytes,
+    tables: Mapping[str, TableKeys],
+    readers: Mapping[str, Callable[[Fields], object]],
+    read_whole: Callable[[], object],
+) -> tuple[Problem, ...]:
+    """Return all problems of a file of tables.
+
+    Args:
+        data: the file's bytes.
+        tables: the tables that it may have.
+        readers: for some of them, what refuses a table that contradicts itself.
+        read_whole: refuses a file whose tables are valid each, but not together.
+    """
+    try:
+        parsed = parsed_toml(data, "")
+    except InvalidInputError as error:
+        line = _SYNTAX_LINE.search(error.problem)
+        return (Problem(line=int(line[1]) if line else None, where="", problem=error.problem, remedy=error.remedy),)
+    survey = _Survey(tables, readers, _Lines(data.decode("utf-8")))
+    survey.look_at(parsed)
+    if not survey.problems:
+        survey.attempt(read_whole)
+    return tuple(sorted(survey.problems, key=lambda problem: problem.line or 0))
+
+
+def read_with_problems(path: Path) -> tuple[bytes, tuple[Problem, ...]]:
+    """Return a study file's bytes and all that is wrong with them.
+
+    Raises:
+        InvalidInputError: the file cannot be read.
+    """
+    data = read_file(path)
+    return data, study_problems(data)
+
+
+class _Lines:
+    """Where the tables and keys of a file stand."""
+
+    def __init__(self, text: str) -> None:
+        self._lines: dict[tuple[str, int, str], int] = {}
+        counts: dict[str, int] = {}
+        table = ""
+        for number, line in enumerate(text.splitlines(), 1):
+            if header := _HEADER.fullmatch(line):
+                table = header[1]
+                counts[table] = counts.get(table, -1) + 1
+                self._lines.setdefault((table, counts[table], ""), number)
+            elif key := _KEY.match(line):
+                name = next(group for group in key.groups() if group is not None)
+                self._lines.setdefault((table, counts.get(table, 0), name), number)
+
+    def line(self, table: str, place: int, key: str = "") -> int | None:
+        """Return the line of a key of the table at a place among those of its name, or of the table's header."""
+        return self._lines.get((table, place, key))
+
+
+class _Survey:
+    """Gathers the problems of a file, table by table."""
+
+    def __init__(
+        self, tables: Mapping[str, TableKeys], readers: Mapping[str, Callable[[Fields], object]], lines: _Lines
+    ) -> None:
+        self._tables, self._readers, self._lines = tables, readers, lines
+        self.problems: list[Problem] = []
+
+    def look_at(self, parsed: Mapping[str, object]) -> None:
+        """Look at each table, and for those that are not there."""
+        root = Fields(parsed, "")
+        unknown = [name for name in parsed if name not in self._tables]
+        near = {name: get_close_matches(name, self._tables, 1) for name in unknown}
+        for name in unknown:
+            header = self._lines.line(name, 0) or self._lines.line("", 0, name)
+            self._add(header, "", f"unknown table {name!r}", self._meant_table(name, near[name]))
+        meant = {match for matches in near.values() for match in matches}
+        for name, known in self._tables.items():
+            if name in parsed:
+                self._look_at_tables(root, name, known)
+            elif known.is_needed and name not in meant:
+                brackets = f"[[{name}]]" if known.is_list else f"[{name}]"
+                self._add(None, "", f"there is no {brackets}", f"Add it: {known.meaning}.")
+
+    def attempt(self, read: Callable[[], object], table: str = "", place: int = 0) -> None:
+        """Note the refusal of a reader; its line is that of the key with which it begins, or of the table."""
+        try:
+            read()
+        except InvalidInputError as error:
+            line = self._lines.line(table, place, error.problem.split()[0]) or self._lines.line(table, place)
+            self._add(line, error.where.strip(), error.problem, error.remedy or "Correct it there.")
+
+    def _look_at_tables(self, root: Fields, name: str, known: TableKeys) -> None:
+        """Look at the keys of each table of a name, and read those that have no problem with a key."""
+        found: list[Fields] = []
+        self.attempt(lambda: found.extend(root.tables(name) if known.is_list else [root.table(name)]), name)
+        for place, fields in enumerate(found):
+            before = len(self.problems)
+            self._look_at_keys(fields, name, place, known)
+            if len(self.problems) == before and name in self._readers:
+                self.attempt(partial(self._readers[name], fields), name, place)
+
+    def _look_at_keys(self, fields: Fields, name: str, place: int, known: TableKeys) -> None:
+        where, present = fields.where.strip(), fields.keys()
+        absent = [key for key in known.keys if key not in present]
+        meant: set[str] = set()
+        for key in present:
+            if key in known.keys:
+                self.attempt(partial(KIND_READERS[known.keys[key].kind], fields, key), name, place)
+                continue
+            near = get_close_matches(key, absent, 1) or get_close_matches(key, known.keys, 1)
+            meant.update(near)
+            line = self._lines.line(name, place, key)
+            self._add(line, where, f"unknown key {key!r}", self._meant_key(key, near, known))
+        line = self._lines.line(name, place)
+        for key in absent:
+            if known.keys[key].default is None and key not in meant:
+                self._add(line, where, f"{key} is not there", f"Add it: {known.keys[key].meaning}.")
+
+    def _meant_key(self, key: str, near: Sequence[str], known: TableKeys) -> str:
+        """Say which key may be meant, or to which table a key belongs."""
+        if near:
+            return f"Did you mean {near[0]!r} ({known.keys[near[0]].meaning})?"
+        others = [f"[{name}]" for name, table in self._tables.items() if key in table.keys]
+        if others:
+            return f"It belongs to {' or '.join(others)}."
+        return f"Known keys: {', '.join(known.keys)}."
+
+    def _meant_table(self, name: str, near: Sequence[str]) -> str:
+        """Say which table may be meant, or to which table a key outside all tables belongs."""
+        if near:
+            return f"Did you mean {near[0]!r} ({self._tables[near[0]].meaning})?"
+        others = [f"[{table}]" for table, known in self._tables.items() if name in known.keys]
+        if 1 <= len(others) <= 2:
+            return f"As a key, it belongs to {' or '.join(others)}."
+        return f"Known tables: {', '.join(self._tables)}."
+
+    def _add(self, line: int | None, where: str, problem: str, remedy: str) -> None:
+        self.problems.append(Problem(line=line, where=where, problem=problem, remedy=remedy))
