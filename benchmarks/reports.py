@@ -83,7 +83,7 @@ def main() -> None:
     print("Single reports over mutual TLS, each durable before its answer (d = 100)")
     print(f"{'':<5} {'under way':>11} {'reports/s':>11} {'p50 ms':>9} {'p99 ms':>9} {'client CPU us':>17}")
     with tempfile.TemporaryDirectory() as folder:
-        options = CollectionOptions(out=Path(folder) / "round", epsilon=Decimal(50))
+        options = CollectionOptions(out=Path(folder) / "round", domain=100, epsilon=Decimal(50))
         local = prepare(options)
         with local:
             local.start(Role.SERVER, "cloud")

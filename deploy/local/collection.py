@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.collection.choosing import Choice, choose
+from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.collection.population import parse_population
 from veiltab.common.collection.round import RoundStatus
 from veiltab.common.errors import VeiltabError, error_class
@@ -29,6 +31,9 @@ from veiltab.researcher.frequency.tally import Tally
 ESTIMATORS = ("c", "g", "c_hat", "hajek", "horvitz_thompson")
 _RESEARCHER, _SERVER, _NODES = "rosa", "cloud", "fleet"
 
+_LITTLE = 0.5
+"""Total variation above which an estimate says little."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CollectionOptions:
@@ -41,21 +46,26 @@ class CollectionOptions:
         epsilon: of one report, nats.
         rate: probability of reporting.
         distribution: of the values; empty for binomial with probability one half.
-        oracle: the local randomiser.
+        oracle: the local randomiser; "auto" for the one with the least expected variance.
     """
 
     out: Path
-    nodes: int = 2000
-    domain: int = 100
+    nodes: int = 10_000
+    domain: int = 12
     epsilon: Decimal = Decimal(2)
     rate: Decimal = Decimal("0.5")
     distribution: str = ""
-    oracle: str = "krr"
+    oracle: str = "auto"
 
     @property
     def values(self) -> str:
         """The distribution of the nodes' values."""
         return self.distribution or f"binomial:{self.domain}:0.5"
+
+    def choice(self) -> Choice:
+        """Return the oracle that the nodes use, with its expected error."""
+        among = ORACLE_NAMES if self.oracle == "auto" else (self.oracle,)
+        return choose(self.domain, self.epsilon, population=self.nodes, rate=float(self.rate), among=among)
 
 
 @dataclass(kw_only=True)
@@ -63,6 +73,7 @@ class CollectionResult:
     """Everything that the demonstration shows."""
 
     parties: list[dict[str, Any]] = field(default_factory=list)
+    choice: Choice
     status: RoundStatus
     tally: Tally
     estimates: dict[str, Frequencies]
@@ -72,9 +83,15 @@ class CollectionResult:
     report: Path
 
     def total_variation(self) -> dict[str, float]:
-        """Return half the sum of |estimate - truth| over the values, as fractions of the nodes, by estimator."""
-        truth = self.truth / self.truth.sum()
-        return {name: float(total_variation(found.fractions, truth)) for name, found in self.estimates.items()}
+        """Return half the sum of |raw estimate - truth| over the values, as fractions of the nodes, by estimator."""
+        return {name: self._distance(found.fractions) for name, found in self.estimates.items()}
+
+    def projected_total_variation(self) -> dict[str, float]:
+        """Return the same of the projected estimates."""
+        return {name: self._distance(found.shares(found.projected)) for name, found in self.estimates.items()}
+
+    def _distance(self, fractions: NDArray[np.float64]) -> float:
+        return float(total_variation(fractions, self.truth / self.truth.sum()))
 
 
 def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> CollectionResult:
@@ -89,6 +106,7 @@ def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> Co
     """
     began = time.monotonic()
     truth = parse_population(options.values).counts(options.nodes, options.domain)
+    choice = options.choice()
     local = prepare(options)
     parties: list[dict[str, Any]] = []
     with local:
@@ -98,11 +116,13 @@ def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> Co
         parties.append({"role": "server", "name": _SERVER, "pid": pid})
         opened, pid = _researcher(
             local, "open", "--epsilon", str(options.epsilon), "--rate", str(options.rate),
-            "--population", str(options.nodes), "--oracle", options.oracle,
+            "--population", str(options.nodes), "--oracle", choice.best.oracle.name,
         )  # fmt: skip
         parties.append({"role": "researcher", "name": _RESEARCHER, "pid": pid})
         round_id = opened["round"]
-        say(f"round {round_id}: {options.domain} values, {options.oracle} at epsilon {options.epsilon}")
+        say(f"round {round_id}: {options.domain} values, {choice.best.oracle.name} at epsilon {options.epsilon}")
+        say(choice.reason)
+        say(foresight(choice))
         tokens = options.out / "tokens.csv"
         _researcher(local, "enrol", "--round", round_id, "--nodes", str(options.nodes), "--out", str(tokens))
         say(f"{options.nodes} nodes toss their coins and randomise; about {options.rate * options.nodes:.0f} report")
@@ -120,6 +140,7 @@ def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> Co
     report.write_text(page, "utf-8")
     return CollectionResult(
         parties=parties,
+        choice=choice,
         status=status,
         tally=tally,
         estimates={name: estimate(tally, name) for name in ESTIMATORS},
@@ -128,6 +149,14 @@ def run_collection(options: CollectionOptions, say: Callable[[str], None]) -> Co
         seconds=time.monotonic() - began,
         report=report,
     )
+
+
+def foresight(choice: Choice) -> str:
+    """Return a sentence on the error that a round will have, with advice if its answer will say little."""
+    said = f"total variation foreseen for raw estimates: {choice.best.total_variation:.4f}"
+    if choice.best.total_variation <= _LITTLE:
+        return said
+    return f"{said}, hardly better than a guess; take more nodes, a larger epsilon, a larger rate or fewer values"
 
 
 def prepare(options: CollectionOptions) -> LocalStudy:

@@ -15,19 +15,28 @@ from veiltab.common.core.rounding import parse_epsilon
 if TYPE_CHECKING:
     from veiltab.deploy.local.collection import CollectionResult
 
+_NEXT = """Next:
+  which oracle and which error, beforehand    veiltab collect plan --domain 50 --epsilon 2 --population 9000 --rate 0.5
+  the estimators, over many simulated rounds  veiltab collect simulate --help
+  the other shape, tables of curators         veiltab demo table"""
+
 
 @click.command(
     "collect",
     short_help="A round of collection: one value from each of thousands of nodes.",
-    epilog=f"Example: veiltab demo collect --nodes 2000 --domain 100 --epsilon 2 --rate 0.5\n{EXIT_CODES}",
+    epilog=f"Example: veiltab demo collect --nodes 10000 --domain 12 --epsilon 2 --rate 0.5\n{EXIT_CODES}",
 )
-@click.option("--nodes", type=click.IntRange(1, 10**6), default=2000, show_default=True, help="How many nodes.")
-@click.option("--domain", type=click.IntRange(2, 65_536), default=100, show_default=True, help="Values 1 to this.")
+@click.option("--nodes", type=click.IntRange(1, 10**6), default=10_000, show_default=True, help="How many nodes.")
+@click.option("--domain", type=click.IntRange(2, 65_536), default=12, show_default=True, help="Values 1 to this.")
 @click.option("--epsilon", default="2", show_default=True, help="Of one report, nats.")
 @click.option("--rate", default="0.5", show_default=True, help="Probability that a node reports.")
 @click.option("--distribution", default="", help="Of the values, by default binomial:DOMAIN:0.5.")
 @click.option(
-    "--oracle", type=click.Choice(ORACLE_NAMES), default="krr", show_default=True, help="The local randomiser."
+    "--oracle",
+    type=click.Choice(["auto", *ORACLE_NAMES]),
+    default="auto",
+    show_default=True,
+    help="The local randomiser; auto chooses the one with the least expected variance.",
 )
 @click.option("--out", type=PATH, help="New folder for all output; by default veiltab-collection-TIME.")
 @json_option
@@ -64,7 +73,11 @@ def _as_dict(result: "CollectionResult") -> dict[str, object]:
         "parties": result.parties,
         "estimates": {name: found.counts.tolist() for name, found in result.estimates.items()},
         "truth": result.truth.tolist(),
+        "oracle": result.choice.best.oracle.name,
+        "why": result.choice.reason,
         "total_variation": result.total_variation(),
+        "total_variation_projected": result.projected_total_variation(),
+        "total_variation_foreseen": result.choice.best.total_variation,
         "bytes": result.fleet["bytes"],
         "bytes_full_participation": result.fleet["bytes_full_participation"],
         "epsilon": spec.randomiser.epsilon,
@@ -78,12 +91,14 @@ def _as_text(result: "CollectionResult") -> str:
     from veiltab.researcher.collection.guarantee import card
 
     spec, sent, full = result.status.round, result.fleet["bytes"], result.fleet["bytes_full_participation"]
-    variation = result.total_variation()
+    raw, projected = result.total_variation(), result.projected_total_variation()
     lines = [
         f"{sum(result.status.reports):,} of {spec.population:,} nodes reported.",
         "",
-        "Total variation between estimate and truth (half the sum of |difference|, raw estimates):",
-        *(f"  {name:<17} {value:.4f}{_remark(result, name)}" for name, value in variation.items()),
+        "Total variation between estimate and truth (half the sum of |difference|):",
+        f"  {'':<17} {'raw':>9} {'projected':>9}",
+        *(f"  {name:<17} {raw[name]:>9.4f} {projected[name]:>9.4f}{_remark(result, name)}" for name in raw),
+        f"  {'foreseen':<17} {result.choice.best.total_variation:>9.4f}",
         "",
         f"Reports sent: {sent:,} bytes; {full:,} if every node had reported.",
         "",
@@ -92,6 +107,8 @@ def _as_text(result: "CollectionResult") -> str:
         "",
         f"Picture, intervals and every number: {result.report}",
         f"Study file, certificates, states and logs: {result.report.parent}/",
+        "",
+        _NEXT,
     ]
     return "\n".join(lines)
 
