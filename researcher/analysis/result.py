@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 CANNOT_BE_SAID = "cannot be said"
 NO_INTERVAL = "from a model, no interval"
 
-NO_UPPER_LIMIT = "no upper limit: the denominator may be 0"
+NO_UPPER_LIMIT = "no upper limit"
+NO_LOWER_LIMIT = "no lower limit"
 
 _ROWS_SHOWN = 60
 """Rows of a notebook's table; `frame` has all."""
@@ -204,9 +205,14 @@ class Analysis:
     def _note(self, estimate: float, low: float, high: float) -> str:
         if np.isnan(low) or np.isnan(high):
             return NO_INTERVAL if not self.is_measured and not np.isnan(estimate) else CANNOT_BE_SAID
-        if np.isinf(high):
-            return NO_UPPER_LIMIT if low > 0 else CANNOT_BE_SAID
-        return ""
+        has_low, has_high = np.isfinite(low) and (low > 0 or self.neutral != 1.0), np.isfinite(high)
+        match bool(has_low), bool(has_high):
+            case False, False:
+                return CANNOT_BE_SAID
+            case True, False:
+                return NO_UPPER_LIMIT
+            case _:
+                return "" if np.isfinite(low) else NO_LOWER_LIMIT
 
 
 def _plain(value: float) -> float | None:

@@ -1,0 +1,84 @@
+"""Reads attributes and categories in a text, whatever characters they have: the longest name that fits is meant."""
+
+from collections.abc import Iterable
+
+from veiltab.common.core.domain import Attribute, Domain
+from veiltab.common.errors import InvalidInputError
+
+
+class Reader:
+    """Reads a text from left to right.
+
+    Args:
+        text: what to read.
+        domain: the attributes that it may name.
+        where: the option or argument that the text is of.
+    """
+
+    def __init__(self, text: str, domain: Domain, *, where: str) -> None:
+        self._text, self._domain, self._where = text, domain, where
+        self._at = 0
+        self._skip()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left."""
+        return self._at == len(self._text)
+
+    def takes(self, sign: str) -> bool:
+        """Read a sign if it comes next, and return whether it does."""
+        if not self._text.startswith(sign, self._at):
+            return False
+        self._at += len(sign)
+        self._skip()
+        return True
+
+    def attribute(self) -> Attribute:
+        """Read the name of an attribute.
+
+        Raises:
+            InvalidInputError: none comes next.
+        """
+        name = self._longest(self._domain.names)
+        if name is None:
+            raise self.refusal("an attribute", f"Attributes: {', '.join(self._domain.names)}.")
+        return self._domain.attributes[self._domain.names.index(name)]
+
+    def categories(self, attribute: Attribute) -> tuple[str, ...]:
+        """Read categories of an attribute, with | between them.
+
+        Raises:
+            InvalidInputError: what comes next is none, or one comes twice.
+        """
+        found: list[str] = []
+        while True:
+            category = self._longest(attribute.categories)
+            if category is None:
+                raise self.refusal(f"a category of {attribute.name}", f"Categories: {', '.join(attribute.categories)}.")
+            if category in found:
+                raise InvalidInputError(f"{attribute.name}={category} is named twice", where=self._where)
+            found.append(category)
+            if not self.takes("|"):
+                return tuple(found)
+
+    def refusal(self, wanted: str, remedy: str = "") -> InvalidInputError:
+        """Return the refusal of a text in which something else comes next."""
+        rest = self._text[self._at : self._at + 40]
+        return InvalidInputError(
+            f"expected {wanted}, but {f'{rest!r} comes next' if rest else 'the text ends'}",
+            where=self._where,
+            remedy=remedy,
+        )
+
+    def _longest(self, names: Iterable[str]) -> str | None:
+        fitting = [name for name in names if name and self._text.startswith(name, self._at)]
+        if not fitting:
+            return None
+        name = max(fitting, key=len)
+        self._at += len(name)
+        self._skip()
+        return name
+
+    def _skip(self) -> None:
+        while self._at < len(self._text) and self._text[self._at].isspace():
+            self._at += 1
