@@ -8,8 +8,6 @@ from veiltab.common.core.rounding import upward
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease, order_epsilon
 from veiltab.common.privacy.description import ReleaseDescription
 
-_ALL = "the order, the coins, the keys and the unperturbed ciphertext together are the raw rows"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
@@ -135,16 +133,28 @@ def card_of(
                 per_row=True,
                 note="rows with their persons; the server's noise alone protects",
             ),
-            Bound(
-                roles=Coalition.SERVER_AND_CURATORS.roles,
-                epsilon=Decimal(0),
-                note="the ciphertext of other columns does not depend on the data"
-                if one_time
-                else "the ciphertext of other columns cannot be told from random, as far as ChaCha20 cannot",
-            ),
-            Bound(roles=Coalition.DESK_SERVER_AND_CURATOR.roles, note=_ALL),
+            bound_of_ciphertext(one_time=one_time),
+            EVERYTHING,
         )
     )
+
+
+def bound_of_ciphertext(*, one_time: bool = False) -> Bound:
+    """Return what the server faces with curators, of any releases."""
+    return Bound(
+        roles=Coalition.SERVER_AND_CURATORS.roles,
+        epsilon=Decimal(0),
+        note="the ciphertext of other columns does not depend on the data"
+        if one_time
+        else "the ciphertext of other columns cannot be told from random, as far as ChaCha20 cannot",
+    )
+
+
+EVERYTHING = Bound(
+    roles=Coalition.DESK_SERVER_AND_CURATOR.roles,
+    note="the order, the coins, the keys and the unperturbed ciphertext together are the raw rows",
+)
+"""What the desk, the server and a curator face together, of any releases."""
 
 
 def _of_server(release: TwoSidedRelease, delta: Decimal) -> Bound:

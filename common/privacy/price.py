@@ -53,6 +53,7 @@ _LARGEST_LOG = 60.0
 
 _LARGE_EPSILON = 600
 _POINTS = 256
+_TRIES = 3
 _CLOSE = 1e-3
 """Relative tolerance of a mechanism's price below the limit."""
 
@@ -244,21 +245,43 @@ def mechanism_at(scheme: Scheme, cells: int, limit: Price) -> GammaDiagonal:
         return ReleaseDescription(scheme=scheme, cells=cells, gamma=GammaDiagonal.from_gamma(cells, 1 + a).gamma)
 
     def excess(log_a: float) -> float:
-        found = price(release(_rounded(log_a)), limit.slack).mu
-        distance = log(float(found) / mu)
-        return max(distance, 1e-9) if found > limit.mu else min(distance + _CLOSE, 0.0)
+        """Return how far the price lies above the limit, or above what is close enough below it; 0 between."""
+        distance = log(float(price(release(_rounded(log_a)), limit.slack).mu) / mu)
+        return distance if distance > 0 else min(distance + _CLOSE, 0.0)
 
     # The pure epsilon prices a mechanism at most sqrt(pi/2) times itself.
     pure = (limit.mu - 2 * _DIGITS) / Decimal("1.2534")
     if pure <= 0:
         raise InvalidInputError("no mechanism is as cheap as that", where="price")
     floor = scheme.gamma_for(pure) - 1
-    # Where the price is that of the central limit, w A sqrt(2/(m q)) = mu.
-    mu, n, m = float(limit.mu), scheme.population, scheme.sample
-    half = mu**2 * n**2 / (4 * m)
-    guess = log(half + sqrt(half**2 + 2 * half * cells))
+    mu = float(limit.mu)
+    # With many rows a cell the price is that of the central limit and up to 0.12%.
+    guess, aim = 0.0, mu * (1 - _CLOSE)
+    for _ in range(_TRIES):
+        guess = min(log(central_limit_gamma(scheme, cells, aim) - 1), _LARGEST_LOG)
+        gap = excess(guess)
+        if gap == 0:
+            return GammaDiagonal.from_gamma(cells, 1 + max(floor, _rounded(guess)))
+        # The price is nearly that of the central limit, by a factor that hardly changes.
+        aim *= exp(-gap - _CLOSE / 2 if gap > 0 else _CLOSE / 2 - gap)
     best = largest_allowed(log(floor), guess, _LARGEST_LOG, excess)
     return GammaDiagonal.from_gamma(cells, 1 + max(floor, _rounded(best)))
+
+
+def central_limit_gamma(scheme: Scheme, cells: int, mu: float) -> float:
+    """Return the gamma whose price is mu by the central limit: w A sqrt(2/(m q)) = mu, A = gamma - 1, q = A + K.
+
+    An estimate, below or above the gamma that has this price.
+
+    Args:
+        scheme: how rows are sampled; w = m/n.
+        cells: K.
+        mu: above 0.
+
+    Source: docs/accounting.md.
+    """
+    half = mu**2 * scheme.population**2 / (4 * scheme.sample)
+    return 1 + half + sqrt(half**2 + 2 * half * cells)
 
 
 def _rounded(log_a: float) -> Fraction:

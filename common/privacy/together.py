@@ -2,16 +2,19 @@
 
 Every view of a release has a price (see veiltab.common.privacy.price), and squares of prices and slacks add up; so do
 pure epsilons, and what a row loses to who knows its person. As with the running epsilon of a ledger, the sums are those
-of a plan of releases that was fixed beforehand.
+of a plan of releases that was fixed beforehand; where releases are chosen among candidates on the way, each counts as
+the worst of them, and the sums hold whatever is chosen.
 
 Relation: substitution of one respondent's row over all releases, n public.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain, repeat
 from math import isfinite
 
-from veiltab.common.privacy.card import Bound, card_of
+from veiltab.common.privacy.card import EVERYTHING, Bound, bound_of_ciphertext, card_of
 from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.price import Price, price, total
@@ -25,8 +28,21 @@ Pricing = Callable[[ReleaseDescription, Decimal], Price]
 """Returns the price of a view at a slack; a caller may keep prices."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slots:
+    """Several releases, each of them one of some candidates, whichever is chosen.
+
+    Args:
+        candidates: at least one.
+        count: how many releases, at least one.
+    """
+
+    candidates: tuple[TwoSidedRelease, ...]
+    count: int = 1
+
+
 def bounds_together(
-    releases: Sequence[TwoSidedRelease], delta: Decimal, *, pricing: Pricing = price
+    releases: Sequence[TwoSidedRelease | Slots], delta: Decimal, *, pricing: Pricing = price, one_time: bool = False
 ) -> tuple[Bound, ...]:
     """Return what each coalition faces of all releases together.
 
@@ -34,42 +50,58 @@ def bounds_together(
         releases: of the same respondents; none at all give no bounds.
         delta: of all together, in (0, 1).
         pricing: prices a view.
+        one_time: whether all pads are one-time pads.
 
     Returns:
         One bound a coalition, upper bounds: by prices or pure, whichever is less.
     """
-    if len(releases) <= 1:
-        return tuple(bound for release in releases for bound in card_of(release, delta=delta).bounds)
-    return tuple(
-        _together(Coalition(bound.roles), bound, releases, delta, pricing)
-        for bound in card_of(releases[0], delta=delta).bounds
-    )
+    if not releases:
+        return ()
+    if len(releases) == 1 and isinstance(releases[0], TwoSidedRelease):
+        return card_of(releases[0], delta=delta, one_time=one_time).bounds
+    slots = [each if isinstance(each, Slots) else Slots(candidates=(each,)) for each in releases]
+    return tuple(_together(coalition, slots, delta, pricing, one_time=one_time) for coalition in Coalition)
 
 
 def _together(
-    coalition: Coalition, first: Bound, releases: Sequence[TwoSidedRelease], delta: Decimal, pricing: Pricing
+    coalition: Coalition, slots: Sequence[Slots], delta: Decimal, pricing: Pricing, *, one_time: bool
 ) -> Bound:
-    """Return the bound of one coalition, given that of the first release."""
-    views = [view for release in releases if (view := release.seen_by(coalition)) is not None]
+    views = [[each.seen_by(coalition) for each in slot.candidates] for slot in slots]
+    bounded = [(slot.count, seen) for slot, some in zip(slots, views, strict=True) if (seen := _bounded(some))]
     match coalition:
-        case Coalition.SERVER_AND_CURATORS | Coalition.DESK_SERVER_AND_CURATOR:
-            return first
-        case Coalition.DESK_AND_SERVER if len(views) < len(releases):
+        case Coalition.SERVER_AND_CURATORS:
+            return bound_of_ciphertext(one_time=one_time)
+        case Coalition.DESK_SERVER_AND_CURATOR:
+            return EVERYTHING
+        case Coalition.DESK_AND_SERVER if len(bounded) < len(slots):
             note = "of a release to which the curators added no noise they hold the raw rows"
             return Bound(roles=coalition.roles, note=note)
-        case _ if len(views) < len(releases):
-            rows = sum((release.row_epsilon for release in releases), Decimal(0))
+        case _ if len(bounded) < len(slots):
+            rows = sum((slot.count * max(each.row_epsilon for each in slot.candidates) for slot in slots), Decimal(0))
             return Bound(roles=coalition.roles, epsilon=rows, per_row=True, note=_ADDED)
         case _:
-            prices = total(pricing(view, delta * _SLACK) for view in views)
-            return _sum(coalition, views, prices, delta)
+            return _sum(coalition, bounded, delta, pricing)
 
 
-def _sum(coalition: Coalition, views: Sequence[ReleaseDescription], prices: Price, delta: Decimal) -> Bound:
+def _bounded(views: Sequence[ReleaseDescription | None]) -> tuple[ReleaseDescription, ...]:
+    """Return the views of all candidates; none where any of them has no bound."""
+    seen = tuple(view for view in views if view is not None)
+    return seen if len(seen) == len(views) else ()
+
+
+def _sum(
+    coalition: Coalition, slots: Sequence[tuple[int, Sequence[ReleaseDescription]]], delta: Decimal, pricing: Pricing
+) -> Bound:
     """Return the bound by prices with the pure one beside it, or the pure one if it is less."""
-    pure = sum((view.pure_epsilon for view in views), Decimal(0))
+    pure = sum((count * max(view.pure_epsilon for view in views) for count, views in slots), Decimal(0))
+    worst = [(count, max((pricing(view, delta * _SLACK) for view in views), key=_mu)) for count, views in slots]
+    prices = total(chain.from_iterable(repeat(price, count) for count, price in worst))
     priced = prices.epsilon(float(delta))
     if not isfinite(priced) or Decimal(priced) >= pure:
         return Bound(roles=coalition.roles, epsilon=pure, note=_ADDED)
     other = (pure, Decimal(0))
     return Bound(roles=coalition.roles, epsilon=Decimal(priced), delta=delta, other=other, note=_ADDED)
+
+
+def _mu(one: Price) -> Decimal:
+    return one.mu

@@ -17,10 +17,12 @@ from veiltab.common.release.spec import ReleaseSpec
 def check_keeps_what_was_asked(spec: ReleaseSpec) -> None:
     """Refuse a spec whose mechanism does not keep the requested epsilon, or epsilon and delta.
 
+    That of a table keeps it together with the other tables alone; see `workload_guarantees`.
+
     Raises:
         InvalidInputError: it does not.
     """
-    if not _keeps_what_was_asked(spec):
+    if not spec.part_of and not _keeps_what_was_asked(spec):
         raise InvalidInputError("the replacement probability is too small for the epsilon", where="replacement")
 
 

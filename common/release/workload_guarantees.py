@@ -1,0 +1,72 @@
+"""The guarantees of a release of several tables: of all of them together, whichever are chosen to run a second time."""
+
+from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
+from functools import lru_cache
+from itertools import chain, repeat
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.card import EpsilonCard
+from veiltab.common.privacy.description import ReleaseDescription
+from veiltab.common.privacy.price import Price, price, price_budget, price_within, total
+from veiltab.common.privacy.together import Slots, bounds_together
+from veiltab.common.release.guarantees import two_sided_release
+from veiltab.common.release.workload import WorkloadSpec
+
+
+def check_tables_keep_what_was_asked(workload: WorkloadSpec) -> None:
+    """Refuse tables whose prices together exceed that of the requested epsilon and delta; some seconds of work.
+
+    Raises:
+        InvalidInputError: they do.
+    """
+    budget = price_budget(workload.epsilon, workload.delta)
+    together = workload_price(workload, lambda release: price_within(release, budget))
+    if together.mu > budget.mu or together.slack > budget.slack:
+        raise InvalidInputError("the tables cost more than the epsilon that was asked for", where="tables")
+
+
+def workload_price(workload: WorkloadSpec, pricing: Callable[[ReleaseDescription], Price]) -> Price:
+    """Return the price of all tables together, those that may run a second time each at the worst of them.
+
+    Args:
+        workload: what runs.
+        pricing: prices one table; it is called once for each kind of them.
+    """
+    first = Counter(workload.table(number).description for number in range(len(workload.tables)))
+    prices = list(chain.from_iterable(repeat(pricing(kind), count) for kind, count in first.items()))
+    again = {workload.table(workload.again(number)).description for number in range(len(workload.repeated))}
+    if again:
+        prices += repeat(max(map(pricing, again), key=lambda one: one.mu), workload.repeats)
+    return total(prices)
+
+
+def workload_pure_epsilon(workload: WorkloadSpec) -> Decimal:
+    """Return the pure epsilon of all tables together, nats, an upper bound; as `workload_price`."""
+    numbers = range(len(workload.tables))
+    first = sum((workload.table(number).description.pure_epsilon for number in numbers), Decimal(0))
+    again = (workload.table(workload.again(number)).description.pure_epsilon for number in numbers)
+    return first + (workload.repeats * max(again) if workload.repeats else 0)
+
+
+def workload_slots(workload: WorkloadSpec) -> tuple[Slots, ...]:
+    """Return the tables with the noise of either side, for the bounds of coalitions."""
+    numbers = range(len(workload.tables))
+    first = Counter(two_sided_release(workload.table(number)) for number in numbers)
+    slots = tuple(Slots(candidates=(release,), count=count) for release, count in first.items())
+    if not workload.repeats:
+        return slots
+    again = dict.fromkeys(two_sided_release(workload.table(workload.again(number))) for number in numbers)
+    return (*slots, Slots(candidates=tuple(again), count=workload.repeats))
+
+
+def workload_card(workload: WorkloadSpec) -> EpsilonCard:
+    """Return who faces which epsilon of all tables together, whichever are chosen to run a second time."""
+    bounds = bounds_together(
+        workload_slots(workload),
+        workload.delta,
+        pricing=lru_cache(maxsize=None)(price),
+        one_time=workload.pad.is_one_time,
+    )
+    return EpsilonCard(bounds=bounds)
