@@ -23,21 +23,30 @@ from veiltab.common.command.options import (
 from veiltab.common.core.rounding import parse_delta, parse_epsilon, upward
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.privacy.card import Bound
-from veiltab.common.release.guarantees import epsilon_card
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.storage.files import check_owner
 from veiltab.common.study.file import Study, load_study
 from veiltab.curator.coalitions import bounds_of_charges
 from veiltab.curator.ledger import Entry, Ledger, percent
-from veiltab.curator.planning import charge_question, store_card, stored_card, stored_charge, stored_plan
+from veiltab.curator.planning import (
+    card_bounds,
+    charge_question,
+    planned,
+    store_card,
+    stored_card,
+    stored_charge,
+    stored_plan,
+)
 from veiltab.curator.policy import Policy, policy_of
 from veiltab.curator.progress import APPROVED, DENIED, HELD, CuratorRelease, GrantDecision
-from veiltab.curator.release import plan_of, plan_question, planned_spec, requested_columns
+from veiltab.curator.release import plan_of, plan_question, requested_columns
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.trial import hypothetical_request, try_policy
+from veiltab.curator.workload import most_bytes, typical_error
 
 policy_option = click.option(
     "--policy", "policy_path", type=click.Path(path_type=Path), help="Policy file; without one, a person decides."
@@ -50,9 +59,13 @@ _LABELS = _BELOW | {
     "failure": "failed",
     "note": "note",
     "root_mse": "expected root-mean-square error",
+    "typical_error": "expected total variation distance of a typical table",
+    "repeats": "tables that run a second time, chosen after the first results",
 }
 """What is printed below a request's headline where there is something to print: its key, and what it is called."""
 
+_SHOWN = 3
+"""Tables that are named for people; of more it is said how many there are."""
 
 request_option = click.option("--release", "release_id", required=True, help="Id of the request.")
 held_option = click.option(
@@ -351,6 +364,7 @@ def _asked(request: ReleaseRequest) -> dict[str, object]:
         | plain
         | {
             "attributes": list(request.attributes),
+            "tables": [list(table) for table in request.tables],
             "deadline": datetime.fromtimestamp(request.deadline, UTC).isoformat(),
         }
     )
@@ -358,8 +372,8 @@ def _asked(request: ReleaseRequest) -> dict[str, object]:
 
 def _expected(stored: CuratorRelease, state: _State) -> dict[str, object]:
     """Return the epsilon card, the charge and the expected error, from the spec or as the plan can be foreseen."""
-    if stored.spec is not None:
-        return _facts(stored.spec, state)
+    if stored.planned is not None:
+        return _facts(stored.planned, state)
     latest = state.store.latest_alignment()
     if latest is None:
         return {"card": (), "note": "The tables are not aligned yet; the card needs the number of common respondents."}
@@ -367,17 +381,20 @@ def _expected(stored: CuratorRelease, state: _State) -> dict[str, object]:
     columns = requested_columns(stored.request, state.study)
     question = plan_question(stored.request, columns, state.study, population=population, alignment=digest)
     try:
-        spec = stored_plan(state.store, question) or planned_spec(question)
+        spec = stored_plan(state.store, question) or planned(question)
     except InvalidInputError as error:
         return {"card": (), "note": f"This cannot be planned: {error}"}
-    return _facts(spec, state) | {"sample": spec.sample, "root_mse": plan_of(spec).root_mse()}
+    facts = _facts(spec, state) | {"sample": spec.sample}
+    if isinstance(spec, WorkloadSpec):
+        return facts | {"typical_error": typical_error(spec), "bytes": most_bytes(spec, state.name)}
+    return facts | {"root_mse": plan_of(spec).root_mse()}
 
 
-def _facts(spec: ReleaseSpec, state: _State) -> dict[str, object]:
+def _facts(spec: ReleaseSpec | WorkloadSpec, state: _State) -> dict[str, object]:
     """Return a plan's card and charge; a card that was not made yet is made and stored here."""
     bounds = stored_card(state.store, spec)
     if bounds is None:
-        bounds = epsilon_card(spec).bounds
+        bounds = card_bounds(spec)
         store_card(state.store, spec, bounds)
     question = charge_question(spec, state.ledger.allowance)
     charge = stored_charge(state.store, question) or question.charge()
@@ -394,8 +411,12 @@ def _requests_text(listed: list[dict[str, object]], ledger: Ledger) -> str:
         lines.extend(
             f"  {label}: {'yes' if request[key] is True else request[key]}"
             for key, label in _LABELS.items()
-            if request.get(key)
+            if request.get(key) and key != "tables"
         )
+        if tables := _list(request["tables"]):
+            lines.append(f"  tables: {len(tables)}, as {'; '.join(', '.join(table) for table in tables[:_SHOWN])}")
+        if isinstance(size := request.get("bytes"), int):
+            lines.append(f"  bytes sent from here: {size:,}")
         if isinstance(charge := request.get("charge"), Decimal):
             lines.append(f"  charge: {percent(charge)} of the budget")
         lines.extend(f"  decision here: {name} {verdict}" for name, verdict in _pairs(request["own"]))

@@ -12,6 +12,7 @@ from veiltab.common.errors import BudgetExceededError, InvalidInputError, NotRea
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.study.file import Study
 from veiltab.curator.allowance import Charge
 from veiltab.curator.ledger import Ledger
@@ -125,7 +126,7 @@ class Decisions:
         charge = await self._planner.charge(spec, self._ledger.allowance)
         return Outlook(population=spec.population, charge=self._ledger.allowance.share(charge))
 
-    async def _foreseen_spec(self, request: ReleaseRequest) -> ReleaseSpec | None:
+    async def _foreseen_spec(self, request: ReleaseRequest) -> ReleaseSpec | WorkloadSpec | None:
         """Return the plan of a request if all of it were granted; None before the tables are aligned."""
         latest = self._store.latest_alignment()
         if latest is None:

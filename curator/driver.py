@@ -16,7 +16,6 @@ from veiltab.common.errors import (
     BudgetExceededError,
     DeniedError,
     IntegrityError,
-    InvalidInputError,
     NotFoundError,
     NotReadyError,
     UnavailableError,
@@ -29,6 +28,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.statement import LedgerHead, Statement, published_columns
+from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.rpc.identity import Identity, utc_now
 from veiltab.common.rpc.signing import SignedText, signed
 from veiltab.common.rpc.status import failures_logged, refusal_of
@@ -54,6 +54,7 @@ from veiltab.curator.progress import (
     End,
     Progress,
     PublicationDigests,
+    Review,
     Step,
     Wait,
     check_asker,
@@ -78,6 +79,7 @@ from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
 from veiltab.curator.token_exchange import TokenExchange
 from veiltab.curator.upload import ServerLink
+from veiltab.curator.workload import check_choice, next_step_of_tables
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
@@ -209,14 +211,17 @@ class CuratorDriver:
         return stored, self.progress(release_id)
 
     def choose(self, release_id: str, researcher: str, numbers: tuple[int, ...]) -> None:
-        """Record which tables of a release run a second time.
+        """Record which tables of a release run a second time; the same choice again changes nothing.
 
         Raises:
             DeniedError: as `check_asker`.
-            InvalidInputError: none of the numbers can be chosen.
+            VeiltabError: as `check_choice`.
         """
-        check_asker(self.store.release(release_id), researcher)
-        raise InvalidInputError("no table of this release runs a second time", where=f"tables {numbers[:8]}")
+        stored = self.store.release(release_id)
+        check_asker(stored, researcher)
+        if check_choice(stored, numbers):
+            self.store.choose_tables(release_id, numbers, int(time.time()))
+            self._look_after_tables()
 
     def receipt(self, release_id: str, researcher: str) -> TestedRelease:
         """Return what this curator's test of the server showed, to a researcher that may have one of its keys.
@@ -298,7 +303,7 @@ class CuratorDriver:
             decided=all(verdicts.get(name, HELD) != HELD for name in wanted),
             granted=frozenset(name for name in wanted if verdicts.get(name) == APPROVED),
             denied=frozenset(name for name in wanted if verdicts.get(name) == DENIED),
-            spec_digest=b"" if stored.spec is None else stored.spec.digest(),
+            spec_digest=b"" if stored.planned is None else stored.planned.digest(),
             reserved=self.ledger.is_reserved(release_id),
             charged=self.ledger.is_charged(release_id),
             sample_check=stored.sample_check,
@@ -387,10 +392,17 @@ class CuratorDriver:
             else:
                 attempt = await self._wait(release_id, attempt, wakes)
         self._seen.pop(release_id, None)
+        if self.store.release(release_id).part_of:
+            self._look_after_tables()
         if state.unsuccessful:
             self._forget(release_id)  # a person ended it, or a process that did not come to the end of it
         self.decisions.forget(release_id)
         await self._tidy(release_id)
+
+    def _look_after_tables(self) -> None:
+        """Take up tables that may run now, and let the release that they are part of go on."""
+        self.looks.wake()
+        self._submitted.set()
 
     async def _wait(self, release_id: str, attempt: int, wakes: int) -> int:
         """Wait until a step is worth another attempt; return how many were in vain."""
@@ -421,12 +433,10 @@ class CuratorDriver:
         try:
             others = self._seen[release_id] = await self.looks.progress(release_id)
             own = replace(self.decisions.review(stored), is_tested=self._is_tested(stored))
-            outcome = next_step(stored, own, others, time.time())
+            outcome = self._next(stored, own, others)
             if isinstance(outcome, Step):
                 self._seen[release_id] = None
-                if isinstance(others, VeiltabError):
-                    raise others  # noqa: TRY301 - for the types: next_step has answered it with no step
-                await self._take(outcome, stored, others, peers, server)
+                await self._take(outcome, stored, () if isinstance(others, VeiltabError) else others, peers, server)
         except (VeiltabError, OSError) as error:
             return outcome_of(error, is_charged=self.ledger.is_charged(release_id))
         except Exception as error:  # noqa: BLE001 - also what a peer sent, and nobody foresaw, ends no more than a step
@@ -435,6 +445,12 @@ class CuratorDriver:
             return outcome_of(refusal, is_charged=self.ledger.is_charged(release_id))
         return outcome
 
+    def _next(self, stored: CuratorRelease, own: Review, others: Others) -> Step | Wait | End:
+        if not stored.request.is_workload:
+            return next_step(stored, own, others, time.time())
+        tables = self.store.tables(stored.request.release_id)
+        return next_step_of_tables(stored, own, others, tables, time.time())
+
     def _end(self, stored: CuratorRelease, state: ReleaseState, failure: str) -> None:
         if stored.state.finished:
             return  # it keeps what it has
@@ -442,7 +458,7 @@ class CuratorDriver:
         _log.warning("release ended", extra={"release": release_id, "state": state.value})
         for curator in sorted(self.coins.withheld(release_coin(release_id))):
             _log.warning("a toss was aborted", extra={"release": release_id, "curator": curator})
-            self.store.add_aborted_toss(release_id, curator)
+            self.store.add_aborted_toss(stored.part_of or release_id, curator)
         self.store.end(release_id, state, failure)
         self._forget(release_id)
 
@@ -468,9 +484,11 @@ class CuratorDriver:
             case Step.PLAN:
                 await self._plan(stored, others)
             case Step.RESERVE:
-                await self._reserve(stored.planned_spec)
+                await self._reserve(stored.planned_release)
             case Step.CHARGE:
-                await self._charge(stored.planned_spec, server)
+                await self._charge(stored.planned_release, server)
+            case Step.OPEN_TABLES:
+                self._open_tables(stored)
             case Step.DRAW | Step.ENCRYPT | Step.UPLOAD | Step.TEST | Step.FINISH:
                 await self._take_charged(chosen, stored, peers, server)
             case _:
@@ -505,10 +523,13 @@ class CuratorDriver:
         population, digest = self.alignment.result()
         with step("plan", release_id=stored.request.release_id):
             question = plan_question(stored.request, columns, self.study, population=population, alignment=digest)
-            spec = await self.planner.spec(question)
-        self.store.set_spec(spec.release_id, spec)
+            planned = await self.planner.spec(question)
+        if isinstance(planned, WorkloadSpec):
+            self.store.set_workload(planned.release_id, planned)
+        else:
+            self.store.set_spec(planned.release_id, planned)
 
-    async def _reserve(self, spec: ReleaseSpec) -> None:
+    async def _reserve(self, spec: ReleaseSpec | WorkloadSpec) -> None:
         check_tosses(self.store.aborted_tosses())
         with step("reserve", release_id=spec.release_id):
             charge = await self.planner.charge(spec, self.ledger.allowance)
@@ -521,13 +542,22 @@ class CuratorDriver:
                     "the rest of the budget is reserved for other releases", where=f"curator {self.name}"
                 ) from None
 
-    async def _charge(self, spec: ReleaseSpec, server: ServerLink) -> None:
-        if spec.columns_of(self.name):
+    async def _charge(self, planned: ReleaseSpec | WorkloadSpec, server: ServerLink) -> None:
+        tables = planned.each_table() if isinstance(planned, WorkloadSpec) else (planned,)
+        own = next((table for table in tables if table.columns_of(self.name)), None)
+        if own is not None:
             # An unreachable server, or one with another study file, is noticed before the charge.
-            with step("announce", release_id=spec.release_id):
-                await server.announce(spec)
-        with step("charge", release_id=spec.release_id):
-            self.ledger.charge(spec.release_id)
+            with step("announce", release_id=own.release_id):
+                await server.announce(own)
+        with step("charge", release_id=planned.release_id):
+            self.ledger.charge(planned.release_id)
+
+    def _open_tables(self, stored: CuratorRelease) -> None:
+        if stored.workload is None:
+            raise AssertionError("only a release of several tables has any to open")
+        numbers = range(len(stored.workload.tables))
+        self.store.open_tables(stored.request.release_id, numbers, int(time.time()))
+        self._submitted.set()
 
     async def _draw(self, spec: ReleaseSpec, peers: Peers) -> None:
         table = self.alignment.table(spec.alignment)

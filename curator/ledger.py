@@ -14,6 +14,8 @@ import hashlib
 import json
 import sqlite3
 import time
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from functools import reduce
@@ -23,6 +25,7 @@ from veiltab.common.errors import BudgetExceededError, IntegrityError, InvalidIn
 from veiltab.common.privacy.description import ReleaseDescription, description_of
 from veiltab.common.privacy.price import Price, price_of_pure_epsilon
 from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.allowance import Allowance, Charge, Sums
 
@@ -157,7 +160,7 @@ class Ledger:
             for row in self._rows(_ENTRIES, 0)
         )
 
-    def reserve(self, spec: ReleaseSpec, charge: Charge) -> None:
+    def reserve(self, spec: ReleaseSpec | WorkloadSpec, charge: Charge) -> None:
         """Keep a release's price for it; once only, however often it is asked, and for the plan that came last.
 
         Args:
@@ -167,7 +170,8 @@ class Ledger:
         Raises:
             BudgetExceededError: the budget does not hold it; nothing is kept or charged.
         """
-        values = [spec.release_id, json.dumps(_facts(spec)), str(charge.epsilon)]
+        facts = _facts_of_tables(spec) if isinstance(spec, WorkloadSpec) else _facts(spec)
+        values = [spec.release_id, json.dumps(facts | {"time": int(time.time())}), str(charge.epsilon)]
         with transaction(self._connection) as db:
             if self.is_charged(spec.release_id):
                 return
@@ -249,8 +253,12 @@ class Ledger:
         return self._exists("SELECT 1 FROM reservation WHERE release_id = ?", release_id)
 
     def is_charged(self, release_id: str) -> bool:
-        """Whether a release is charged."""
-        return self._exists("SELECT 1 FROM ledger WHERE release_id = ?", release_id)
+        """Whether a release is charged: itself, or the one that it is a table of."""
+        return self._exists(
+            "SELECT 1 FROM ledger WHERE release_id = ?1"
+            " OR release_id = (SELECT part_of FROM release WHERE id = ?1 AND part_of <> '')",
+            release_id,
+        )
 
     def _exists(self, query: str, release_id: str) -> bool:
         return self._connection.execute(query, [release_id]).fetchone() is not None
@@ -339,14 +347,38 @@ def _chained(head: bytes, *fields: object) -> bytes:
 
 
 def _facts(spec: ReleaseSpec) -> dict[str, object]:
+    return _mechanism_facts(spec) | _facts_of_request(spec)
+
+
+def _facts_of_tables(workload: WorkloadSpec) -> dict[str, object]:
+    """Return the facts of several tables: those of each kind of them once, with how many there are."""
+    again = (workload.table(workload.again(number)) for number in range(len(workload.repeated)))
+    return {
+        "tables": _kinds(workload.each_table()),
+        "repeated": _kinds(again),
+        "repeats": workload.repeats,
+        **_facts_of_request(workload),
+    }
+
+
+def _kinds(tables: Iterable[ReleaseSpec]) -> list[dict[str, object]]:
+    kinds = Counter(json.dumps(_mechanism_facts(table)) for table in tables)
+    return [json.loads(facts) | {"count": count} for facts, count in kinds.items()]
+
+
+def _mechanism_facts(spec: ReleaseSpec) -> dict[str, object]:
     return {
         **spec.description.as_dict(),
         "server_replacement": spec.server_replacement,
         "curator_replacement": spec.curator_replacement,
         "sampling": spec.sampling.value,
-        "epsilon": str(spec.epsilon),
-        "delta": None if spec.delta is None else str(spec.delta),
-        "researcher": spec.researcher,
-        "attributes": [column.attribute for column in spec.columns],
-        "time": int(time.time()),
+    }
+
+
+def _facts_of_request(planned: ReleaseSpec | WorkloadSpec) -> dict[str, object]:
+    return {
+        "epsilon": str(planned.epsilon),
+        "delta": None if planned.delta is None else str(planned.delta),
+        "researcher": planned.researcher,
+        "attributes": [column.attribute for column in planned.columns],
     }

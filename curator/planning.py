@@ -20,9 +20,12 @@ from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.privacy.card import Bound
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.workload_guarantees import workload_card, workload_pure_epsilon
 from veiltab.curator.allowance import Allowance, Charge
 from veiltab.curator.release import PlanQuestion, planned_spec
 from veiltab.curator.store import CuratorStore
+from veiltab.curator.workload import charge_of, planned_workload
 
 SECONDS = 10
 """Seconds of processor time that one question may take."""
@@ -36,7 +39,8 @@ class PlanAnswer:
     """A plan, or why there is none.
 
     Args:
-        spec: the release that is planned; None if it is refused.
+        spec: the release that is planned; None if it has several tables or is refused.
+        workload: the release of several tables that is planned.
         problem: why, if it is refused.
         where: the field concerned.
         remedy: what to do next.
@@ -46,16 +50,18 @@ class PlanAnswer:
     problem: str = ""
     where: str = ""
     remedy: str = ""
+    workload: WorkloadSpec | None = None
 
-    def planned(self) -> ReleaseSpec:
+    def planned(self) -> ReleaseSpec | WorkloadSpec:
         """Return the plan.
 
         Raises:
             InvalidInputError: there is none.
         """
-        if self.spec is None:
+        planned = self.spec or self.workload
+        if planned is None:
             raise InvalidInputError(self.problem, where=self.where, remedy=self.remedy)
-        return self.spec
+        return planned
 
 
 _TOO_LONG = PlanAnswer(
@@ -77,12 +83,14 @@ class ChargeQuestion:
     """What the charge of a release follows from.
 
     Args:
-        spec: the release.
+        spec: the release of one table.
+        workload: the release of several; there is one of the two.
         epsilon: of the budget, nats.
         delta: of the budget; None adds up pure epsilons.
     """
 
-    spec: ReleaseSpec
+    spec: ReleaseSpec | None = None
+    workload: WorkloadSpec | None = None
     epsilon: Decimal
     delta: Decimal | None = None
 
@@ -93,15 +101,26 @@ class ChargeQuestion:
     def charge(self) -> Charge:
         """Return the charge, after the work."""
         allowance = Allowance(epsilon=self.epsilon, delta=self.delta)
-        return allowance.charge(self.spec.description, guaranteed_epsilon(self.spec))
+        if self.spec is not None:
+            return allowance.charge(self.spec.description, guaranteed_epsilon(self.spec))
+        return charge_of(self._tables, allowance)
 
     def charge_at_once(self) -> Charge:
         """Return a charge that is never below it, without the work."""
-        epsilon = self.spec.epsilon if self.spec.delta is None else guaranteed_epsilon(self.spec)
+        if self.spec is None:
+            epsilon = workload_pure_epsilon(self._tables)
+        else:
+            epsilon = self.spec.epsilon if self.spec.delta is None else guaranteed_epsilon(self.spec)
         return Allowance(epsilon=self.epsilon, delta=self.delta).charge_of_pure_epsilon(epsilon)
 
+    @property
+    def _tables(self) -> WorkloadSpec:
+        if self.workload is None:
+            raise AssertionError("a question is about one table or about several")
+        return self.workload
 
-def stored_plan(store: CuratorStore, question: PlanQuestion) -> ReleaseSpec | None:
+
+def stored_plan(store: CuratorStore, question: PlanQuestion) -> ReleaseSpec | WorkloadSpec | None:
     """Return the plan that answers a question, if it was ever asked.
 
     Raises:
@@ -111,15 +130,17 @@ def stored_plan(store: CuratorStore, question: PlanQuestion) -> ReleaseSpec | No
     return None if answer is None else read_canonical(PlanAnswer, answer).planned()
 
 
-def stored_card(store: CuratorStore, spec: ReleaseSpec) -> tuple[Bound, ...] | None:
+def stored_card(store: CuratorStore, spec: ReleaseSpec | WorkloadSpec) -> tuple[Bound, ...] | None:
     """Return the bounds of a plan's card, if it was ever made; none at all if that took too long."""
     card = store.card(spec.digest())
     return None if card is None else read_canonical(Card, card).bounds
 
 
-def charge_question(spec: ReleaseSpec, allowance: Allowance) -> ChargeQuestion:
+def charge_question(planned: ReleaseSpec | WorkloadSpec, allowance: Allowance) -> ChargeQuestion:
     """Return the question what a release takes of a budget."""
-    return ChargeQuestion(spec=spec, epsilon=allowance.epsilon, delta=allowance.delta)
+    if isinstance(planned, WorkloadSpec):
+        return ChargeQuestion(workload=planned, epsilon=allowance.epsilon, delta=allowance.delta)
+    return ChargeQuestion(spec=planned, epsilon=allowance.epsilon, delta=allowance.delta)
 
 
 def stored_charge(store: CuratorStore, question: ChargeQuestion) -> Charge | None:
@@ -128,15 +149,31 @@ def stored_charge(store: CuratorStore, question: ChargeQuestion) -> Charge | Non
     return None if charge is None else read_canonical(Charge, charge)
 
 
-def store_card(store: CuratorStore, spec: ReleaseSpec, bounds: tuple[Bound, ...]) -> None:
+def card_bounds(planned: ReleaseSpec | WorkloadSpec) -> tuple[Bound, ...]:
+    """Return the bounds of a plan's card, after the work."""
+    card = workload_card(planned) if isinstance(planned, WorkloadSpec) else epsilon_card(planned)
+    return card.bounds
+
+
+def store_card(store: CuratorStore, spec: ReleaseSpec | WorkloadSpec, bounds: tuple[Bound, ...]) -> None:
     """Store the bounds of a plan's card."""
     store.set_card(spec.release_id, spec.digest(), canonical_text(Card(bounds=bounds)))
+
+
+def planned(question: PlanQuestion) -> ReleaseSpec | WorkloadSpec:
+    """Return the plan that answers a question, after the work.
+
+    Raises:
+        DeniedError, InvalidInputError: there is none.
+    """
+    return planned_workload(question) if question.request.is_workload else planned_spec(question)
 
 
 def answer_plan(question: str) -> str:
     """Return the canonical text of the answer to a question's."""
     try:
-        answer = PlanAnswer(spec=planned_spec(read_canonical(PlanQuestion, question)))
+        plan = planned(read_canonical(PlanQuestion, question))
+        answer = PlanAnswer(workload=plan) if isinstance(plan, WorkloadSpec) else PlanAnswer(spec=plan)
     except VeiltabError as error:
         answer = PlanAnswer(problem=error.problem, where=error.where, remedy=error.remedy)
     return canonical_text(answer)
@@ -144,7 +181,12 @@ def answer_plan(question: str) -> str:
 
 def answer_card(spec: str) -> str:
     """Return the canonical text of the card of a spec's."""
-    return canonical_text(Card(bounds=epsilon_card(ReleaseSpec.from_json(spec)).bounds))
+    return canonical_text(Card(bounds=card_bounds(ReleaseSpec.from_json(spec))))
+
+
+def answer_tables_card(workload: str) -> str:
+    """Return the canonical text of the card of several tables together."""
+    return canonical_text(Card(bounds=card_bounds(WorkloadSpec.from_json(workload))))
 
 
 def answer_charge(question: str) -> str:
@@ -152,7 +194,7 @@ def answer_charge(question: str) -> str:
     return canonical_text(read_canonical(ChargeQuestion, question).charge())
 
 
-ANSWERS = {"plan": answer_plan, "card": answer_card, "charge": answer_charge}
+ANSWERS = {"plan": answer_plan, "card": answer_card, "tables_card": answer_tables_card, "charge": answer_charge}
 """What each kind of question is answered with."""
 
 
@@ -170,7 +212,7 @@ class Planner:
         # One question of a researcher at a time, so that those of one delay another's by one question.
         self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
-    async def spec(self, question: PlanQuestion) -> ReleaseSpec:
+    async def spec(self, question: PlanQuestion) -> ReleaseSpec | WorkloadSpec:
         """Return the plan of a request.
 
         Raises:
@@ -184,7 +226,7 @@ class Planner:
                 spec = read_canonical(PlanAnswer, answer).planned()
         return spec
 
-    async def charge(self, spec: ReleaseSpec, allowance: Allowance) -> Charge:
+    async def charge(self, spec: ReleaseSpec | WorkloadSpec, allowance: Allowance) -> Charge:
         """Return what a release takes of a budget; by its pure epsilon if pricing it takes too long."""
         question = charge_question(spec, allowance)
         async with self._turns[spec.researcher]:
@@ -195,11 +237,12 @@ class Planner:
                 self._store.set_charge(spec.release_id, question.digest(), canonical_text(charge))
         return charge
 
-    async def make_card(self, spec: ReleaseSpec) -> None:
+    async def make_card(self, spec: ReleaseSpec | WorkloadSpec) -> None:
         """Make the epsilon card of a plan for those who decide, unless that was done."""
         async with self._turns[spec.researcher]:
             if stored_card(self._store, spec) is None:
-                card = await self._ask("card", spec.to_json()) or canonical_text(Card())
+                kind = "tables_card" if isinstance(spec, WorkloadSpec) else "card"
+                card = await self._ask(kind, spec.to_json()) or canonical_text(Card())
                 self._store.set_card(spec.release_id, spec.digest(), card)
 
     async def close(self) -> None:

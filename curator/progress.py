@@ -28,6 +28,7 @@ from veiltab.common.errors import (
     DeniedError,
     FailedReleaseError,
     IntegrityError,
+    InvalidInputError,
     NotReadyError,
     TransferError,
     UnavailableError,
@@ -36,6 +37,7 @@ from veiltab.common.errors import (
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.workload import WorkloadSpec
 
 APPROVED, HELD, DENIED = "approved", "held", "denied"
 
@@ -52,7 +54,11 @@ class GrantDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CuratorRelease:
-    """One release as this curator has recorded it; an earlier version recorded no digest of the study file."""
+    """One release as this curator has recorded it; an earlier version recorded no digest of the study file.
+
+    One of several tables has a workload instead of a spec, and the choice of the tables that run a second time once
+    there is one. Each of its tables is a release as well: part of it, with a number.
+    """
 
     request: ReleaseRequest
     state: ReleaseState
@@ -65,14 +71,34 @@ class CuratorRelease:
     created: int
     since: int
     study_digest: str = ""
+    workload: WorkloadSpec | None = None
+    choice: tuple[int, ...] | None = None
+    part_of: str = ""
+
+    @property
+    def planned(self) -> ReleaseSpec | WorkloadSpec | None:
+        """What is planned, if it is: one table or several."""
+        return self.spec or self.workload
+
+    @property
+    def planned_release(self) -> ReleaseSpec | WorkloadSpec:
+        """What is planned.
+
+        Raises:
+            IntegrityError: nothing is.
+        """
+        return self.planned_spec if self.workload is None else self.workload
 
     @property
     def planned_spec(self) -> ReleaseSpec:
-        """The spec of a release that is planned.
+        """The spec of a release of one table that is planned.
 
         Raises:
+            InvalidInputError: it has several tables.
             IntegrityError: there is none.
         """
+        if self.workload is not None:
+            raise InvalidInputError("this is known of each table by itself", where=f"release {self.request.release_id}")
         if self.spec is None:
             raise IntegrityError("a planned release has no spec", where=f"release {self.request.release_id}")
         return self.spec
@@ -152,7 +178,9 @@ class Step(Enum):
     RESERVE = auto()
     """Keep the release's epsilon for it."""
     CHARGE = auto()
-    """Announce the release to the server, and charge its epsilon."""
+    """Announce the release to the server, and charge its epsilon; a table of several is charged with them."""
+    OPEN_TABLES = auto()
+    """Record each table of a release of several as a release."""
     DRAW = auto()
     """Toss the seed with the others, draw the sample, and record its keyed check."""
     ENCRYPT = auto()
@@ -176,7 +204,7 @@ class Step(Enum):
                 return ReleaseState.PLANNED
             case Step.CHARGE | Step.DRAW:
                 return ReleaseState.CHARGED
-            case Step.ENCRYPT:
+            case Step.ENCRYPT | Step.OPEN_TABLES:
                 return ReleaseState.UPLOADING
             case Step.UPLOAD | Step.TEST:
                 return ReleaseState.PERTURBING
@@ -356,7 +384,7 @@ def _when_requested(stored: CuratorRelease, own: Review) -> Step | Wait | End:
 
 
 def _when_planned(stored: CuratorRelease, own: Review, peers: tuple[Progress, ...]) -> Step | Wait | End:
-    digest = stored.planned_spec.digest()
+    digest = stored.planned_release.digest()
     for peer in peers:
         if peer.spec_digest and peer.spec_digest != digest:
             return End(
@@ -379,7 +407,7 @@ def _lacking_reservation(peers: tuple[Progress, ...]) -> Wait | None:
 
 
 def _when_charged(stored: CuratorRelease, peers: tuple[Progress, ...]) -> Step | Wait | End:
-    wait = _lacking(peers, lambda peer: peer.charged, "has not charged the release yet")
+    wait = lacking_charge(peers)
     if wait:
         return wait
     if not stored.sample_check:
@@ -391,6 +419,11 @@ def _when_charged(stored: CuratorRelease, peers: tuple[Progress, ...]) -> Step |
         if peer.sample_check != stored.sample_check:
             return End(ReleaseState.FAILED, f"curator {peer.curator}: drew another sample. No data was sent.")
     return Step.ENCRYPT
+
+
+def lacking_charge(peers: tuple[Progress, ...]) -> Wait | None:
+    """Wait for the first curator that has not charged a release."""
+    return _lacking(peers, lambda peer: peer.charged, "has not charged the release yet")
 
 
 def _when_perturbing(own: Review, peers: tuple[Progress, ...]) -> Step | Wait:

@@ -3,20 +3,21 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from math import ceil, prod
 from typing import assert_never
 
-from veiltab.common.core.canonical import canonical_text
+from veiltab.common.core.canonical import LATER, canonical_text
+from veiltab.common.core.mechanism import TwoSidedNoise
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.planning import Plan, plan_release
 from veiltab.common.release.guarantees import check_keeps_what_was_asked
 from veiltab.common.release.receipt import cells_of_owners, planned_canaries
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
-from veiltab.common.schemes import SizeLaw, poisson_size, scheme_class
+from veiltab.common.schemes import Scheme, SizeLaw, poisson_size, scheme_class
 from veiltab.common.study.file import Study
 from veiltab.curator.progress import CuratorRelease, Progress
 
@@ -43,7 +44,9 @@ def check_request(request: ReleaseRequest, study: Study, now: int) -> None:
         InvalidInputError: unknown attributes, too many cells or rows, a deadline that is over or too far away.
     """
     domain = study.domain(request.attributes)
-    if domain.cells > study.maximum_cells:
+    if request.is_workload:
+        check_tables(request, study)
+    elif domain.cells > study.maximum_cells:
         raise InvalidInputError(
             f"the table has {domain.cells} cells; the study allows {study.maximum_cells}",
             where="attributes",
@@ -57,6 +60,30 @@ def check_request(request: ReleaseRequest, study: Study, now: int) -> None:
             where="deadline",
             remedy="Compare the clocks of this curator and of the researcher.",
         )
+
+
+def check_tables(request: ReleaseRequest, study: Study) -> None:
+    """Refuse tables that no curator of this study could release together.
+
+    Raises:
+        InvalidInputError: too many tables, a table with too many cells, or attributes that are not in study order.
+    """
+    if len(request.tables) > study.maximum_tables:
+        raise InvalidInputError(
+            f"{len(request.tables)} tables are asked for; the study allows {study.maximum_tables}",
+            where="tables",
+            remedy="Ask for fewer tables, or for several releases.",
+        )
+    if study.domain(request.attributes).names != request.attributes:
+        raise InvalidInputError("the attributes are not in study order", where="attributes")
+    for table in request.tables:
+        cells = study.domain(table).cells
+        if cells > study.maximum_cells:
+            raise InvalidInputError(
+                f"the table {', '.join(table)} has {cells} cells; the study allows {study.maximum_cells}",
+                where="tables",
+                remedy="Ask without this table.",
+            )
 
 
 def check_asked_under(stored: CuratorRelease, study: Study) -> None:
@@ -159,6 +186,7 @@ class PlanQuestion:
         minimum_population: respondents that the study asks for.
         population: common respondents n.
         alignment: digest of the curators' alignment.
+        asked: columns of all that is asked for, where these are several tables.
     """
 
     request: ReleaseRequest
@@ -167,6 +195,19 @@ class PlanQuestion:
     minimum_population: int
     population: int
     alignment: str
+    asked: tuple[Column, ...] = field(default=(), metadata=LATER)
+
+    def check_population(self) -> None:
+        """Refuse a release of fewer respondents than the study asks for.
+
+        Raises:
+            InvalidInputError: they are fewer.
+        """
+        if self.population < self.minimum_population:
+            raise InvalidInputError(
+                f"the curators share fewer respondents than the {self.minimum_population} that the study asks for",
+                where="population",
+            )
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the question."""
@@ -184,6 +225,7 @@ def plan_question(
         minimum_population=study.minimum_population,
         population=population,
         alignment=alignment,
+        asked=requested_columns(request, study) if request.is_workload else (),
     )
 
 
@@ -202,18 +244,14 @@ def planned_spec(question: PlanQuestion) -> ReleaseSpec:
     Raises:
         InvalidInputError: too few common respondents, or what cannot be planned; see `foreseen_plan`.
     """
-    if question.population < question.minimum_population:
-        raise InvalidInputError(
-            f"the curators share fewer respondents than the {question.minimum_population} that the study asks for",
-            where="population",
-        )
+    question.check_population()
     cells = prod(column.size for column in question.columns)
     plan = foreseen_plan(question.request, population=question.population, cells=cells)
     spec = spec_of(
         question.request,
         question.columns,
         plan,
-        canaries=_canaries(question, plan),
+        canaries=canaries_of(question.request, question.columns, plan.scheme, plan.mechanism),
         study_digest=question.study_digest,
         alignment=question.alignment,
     )
@@ -221,15 +259,15 @@ def planned_spec(question: PlanQuestion) -> ReleaseSpec:
     return spec
 
 
-def _canaries(question: PlanQuestion, plan: Plan) -> int:
-    """Return the canaries of a release: what was asked for, or as many as show half of the server's noise."""
-    if question.request.canaries is not None:
-        return question.request.canaries
-    planned = planned_canaries(plan.mechanism.server, cells_of_owners(question.columns), plan.sample)
-    if question.request.sampling.is_by_server:
+def canaries_of(request: ReleaseRequest, columns: tuple[Column, ...], scheme: Scheme, noise: TwoSidedNoise) -> int:
+    """Return the canaries of a table: what was asked for, or as many as show half of the server's noise."""
+    if request.canaries is not None:
+        return request.canaries
+    planned = planned_canaries(noise.server, cells_of_owners(columns), scheme.sample)
+    if request.sampling.is_by_server:
         # So that as many are among the sampled places on average: c m / (n + c).
-        planned = min(planned, plan.sample // 2)
-        planned = ceil(Fraction(planned * plan.population, plan.sample - planned))
+        planned = min(planned, scheme.sample // 2)
+        planned = ceil(Fraction(planned * scheme.population, scheme.sample - planned))
     return planned
 
 

@@ -7,7 +7,13 @@ from pathlib import Path
 from veiltab.common.core.message_fields import whole_from_proto
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.steps import step
-from veiltab.common.release.wire import pad_to_proto, request_from_proto, spec_to_proto, state_to_proto
+from veiltab.common.release.wire import (
+    pad_to_proto,
+    request_from_proto,
+    spec_to_proto,
+    state_to_proto,
+    workload_to_proto,
+)
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.chunks import chunk_messages, file_chunks, streamed
 from veiltab.common.rpc.signing import signed_to_proto
@@ -117,6 +123,7 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
             spec=None if stored.spec is None else spec_to_proto(stored.spec),
             bytes_uploaded=stored.bytes_uploaded,
             seconds=stored.seconds,
+            workload=None if stored.workload is None else workload_to_proto(stored.workload),
         )
 
     async def ChooseTables(

@@ -5,18 +5,21 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 
-from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
+from veiltab.common.errors import ConflictError, IntegrityError, InvalidInputError, NotFoundError
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import erase_traces, open_database, transaction
 from veiltab.curator.progress import HELD, ColumnDigests, CuratorRelease, GrantDecision, PublicationDigests
+from veiltab.curator.workload import MOST_TABLES_AT_A_TIME, request_of_table
 
 _MIGRATIONS = (
     """
@@ -99,6 +102,14 @@ _MIGRATIONS = (
     """,
     """
     CREATE TABLE published_places (release_id TEXT PRIMARY KEY REFERENCES release(id), digest BLOB NOT NULL)
+    """,
+    """
+    ALTER TABLE release ADD COLUMN part_of TEXT NOT NULL DEFAULT '';
+    ALTER TABLE release ADD COLUMN number INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE release ADD COLUMN workload TEXT;
+    ALTER TABLE release ADD COLUMN choice TEXT;
+    CREATE INDEX release_part_of ON release (part_of, number);
+    CREATE VIEW asked AS SELECT * FROM release WHERE part_of = ''
     """,
 )
 
@@ -183,30 +194,35 @@ class CuratorStore:
         return self.connection.execute("SELECT 1 FROM release WHERE id = ?", [release_id]).fetchone() is not None
 
     def unfinished(self) -> tuple[str, ...]:
-        """Return the ids of releases that are not over, and of those that left something to erase."""
+        """Return the ids of releases that are not over, and of those that left something to erase.
+
+        Of the tables of a release, those of the lowest numbers run first, some at a time.
+        """
         rows = self.connection.execute(
-            f"SELECT id FROM release WHERE NOT {IS_FINISHED}"  # noqa: S608
-            " OR EXISTS (SELECT 1 FROM coin WHERE coin.id = 'release/' || release.id AND coin.share <> x'')"
+            "SELECT id FROM (SELECT id, part_of, ROW_NUMBER() OVER (PARTITION BY part_of ORDER BY number) AS place"  # noqa: S608
+            f" FROM release WHERE NOT {IS_FINISHED}) WHERE part_of = '' OR place <= {MOST_TABLES_AT_A_TIME}"
+            f" UNION SELECT id FROM release WHERE {IS_FINISHED} AND (EXISTS"
+            " (SELECT 1 FROM coin WHERE coin.id = 'release/' || release.id AND coin.share <> x'')"
             f" OR state IN ({', '.join('?' * len(_ENDED))}) AND"
             " (EXISTS (SELECT 1 FROM reservation WHERE reservation.release_id = release.id)"
             " OR EXISTS (SELECT 1 FROM canary_key WHERE canary_key.release_id = release.id)"
-            " OR EXISTS (SELECT 1 FROM pad WHERE pad.release_id = release.id AND pad.key <> x''))",
-            [*FINISHED, *_ENDED],
+            " OR EXISTS (SELECT 1 FROM pad WHERE pad.release_id = release.id AND pad.key <> x'')))",
+            [*FINISHED, *FINISHED, *_ENDED],
         )
         return tuple(row["id"] for row in rows)
 
     def releases(self) -> tuple[CuratorRelease, ...]:
-        """Return all releases, oldest first."""
-        rows = self.connection.execute("SELECT * FROM release ORDER BY created, id").fetchall()
+        """Return all releases that were asked for, oldest first; not the tables of those of several."""
+        rows = self.connection.execute("SELECT * FROM asked ORDER BY created, id").fetchall()
         return tuple(_release_of(row) for row in rows)
 
     def latest(self, over: int) -> tuple[CuratorRelease, ...]:
         """Return the releases that are not over and the last ones that are, `over` of them; oldest first."""
-        return tuple(_release_of(row) for row in latest_rows(self.connection, "release", over))
+        return tuple(_release_of(row) for row in latest_rows(self.connection, "asked", over))
 
     def counts(self) -> dict[str, int]:
         """Return how many releases are in each state."""
-        return state_counts(self.connection, "release")
+        return state_counts(self.connection, "asked")
 
     def held(self) -> int:
         """Return how many requests wait for a person."""
@@ -229,10 +245,61 @@ class CuratorStore:
     def open_requests(self) -> Counter[str]:
         """Return how many releases of each researcher are not over."""
         rows = self.connection.execute(
-            f"SELECT researcher, COUNT(*) AS number FROM release WHERE NOT {IS_FINISHED} GROUP BY researcher",  # noqa: S608
+            f"SELECT researcher, COUNT(*) AS number FROM asked WHERE NOT {IS_FINISHED} GROUP BY researcher",  # noqa: S608
             FINISHED,
         )
         return Counter({row["researcher"]: row["number"] for row in rows})
+
+    # Releases of several tables
+
+    def set_workload(self, release_id: str, workload: WorkloadSpec) -> None:
+        """Record the planned tables."""
+        self.connection.execute("UPDATE release SET workload = ? WHERE id = ?", [workload.to_json(), release_id])
+
+    def open_tables(self, release_id: str, numbers: Iterable[int], now: int) -> None:
+        """Record tables of a charged release as releases that are planned; again changes nothing.
+
+        Args:
+            release_id: of all the tables.
+            numbers: of the tables to record.
+            now: Unix seconds.
+        """
+        with transaction(self.connection):
+            self._open_tables(release_id, numbers, now)
+
+    def choose_tables(self, release_id: str, numbers: tuple[int, ...], now: int) -> None:
+        """Record which tables run a second time, and these as releases that are planned, at once."""
+        with transaction(self.connection) as db:
+            db.execute("UPDATE release SET choice = ? WHERE id = ?", [json.dumps(numbers), release_id])
+            self._open_tables(release_id, map(_workload(self.release(release_id)).again, numbers), now)
+
+    def _open_tables(self, release_id: str, numbers: Iterable[int], now: int) -> None:
+        stored = self.release(release_id)
+        workload = _workload(stored)
+        for number in numbers:
+            spec = workload.table(number)
+            self.connection.execute(
+                "INSERT INTO release"
+                " (id, researcher, request, state, spec, created, since, study_digest, part_of, number)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                [
+                    spec.release_id,
+                    spec.researcher,
+                    request_of_table(stored.request, spec).to_json(),
+                    ReleaseState.PLANNED.value,
+                    spec.to_json(),
+                    now,
+                    now,
+                    stored.study_digest,
+                    release_id,
+                    number,
+                ],
+            )
+
+    def tables(self, release_id: str) -> dict[int, ReleaseState]:
+        """Return number -> state of the tables of a release that run, or are over."""
+        rows = self.connection.execute("SELECT number, state FROM release WHERE part_of = ?", [release_id])
+        return {row["number"]: ReleaseState(row["state"]) for row in rows}
 
     def has_changed_elsewhere(self) -> bool:
         """Whether another process has changed the database since this was last asked."""
@@ -249,7 +316,7 @@ class CuratorStore:
         )
 
     def end(self, release_id: str, state: ReleaseState, failure: str) -> None:
-        """End a release without a result, and give back what the ledger keeps for it, at once."""
+        """End a release without a result, its tables with it, and give back what the ledger keeps for it, at once."""
         with transaction(self.connection):
             self._end(release_id, state, failure)
 
@@ -261,8 +328,9 @@ class CuratorStore:
             InvalidInputError: it is over, or charged.
         """
         with transaction(self.connection) as db:
-            state = self.release(release_id).state
-            charged = db.execute("SELECT 1 FROM ledger WHERE release_id = ?", [release_id]).fetchone()
+            stored = self.release(release_id)
+            state, paid_as = stored.state, stored.part_of or release_id
+            charged = db.execute("SELECT 1 FROM ledger WHERE release_id = ?", [paid_as]).fetchone()
             if state.finished or charged:
                 raise InvalidInputError(
                     f"the release is {state.value}" + (" and charged" if charged else ""),
@@ -273,6 +341,11 @@ class CuratorStore:
 
     def _end(self, release_id: str, state: ReleaseState, failure: str) -> None:
         self.set_state(release_id, state, failure)
+        self.connection.execute(
+            "UPDATE release SET state = ?, failure = ?, waiting_for = '', since = ?"  # noqa: S608
+            f" WHERE part_of = ? AND NOT {IS_FINISHED}",
+            [state.value, failure, int(time.time()), release_id, *FINISHED],
+        )
         reserved = "SELECT release_id FROM reservation WHERE release_id = ?"
         self.connection.execute(f"DELETE FROM price WHERE release_id IN ({reserved})", [release_id])  # noqa: S608
         self.connection.execute("DELETE FROM reservation WHERE release_id = ?", [release_id])
@@ -316,9 +389,11 @@ class CuratorStore:
                 )
 
     def decisions(self, release_id: str) -> tuple[GrantDecision, ...]:
-        """Return the decisions about a release."""
+        """Return the decisions about a release; those about a table are those about the release that it is part of."""
         rows = self.connection.execute(
-            "SELECT attribute, verdict, expires, decided_by FROM decision WHERE release_id = ?", [release_id]
+            "SELECT attribute, verdict, expires, decided_by FROM decision WHERE release_id ="
+            " COALESCE((SELECT part_of FROM release WHERE id = ?1 AND part_of <> ''), ?1)",
+            [release_id],
         )
         return tuple(GrantDecision(**dict(row)) for row in rows)
 
@@ -687,7 +762,7 @@ class CuratorStore:
 
 def _release_of(row: sqlite3.Row) -> CuratorRelease:
     return CuratorRelease(
-        request=ReleaseRequest.from_json(row["request"]),
+        request=_read_request(row["request"]),
         state=ReleaseState(row["state"]),
         waiting_for=row["waiting_for"],
         failure=row["failure"],
@@ -698,4 +773,18 @@ def _release_of(row: sqlite3.Row) -> CuratorRelease:
         created=row["created"],
         since=row["since"],
         study_digest=row["study_digest"],
+        workload=None if row["workload"] is None else _read_workload(row["workload"]),
+        choice=None if row["choice"] is None else tuple(json.loads(row["choice"])),
+        part_of=row["part_of"],
     )
+
+
+# Those of many tables are long, and read at every step of each.
+_read_request = lru_cache(maxsize=64)(ReleaseRequest.from_json)
+_read_workload = lru_cache(maxsize=16)(WorkloadSpec.from_json)
+
+
+def _workload(stored: CuratorRelease) -> WorkloadSpec:
+    if stored.workload is None:
+        raise IntegrityError("a release of several tables has no plan", where=f"release {stored.request.release_id}")
+    return stored.workload

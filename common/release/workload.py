@@ -6,6 +6,7 @@ second time, chosen after the first results, table i is then number T + i of T t
 """
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -146,6 +147,10 @@ class WorkloadSpec:
             delta=self.delta,
             part_of=self.release_id,
         )
+
+    def each_table(self) -> Iterator[ReleaseSpec]:
+        """Yield the tables as they run first, in order of their numbers."""
+        return (self.table(number) for number in range(len(self.tables)))
 
     def attributes(self, number: int) -> tuple[str, ...]:
         """Return the attributes of a table, in study order."""

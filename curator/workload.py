@@ -1,0 +1,197 @@
+"""A release of several tables at one curator: its plan, its charge and its steps; pure functions.
+
+The request is decided, planned and charged as one. Once every curator has charged it, each of its tables runs as a
+release of its own, from the spec onwards (see veiltab.curator.progress): decided and charged under the request's id.
+Tables that run a second time are chosen by the researcher after the first results; their price is part of the charge.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from statistics import median
+
+from veiltab.common.core.mechanism import GammaDiagonal
+from veiltab.common.errors import ConflictError, DeniedError, InvalidInputError, NotReadyError, VeiltabError
+from veiltab.common.privacy.noise_split import NoiseSharing
+from veiltab.common.privacy.workload import check_carries, expected_distance, workload_mechanisms, workload_prices
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.workload import TablePlan, WorkloadSpec
+from veiltab.common.release.workload_guarantees import workload_price, workload_pure_epsilon
+from veiltab.common.schemes import scheme_of
+from veiltab.curator.allowance import Allowance, Charge, priced
+from veiltab.curator.progress import CuratorRelease, End, Progress, Review, Step, Wait, lacking_charge, next_step
+from veiltab.curator.release import PlanQuestion, canaries_of
+
+MOST_TABLES_AT_A_TIME = 8
+"""Most tables of a release that run at a time: those of the lowest numbers that are not over, so that no curator waits
+for a table that another one has not begun."""
+
+
+def planned_workload(question: PlanQuestion) -> WorkloadSpec:
+    """Plan the tables as they were asked for, and leave out those with a column that is not granted.
+
+    Raises:
+        InvalidInputError: too few common respondents, too small an epsilon for so many tables, sizes out of range.
+        DeniedError: no table is left.
+    """
+    question.check_population()
+    request, population = question.request, question.population
+    if request.delta is None:
+        raise AssertionError("a request for several tables has a delta")
+    scheme = scheme_of(request.scheme, population=population, sample=request.sample or population)
+    tables = [tuple(column for column in question.asked if column.attribute in table) for table in request.tables]
+    cells = [prod(column.size for column in table) for table in tables]
+    prices = workload_prices(cells, request.repeats, request.epsilon, request.delta)
+    check_carries(scheme, cells, prices)
+    kept = [number for number, table in enumerate(tables) if set(table) <= set(question.columns)]
+    if not kept:
+        raise DeniedError("every table has an attribute that is denied", where="tables")
+    columns = tuple(column for column in question.asked if any(column in tables[number] for number in kept))
+    sharing = NoiseSharing(
+        split=request.noise_split, pair_delta=request.delta, is_sampled_by_server=request.sampling.is_by_server
+    )
+
+    def plans(mechanisms: Sequence[GammaDiagonal]) -> tuple[TablePlan, ...]:
+        planned = []
+        for number in kept if mechanisms else ():
+            noise = sharing.of(mechanisms[number], scheme)
+            plan = TablePlan(
+                columns=tuple(columns.index(column) for column in tables[number]),
+                server_replacement=noise.server_replacement,
+                curator_replacement=noise.curator_replacement,
+                canaries=canaries_of(request, tables[number], scheme, noise),
+            )
+            planned.append(plan)
+        return tuple(planned)
+
+    first, again = workload_mechanisms(scheme, cells, prices)
+    return WorkloadSpec(
+        release_id=request.release_id,
+        study_digest=question.study_digest,
+        researcher=request.researcher,
+        columns=columns,
+        population=population,
+        sample=scheme.sample,
+        epsilon=request.epsilon,
+        delta=request.delta,
+        scheme=request.scheme,
+        sampling=request.sampling,
+        pad=request.pad,
+        alignment=question.alignment,
+        deadline=request.deadline,
+        tables=plans(first),
+        repeated=plans(again),
+        repeats=min(request.repeats, len(kept)),
+    )
+
+
+def charge_of(workload: WorkloadSpec, allowance: Allowance) -> Charge:
+    """Return what all tables together take of a budget: those that may run a second time at the worst of them."""
+    budget = allowance.price
+    price = None if budget is None else workload_price(workload, lambda release: priced(release, budget))
+    return Charge(epsilon=workload_pure_epsilon(workload), price=price)
+
+
+def typical_error(workload: WorkloadSpec) -> float:
+    """Return the median over the tables of the expected total variation distance of the unbiased estimate."""
+    return median(
+        expected_distance(
+            population=table.population, sample=table.sample, cells=table.cells, gamma=float(table.mechanism.gamma)
+        )
+        for table in workload.each_table()
+    )
+
+
+def most_bytes(workload: WorkloadSpec, curator: str) -> int:
+    """Return how many bytes a curator sends to the server at the most, whichever tables run a second time."""
+
+    def sent(table: ReleaseSpec) -> int:
+        return sum(column.byte_length(table.uploaded_rows) for column in table.columns_of(curator))
+
+    again = sorted(sent(workload.table(workload.again(number))) for number in range(len(workload.repeated)))
+    return sum(map(sent, workload.each_table())) + sum(again[len(again) - workload.repeats :])
+
+
+def request_of_table(request: ReleaseRequest, table: ReleaseSpec) -> ReleaseRequest:
+    """Return one table of a request as a request by itself, under the id of the table."""
+    attributes = tuple(column.attribute for column in table.columns)
+    return replace(request, release_id=table.release_id, attributes=attributes, tables=(), repeats=0)
+
+
+def check_choice(stored: CuratorRelease, numbers: tuple[int, ...]) -> bool:
+    """Return whether a choice of tables is new; refuse one that does not fit what was charged, or another than before.
+
+    Args:
+        stored: the release as this curator has recorded it.
+        numbers: of the tables that are to run a second time.
+
+    Raises:
+        InvalidInputError: none can run a second time, too many, or a number that is no table's.
+        ConflictError: another choice was recorded.
+        NotReadyError: not every curator has charged the release yet.
+        DeniedError: the release is over.
+    """
+    workload = stored.workload
+    if workload is None or not workload.repeats:
+        raise InvalidInputError("no table of this release runs a second time", where="tables")
+    if len(numbers) > workload.repeats:
+        raise InvalidInputError(f"{workload.repeats} tables may run a second time, not {len(numbers)}", where="tables")
+    if list(numbers) != sorted(set(numbers)) or any(number >= len(workload.tables) for number in numbers):
+        raise InvalidInputError("these are not the numbers of different tables, in order", where="tables")
+    if stored.choice is not None:
+        if stored.choice != numbers:
+            raise ConflictError("other tables were chosen before", where=f"release {stored.request.release_id}")
+        return False
+    if stored.state.finished:
+        raise DeniedError("the release is over", where=f"release {stored.request.release_id}")
+    if stored.state is not ReleaseState.UPLOADING:
+        raise NotReadyError("not every curator has charged the release yet", where="tables")
+    return True
+
+
+def next_step_of_tables(
+    stored: CuratorRelease,
+    own: Review,
+    peers: tuple[Progress, ...] | VeiltabError,
+    tables: Mapping[int, ReleaseState],
+    now: float,
+) -> Step | Wait | End:
+    """Return a curator's next step for a release of several tables.
+
+    Args:
+        stored: the release as this curator has recorded it.
+        own: its progress with the decisions.
+        peers: every other curator's progress, or why it is unknown.
+        tables: number -> state of the tables that run here, or are over.
+        now: Unix seconds.
+    """
+    workload, are_open = stored.workload, stored.state is ReleaseState.UPLOADING
+    if workload and are_open and now > stored.request.deadline and _is_whole(workload, tables):
+        return Step.FINISH  # the first results stand, with what ran a second time by now
+    outcome = next_step(stored, own, peers, now)
+    if isinstance(outcome, End) or isinstance(peers, VeiltabError) or workload is None:
+        return outcome
+    if stored.state is ReleaseState.CHARGED:
+        return lacking_charge(peers) or Step.OPEN_TABLES
+    return _step_with_tables(stored, workload, tables) if are_open else outcome
+
+
+def _step_with_tables(
+    stored: CuratorRelease, workload: WorkloadSpec, tables: Mapping[int, ReleaseState]
+) -> Step | Wait | End:
+    for number, state in sorted(tables.items()):
+        if state.unsuccessful:
+            return End(ReleaseState.FAILED, f"table {number}, {', '.join(workload.attributes(number))}: {state.value}")
+    ready = sum(state is ReleaseState.READY for state in tables.values())
+    if ready < len(tables):
+        return Wait(f"{ready} of {len(tables)} tables are ready")
+    if workload.repeats and stored.choice is None:
+        return Wait(f"researcher {workload.researcher}: has not chosen the tables that run a second time yet")
+    return Step.FINISH
+
+
+def _is_whole(workload: WorkloadSpec, tables: Mapping[int, ReleaseState]) -> bool:
+    """Whether every table has run once."""
+    return all(tables.get(number) is ReleaseState.READY for number in range(len(workload.tables)))
