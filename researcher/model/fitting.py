@@ -52,12 +52,14 @@ class Model:
         domain = self.domain.subset(names)
         return self.distribution.marginal(tuple(self.domain.names.index(name) for name in domain.names)).reshape(-1)
 
-    def sample(self, rows: int, seed: bytes) -> NDArray[np.int32]:
+    def sample(self, rows: int, seed: bytes, *, independent: bool = False) -> NDArray[np.int32]:
         """Draw rows, in random order.
 
         Args:
             rows: how many, 0..MOST_ROWS.
             seed: any bytes; the same seed gives the same rows.
+            independent: whether rows are a simple random sample of the model; else they are spread evenly, and closer
+                to it.
 
         Returns:
             Symbols, shape (rows, attributes), int32.
@@ -67,7 +69,7 @@ class Model:
         """
         if not 0 <= rows <= MOST_ROWS:
             raise InvalidInputError(f"0 to {MOST_ROWS} rows can be drawn at once, not {rows}")
-        return self.distribution.rows(rows, Uniforms(seed)).astype(np.int32)
+        return self.distribution.rows(rows, Uniforms(seed, independent=independent)).astype(np.int32)
 
 
 def fit(domain: Domain, measurements: Sequence[Measurement], *, rows: int) -> Model:

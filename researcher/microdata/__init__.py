@@ -1,0 +1,1 @@
+"""Rows of a model that anybody may analyse, and what several copies of them say together."""
