@@ -1,10 +1,11 @@
 """What a researcher's service takes for the release that it asked for, whatever its peers say; pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from veiltab.common.errors import FailedReleaseError, NotReadyError
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.schemes import SizeLaw, scheme_class
 from veiltab.common.study.file import Study
 
@@ -24,34 +25,109 @@ def agreed_spec(
         NotReadyError: a curator has not planned the release yet.
         FailedReleaseError: the server or a curator speaks of another release, or of none that was asked for.
     """
-    for curator in study.curators:
-        if curator.name not in planned:
-            raise NotReadyError("has not planned the release yet", where=f"curator {curator.name}")
-    if published.release_id != request.release_id:
-        raise FailedReleaseError("it answered about another release", where=f"server {study.server.name}")
-    for name, other in planned.items():
-        if other.digest() != published.digest():
-            raise FailedReleaseError("the server published another release than was planned", where=f"curator {name}")
-    if differing := [*_unlike_request(published, request), *_unlike_study(published, study, request)]:
+    _check_published(published, request.release_id, study, planned)
+    differing = [*_unlike_request(published, request), *_unlike_study(published, study, request)]
+    if request.stage != published.stage:
+        differing.append("stage")
+    if request.canaries not in {None, published.canaries}:
+        differing.append("canaries")
+    _check_asked_for(differing)
+    return published
+
+
+def agreed_workload(request: ReleaseRequest, study: Study, planned: Mapping[str, WorkloadSpec]) -> WorkloadSpec:
+    """Return the spec of a release of several tables once every curator states the same, and it is what was asked for.
+
+    Args:
+        request: what was asked for.
+        study: the study file under which it was.
+        planned: curator -> what it says that it planned, of those that say so.
+
+    Raises:
+        NotReadyError: a curator has not planned the release yet.
+        FailedReleaseError: a curator speaks of another release, or of none that was asked for.
+    """
+    _check_all_planned(study, planned)
+    (first, workload), *others = planned.items()
+    for name, other in others:
+        if other.digest() != workload.digest():
+            raise FailedReleaseError(f"it planned another release than curator {first}", where=f"curator {name}")
+    if workload.release_id != request.release_id:
+        raise FailedReleaseError("it answered about another release", where=f"curator {first}")
+    differing = [*_unlike_request(workload, request), *_unlike_study(workload, study, request)]
+    _check_asked_for([*differing, *_unlike_tables(workload, request)])
+    return workload
+
+
+def agreed_table(
+    table: ReleaseSpec, study: Study, published: ReleaseSpec, planned: Mapping[str, ReleaseSpec]
+) -> ReleaseSpec:
+    """Return the spec of a table once its server and every curator state that of the workload.
+
+    Args:
+        table: as the workload describes it.
+        study: the study file.
+        published: what the server says that it published.
+        planned: curator -> what it says that it planned, of those that say so.
+
+    Raises:
+        NotReadyError, FailedReleaseError: as `agreed_spec`.
+    """
+    _check_published(published, table.release_id, study, planned)
+    if published.digest() != table.digest():
         raise FailedReleaseError(
-            f"the curators planned another release than was asked for: {', '.join(differing)}", where="release spec"
+            "the curators planned another table than was agreed before the charge", where="release spec"
         )
     return published
 
 
-def _unlike_request(spec: ReleaseSpec, request: ReleaseRequest) -> Iterable[str]:
+def _check_published(published: ReleaseSpec, release_id: str, study: Study, planned: Mapping[str, ReleaseSpec]) -> None:
+    """Refuse a publication that is of another release, or not the one that every curator planned."""
+    _check_all_planned(study, planned)
+    if published.release_id != release_id:
+        raise FailedReleaseError("it answered about another release", where=f"server {study.server.name}")
+    for name, other in planned.items():
+        if other.digest() != published.digest():
+            raise FailedReleaseError("the server published another release than was planned", where=f"curator {name}")
+
+
+def _check_all_planned(study: Study, planned: Container[str]) -> None:
+    for curator in study.curators:
+        if curator.name not in planned:
+            raise NotReadyError("has not planned the release yet", where=f"curator {curator.name}")
+
+
+def _check_asked_for(differing: Sequence[str]) -> None:
+    if differing:
+        raise FailedReleaseError(
+            f"the curators planned another release than was asked for: {', '.join(differing)}", where="release spec"
+        )
+
+
+def _unlike_request(spec: ReleaseSpec | WorkloadSpec, request: ReleaseRequest) -> Iterable[str]:
     """Yield what a spec states otherwise than the request."""
-    for name in ("researcher", "epsilon", "delta", "scheme", "sampling", "pad", "deadline", "stage"):
+    for name in ("researcher", "epsilon", "delta", "scheme", "sampling", "pad", "deadline"):
         if getattr(spec, name) != getattr(request, name):
             yield name
     size_is_asked = scheme_class(request.scheme).size_law is SizeLaw.FIXED and request.sample is not None
     if size_is_asked and spec.sample != request.sample:
         yield "sample"
-    if request.canaries is not None and spec.canaries != request.canaries:
+
+
+def _unlike_tables(workload: WorkloadSpec, request: ReleaseRequest) -> Iterable[str]:
+    """Yield what the tables of a workload are otherwise than the request, but for those that a denial leaves out."""
+    granted = {column.attribute for column in workload.columns}
+    asked = [table for table in request.tables if granted.issuperset(table)]
+    if [workload.attributes(number) for number in range(len(workload.tables))] != asked:
+        yield "tables"
+    if workload.repeats != min(request.repeats, len(asked)):
+        yield "repeats"
+    plans = (*workload.tables, *workload.repeated)
+    if request.canaries is not None and any(plan.canaries != request.canaries for plan in plans):
         yield "canaries"
 
 
-def _unlike_study(spec: ReleaseSpec, study: Study, request: ReleaseRequest) -> Iterable[str]:
+def _unlike_study(spec: ReleaseSpec | WorkloadSpec, study: Study, request: ReleaseRequest) -> Iterable[str]:
     """Yield what a spec states otherwise than the study file."""
     if spec.study_digest != study.digest:
         yield "study file"

@@ -16,13 +16,15 @@ from veiltab.common.command.options import (
     serve_options,
 )
 from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.workloads import Workload
 from veiltab.common.schemes import SCHEMES
 from veiltab.common.storage.files import written_whole
 
 if TYPE_CHECKING:
     from veiltab.common.release.spec import ReleaseSpec
-    from veiltab.researcher.client import Client, Release, Status
-    from veiltab.researcher.estimation import Estimate
+    from veiltab.researcher.client import Client, Release
+    from veiltab.researcher.estimation import TableEstimate
+    from veiltab.researcher.release_status import Status
 
 release_option = click.option("--release", "release_name", required=True, help="Id or label of the release.")
 confidence_option = click.option(
@@ -73,11 +75,28 @@ def serve(options: ServeOptions) -> None:
 
 @researcher.command(
     epilog="Example: veiltab researcher request study.toml --name rosa --identity pki/researcher-rosa"
-    " --attributes education,salary --epsilon 1 --purpose 'wage gap' --wait"
+    " --attributes education,salary --epsilon 1 --purpose 'wage gap' --wait\n\n"
+    "Several tables: --attributes age,education,salary --workload linked --epsilon 1 --delta 1e-6,"
+    " or --tables age,salary education,salary"
 )
 @with_client
-@click.option("--attributes", required=True, help="Attributes to ask for, separated by commas.")
-@click.option("--epsilon", required=True, help="Epsilon in nats; pure unless there is a --delta.")
+@click.argument("more_tables", metavar="", nargs=-1)
+@click.option("--attributes", help="Attributes of one table, or of a --workload, separated by commas.")
+@click.option(
+    "--tables", multiple=True, metavar="A,B [A,C ...]", help="Attributes of each of several tables; needs a --delta."
+)
+@click.option(
+    "--workload",
+    type=click.Choice([one.value for one in Workload]),
+    help="Tables of the --attributes: every pair, or every pair and the strongest again. Needs a --delta.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=0),
+    default=0,
+    help="So many of the --tables may run a second time, chosen after the first results.",
+)
+@click.option("--epsilon", required=True, help="Epsilon in nats, of all tables together; pure unless with --delta.")
 @click.option("--delta", help="Keep (epsilon, delta) by the secret order instead: far more accurate.")
 @click.option(
     "--max-local-epsilon", help="Largest ln gamma of the server's noise: a row's epsilon against who knows its person."
@@ -112,7 +131,9 @@ def serve(options: ServeOptions) -> None:
 def request(
     client: "Client",
     *,
-    attributes: str,
+    attributes: str | None,
+    tables: tuple[str, ...],
+    more_tables: tuple[str, ...],
     lifetime_hours: float,
     wait: bool,
     timeout: float,
@@ -120,7 +141,14 @@ def request(
     **choices: Any,  # noqa: ANN401 - the other options are keywords of Client.request
 ) -> None:
     """Ask the curators for a release; the same command continues an unfinished one."""
-    release = client.request(_split(attributes), lifetime_seconds=round(lifetime_hours * 3600), **choices)
+    if more_tables and not tables:
+        raise click.UsageError(f"Got unexpected extra argument ({more_tables[0]})")
+    release = client.request(
+        _split(attributes) if attributes else (),
+        tables=tuple(tuple(_split(table)) for table in (*tables, *more_tables)),
+        lifetime_seconds=round(lifetime_hours * 3600),
+        **choices,
+    )
     note(f"release {release.id}" + (" (continued)" if release.continued else ""))
     status = release.wait(timeout, _Watcher()) if wait else release.status()
     emit(as_json, _status_dict(status) | {"continued": release.continued}, _status_text(status))
@@ -204,7 +232,7 @@ def report(client: "Client", release_name: str, confidence: float, out: Path, as
     from veiltab.researcher.presentation import report_page
 
     release = client.release(release_name)
-    write_page(report_page(client.study, release.status(), release.estimate(confidence)), out)
+    write_page(report_page(client.study, release.status(), release.estimate(confidence=confidence)), out)
     emit(as_json, {"release": release.id, "report": out}, f"Report: {out}")
 
 
@@ -214,17 +242,25 @@ def report(client: "Client", release_name: str, confidence: float, out: Path, as
 )
 @with_client
 @click.option("--release", "release_name", required=True, help="Id or label of the release.")
-@click.option("--out", type=PATH, required=True, help="File to write.")
+@click.option("--table", help="Attributes of a table of a release of several, separated by commas; by default all.")
+@click.option("--out", type=PATH, required=True, help="File to write; a folder for several tables.")
 @json_option
-def certificate(client: "Client", release_name: str, out: Path, as_json: bool) -> None:
+def certificate(client: "Client", release_name: str, table: str | None, out: Path, as_json: bool) -> None:
     """Write the release certificate: spec, receipts and ledgers, signed by every curator and the server.
 
-    Whoever has the file and the study file checks it offline with `veiltab verify`.
+    A release of several tables has one for each of them. Whoever has a file and the study file checks it offline with
+    `veiltab verify`.
     """
     release = client.release(release_name)
-    with written_whole(out) as file:
-        file.write(release.certificate().encode())
-    emit(as_json, {"release": release.id, "certificate": out}, f"Certificate: {out}")
+    written = {}
+    tables = release.tables_of(_split(table) if table else None)
+    for one in tables:
+        path = out if len(tables) == 1 else out / f"{one.number:04d}-{'-'.join(one.attributes)}.certificate"
+        with written_whole(path) as file:
+            file.write(client.certificate(one.release_id).encode())
+        written[one.release_id] = path
+    text = f"Certificate: {out}" if len(written) == 1 else f"{len(written)} certificates: {out}"
+    emit(as_json, {"release": release.id, "certificate": out, "certificates": written}, text)
 
 
 @researcher.command(
@@ -264,9 +300,10 @@ def _split(attributes: str) -> list[str]:
     return [name.strip() for name in attributes.split(",")]
 
 
-def _estimate(release: "Release", attributes: str | None, confidence: float) -> "Estimate":
-    found = release.estimate(confidence)
-    return found.marginal(_split(attributes)) if attributes else found
+def _estimate(release: "Release", attributes: str | None, confidence: float) -> "TableEstimate":
+    if attributes is None:
+        return release.estimate(confidence=confidence)
+    return release.estimate(_split(attributes), confidence=confidence)
 
 
 class _Watcher:
@@ -276,7 +313,7 @@ class _Watcher:
         self._last = ""
 
     def __call__(self, status: "Status") -> None:
-        line = status.state.value + (f"; {status.waiting_for}" if status.waiting_for else "")
+        line = "; ".join(filter(None, (status.state.value, status.progress, status.waiting_for)))
         if line != self._last:
             note(f"{datetime.now(UTC):%H:%M:%S}  {line}")
             self._last = line
@@ -303,6 +340,16 @@ def _status_dict(status: "Status") -> dict[str, object]:
             **({} if spec is None else release_facts(spec) | {"guaranteed_epsilon": guaranteed_epsilon(spec)}),
         },
         "granted": list(status.granted),
+        "tables": [
+            {
+                "number": table.number,
+                "phase": table.phase,
+                "id": table.release_id,
+                "state": table.state.value,
+                "attributes": list(table.attributes),
+            }
+            for table in status.tables
+        ],
         "receipts": [receipt.facts() for receipt in status.receipts],
         "failure": status.failure,
         "parties": {
@@ -318,6 +365,8 @@ def _status_text(status: "Status") -> str:
     lines = [f"{status.release_id}  {status.label or '-'}  {status.state.value}  {asked}"]
     if status.failure:
         lines.append(f"  {status.failure}")
+    if status.progress:
+        lines.append(f"  {status.progress}")
     lines.extend(
         f"  {party}: {state.value}{', waits: ' + reason if reason else ''}"
         for party, (state, reason) in sorted(status.parties.items())

@@ -15,18 +15,15 @@ import hashlib
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, overload
 
 import grpc
 import numpy as np
 
 from veiltab.common.command.options import load_party
 from veiltab.common.command.parties import desk_of, serving_parties
-from veiltab.common.core.domain import Domain
-from veiltab.common.core.message_fields import text_from_proto, words_from_proto
 from veiltab.common.core.rounding import Parameter, parse_delta, parse_epsilon
 from veiltab.common.errors import (
     DeniedError,
@@ -34,80 +31,34 @@ from veiltab.common.errors import (
     IntegrityError,
     InvalidInputError,
     NotFoundError,
+    NotReadyError,
     UnavailableError,
 )
 from veiltab.common.extras import importing
 from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import request_to_proto, spec_from_proto, state_from_proto
+from veiltab.common.release.wire import (
+    request_to_proto,
+)
+from veiltab.common.release.workloads import Tables, Workload, tables_of
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Role
 from veiltab.common.rpc.peer import Peer, Request, Response
-from veiltab.common.schemes import scheme_of
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import study_from_bytes
 from veiltab.researcher.access_log import Access, access_from_proto
-from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.estimation import Estimate, TableEstimate
+from veiltab.researcher.pooling import pooled
+from veiltab.researcher.release_status import Status, TableStatus, release_status_from_proto
 from veiltab.researcher.rows import rows_of_counts
-from veiltab.researcher.server_check import receipt_from_proto
-from veiltab.researcher.uncertainty import ReleaseDesign
+from veiltab.researcher.table_result import TableResult, table_result
 from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """The status of a release.
-
-    Args:
-        release_id: the release.
-        label: the researcher's own name for it; may be empty.
-        state: where it stands for the researcher.
-        study_digest: of the study file under which it was asked for.
-        attributes: what was asked for.
-        epsilon: what was asked for, as text.
-        failure: why it ended without a result; empty otherwise.
-        parties: role and name -> (its state, what it waits for).
-        spec: the public description, once it is ready.
-        granted: attributes whose keys were given.
-        receipts: what the tests of the server showed: each curator's, then the researcher's own over all granted
-            columns, whose tester is "". Empty for a release without canaries.
-        seconds: step -> seconds.
-        bytes: link -> bytes.
-    """
-
-    release_id: str
-    label: str
-    state: ReleaseState
-    study_digest: str
-    attributes: tuple[str, ...]
-    epsilon: str
-    failure: str
-    parties: dict[str, tuple[ReleaseState, str]]
-    spec: ReleaseSpec | None
-    granted: tuple[str, ...]
-    receipts: tuple[Receipt, ...]
-    seconds: dict[str, float]
-    bytes: dict[str, int]
-
-    @property
-    def waiting_for(self) -> str:
-        """What the release waits for, party by party, as text."""
-        if self.state.finished:
-            return ""
-        reasons = [
-            reason if reason.startswith((party, "curator ", "server ")) else f"{party}: {reason}"
-            for party, (_, reason) in sorted(self.parties.items())
-            if reason
-        ]
-        return "; ".join(dict.fromkeys(reason.rstrip(".") for reason in reasons))
 
 
 class Client:
@@ -142,9 +93,12 @@ class Client:
 
     def request(  # noqa: PLR0913 - one argument a choice
         self,
-        attributes: Sequence[str],
+        attributes: Sequence[str] = (),
         *,
         epsilon: Parameter,
+        tables: Sequence[Sequence[str]] = (),
+        workload: Workload | str | None = None,
+        repeats: int = 0,
         purpose: str = "",
         label: str = "",
         partial: bool = False,
@@ -163,9 +117,13 @@ class Client:
         """Ask the curators for a release, or continue the unfinished one that asks for the same.
 
         Args:
-            attributes: names from the study.
+            attributes: names from the study, of one table or of a workload.
             epsilon: in nats, as a text or a number; a float counts as Python shows it, so 0.5 is "0.5". Pure unless
-                there is a delta.
+                there is a delta. Of all tables together.
+            tables: the attributes of each table, instead of `attributes`.
+            workload: "pairs", every pair of the attributes; or "linked", every pair once and those that show the
+                strongest dependences again.
+            repeats: so many of `tables` may run a second time, chosen after the first results.
             purpose: for the persons who decide.
             label: your own name for the release; the same label is the same release.
             partial: go on with what is granted when some attributes are denied.
@@ -188,10 +146,13 @@ class Client:
             VeiltabError: the request is not valid, or the service does not answer.
         """
         self._check_owner("start a release")
+        names, several = self._tables(attributes, tables, workload, repeats)
         asked = ReleaseRequest(
             release_id=secrets.token_hex(16),
             researcher=self._desk.name,
-            attributes=self.study.domain(attributes).names,
+            attributes=names,
+            tables=several.tables,
+            repeats=several.repeats,
             epsilon=parse_epsilon(epsilon),
             purpose=purpose,
             deadline=int(time.time()) + lifetime_seconds,
@@ -229,12 +190,12 @@ class Client:
         """Return all releases, oldest first, without their details."""
         message = researcher_pb2.ListReleasesRequest()
         answer = self._ask(self._service.stub.ListReleases, message)
-        return tuple(_status_of(researcher_pb2.GetResultResponse(summary=s)) for s in answer.releases)
+        return tuple(release_status_from_proto(researcher_pb2.GetResultResponse(summary=s)) for s in answer.releases)
 
     def status(self, name: str) -> Status:
         """Return how a release stands, by id or label."""
         message = researcher_pb2.GetResultRequest(release=name)
-        return _status_of(self._ask(self._service.stub.GetResult, message))
+        return release_status_from_proto(self._ask(self._service.stub.GetResult, message))
 
     def accesses(self) -> tuple[Access, ...]:
         """Return which analyst asked for what, oldest first.
@@ -294,9 +255,36 @@ class Client:
         return self._link.wait(self._service.fetch(self._service.stub.FetchCertificate, request)).decode()
 
     def histogram(self, release_id: str) -> bytes:
-        """Return the counts of the noisy rows as they travel."""
+        """Return the counts of the noisy rows of a table as they travel."""
         request = researcher_pb2.FetchHistogramRequest(release_id=release_id)
         return self._link.wait(self._service.fetch(self._service.stub.FetchHistogram, request))
+
+    def _tables(
+        self,
+        attributes: Sequence[str],
+        tables: Sequence[Sequence[str]],
+        workload: Workload | str | None,
+        repeats: int,
+    ) -> tuple[tuple[str, ...], Tables]:
+        """Return the attributes of a request and its tables, all in study order."""
+        if tables:
+            if attributes or workload is not None:
+                raise InvalidInputError("tables stand alone, without attributes or a workload", where="tables")
+            several = tuple(self.study.domain(table).names for table in tables)
+            union = self.study.domain(dict.fromkeys(name for table in several for name in table)).names
+            return union, Tables(tables=several, repeats=repeats)
+        names = self.study.domain(attributes).names
+        if workload is None:
+            return names, Tables(tables=(), repeats=repeats)
+        if repeats:
+            raise InvalidInputError("a workload says itself how many tables run again", where="repeats")
+        try:
+            return names, tables_of(Workload(workload), names)
+        except ValueError:
+            known = ", ".join(one.value for one in Workload)
+            raise InvalidInputError(
+                f"no workload {workload!r}", where="workload", remedy=f"Known: {known}; or list the tables."
+            ) from None
 
     def _split(self, asked: Parameter | None) -> Decimal:
         """Return the curators' part of the noise: as asked, else as the study says."""
@@ -364,33 +352,86 @@ class Release:
                 )
             time.sleep(0.1)
 
-    def estimate(self, confidence: float = 0.95) -> Estimate:
-        """Return the estimated joint distribution of the granted attributes.
+    def tables(self) -> tuple[TableStatus, ...]:
+        """Return the tables of the release that are under way or over, by number; of one table, itself as number 0."""
+        return self.status().all_tables
+
+    def tables_of(self, attributes: Sequence[str] | None = None) -> tuple[TableStatus, ...]:
+        """Return the tables that are ready, or those of exactly some attributes: two if the table ran twice.
+
+        Raises:
+            NotReadyError: the release is not ready.
+            NotFoundError: there is no table of these attributes.
+        """
+        ready = self._ready_status().ready_tables
+        if attributes is None:
+            return ready
+        wanted = self._client.study.domain(attributes).names
+        having = tuple(one for one in ready if one.attributes == wanted)
+        if not having:
+            raise NotFoundError(
+                f"no table of the release has exactly {', '.join(wanted)}",
+                where=f"release {self.id}",
+                remedy="`veiltab researcher status --json` lists its tables.",
+            )
+        return having
+
+    def measurements(self) -> tuple[TableResult, ...]:
+        """Return every table as it was measured, by number; one that ran twice is there twice.
 
         Raises:
             NotReadyError, FailedReleaseError: there is no result.
             InvalidInputError: the release was asked for under another study file than the client's.
         """
-        data = self._client.histogram(self.id)
-        status = self.status()
-        if status.spec is None:
-            raise FailedReleaseError(status.failure or "there is no result", where=f"release {self.id}")
-        spec = status.spec
-        domain = self._domain(status)
-        counts = np.frombuffer(data, "<i8").astype(np.int64)
-        return Estimate(
-            domain=domain,
-            design=design_of(spec, domain.cells, counted=int(counts.sum())),
-            counts=counts,
-            confidence=confidence,
-            study_digest=spec.study_digest,
-        )
+        status = self._ready_status()
+        return self._results(status, status.ready_tables)
 
-    def frame(self, confidence: float = 0.95) -> "pd.DataFrame":
-        """Return the estimates as a DataFrame, one row a cell."""
+    @overload
+    def estimate(self, attributes: None = None, *, confidence: float = 0.95) -> Estimate: ...
+
+    @overload
+    def estimate(self, attributes: Sequence[str], *, confidence: float = 0.95) -> TableEstimate: ...
+
+    def estimate(self, attributes: Sequence[str] | None = None, *, confidence: float = 0.95) -> TableEstimate:
+        """Return an estimated joint distribution.
+
+        Args:
+            attributes: of the table, which is pooled of all tables that have them; by default all that were granted,
+                for a release of one table.
+            confidence: probability that one cell's interval holds its true fraction.
+
+        Raises:
+            NotReadyError, FailedReleaseError: there is no result.
+            InvalidInputError: no table has all of these attributes, several have and none is named, or the release
+                was asked for under another study file than the client's.
+        """
+        status = self._ready_status()
+        if attributes is None:
+            if status.tables:
+                raise InvalidInputError(
+                    f"this is a release of {len(status.tables)} tables",
+                    where=f"release {self.id}",
+                    remedy="Name the attributes of one.",
+                )
+            (result,) = self._results(status, status.ready_tables)
+            return self._estimate(status, result, confidence)
+        wanted = self._client.study.domain(attributes).names
+        having = [one for one in status.ready_tables if set(one.attributes).issuperset(wanted)]
+        if not having:
+            raise InvalidInputError(
+                f"no table of the release has all of {', '.join(wanted)}",
+                where=f"release {self.id}",
+                remedy="Ask for a table of them, or estimate it from the model of the release.",
+            )
+        return pooled([self._estimate(status, one, confidence) for one in self._results(status, having)], attributes)
+
+    def frame(self, attributes: Sequence[str] | None = None, *, confidence: float = 0.95) -> "pd.DataFrame":
+        """Return the estimates as a DataFrame, one row a cell; as `estimate` does."""
         from veiltab.researcher.table import to_frame  # noqa: PLC0415 - pandas is slow to load
 
-        return to_frame(self.estimate(confidence))
+        if attributes is None:
+            return to_frame(self.estimate(confidence=confidence))
+        return to_frame(self.estimate(attributes, confidence=confidence))
 
     def rows(self) -> "pd.DataFrame":
         """Return the noisy rows as a DataFrame, one column an attribute, in an order of their own at each call.
@@ -416,46 +457,32 @@ class Release:
         frame.attrs["study_digest"] = found.study_digest
         return frame
 
-    def _domain(self, status: Status) -> Domain:
-        """Return the attributes of a result with their categories, which are those of its own study file."""
+    def _ready_status(self) -> Status:
+        """Return the status of a release under the client's study file; of several tables only once it is ready.
+
+        Raises:
+            NotReadyError, InvalidInputError: it is not, or it was asked for under another study file.
+        """
+        status = self.status()
+        if status.tables and status.state is not ReleaseState.READY:
+            raise NotReadyError(
+                f"the release is {status.state.value}; {status.failure or status.progress}", where=f"release {self.id}"
+            )
         self._client.check_study(status.study_digest, f"release {self.id}")
-        return self._client.study.domain(status.granted)
+        return status
 
+    def _results(self, status: Status, tables: Sequence[TableStatus]) -> tuple[TableResult, ...]:
+        histograms = [self._client.histogram(table.release_id) for table in tables]
+        return tuple(
+            table_result(table.number, table.attributes, status.spec_of(table), histogram)
+            for table, histogram in zip(tables, histograms, strict=True)
+        )
 
-def design_of(spec: ReleaseSpec, cells: int, *, counted: int) -> ReleaseDesign:
-    """Return the design of the rows of data that were counted.
-
-    Where the server samples, canaries may be among the m rows that it drew. Given their number, the rows of data are a
-    simple random sample of their own size, and so the design is that of a smaller sample.
-    """
-    fewest = max(spec.sample - spec.canaries, 0) if spec.sampling.is_by_server else spec.sample
-    if not fewest <= counted <= spec.sample:
-        raise IntegrityError("the counted rows are not the m rows of the release", where=f"release {spec.release_id}")
-    return ReleaseDesign(
-        population=spec.population,
-        sample=counted,
-        mechanism=spec.mechanism.marginal(cells),
-        scheme=scheme_of(spec.scheme, population=spec.population, sample=counted, stage=spec.stage),
-    )
-
-
-def _status_of(answer: researcher_pb2.GetResultResponse) -> Status:
-    summary = answer.summary
-    return Status(
-        release_id=text_from_proto(summary.release_id, "release id"),
-        label=words_from_proto(summary.label),
-        state=state_from_proto(summary.state),
-        study_digest=text_from_proto(summary.study_digest, "study digest"),
-        attributes=tuple(text_from_proto(name, "attributes") for name in summary.attributes),
-        epsilon=text_from_proto(summary.epsilon, "epsilon"),
-        failure=words_from_proto(answer.failure),
-        parties={
-            words_from_proto(p.party): (state_from_proto(p.state), words_from_proto(p.waiting_for))
-            for p in answer.parties
-        },
-        spec=spec_from_proto(answer.spec) if answer.HasField("spec") else None,
-        granted=tuple(text_from_proto(name, "granted") for name in answer.granted),
-        receipts=tuple(map(receipt_from_proto, answer.receipts)),
-        seconds={words_from_proto(step): seconds for step, seconds in answer.seconds.items()},
-        bytes={words_from_proto(link): number for link, number in answer.bytes.items()},
-    )
+    def _estimate(self, status: Status, result: TableResult, confidence: float) -> Estimate:
+        return Estimate(
+            domain=self._client.study.domain(result.names),
+            design=result.design,
+            counts=result.counts,
+            confidence=confidence,
+            study_digest=status.study_digest,
+        )

@@ -1,7 +1,6 @@
 """The curators and the server, as a researcher's service reaches them."""
 
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
@@ -10,7 +9,7 @@ import numpy as np
 
 from veiltab.common.core.canaries import Places
 from veiltab.common.core.randomness import KEY_BYTES
-from veiltab.common.errors import FailedReleaseError, NotFoundError
+from veiltab.common.errors import FailedReleaseError, NotFoundError, NotReadyError
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.wire import pad_from_proto, request_to_proto
@@ -59,16 +58,29 @@ class PartyLinks:
             await curator.close()
 
     async def ask_curator(self, name: str, stored: ResearcherRelease) -> curator_pb2.GetProposalResponse:
-        """Return how a curator stands with a release, submitting the request if it does not know it."""
+        """Return how a curator stands with a release, submitting the request if it does not know it.
+
+        Raises:
+            NotReadyError: it does not know the table yet, which it makes itself of what it charged.
+        """
         curator = self.curators[name]
         question = curator_pb2.GetProposalRequest(release_id=stored.request.release_id)
-        with suppress(NotFoundError):
+        try:
             return await curator.ask(curator.stub.GetProposal, question, once=True)
+        except NotFoundError:
+            if stored.part_of:
+                raise NotReadyError("has not begun with this table yet", where=f"curator {name}") from None
         proposal = curator_pb2.ProposeReleaseRequest(
             study_digest=self._study.digest, request=request_to_proto(stored.request)
         )
         await curator.ask(curator.stub.ProposeRelease, proposal, once=True)
         return await curator.ask(curator.stub.GetProposal, question, once=True)
+
+    async def choose_tables(self, name: str, release_id: str, numbers: Sequence[int]) -> None:
+        """Name to a curator the tables of a release that run a second time; the same again changes nothing."""
+        curator = self.curators[name]
+        request = curator_pb2.ChooseTablesRequest(release_id=release_id, numbers=numbers)
+        await curator.ask(curator.stub.ChooseTables, request)
 
     async def ask_server(self, release_id: str) -> server_release_pb2.GetReleaseResponse:
         """Return how the server stands with a release."""

@@ -12,8 +12,8 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.schemes import scheme_class
 from veiltab.common.study.file import Study
-from veiltab.researcher.client import Status
 from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.release_status import Status
 from veiltab.researcher.report import ReportInput, render
 
 

@@ -1,26 +1,29 @@
 """The RPCs of a researcher's service, for the command lines and notebooks of the researcher and its analysts."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
-from veiltab.common.errors import NotReadyError
+from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import request_from_proto, spec_to_proto, state_to_proto
+from veiltab.common.release.wire import request_from_proto, spec_to_proto, state_to_proto, workload_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.chunks import file_chunks, streamed
 from veiltab.common.rpc.identity import Role
 from veiltab.researcher.access_log import AccessLog, Subject, access_to_proto
 from veiltab.researcher.driver import ResearcherDriver
 from veiltab.researcher.server_check import receipt_to_proto
-from veiltab.researcher.store import ResearcherRelease
+from veiltab.researcher.store import ResearcherRelease, StoredTable
 from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
 from veiltab.v1.release_pb2 import Chunk
 
 _log = logging.getLogger(__name__)
 _PAGE = 1000
 """Accesses in one answer: some 100 KB."""
+
+Number = TypeVar("Number", int, float)
 
 
 class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
@@ -50,19 +53,23 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
     ) -> researcher_pb2.GetResultResponse:
         stored = self._driver.store.release(request.release)
         self._record(context, Subject.STATUS, stored)
-        statuses = self._driver.statuses.get(stored.request.release_id, {})
+        release_id = stored.request.release_id
+        tables = self._driver.store.tables(release_id)
+        workload = self._driver.store.workload(release_id) if stored.state is ReleaseState.READY else None
         return researcher_pb2.GetResultResponse(
             summary=_summary(stored),
             parties=[
                 researcher_pb2.PartyStatus(party=party, state=state_to_proto(state), waiting_for=waiting)
-                for party, (state, waiting) in statuses.items()
+                for party, (state, waiting) in self._driver.statuses_of(release_id).items()
             ],
             failure=stored.failure,
             spec=None if stored.spec is None else spec_to_proto(stored.spec),
             granted=stored.granted,
-            seconds=stored.seconds,
-            bytes=stored.bytes,
+            seconds=_together(stored.seconds, *(one.seconds for one in tables)),
+            bytes=_together(stored.bytes, *(one.bytes for one in tables)),
             receipts=map(receipt_to_proto, stored.receipts),
+            workload=None if workload is None else workload_to_proto(workload),
+            tables=map(_table_to_proto, tables),
         )
 
     async def FetchHistogram(
@@ -71,6 +78,7 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         stored = self._driver.store.release(request.release_id)
         if stored.state is not ReleaseState.READY:
             raise NotReadyError(f"the release is {stored.state.value}", where=f"release {request.release_id}")
+        _check_is_one_table(stored)
         self._record(context, Subject.COUNTS, stored)
         path = self._driver.store.histogram(stored.request.release_id)
         async for total, chunk in _streamed(path, request.offset):
@@ -80,6 +88,7 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         self, request: researcher_pb2.FetchCertificateRequest, context: Context
     ) -> AsyncIterator[researcher_pb2.FetchCertificateResponse]:
         stored = self._driver.store.release(request.release_id)
+        _check_is_one_table(stored)
         path = await self._driver.certificate(stored)
         self._record(context, Subject.CERTIFICATE, stored)
         async for total, chunk in _streamed(path, request.offset):
@@ -104,13 +113,41 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         """Record what an analyst asks for; what the researcher reads of its own is not recorded."""
         asker = caller(context)
         if asker.role is Role.ANALYST:
-            release_id = "" if release is None else release.request.release_id
+            # A release of many tables has one entry, as one of one table.
+            release_id = "" if release is None else release.part_of or release.request.release_id
             self._accesses.record(asker.name, subject, release_id)
             _log.info("%s asked for: %s", asker, subject.value, extra={"release": release_id or None})
 
 
 def _streamed(path: Path, offset: int) -> AsyncIterator[tuple[int, Chunk | None]]:
     return streamed(file_chunks(path, offset), path.stat().st_size, offset)
+
+
+def _check_is_one_table(stored: ResearcherRelease) -> None:
+    """Refuse what is asked of a release of several tables and exists of each of them alone."""
+    if stored.request.is_workload:
+        raise InvalidInputError(
+            "this is a release of several tables", where=f"release {stored.request.release_id}", remedy="Name a table."
+        )
+
+
+def _together(first: Mapping[str, Number], *others: Mapping[str, Number]) -> dict[str, Number]:
+    """Return what a release and its tables took together."""
+    total = dict(first)
+    for figures in others:
+        for name, figure in figures.items():
+            total[name] = total[name] + figure if name in total else figure
+    return total
+
+
+def _table_to_proto(table: StoredTable) -> researcher_pb2.TableStatus:
+    return researcher_pb2.TableStatus(
+        number=table.number,
+        release_id=table.release_id,
+        state=state_to_proto(table.state),
+        attributes=table.attributes,
+        phase=2 if table.is_repeat else 1,
+    )
 
 
 def _summary(stored: ResearcherRelease) -> researcher_pb2.ReleaseSummary:

@@ -32,6 +32,5 @@ def _work(stored: ResearcherRelease, driver: ResearcherDriver) -> Work:
 
 def _waiting(driver: ResearcherDriver, release_id: str) -> str:
     """Return what each party waits for, by its last answer."""
-    # A copy, as this runs in another thread than the one that asks the parties.
-    said = dict(driver.statuses.get(release_id, {}))
+    said = driver.statuses_of(release_id)
     return "; ".join(f"{party}: {reason}" for party, (_, reason) in said.items() if reason)

@@ -3,7 +3,8 @@
 import json
 import sqlite3
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from veiltab.common.core.canonical import canonical_text, read_canonical
@@ -13,6 +14,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import Connection, open_database, transaction
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
@@ -46,14 +48,23 @@ _MIGRATIONS = (
     """
     ALTER TABLE release ADD COLUMN receipts TEXT NOT NULL DEFAULT '[]'
     """,
+    """
+    ALTER TABLE release ADD COLUMN part_of TEXT NOT NULL DEFAULT '';
+    ALTER TABLE release ADD COLUMN number INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE release ADD COLUMN workload TEXT;
+    ALTER TABLE release ADD COLUMN is_chosen INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX release_part_of ON release (part_of, number) WHERE part_of <> '';
+    CREATE VIEW asked_release AS SELECT * FROM release WHERE part_of = ''
+    """,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearcherRelease:
-    """One release as the researcher's service knows it.
+    """One release as the researcher's service knows it: one that was asked for, or a table of one.
 
-    `study_digest` is that of the study file under which it was asked for; "" if an older version recorded it.
+    `study_digest` is that of the study file under which it was asked for; "" if an older version recorded it. Of a
+    table, `part_of` is the id of its release, and `number` its own in it.
     """
 
     request: ReleaseRequest
@@ -68,6 +79,33 @@ class ResearcherRelease:
     bytes: dict[str, int]
     created: int
     since: int
+    part_of: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTable:
+    """One table of a release of several.
+
+    Args:
+        number: of the table, from 0.
+        is_repeat: whether it runs for the second time.
+        release_id: its own.
+        state: where it stands.
+        failure: why it ended without a result; empty if it did not.
+        attributes: of its cells, in study order: those that were asked for, and once it is ready, those of its result.
+        seconds: step -> seconds.
+        bytes: link -> bytes.
+    """
+
+    number: int
+    is_repeat: bool
+    release_id: str
+    state: ReleaseState
+    failure: str
+    attributes: tuple[str, ...]
+    seconds: dict[str, float]
+    bytes: dict[str, int]
 
 
 class ResearcherStore:
@@ -151,24 +189,102 @@ class ResearcherStore:
         return _release_of(row)
 
     def releases(self) -> tuple[ResearcherRelease, ...]:
-        """Return all releases, oldest first."""
-        rows = self.connection.execute("SELECT * FROM release ORDER BY created, id").fetchall()
+        """Return all releases that were asked for, oldest first."""
+        rows = self.connection.execute("SELECT * FROM asked_release ORDER BY created, id").fetchall()
         return tuple(_release_of(row) for row in rows)
+
+    def unfinished(self) -> tuple[str, ...]:
+        """Return the ids of the releases that were asked for and are not over, oldest first."""
+        rows = self.connection.execute(
+            f"SELECT id FROM asked_release WHERE NOT {IS_FINISHED} ORDER BY created, id",  # noqa: S608 - our own words
+            FINISHED,
+        )
+        return tuple(row["id"] for row in rows)
 
     def latest(self, over: int) -> tuple[ResearcherRelease, ...]:
         """Return the releases that are not over and the last ones that are, `over` of them; oldest first."""
-        return tuple(_release_of(row) for row in latest_rows(self.connection, "release", over))
+        return tuple(_release_of(row) for row in latest_rows(self.connection, "asked_release", over))
 
     def counts(self) -> dict[str, int]:
-        """Return how many releases are in each state."""
-        return state_counts(self.connection, "release")
+        """Return how many of the releases that were asked for are in each state."""
+        return state_counts(self.connection, "asked_release")
+
+    def workload(self, release_id: str) -> WorkloadSpec | None:
+        """Return what the curators planned of a release of several tables; None before it is recorded."""
+        row = self.connection.execute("SELECT workload FROM release WHERE id = ?", [release_id]).fetchone()
+        return None if row is None or row["workload"] is None else WorkloadSpec.from_json(row["workload"])
+
+    def record_workload(self, workload: WorkloadSpec) -> None:
+        """Record what the curators planned, and the tables that run for the first time."""
+        with transaction(self.connection) as db:
+            db.execute(
+                "UPDATE release SET workload = ? WHERE id = ? AND workload IS NULL",
+                [workload.to_json(), workload.release_id],
+            )
+            self._add_tables(db, workload, range(len(workload.tables)))
+
+    def has_chosen(self, release_id: str) -> bool:
+        """Whether it is recorded which tables of a release run a second time."""
+        row = self.connection.execute("SELECT is_chosen FROM release WHERE id = ?", [release_id]).fetchone()
+        return row is not None and bool(row["is_chosen"])
+
+    def record_choice(self, workload: WorkloadSpec, chosen: Iterable[int]) -> None:
+        """Record which tables of a release run a second time, for good: a later choice changes nothing."""
+        with transaction(self.connection) as db:
+            first = db.execute(
+                "UPDATE release SET is_chosen = 1 WHERE id = ? AND NOT is_chosen", [workload.release_id]
+            ).rowcount
+            if first:
+                self._add_tables(db, workload, map(workload.again, chosen))
+
+    def tables(self, release_id: str) -> tuple[StoredTable, ...]:
+        """Return the tables of a release of several that are recorded, by number."""
+        rows = self.connection.execute(
+            "SELECT number, id, state, failure, asked, granted, seconds, bytes,"
+            " number >= (SELECT json_array_length(workload, '$.tables') FROM release WHERE id = ?) AS is_repeat"
+            " FROM release WHERE part_of = ? ORDER BY number",
+            [release_id, release_id],
+        )
+        return tuple(_table_of(row) for row in rows)
+
+    def _add_tables(self, db: Connection, workload: WorkloadSpec, numbers: Iterable[int]) -> None:
+        """Record tables as releases of their own, once; of what was asked for, each keeps its attributes."""
+        parent = self.release(workload.release_id)
+        for number in numbers:
+            attributes = workload.attributes(number)
+            request = replace(
+                parent.request, release_id=workload.table_id(number), attributes=attributes, tables=(), repeats=0
+            )
+            now = int(time.time())
+            db.execute(
+                "INSERT INTO release (id, study_digest, label, asked, request, state, created, since, part_of, number)"
+                " VALUES (?, ?, '', ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+                [
+                    request.release_id,
+                    parent.study_digest,
+                    json.dumps(attributes),
+                    request.to_json(),
+                    ReleaseState.CHARGED.value,
+                    now,
+                    now,
+                    workload.release_id,
+                    number,
+                ],
+            )
 
     def finish(self, release_id: str, state: ReleaseState, failure: str = "") -> None:
-        """Record how a release ended."""
-        self.connection.execute(
-            "UPDATE release SET state = ?, failure = ?, since = ? WHERE id = ?",
-            [state.value, failure, int(time.time()), release_id],
-        )
+        """Record how a release ended, and that its tables which are not over have ended without a result."""
+        now = int(time.time())
+        rest = ReleaseState.EXPIRED if state is ReleaseState.READY else state
+        with transaction(self.connection) as db:
+            db.execute(
+                "UPDATE release SET state = ?, failure = ?, since = ? WHERE id = ?",
+                [state.value, failure, now, release_id],
+            )
+            db.execute(
+                f"UPDATE release SET state = ?, failure = ?, since = ? WHERE part_of = ? AND NOT {IS_FINISHED}",  # noqa: S608
+                [rest.value, failure, now, release_id, *FINISHED],
+            )
 
     def set_state(self, release_id: str, state: ReleaseState) -> None:
         """Record the state of a release."""
@@ -227,7 +343,9 @@ class ResearcherStore:
 
         A release that is not over keeps its perturbed columns, which are still encrypted.
         """
-        unfinished = {stored.request.release_id for stored in self.releases() if not stored.state.finished}
+        unfinished_ids = f"SELECT id FROM release WHERE NOT {IS_FINISHED}"  # noqa: S608 - as above
+        rows = self.connection.execute(unfinished_ids, FINISHED)
+        unfinished = {row["id"] for row in rows}
         for folder in (self._folder / "releases").glob("*"):
             if folder.name not in unfinished:
                 self.delete_columns(folder.name)
@@ -266,4 +384,19 @@ def _release_of(row: sqlite3.Row) -> ResearcherRelease:
         bytes=json.loads(row["bytes"]),
         created=row["created"],
         since=row["since"],
+        part_of=row["part_of"],
+        number=row["number"],
+    )
+
+
+def _table_of(row: sqlite3.Row) -> StoredTable:
+    return StoredTable(
+        number=row["number"],
+        is_repeat=bool(row["is_repeat"]),
+        release_id=row["id"],
+        state=ReleaseState(row["state"]),
+        failure=row["failure"],
+        attributes=tuple(json.loads(row["granted"]) or json.loads(row["asked"])),
+        seconds=json.loads(row["seconds"]),
+        bytes=json.loads(row["bytes"]),
     )

@@ -22,8 +22,9 @@ from veiltab.deploy.local.own_tables import own_tables, study_text
 from veiltab.deploy.local.processes import LocalStudy, free_ports
 from veiltab.deploy.pki import init_pki
 from veiltab.deploy.studies import adult_tables
-from veiltab.researcher.client import Client, Release, Status
+from veiltab.researcher.client import Client, Release
 from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.release_status import Status
 
 RESEARCHER = "rosa"
 PARTIAL_RESEARCHER = "rita"

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from click.testing import CliRunner
 
-from tests.common.release.other import OTHER_REQUEST
+from tests.common.release.other import GOES_WITH, OTHER_REQUEST
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.noise_split import DEFAULT_SPLIT
 from veiltab.common.release.request import ReleaseRequest
@@ -45,11 +45,13 @@ def asked(study: Study, monkeypatch: pytest.MonkeyPatch, *attributes: str, **key
 
 
 def test_every_choice_is_a_keyword_of_the_client_s(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    keywords = set(signature(Client.request).parameters) - {"self", "label", "lifetime_seconds"}
+    keywords = set(signature(Client.request).parameters) - {"self", "label", "lifetime_seconds", "workload"}
     assert keywords == set(CHOICES) == {field.name for field in fields(ReleaseRequest)} - NOT_CHOSEN
     plain = asked(study, monkeypatch, "sex", epsilon="0.1")
     for name in keywords - {"attributes"}:
-        other = asked(study, monkeypatch, "sex", **{"epsilon": "0.1", name: KEYWORDS[name]})
+        beside = GOES_WITH.get(name, {})
+        chosen: dict[str, Any] = {"epsilon": "0.1", **beside, name: KEYWORDS[name]}
+        other = asked(study, monkeypatch, *(() if "tables" in chosen else ("sex",)), **chosen)
         assert getattr(other, name) == CHOICES[name] != getattr(plain, name), name
     assert asked(study, monkeypatch, *CHOICES["attributes"], epsilon="0.1").attributes == ("sex", "salary")
 
@@ -103,6 +105,8 @@ def test_every_choice_is_an_option_of_the_command(monkeypatch: pytest.MonkeyPatc
                 continue
             case Enum():
                 words.append(value.value)
+            case (tuple(), *_):
+                words.extend(map(",".join, value))
             case tuple():
                 words.append(",".join(value))
             case _:

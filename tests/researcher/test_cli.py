@@ -16,8 +16,8 @@ from veiltab.common.privacy.planning import FEW_ROWS
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.researcher.cli import researcher
-from veiltab.researcher.client import Status
 from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.release_status import Status
 from veiltab.researcher.uncertainty import ReleaseDesign
 
 Make = Callable[..., Any]
@@ -50,7 +50,7 @@ def test_an_estimate_from_fewer_rows_than_cells_says_so(
         counts=np.array([rows - 2, 1, 1, 0], np.int64),
         study_digest=study.digest,
     )
-    release = SimpleNamespace(estimate=lambda _confidence: estimate, status=lambda: status)
+    release = SimpleNamespace(estimate=lambda **_: estimate, status=lambda: status)
     client = SimpleNamespace(release=lambda _name: release)
     monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: nullcontext(client))
     words = ["estimate", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--release", "wages"]

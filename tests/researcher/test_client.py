@@ -15,7 +15,8 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_to_proto
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.researcher.client import Client, Release, Status, _status_of
+from veiltab.researcher.client import Client, Release
+from veiltab.researcher.release_status import Status, release_status_from_proto
 from veiltab.researcher.server_check import receipt_to_proto
 from veiltab.researcher.uncertainty import ReleaseDesign
 from veiltab.v1 import release_pb2, researcher_pb2
@@ -100,7 +101,7 @@ def test_a_status_is_read_whole(make_spec: Make) -> None:
         bytes={"a -> b": 7},
         receipts=[receipt_to_proto(receipt) for receipt in RECEIPTS],
     )
-    status = _status_of(answer)
+    status = release_status_from_proto(answer)
     assert status == replace(
         STATUS,
         state=ReleaseState.READY,
@@ -120,7 +121,7 @@ def test_a_status_is_read_whole(make_spec: Make) -> None:
     waiting = replace(status, state=ReleaseState.REQUESTED)
     assert waiting.waiting_for == "curator bob: a person decides; server cloud: waits for salary"
     answer.ClearField("spec")
-    assert _status_of(answer).spec is None
+    assert release_status_from_proto(answer).spec is None
 
 
 def test_waiting_shows_every_status_until_the_release_is_ready(study: Study) -> None:

@@ -19,9 +19,9 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.privacy.noise_split import curators_part, servers_part
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
-from veiltab.researcher.client import design_of
 from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
 from veiltab.researcher.estimation import Estimate, ReleaseDesign
+from veiltab.researcher.table_result import design_of
 from veiltab.researcher.uncertainty import covariance, total_variance
 
 ADULT = np.array(

@@ -15,9 +15,9 @@ from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.schemes import SCHEMES, has_stage
 from veiltab.common.study.file import Study
-from veiltab.researcher.client import Status
 from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.presentation import report_page
+from veiltab.researcher.release_status import Status
 from veiltab.researcher.uncertainty import ReleaseDesign
 
 Make = Callable[..., Any]

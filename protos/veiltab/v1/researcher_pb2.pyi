@@ -125,16 +125,18 @@ class GetResultResponse(_message.Message):
     def __init__(self, summary: _Optional[_Union[ReleaseSummary, _Mapping]] = ..., parties: _Optional[_Iterable[_Union[PartyStatus, _Mapping]]] = ..., failure: _Optional[str] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., granted: _Optional[_Iterable[str]] = ..., seconds: _Optional[_Mapping[str, float]] = ..., bytes: _Optional[_Mapping[str, int]] = ..., receipts: _Optional[_Iterable[_Union[Receipt, _Mapping]]] = ..., workload: _Optional[_Union[_release_pb2.WorkloadSpec, _Mapping]] = ..., tables: _Optional[_Iterable[_Union[TableStatus, _Mapping]]] = ...) -> None: ...
 
 class TableStatus(_message.Message):
-    __slots__ = ("number", "release_id", "state", "attributes")
+    __slots__ = ("number", "release_id", "state", "attributes", "phase")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
     number: int
     release_id: str
     state: _release_pb2.ReleaseState
     attributes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, number: _Optional[int] = ..., release_id: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., attributes: _Optional[_Iterable[str]] = ...) -> None: ...
+    phase: int
+    def __init__(self, number: _Optional[int] = ..., release_id: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., attributes: _Optional[_Iterable[str]] = ..., phase: _Optional[int] = ...) -> None: ...
 
 class Receipt(_message.Message):
     __slots__ = ("curator", "canaries", "changed", "low", "high", "expected", "sd")

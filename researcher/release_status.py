@@ -1,0 +1,154 @@
+"""How a release stands at a researcher's service, and each of its tables, as a client reads it."""
+
+from dataclasses import dataclass
+
+from veiltab.common.core.message_fields import text_from_proto, words_from_proto
+from veiltab.common.errors import FailedReleaseError
+from veiltab.common.release.receipt import Receipt
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.wire import spec_from_proto, state_from_proto, workload_from_proto
+from veiltab.common.release.workload import WorkloadSpec
+from veiltab.researcher.server_check import receipt_from_proto
+from veiltab.v1 import researcher_pb2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStatus:
+    """The status of one table of a release.
+
+    Args:
+        number: of the table, from 0; what runs a second time counts on from the number of tables.
+        phase: 1, or 2 for a table that runs a second time.
+        release_id: its own.
+        state: where it stands.
+        attributes: its attributes, in study order; once it is ready, those of its result.
+    """
+
+    number: int
+    phase: int
+    release_id: str
+    state: ReleaseState
+    attributes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """The status of a release.
+
+    Args:
+        release_id: the release.
+        label: the researcher's own name for it; may be empty.
+        state: where it stands for the researcher.
+        study_digest: of the study file under which it was asked for.
+        attributes: what was asked for.
+        epsilon: what was asked for, as text.
+        failure: why it ended without a result; empty otherwise.
+        parties: role and name -> (its state, what it waits for).
+        spec: the public description, once it is ready.
+        granted: attributes whose keys were given.
+        receipts: what the tests of the server showed: each curator's, then the researcher's own over all granted
+            columns, whose tester is "". Empty for a release without canaries.
+        seconds: step -> seconds; of a release of several tables, of all of them together.
+        bytes: link -> bytes, likewise.
+        tables: those of a release of several that are under way or over, by number.
+        workload: the public description of a release of several tables, once it is ready.
+    """
+
+    release_id: str
+    label: str
+    state: ReleaseState
+    study_digest: str
+    attributes: tuple[str, ...]
+    epsilon: str
+    failure: str
+    parties: dict[str, tuple[ReleaseState, str]]
+    spec: ReleaseSpec | None
+    granted: tuple[str, ...]
+    receipts: tuple[Receipt, ...]
+    seconds: dict[str, float]
+    bytes: dict[str, int]
+    tables: tuple[TableStatus, ...] = ()
+    workload: WorkloadSpec | None = None
+
+    @property
+    def progress(self) -> str:
+        """How many tables of how many are ready in the phase that is under way; empty for a release of one table."""
+        phase = max((table.phase for table in self.tables), default=0)
+        tables = [table for table in self.tables if table.phase == phase]
+        ready = sum(table.state is ReleaseState.READY for table in tables)
+        return f"phase {phase}: {ready} of {len(tables)} tables ready" if tables else ""
+
+    @property
+    def all_tables(self) -> tuple[TableStatus, ...]:
+        """The tables of the release; one that has no others is its own table."""
+        return self.tables or (self._alone,)
+
+    @property
+    def ready_tables(self) -> tuple[TableStatus, ...]:
+        """The tables that have a result; of a release of one table, itself, whatever its state."""
+        if not self.tables:
+            return (self._alone,)
+        return tuple(table for table in self.tables if table.state is ReleaseState.READY)
+
+    @property
+    def _alone(self) -> TableStatus:
+        return TableStatus(number=0, phase=1, release_id=self.release_id, state=self.state, attributes=self.granted)
+
+    def spec_of(self, table: TableStatus) -> ReleaseSpec:
+        """Return the spec of a table.
+
+        Raises:
+            FailedReleaseError: there is none.
+        """
+        spec = self.spec if self.workload is None else self.workload.table(table.number)
+        if spec is None:
+            raise FailedReleaseError(self.failure or "there is no result", where=f"release {self.release_id}")
+        return spec
+
+    @property
+    def waiting_for(self) -> str:
+        """What the release waits for, party by party, as text."""
+        if self.state.finished:
+            return ""
+        reasons = [
+            reason if reason.startswith((party, "curator ", "server ")) else f"{party}: {reason}"
+            for party, (_, reason) in sorted(self.parties.items())
+            if reason
+        ]
+        return "; ".join(dict.fromkeys(reason.rstrip(".") for reason in reasons))
+
+
+def release_status_from_proto(answer: researcher_pb2.GetResultResponse) -> Status:
+    """Return the status of an answer, or raise InvalidInputError."""
+    summary = answer.summary
+    return Status(
+        release_id=text_from_proto(summary.release_id, "release id"),
+        label=words_from_proto(summary.label),
+        state=state_from_proto(summary.state),
+        study_digest=text_from_proto(summary.study_digest, "study digest"),
+        attributes=tuple(text_from_proto(name, "attributes") for name in summary.attributes),
+        epsilon=text_from_proto(summary.epsilon, "epsilon"),
+        failure=words_from_proto(answer.failure),
+        parties={
+            words_from_proto(p.party): (state_from_proto(p.state), words_from_proto(p.waiting_for))
+            for p in answer.parties
+        },
+        spec=spec_from_proto(answer.spec) if answer.HasField("spec") else None,
+        granted=tuple(text_from_proto(name, "granted") for name in answer.granted),
+        receipts=tuple(map(receipt_from_proto, answer.receipts)),
+        seconds={words_from_proto(step): seconds for step, seconds in answer.seconds.items()},
+        bytes={words_from_proto(link): number for link, number in answer.bytes.items()},
+        tables=tuple(map(_table_from_proto, answer.tables)),
+        workload=workload_from_proto(answer.workload) if answer.HasField("workload") else None,
+    )
+
+
+def _table_from_proto(message: researcher_pb2.TableStatus) -> TableStatus:
+    return TableStatus(
+        number=message.number,
+        phase=message.phase,
+        release_id=text_from_proto(message.release_id, "release id"),
+        state=state_from_proto(message.state),
+        attributes=tuple(text_from_proto(name, "attributes") for name in message.attributes),
+    )
