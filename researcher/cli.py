@@ -19,9 +19,11 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.workloads import Workload
 from veiltab.common.schemes import SCHEMES
 from veiltab.common.storage.files import written_whole
+from veiltab.researcher.analysis.options import QUESTION_EXAMPLES, question_options
 
 if TYPE_CHECKING:
     from veiltab.common.release.spec import ReleaseSpec
+    from veiltab.researcher.analysis.result import Analysis
     from veiltab.researcher.client import Client, Release
     from veiltab.researcher.estimation import TableEstimate
     from veiltab.researcher.release_status import Status
@@ -170,25 +172,50 @@ def status(client: "Client", release_name: str | None, as_json: bool) -> None:
         emit(as_json, {"releases": [_status_dict(one) for one in found]}, text)
 
 
-@researcher.command(
-    epilog="Example: veiltab researcher estimate study.toml --name rosa --identity pki/researcher-rosa"
-    " --release wages --attributes education,salary --out wages.csv"
-)
+@researcher.command(epilog=QUESTION_EXAMPLES)
 @with_client
 @release_option
 @attributes_option
+@question_options
 @confidence_option
 @click.option("--out", type=PATH, help="Also write the table here (.csv, .parquet or .json).")
 @json_option
 def estimate(
-    client: "Client", release_name: str, attributes: str | None, confidence: float, out: Path | None, as_json: bool
+    client: "Client",
+    *,
+    release_name: str,
+    attributes: str | None,
+    given: str | None,
+    contrast: str | None,
+    compare: str | None,
+    confidence: float,
+    out: Path | None,
+    as_json: bool,
+    **asked: Any,  # noqa: ANN401 - the other options are fields of Question
 ) -> None:
-    """Estimate the joint distribution, or a marginal, with standard errors and intervals."""
+    """Estimate the joint distribution, or a marginal, with standard errors and intervals; or analyse it.
+
+    An analysis takes one of --given, --total, --model and --compare (which may go with --given).
+    """
+    from veiltab.researcher.analysis.contrasts import Contrast
+    from veiltab.researcher.analysis.question import Question, answer
+
+    question = Question(
+        given=tuple(_split(given)) if given else (), contrast=Contrast(contrast) if contrast else None, **asked
+    )
+    release = client.release(release_name)
+    found = _estimate(release, attributes, confidence)
+    if question.is_plain and compare is None:
+        _emit_table(release, found, out, as_json)
+        return
+    other = None if compare is None else _estimate(client.release(compare), attributes, confidence)
+    _emit_analysis(release, answer(question, found, other), out, as_json)
+
+
+def _emit_table(release: "Release", found: "TableEstimate", out: Path | None, as_json: bool) -> None:
     from veiltab.common.privacy.planning import FEW_ROWS
     from veiltab.researcher.table import to_frame, to_records, write
 
-    release = client.release(release_name)
-    found = _estimate(release, attributes, confidence)
     known = release.status()
     frame = to_frame(found)
     if out is not None:
@@ -198,7 +225,7 @@ def estimate(
         "attributes": list(found.domain.names),
         "study_digest": found.study_digest,
         "codebook": found.codebook,
-        "confidence": confidence,
+        "confidence": found.confidence,
         "cells": to_records(found),
         "root_mse": found.root_mse,
         "few_rows": found.has_few_rows,
@@ -208,13 +235,32 @@ def estimate(
     lines = [
         frame.to_string(index=False),
         "",
-        f"Expected root-mean-square error: {found.root_mse:.5f}. Intervals at {confidence:.0%}.",
+        f"Expected root-mean-square error: {found.root_mse:.5f}. Intervals at {found.confidence:.0%}.",
         *([FEW_ROWS] if found.has_few_rows else []),
         *card,
         f"Study file: {found.study_digest}.",
         *([] if out is None else [f"Written: {out}"]),
     ]
     emit(as_json, data, "\n".join(lines))
+
+
+def _emit_analysis(release: "Release", analysis: "Analysis", out: Path | None, as_json: bool) -> None:
+    from veiltab.researcher.table import write
+
+    if out is not None:
+        write(analysis.frame(), out)
+    data = {
+        "release": _status_dict(release.status())["release"],
+        "title": analysis.title,
+        "unit": analysis.unit.value,
+        "confidence": analysis.confidence,
+        "measured": analysis.is_measured,
+        "study_digest": analysis.study_digest,
+        "rows": analysis.records(),
+        "remarks": list(analysis.remarks),
+        "out": out,
+    }
+    emit(as_json, data, analysis.text() + ("" if out is None else f"\nWritten: {out}"))
 
 
 @researcher.command(

@@ -1,0 +1,49 @@
+"""Options of a command that say what to ask of a table: the fields of a Question."""
+
+import click
+
+from veiltab.common.command.cli import Command
+
+QUESTION_EXAMPLES = (
+    "Examples, each after `veiltab researcher estimate study.toml --name rosa --identity pki/researcher-rosa"
+    " --release wages`:\n\n"
+    "--attributes education,wage --out wages.csv\n\n"
+    "--attributes education,wage --given education\n\n"
+    "--attributes education,wage --given education --ratio --reference education=none\n\n"
+    "--total 'wage=high & education=none|school' --total 'wage=high & education=college' --ratio\n\n"
+    "--attributes wage --compare wages-before\n\n"
+    "--model 'wage=high ~ education + age' --odds-ratio"
+)
+
+_CONTRASTS = {
+    "difference": "Compare by difference: groups with --given, --total, or releases with --compare.",
+    "ratio": "Compare by ratio; of shares --given a group it is the relative risk.",
+    "odds-ratio": "Compare by odds ratio; with --model, e to the coefficients.",
+}
+
+_QUESTION = (
+    click.option("--given", metavar="A[,B]", help="Shares of the other attributes given these."),
+    *(click.option(f"--{name}", "contrast", flag_value=name, help=text) for name, text in _CONTRASTS.items()),
+    click.option("--reference", default="", metavar="A=X", help="Group to compare with; by default the first."),
+    click.option(
+        "--total",
+        "totals",
+        multiple=True,
+        metavar="'A=X|Y & B=Z'",
+        help="Rows of a subgroup; repeat it for more, which --difference or --ratio compares with the first.",
+    ),
+    click.option(
+        "--model",
+        default="",
+        metavar="'A=X ~ B + C'",
+        help="Logistic regression; with nothing before ~ a log-linear model. B * C adds their interaction.",
+    ),
+    click.option("--compare", metavar="RELEASE", help="Another release of the same study: this one minus that."),
+)
+
+
+def question_options(command: Command) -> Command:
+    """Give a command the options that say what to ask of a table."""
+    for option in reversed(_QUESTION):
+        command = option(command)
+    return command

@@ -1,0 +1,83 @@
+"""What may be asked of a table in one sentence, and the analysis that answers it."""
+
+from dataclasses import dataclass
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.analysis.comparisons import Table, compare, conditional_shares, contrasts
+from veiltab.researcher.analysis.contrasts import Contrast
+from veiltab.researcher.analysis.regression import regress
+from veiltab.researcher.analysis.result import Analysis
+from veiltab.researcher.analysis.subgroups import parse_subgroup, total_contrasts, totals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question about a table, as the options of `veiltab researcher estimate` put it.
+
+    Shares, totals and a model exclude one another; a contrast says how shares or totals are compared.
+
+    Args:
+        given: attributes that are conditioned on.
+        contrast: how to compare; None asks for the shares, totals or coefficients themselves.
+        reference: the group that others are compared with, as a subgroup; "" for the first.
+        totals: subgroups, as text.
+        model: the formula of a regression, or "".
+
+    Raises:
+        InvalidInputError: parts that do not go together.
+    """
+
+    given: tuple[str, ...] = ()
+    contrast: Contrast | None = None
+    reference: str = ""
+    totals: tuple[str, ...] = ()
+    model: str = ""
+
+    def __post_init__(self) -> None:
+        kinds = [name for name, part in (("given", self.given), ("total", self.totals), ("model", self.model)) if part]
+        if len(kinds) > 1:
+            raise InvalidInputError(f"{' and '.join(kinds)} do not go together", remedy="Ask one after the other.")
+        if self.reference and not (self.given and self.contrast):
+            raise InvalidInputError(
+                "a reference is for comparing groups", where="reference", remedy="Name the groups and how to compare."
+            )
+        if self.model and self.contrast not in {None, Contrast.ODDS_RATIO}:
+            raise InvalidInputError(
+                "a model gives coefficients, or odds ratios", where="model", remedy="Leave out the other contrast."
+            )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but the cells of the table is asked for."""
+        return self == Question()
+
+
+def answer(question: Question, table: Table, other: Table | None = None) -> Analysis:
+    """Return the analysis that answers a question.
+
+    Args:
+        question: what is asked.
+        table: the table.
+        other: the same table of another release, to compare with; None compares nothing with it.
+
+    Raises:
+        InvalidInputError: the table cannot answer, or only shares can be compared between releases.
+    """
+    if other is not None:
+        if question.totals or question.model or question.reference:
+            raise InvalidInputError(
+                "only shares are compared between releases", where="compare", remedy="Leave out the rest."
+            )
+        return compare(table, other, question.contrast or Contrast.DIFFERENCE, question.given)
+    if question.model:
+        return regress(table, question.model, as_ratios=question.contrast is Contrast.ODDS_RATIO)
+    if question.totals:
+        subgroups = [parse_subgroup(text, table.domain) for text in question.totals]
+        return total_contrasts(table, question.contrast, subgroups) if question.contrast else totals(table, subgroups)
+    if question.contrast:
+        named = parse_subgroup(question.reference, table.domain) if question.reference else {}
+        several = [name for name, categories in named.items() if len(categories) > 1]
+        if several:
+            raise InvalidInputError(f"the reference has several categories of {several[0]}", where="reference")
+        return contrasts(table, question.contrast, question.given, {name: one for name, (one, *_) in named.items()})
+    return conditional_shares(table, question.given)
