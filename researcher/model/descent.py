@@ -5,34 +5,34 @@ marginal of the attributes of table t. In the geometry of entropy a step is a st
 
     theta_C <- theta_C - alpha sum over t in C of M_t' w_t (M_t P - y_t)
 
-followed by a step of momentum in theta (Nesterov's sequence). Where L rises the momentum starts again from nothing, and
-if it was nothing alpha is halved; where L falls alpha grows. L is convex in P, so this finds the best fit; but the best
-fit to noise is not the best model. The first steps find what is strong in the tables, later ones what is weak: starting
-at independence and stopping early leaves weak dependences where they were.
+followed by a step of momentum in theta (Nesterov's sequence). Where L rises the momentum starts again from nothing,
+and if it was nothing alpha is halved; where L falls alpha doubles, or grows by a fiftieth once it was too large. L is
+convex in P, so this finds the best fit; but the best fit to noise is not the best model. The first steps find what is
+strong in the tables, later ones what is weak and at last the noise: a fit that starts at independence and stops early
+leaves weak dependences out. When to stop, fitting.py decides.
 
 Source: McKenna, Sheldon, Miklau, Graphical-model based estimation and inference for differential privacy (ICML 2019),
 Algorithm 2; Krichene, Bayen, Bartlett, Accelerated mirror descent in continuous and discrete time (NeurIPS 2015);
 O'Donoghue and Candes, Adaptive restart for accelerated gradient schemes (2015).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from math import sqrt
 
 import numpy as np
 
-from veiltab.researcher.model.calibration import Calibration
+from veiltab.researcher.model.calibration import Calibration, array_shapes
 from veiltab.researcher.model.junction import JunctionTree
 from veiltab.researcher.model.measurement import Floats, Table
+from veiltab.researcher.model.tree_distribution import TreeDistribution
 
-STEPS = 300
-"""Steps of a fit unless said."""
+EVERY = 25
+"""Steps from one look at the model to the next."""
 
-FIRST_GROWTH = 2.0
-"""What alpha is multiplied with at each step until one fails."""
-
-LATER_GROWTH = 1.02
-"""What alpha is multiplied with after that."""
+_FIRST_GROWTH = 2.0
+_LATER_GROWTH = 1.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -88,19 +88,16 @@ class _Loss:
         return loss, slopes
 
 
-def descend(
-    tree: JunctionTree, tables: Sequence[Table], start: Sequence[Floats], *, steps: int = STEPS
-) -> list[Floats]:
-    """Fit the model.
+def tree_path(tree: JunctionTree, tables: Sequence[Table], margins: Sequence[Floats]) -> Iterator[TreeDistribution]:
+    """Fit the model, and yield it at the start and after every EVERY steps, without end.
 
     Args:
         tree: the junction tree.
         tables: at least one, each within a clique of the tree; not clipped.
-        start: theta_C of each clique at the first step, shape (S, R) (nats).
-        steps: of the descent, accepted or not.
+        margins: where to start: positive shares of each attribute, shape (K_a,).
 
-    Returns:
-        P(residual | separator) of each clique, shape (S, R).
+    Yields:
+        The distribution after 0, EVERY, 2 EVERY, ... steps.
     """
     calibration, loss = Calibration(tree), _Loss(tree, tables)
 
@@ -109,9 +106,12 @@ def descend(
         value, slopes = loss(calibration.marginals(conditionals))
         return _Point(theta=theta, conditionals=conditionals, loss=value, slopes=slopes)
 
-    alpha, growth, momentum = 1 / max(table.weight for table in tables), FIRST_GROWTH, 1.0
-    point, last = look(start), start
-    for _ in range(steps):
+    alpha, growth, momentum = 1 / max(table.weight for table in tables), _FIRST_GROWTH, 1.0
+    last: Sequence[Floats] = independence(tree, margins)
+    point = look(last)
+    for step in count():
+        if step % EVERY == 0:
+            yield TreeDistribution(tree, point.conditionals)
         stepped = [theta - alpha * slope for theta, slope in zip(point.theta, point.slopes, strict=True)]
         following = (1 + sqrt(1 + 4 * momentum**2)) / 2
         ahead = (momentum - 1) / following
@@ -122,5 +122,15 @@ def descend(
         elif momentum > 1:
             last, momentum = point.theta, 1.0
         else:
-            alpha, growth = alpha / 2, LATER_GROWTH
-    return point.conditionals
+            alpha, growth = alpha / 2, _LATER_GROWTH
+
+
+def independence(tree: JunctionTree, margins: Sequence[Floats]) -> list[Floats]:
+    """Return potentials of independent attributes."""
+    potentials = []
+    for clique, (separators, _) in zip(tree.cliques, array_shapes(tree), strict=True):
+        residual = np.zeros(1)
+        for axis in clique.residual:
+            residual = np.add.outer(residual, np.log(margins[axis])).reshape(-1)
+        potentials.append(np.tile(residual, (separators, 1)))
+    return potentials

@@ -49,6 +49,12 @@ class Uniforms:
         """Return uniform numbers in [0, 1), multiples of 2^-53, shape (count,)."""
         return (self.words(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
+    def normals(self, count: int) -> Floats:
+        """Return standard normal numbers, shape (count,), by the transform of Box and Muller."""
+        radius = np.sqrt(-2 * np.log1p(-self.numbers(count)))
+        normals: Floats = radius * np.cos(2 * np.pi * self.numbers(count))
+        return normals
+
 
 def spread(groups: Symbols, uniforms: Uniforms) -> Floats:
     """Return a number in [0, 1) for each row, spread evenly over the rows of its group unless rows are independent.

@@ -27,6 +27,9 @@ Axes = tuple[int, ...]
 ROUNDING = 1e-6
 """How far the sum of a measurement may be from 1."""
 
+MOST_MARGINAL_CELLS = 10_000_000
+"""Largest table that is computed on the way to a marginal of a model (80 MB)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Measurement:

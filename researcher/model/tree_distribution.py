@@ -11,10 +11,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model.calibration import Calibration
 from veiltab.researcher.model.drawing import Symbols, Uniforms, draw
 from veiltab.researcher.model.junction import JunctionTree
-from veiltab.researcher.model.measurement import Axes, Floats
-
-MOST_MARGINAL_CELLS = 10_000_000
-"""Largest table that computing a marginal may need (80 MB)."""
+from veiltab.researcher.model.measurement import MOST_MARGINAL_CELLS, Axes, Floats
 
 _Factor = tuple[Axes, Floats]
 """Attributes, and a table with one axis for each."""

@@ -41,7 +41,7 @@ def margin(joint: Floats, axes: Sequence[int]) -> Floats:
 
 
 def measured(
-    domain: Domain, joint: Floats, names: str, *, weight: float = 1e6, generator: np.random.Generator | None = None
+    domain: Domain, joint: Floats, names: str, *, weight: float = 1e12, generator: np.random.Generator | None = None
 ) -> Measurement:
     """Return a table of the attributes with these one-letter names: exact, or with Gaussian noise."""
     values = margin(joint, [domain.names.index(name) for name in names]).reshape(-1)

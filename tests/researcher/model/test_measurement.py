@@ -37,7 +37,7 @@ def test_a_sum_of_cells_adds_their_variances() -> None:
 
 def test_single_attributes_pool_every_table_that_contains_them() -> None:
     pair, single = measured("a", "b", weight=6.0), measured("a", seed=1, weight=8.0)
-    a, b = one_way(tables_of(DOMAIN.subset("ab"), [pair, single]), 2)
+    a, b = one_way(tables_of(DOMAIN.subset(["a", "b"]), [pair, single]), 2)
     assert np.allclose(a.values, (2 * pair.values.reshape(2, 3).sum(axis=1) + 8 * single.values) / 10)
     assert (a.weight, b.weight) == (10.0, 3.0)
 
@@ -68,6 +68,6 @@ def test_what_is_no_measurement_is_refused(
 
 def test_values_that_do_not_fit_the_domain_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="has 3 cells, not 2"):
-        tables_of(DOMAIN.subset("b"), [Measurement(names=("b",), values=np.array([0.5, 0.5]), weight=1.0)])
+        tables_of(DOMAIN.subset(["b"]), [Measurement(names=("b",), values=np.array([0.5, 0.5]), weight=1.0)])
     with pytest.raises(InvalidInputError, match="no attribute 'd'"):
         tables_of(DOMAIN, [Measurement(names=("d",), values=np.array([0.5, 0.5]), weight=1.0)])
