@@ -23,6 +23,7 @@ from veiltab.researcher.analysis.options import QUESTION_EXAMPLES, question_opti
 
 if TYPE_CHECKING:
     from veiltab.common.release.spec import ReleaseSpec
+    from veiltab.researcher.analysis.comparisons import Table
     from veiltab.researcher.analysis.result import Analysis
     from veiltab.researcher.client import Client, Release
     from veiltab.researcher.estimation import TableEstimate
@@ -195,20 +196,22 @@ def estimate(
 ) -> None:
     """Estimate the joint distribution, or a marginal, with standard errors and intervals; or analyse it.
 
-    An analysis takes one of --given, --total, --model and --compare (which may go with --given).
+    A table that was not measured comes from a model of those that were, and is marked. An analysis takes one of
+    --given, --total, --model and --compare (which may go with --given).
     """
     from veiltab.researcher.analysis.contrasts import Contrast
     from veiltab.researcher.analysis.question import Question, answer
+    from veiltab.researcher.estimation import TableEstimate
 
     question = Question(
         given=tuple(_split(given)) if given else (), contrast=Contrast(contrast) if contrast else None, **asked
     )
     release = client.release(release_name)
-    found = _estimate(release, attributes, confidence)
-    if question.is_plain and compare is None:
+    found = _table(release, attributes, confidence)
+    if question.is_plain and compare is None and isinstance(found, TableEstimate):
         _emit_table(release, found, out, as_json)
         return
-    other = None if compare is None else _estimate(client.release(compare), attributes, confidence)
+    other = None if compare is None else _table(client.release(compare), attributes, confidence)
     _emit_analysis(release, answer(question, found, other), out, as_json)
 
 
@@ -346,10 +349,10 @@ def _split(attributes: str) -> list[str]:
     return [name.strip() for name in attributes.split(",")]
 
 
-def _estimate(release: "Release", attributes: str | None, confidence: float) -> "TableEstimate":
+def _table(release: "Release", attributes: str | None, confidence: float) -> "Table":
     if attributes is None:
         return release.estimate(confidence=confidence)
-    return release.estimate(_split(attributes), confidence=confidence)
+    return release.table(_split(attributes), confidence=confidence)
 
 
 class _Watcher:

@@ -33,6 +33,7 @@ from veiltab.common.errors import (
     NotFoundError,
     NotReadyError,
     UnavailableError,
+    VeiltabError,
 )
 from veiltab.common.extras import importing
 from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
@@ -50,7 +51,12 @@ from veiltab.common.rpc.peer import Peer, Request, Response
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import study_from_bytes
 from veiltab.researcher.access_log import Access, access_from_proto
+from veiltab.researcher.analysis.comparisons import Table
+from veiltab.researcher.analysis.modelled import ModelledTable
+from veiltab.researcher.drawing import Picture
 from veiltab.researcher.estimation import Estimate, TableEstimate
+from veiltab.researcher.model.fitting import Model, fit
+from veiltab.researcher.page import facts
 from veiltab.researcher.pooling import pooled
 from veiltab.researcher.release_status import Status, TableStatus, release_status_from_proto
 from veiltab.researcher.rows import rows_of_counts
@@ -308,6 +314,7 @@ class Release:
         self.id = release_id
         self.continued = continued
         self._client = client
+        self._fitted: Model | None = None
 
     def status(self) -> Status:
         """Return how the release stands."""
@@ -425,6 +432,56 @@ class Release:
             )
         return pooled([self._estimate(status, one, confidence) for one in self._results(status, having)], attributes)
 
+    def table(self, attributes: Sequence[str], *, confidence: float = 0.95) -> Table:
+        """Return a table to analyse: as it was measured, or, if no table of the release has it, from a model of all.
+
+        Analyses mark what comes from the model, and give no interval for it.
+
+        Args:
+            attributes: of the table.
+            confidence: as for `estimate`.
+
+        Raises:
+            NotReadyError, FailedReleaseError: there is no result.
+            InvalidInputError: an attribute is in no table of the release, or the release was asked for under another
+                study file.
+        """
+        status = self._ready_status()
+        wanted = set(self._client.study.domain(attributes).names)
+        if not status.tables or any(wanted <= set(one.attributes) for one in status.ready_tables):
+            return self.estimate(attributes, confidence=confidence)
+        model = self._model(status)
+        return ModelledTable(
+            domain=model.domain.subset(attributes),
+            raw=model.marginal(attributes),
+            population=status.spec_of(status.ready_tables[0]).population,
+            confidence=confidence,
+            study_digest=status.study_digest,
+        )
+
+    def plot(self, attributes: Sequence[str] | None = None, *, confidence: float = 0.95) -> Picture:
+        """Draw the estimates with their intervals; as `estimate` does. `save` writes the picture."""
+        if attributes is None:
+            return self.estimate(confidence=confidence).plot()
+        return self.estimate(attributes, confidence=confidence).plot()
+
+    def _repr_html_(self) -> str:
+        try:
+            status = self.status()
+        except VeiltabError as error:
+            return facts([("release", self.id), ("status", str(error))])
+        return facts(
+            [
+                ("release", status.label or self.id),
+                ("state", status.state.value),
+                ("attributes", ", ".join(status.attributes)),
+                ("epsilon", status.epsilon),
+                *([("tables", str(len(status.tables)))] if status.tables else []),
+                *([("failure", status.failure)] if status.failure else []),
+                *([("waits for", status.waiting_for)] if status.waiting_for else []),
+            ]
+        )
+
     def frame(self, attributes: Sequence[str] | None = None, *, confidence: float = 0.95) -> "pd.DataFrame":
         """Return the estimates as a DataFrame, one row a cell; as `estimate` does."""
         from veiltab.researcher.table import to_frame  # noqa: PLC0415 - pandas is slow to load
@@ -477,6 +534,15 @@ class Release:
             table_result(table.number, table.attributes, status.spec_of(table), histogram)
             for table, histogram in zip(tables, histograms, strict=True)
         )
+
+    def _model(self, status: Status) -> Model:
+        """Return the model of all tables of the release, which is fitted once."""
+        if self._fitted is None:
+            results = self._results(status, status.ready_tables)
+            domain = self._client.study.domain({name for result in results for name in result.names})
+            measured = [result.measurement for result in results]
+            self._fitted = fit(domain, measured, rows=results[0].design.population)
+        return self._fitted
 
     def _estimate(self, status: Status, result: TableResult, confidence: float) -> Estimate:
         return Estimate(

@@ -5,23 +5,22 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from tests.researcher.analysis.simulated import ADULT, ADULT_DOMAIN, exact, simulated
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import compare, conditional_shares, contrasts
+from veiltab.researcher.analysis.comparisons import Table, compare, conditional_shares, contrasts
 from veiltab.researcher.analysis.contrasts import Contrast
+from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.question import Question, answer
 from veiltab.researcher.analysis.regression import regress
-from veiltab.researcher.analysis.result import Analysis
+from veiltab.researcher.analysis.result import NO_INTERVAL, Analysis
 from veiltab.researcher.analysis.subgroups import total_contrasts, totals
 from veiltab.researcher.cli import researcher
-from veiltab.researcher.estimation import Estimate
 
 PAIR = ["education", "salary"]
 WHOLE = exact(ADULT, ADULT_DOMAIN)
@@ -32,20 +31,20 @@ MEN, WOMEN = {"sex": ["m"]}, {"sex": ["f"]}
 class MadeReleases:
     """A client whose releases have estimates from memory."""
 
-    def __init__(self, **estimates: Estimate) -> None:
+    def __init__(self, **estimates: Table) -> None:
         self._estimates = estimates
 
     def release(self, name: str) -> SimpleNamespace:
-        def estimate(*choices: object, **keywords: object) -> Estimate:
+        def estimate(*choices: object, **keywords: object) -> Table:
             attributes = next((one for one in (*choices, *keywords.values()) if isinstance(one, list)), None)
             found = self._estimates[name]
             return found if attributes is None else found.marginal(attributes)
 
-        return SimpleNamespace(id=name, estimate=estimate, status=lambda: None)
+        return SimpleNamespace(id=name, estimate=estimate, table=estimate, status=lambda: None)
 
 
-def asked(words: Sequence[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:  # noqa: ANN401
-    client = MadeReleases(wages=WHOLE, before=BEFORE)
+def asked(words: Sequence[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wages: Table = WHOLE) -> Result:
+    client = MadeReleases(wages=wages, before=BEFORE)
     monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: nullcontext(client))
     monkeypatch.setattr("veiltab.researcher.cli._status_dict", lambda _: {"release": {"id": "1"}})
     start = ["estimate", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--release", "wages"]
@@ -96,6 +95,15 @@ def test_a_person_reads_a_table_and_a_file_has_it(monkeypatch: pytest.MonkeyPatc
     frame = pd.read_csv(out)
     assert list(frame.columns) == ["education", "salary", "estimate", "low", "high", "note", "study_digest"]
     np.testing.assert_allclose(frame["estimate"], conditional_shares(WHOLE.marginal(PAIR), ["education"]).estimate)
+
+
+def test_a_table_of_a_model_is_marked_whatever_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    model = ModelledTable(domain=ADULT_DOMAIN, raw=WHOLE.raw, population=WHOLE.population)
+    for words in ([], ["--given", "sex"], ["--model", "salary ~ sex"], ["--compare", "before"]):
+        shown = asked(["--attributes", "sex,salary", *words, "--json"], monkeypatch, tmp_path, wages=model).stdout
+        found = json.loads(shown)
+        assert found["measured"] is False
+        assert {(row["low"], row["high"], row["note"]) for row in found["rows"]} == {(None, None, NO_INTERVAL)}
 
 
 @pytest.mark.parametrize(

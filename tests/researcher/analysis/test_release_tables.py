@@ -1,0 +1,140 @@
+"""Tables of a release of several: measured ones pooled, others from the model and marked."""
+
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import cast
+
+import numpy as np
+import pytest
+
+from tests.researcher.analysis.simulated import simulated_counts
+from veiltab.common.errors import InvalidInputError, UnavailableError
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.spec import Column
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.workload import TablePlan, WorkloadSpec
+from veiltab.common.study.file import Study
+from veiltab.researcher.analysis.comparisons import conditional_shares
+from veiltab.researcher.analysis.modelled import ModelledTable
+from veiltab.researcher.analysis.result import NO_INTERVAL
+from veiltab.researcher.client import Client, Release
+from veiltab.researcher.pooling import PooledEstimate
+from veiltab.researcher.release_status import Status, TableStatus
+from veiltab.researcher.table_result import design_of
+
+NAMES, SIZES = ("sex", "age", "salary"), (2, 3, 2)
+# Sex and age are independent given the salary, so that the two pairs say everything.
+BY_SALARY = np.array([0.6, 0.4])
+SEX, AGE = np.array([[0.7, 0.2], [0.3, 0.8]]), np.array([[0.5, 0.1], [0.3, 0.3], [0.2, 0.6]])
+TABLE = np.rint(200_000 * np.einsum("sc,ac,c->sac", SEX, AGE, BY_SALARY)).astype(np.int64)
+PLANS = tuple(
+    TablePlan(columns=columns, server_replacement=2**62, curator_replacement=2**62, canaries=0)
+    for columns in ((0, 2), (1, 2))
+)
+
+
+def made_status(study: Study) -> Status:
+    workload = WorkloadSpec(
+        release_id="a" * 32,
+        study_digest=study.digest,
+        researcher="rosa",
+        columns=tuple(
+            Column(attribute=name, owner=study.owner_of(name), size=size)
+            for name, size in zip(NAMES, SIZES, strict=True)
+        ),
+        population=int(TABLE.sum()),
+        sample=int(TABLE.sum()),
+        epsilon=Decimal(1),
+        delta=Decimal("1e-6"),
+        scheme="wor",
+        sampling=Sampling.SEED,
+        pad=Pad.CHACHA20,
+        alignment="1" * 32,
+        deadline=2_000_000_000,
+        tables=PLANS,
+        repeated=PLANS,
+        repeats=1,
+    )
+    tables = tuple(
+        TableStatus(
+            number=number,
+            phase=1 + number // 2,
+            release_id=workload.table_id(number),
+            state=ReleaseState.READY,
+            attributes=attributes,
+        )
+        for number, attributes in ((0, ("sex", "salary")), (1, ("age", "salary")), (2, ("sex", "salary")))
+    )
+    return Status(
+        release_id="a" * 32,
+        label="<b>linked</b>",
+        state=ReleaseState.READY,
+        study_digest=study.digest,
+        attributes=NAMES,
+        epsilon="1",
+        failure="",
+        parties={},
+        spec=None,
+        granted=NAMES,
+        receipts=(),
+        seconds={},
+        bytes={},
+        tables=tables,
+        workload=workload,
+    )
+
+
+@pytest.fixture
+def linked(study: Study) -> Release:
+    """A ready release of two pairs, one of which ran twice."""
+    status, rng = made_status(study), np.random.default_rng(101)
+    histograms = {}
+    for table in status.tables:
+        spec = status.spec_of(table)
+        summed = TABLE.sum(axis=tuple(axis for axis, name in enumerate(NAMES) if name not in table.attributes))
+        design = design_of(spec, summed.size, counted=spec.sample)
+        histograms[table.release_id] = simulated_counts(summed, design, 1, rng)[0].astype("<i8").tobytes()
+    client = SimpleNamespace(
+        study=study, status=lambda _: status, histogram=histograms.__getitem__, check_study=lambda *_: None
+    )
+    return Release(cast("Client", client), "a" * 32, continued=False)
+
+
+def test_a_table_that_was_measured_is_pooled_and_another_is_modelled(linked: Release) -> None:
+    measured = linked.table(["salary", "sex"], confidence=0.9)
+    assert isinstance(measured, PooledEstimate)
+    assert (len(measured.parts), measured.confidence) == (2, 0.9)
+    np.testing.assert_allclose(measured.raw, TABLE.sum(axis=1).T.reshape(-1) / TABLE.sum(), atol=0.02)
+    modelled = linked.table(["age", "sex"])
+    assert isinstance(modelled, ModelledTable)
+    truth = TABLE.sum(axis=2).T / TABLE.sum()
+    np.testing.assert_allclose(modelled.raw, truth.reshape(-1), atol=0.01)
+    found = conditional_shares(modelled, ["sex"])
+    assert set(found.notes) == {NO_INTERVAL}
+    np.testing.assert_allclose(found.estimate, (truth / truth.sum(axis=0)).T.reshape(-1), atol=0.02)
+    assert linked.table(["salary"]).marginal(["salary"]).domain.names == ("salary",)
+
+
+def test_the_model_is_fitted_once(linked: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = linked.table(["age", "sex"])
+    monkeypatch.setattr("veiltab.researcher.client.fit", None)
+    np.testing.assert_array_equal(linked.table(["sex", "age"]).marginal(["age", "sex"]).raw, first.raw)
+
+
+def test_an_attribute_outside_the_study_is_refused(linked: Release) -> None:
+    with pytest.raises(InvalidInputError, match="no attribute 'height'"):
+        linked.table(["height"])
+
+
+def test_a_notebook_shows_a_release_with_its_texts_escaped(linked: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = linked._repr_html_()
+    assert "&lt;b&gt;linked&lt;/b&gt;" in shown
+    assert "<b>" not in shown
+    assert ">3<" in shown
+    assert linked.plot(["sex"]).svg.startswith("<svg")
+
+    def refuse(_: str) -> Status:
+        raise UnavailableError("the service does not answer")
+
+    monkeypatch.setattr(linked._client, "status", refuse)
+    assert "the service does not answer" in linked._repr_html_()
