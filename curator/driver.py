@@ -208,6 +208,8 @@ class CuratorDriver:
         """Return the status of a request to its researcher."""
         stored = self.store.release(release_id)
         check_asker(stored, researcher)
+        if stored.request.is_workload:
+            stored = replace(stored, bytes_uploaded=self.store.bytes_uploaded_of_tables(release_id))
         return stored, self.progress(release_id)
 
     def choose(self, release_id: str, researcher: str, numbers: tuple[int, ...]) -> None:
@@ -417,6 +419,10 @@ class CuratorDriver:
             match await self._step(stored, peers, server):
                 case Wait(reason):
                     self.store.set_waiting(release_id, reason)
+                    if stored.part_of:
+                        self.store.set_waiting(
+                            stored.part_of, f"table {', '.join(stored.request.attributes)}: {reason}"
+                        )
                     return False
                 case End(state, reason):
                     self._end(stored, state, reason)

@@ -36,10 +36,11 @@ def _alignment(driver: CuratorDriver) -> Work:
 
 def _work(stored: CuratorRelease) -> Work:
     request = stored.request
+    tables = f"{len(request.tables)} tables of " if request.is_workload else ""
     return Work(
         kind="release",
         id=request.release_id,
-        about=f"{', '.join(request.attributes)} at epsilon {request.epsilon} for {request.researcher}",
+        about=f"{tables}{', '.join(request.attributes)} at epsilon {request.epsilon} for {request.researcher}",
         state=stored.state.value,
         waiting_for=stored.failure or stored.waiting_for,
         since=stored.since,

@@ -301,6 +301,13 @@ class CuratorStore:
         rows = self.connection.execute("SELECT number, state FROM release WHERE part_of = ?", [release_id])
         return {row["number"]: ReleaseState(row["state"]) for row in rows}
 
+    def bytes_uploaded_of_tables(self, release_id: str) -> int:
+        """Return how many bytes the server has of this curator's columns of all tables of a release."""
+        (count,) = self.connection.execute(
+            "SELECT COALESCE(SUM(bytes_uploaded), 0) FROM release WHERE part_of = ?", [release_id]
+        ).fetchone()
+        return int(count)
+
     def has_changed_elsewhere(self) -> bool:
         """Whether another process has changed the database since this was last asked."""
         (version,) = self.connection.execute("PRAGMA data_version").fetchone()

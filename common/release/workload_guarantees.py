@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain, repeat
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.card import EpsilonCard
+from veiltab.common.privacy.card import Bound, EpsilonCard
+from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.price import Price, price, price_budget, price_within, total
 from veiltab.common.privacy.together import Slots, bounds_together
@@ -62,11 +64,23 @@ def workload_slots(workload: WorkloadSpec) -> tuple[Slots, ...]:
 
 
 def workload_card(workload: WorkloadSpec) -> EpsilonCard:
-    """Return who faces which epsilon of all tables together, whichever are chosen to run a second time."""
+    """Return who faces which epsilon of all tables together, whichever are chosen to run a second time.
+
+    Against the desk and its analysts no more is stated than what was asked for, which the tables keep by their prices;
+    see `check_tables_keep_what_was_asked`.
+    """
     bounds = bounds_together(
         workload_slots(workload),
         workload.delta,
         pricing=lru_cache(maxsize=None)(price),
         one_time=workload.pad.is_one_time,
     )
-    return EpsilonCard(bounds=bounds)
+    return EpsilonCard(bounds=tuple(_no_more_than_asked(bound, workload) for bound in bounds))
+
+
+def _no_more_than_asked(bound: Bound, workload: WorkloadSpec) -> Bound:
+    is_desk = bound.roles in {Coalition.ANALYST.roles, Coalition.DESK.roles}
+    if not is_desk or bound.epsilon is None or bound.epsilon <= workload.epsilon:
+        return bound
+    other = bound.other or (bound.epsilon, bound.delta)
+    return replace(bound, epsilon=workload.epsilon, delta=workload.delta, other=other)
