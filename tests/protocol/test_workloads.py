@@ -1,0 +1,236 @@
+"""Releases of several tables between real curators and a real server, over TLS; a raw client is the desk."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from tests.protocol.village import FREE, Rules
+from tests.protocol.wire import Published, connection, fetch_key
+from tests.protocol.workloads import PAIRS, RawDesk, owner_of, several
+from tests.protocol.world import ALICE, BOB, CLOUD, PACE, RITA, ROSA, Who, World, launcher, made_world
+from veiltab.common.errors import ConflictError, DeniedError, InvalidInputError, NotFoundError, VeiltabError
+from veiltab.common.privacy.workload import workload_prices
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.workload import table_id
+from veiltab.curator.ledger import Ledger
+
+BUDGET = Rules(budget="40\ndelta = 1e-6")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Two curators and the server; they may be killed."""
+    made = made_world(tmp_path_factory.mktemp("tables") / "study", people=400, rules=BUDGET)
+    made.local.launcher = launcher(PACE)
+    with made.local:
+        yield made
+
+
+@pytest.fixture
+def desk(world: World) -> RawDesk:
+    """What asks the curators, all of which run."""
+    world.ensure(ALICE, BOB, CLOUD)
+    return RawDesk(world=world)
+
+
+def published(desk: RawDesk, release_id: str, attribute: str) -> bytes:
+    """Fetch a perturbed column as its researcher."""
+
+    async def fetch() -> bytes:
+        async with connection(desk.world, ROSA, CLOUD) as channel:
+            return await Published.on(channel).column(release_id, attribute)
+
+    return asyncio.run(fetch())
+
+
+def key(desk: RawDesk, release_id: str, attribute: str, column: bytes | None) -> bytes:
+    """Fetch a key from the curator that has it."""
+
+    async def fetch() -> bytes:
+        async with connection(desk.world, desk.who, owner_of(attribute)) as channel:
+            return await fetch_key(channel, release_id, attribute, column)
+
+    return asyncio.run(fetch())
+
+
+def refusal(desk: RawDesk, release_id: str, numbers: list[int]) -> VeiltabError:
+    """Choose tables at alice; return why she refuses."""
+    with pytest.raises(VeiltabError) as refused:
+        desk.choose(ALICE, release_id, numbers)
+    return refused.value
+
+
+def test_tables_run_under_one_charge_and_one_of_them_again(desk: RawDesk) -> None:
+    asked = several(repeats=1)
+    desk.propose(asked)
+    desk.wait(asked.release_id, lambda states: set(states) == {ReleaseState.UPLOADING})
+    workload = desk.workload(asked.release_id)
+    assert [workload.attributes(number) for number in range(3)] == list(PAIRS)
+    for number in range(3):
+        desk.wait_for(workload.table_id(number), ReleaseState.READY)
+
+    assert isinstance(refusal(desk, asked.release_id, [0, 1]), InvalidInputError)  # too many
+    assert isinstance(refusal(desk, asked.release_id, [3]), InvalidInputError)  # no table
+    for curator in desk.curators:
+        desk.choose(curator, asked.release_id, [1])
+        desk.choose(curator, asked.release_id, [1])
+    assert isinstance(refusal(desk, asked.release_id, [2]), ConflictError)
+    assert isinstance(refusal(desk, asked.release_id, []), ConflictError)
+    desk.wait_for(asked.release_id, ReleaseState.READY)
+    again = workload.table_id(workload.again(1))
+    desk.wait_for(again, ReleaseState.READY)
+    for number in (3, 5):  # what was not chosen is no release
+        with pytest.raises(NotFoundError):
+            desk.proposal(ALICE, workload.table_id(number))
+
+    for name in ("alice", "bob"):
+        assert desk.world.charges(name).count(asked.release_id) == 1
+        assert not {workload.table_id(number) for number in range(6)} & set(desk.world.charges(name))
+    sizes = {"region": 1, "smoker": 1}
+    for release_id in (workload.table_id(1), again):
+        columns = {name: published(desk, release_id, name) for name in sizes}
+        assert {len(column) for column in columns.values()} == {420}  # with 20 canaries
+        assert {len(key(desk, release_id, name, column)) for name, column in columns.items()} == {32}
+    assert published(desk, again, "region") != published(desk, workload.table_id(1), "region")
+    with pytest.raises(DeniedError):
+        key(replace(desk, who=RITA), again, "region", None)
+    proposal = desk.proposal(ALICE, asked.release_id)
+    assert proposal.bytes_uploaded == 420 * (1 + 2 + 2)
+
+
+@pytest.mark.long
+def test_a_release_that_nobody_chooses_a_second_result_of_ends_with_the_first(desk: RawDesk) -> None:
+    asked = several(repeats=2)
+    desk.propose(asked)
+    desk.wait(asked.release_id, lambda states: set(states) == {ReleaseState.UPLOADING})
+    for curator in desk.curators:
+        desk.choose(curator, asked.release_id, [])
+    desk.wait_for(asked.release_id, ReleaseState.READY)
+    assert isinstance(refusal(desk, asked.release_id, [1]), ConflictError)
+
+
+@pytest.mark.long
+def test_without_repeats_nothing_can_be_chosen(desk: RawDesk) -> None:
+    asked = several()
+    desk.propose(asked)
+    desk.wait_for(asked.release_id, ReleaseState.READY)
+    assert isinstance(refusal(desk, asked.release_id, []), InvalidInputError)
+
+
+def test_no_table_exists_before_everyone_has_decided_and_a_denial_ends_all(desk: RawDesk) -> None:
+    asked = several(attributes=("region", "income", "health"), tables=(("region", "health"), ("income", "health")))
+    desk.propose(asked)
+    desk.world.wait_until(lambda: bool(desk.proposal(BOB, asked.release_id).waiting_for))
+    first = table_id(asked.release_id, 0)
+    for curator in desk.curators:
+        with pytest.raises(NotFoundError):
+            desk.proposal(curator, first)
+        with pytest.raises(NotFoundError):
+            desk.choose(curator, first, [])
+
+    async def at_the_server() -> None:
+        async with connection(desk.world, ROSA, CLOUD) as channel:
+            await Published.on(channel).state(first)
+
+    with pytest.raises(NotFoundError):
+        asyncio.run(at_the_server())
+    shown = next(
+        request
+        for request in desk.world.curator_command("requests", "bob").data["requests"]
+        if request["release"] == asked.release_id
+    )
+    assert shown["tables"] == [["region", "health"], ["income", "health"]]
+    assert 0 < shown["typical_error"] < 0.5
+    assert shown["bytes"] == 420 * 3  # of health twice, and of income
+    assert 0 < shown["charge"] < 1
+    assert next(bound for bound in shown["card"] if bound["coalition"] == ["desk"])["epsilon"] <= 4
+    assert desk.world.curator_command("deny", "bob", "--release", asked.release_id).code == 0
+    desk.wait_for(asked.release_id, ReleaseState.DENIED)
+    assert asked.release_id not in desk.world.charges("alice")
+
+
+@pytest.mark.long
+def test_tables_with_an_attribute_that_is_denied_are_left_out_and_the_others_cost_the_same(desk: RawDesk) -> None:
+    tables = (("region", "income"), ("region", "faith"), ("income", "smoker"), ("smoker", "faith"))
+    asked = several(attributes=("region", "income", "smoker", "faith"), tables=tables, partial=True, repeats=3)
+    desk.propose(asked)
+    desk.wait(asked.release_id, lambda states: set(states) == {ReleaseState.UPLOADING})
+    workload = desk.workload(asked.release_id)
+    assert [workload.attributes(number) for number in range(2)] == [("region", "income"), ("income", "smoker")]
+    assert (len(workload.tables), workload.repeats) == (2, 2)
+    with desk.world.store("alice") as store:
+        ledger = Ledger(store.connection, Decimal(40), Decimal("1e-6"))
+        price = next(entry.price for entry in ledger.entries if entry.release_id == asked.release_id)
+    planned = workload_prices((9, 6, 6, 4), 3, Decimal(4), Decimal("1e-6"))
+    assert planned.again is not None
+    assert price is not None
+    most = planned.first[0].mu ** 2 + planned.first[2].mu ** 2 + 2 * planned.again.mu**2
+    assert most * Decimal("0.97") < price.mu**2 < most * Decimal("1.06")  # in another currency
+
+
+def test_bad_tables_are_refused_at_once(desk: RawDesk) -> None:
+    for changes, words in (
+        ({"attributes": ("income", "region"), "tables": (("income", "region"), ("region",))}, "study order"),
+        ({"attributes": FREE, "tables": (FREE, ("region", "colour"))}, "in their order"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            desk.propose(several(**changes))
+
+
+@pytest.mark.long
+def test_a_desk_that_chooses_differently_at_two_curators_gets_no_second_result(desk: RawDesk) -> None:
+    asked = several(repeats=1, deadline=int(time.time()) + 20)
+    desk.propose(asked)
+    desk.wait(asked.release_id, lambda states: set(states) == {ReleaseState.UPLOADING})
+    workload = desk.workload(asked.release_id)
+    desk.choose(ALICE, asked.release_id, [0])
+    desk.choose(BOB, asked.release_id, [1])
+    desk.wait_for(asked.release_id, ReleaseState.READY)  # at the deadline
+    for number, curator in ((3, ALICE), (4, BOB)):
+        proposal = desk.proposal(curator, workload.table_id(number))
+        assert proposal.state == desk.proposal(curator, workload.table_id(number)).state
+        assert proposal.bytes_uploaded == 0
+        for attribute in workload.attributes(number):
+            with pytest.raises(VeiltabError):
+                key(desk, workload.table_id(number), attribute, None)
+
+
+KILLS = [
+    ("veiltab.curator.ledger:Ledger.charge:1:after", ALICE),
+    ("veiltab.curator.store:CuratorStore.choose_tables:1:after", BOB),
+    ("veiltab.curator.store:CuratorStore.set_workload:1", BOB),
+    ("veiltab.curator.store:CuratorStore.open_tables:1", ALICE),
+    ("veiltab.curator.store:CuratorStore.open_tables:1:after", BOB),
+    ("veiltab.curator.store:CuratorStore.spend_key:3:after", ALICE),
+    ("veiltab.curator.store:CuratorStore.set_receipt:2:after", BOB),
+    ("veiltab.curator.store:CuratorStore.choose_tables:1", ALICE),
+    ("veiltab.server.store:ServerStore.publish:2:after", CLOUD),
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("point", "who"), KILLS)
+def test_a_party_that_is_killed_goes_on_with_the_tables(desk: RawDesk, point: str, who: Who) -> None:
+    world = desk.world
+    world.restart(who, how=launcher(PACE, point))
+    asked = several(repeats=1, deadline=int(time.time()) + 120)
+    desk.propose(asked)
+    if "choose" in point:
+        desk.wait(asked.release_id, lambda states: set(states) == {ReleaseState.UPLOADING})
+        with pytest.raises(VeiltabError):
+            desk.choose(who, asked.release_id, [2])
+    world.wait_for_kill(who)
+    world.start(who)
+    desk.wait(asked.release_id, lambda states: set(states) == {ReleaseState.UPLOADING}, 60)
+    for curator in desk.curators:
+        desk.choose(curator, asked.release_id, [2])
+    desk.wait_for(asked.release_id, ReleaseState.READY, 60)
+    workload = desk.workload(asked.release_id)
+    for number in (0, 1, 2, 5):
+        desk.wait_for(workload.table_id(number), ReleaseState.READY)
+    for name in ("alice", "bob"):
+        assert world.charges(name).count(asked.release_id) == 1
