@@ -156,6 +156,18 @@ def said_until(words: Sequence[str | Path], what: str) -> str:
     return shown
 
 
+def said_by_desk(world: World, release: str) -> list[str]:
+    """Return what a researcher's service repeats of its peers' words about a release, as it leaves the service."""
+
+    async def ask() -> Any:  # noqa: ANN401 - a message
+        async with connection(world.local, ROSA, ROSA) as channel:
+            request = message("GetResultRequest", release=release)
+            return await call(channel, "ResearcherService/GetResult")(request, timeout=20)
+
+    answer = asyncio.run(ask())
+    return [answer.failure, *(party.waiting_for for party in answer.parties)]
+
+
 def server_says(**fields: Any) -> Callable[[Any, Any], Any]:  # noqa: ANN401 - fields of a message
     """Return what answers every release with some fields."""
     return lambda _request, _context: message("GetReleaseResponse", **fields)
@@ -169,11 +181,13 @@ def test_what_a_server_says_reaches_a_terminal_as_plain_text(running: World) -> 
         assert running.ask(("region", "health"), "--label", label).code == 0
         shown = said_until(rosas(running, "status", "--release", label), "red")
         assert is_plain(shown)
+        assert all(map(is_plain, said_by_desk(running, label)))
     fails = server_says(state=STATES["FAILED"], failure=ESCAPES)
     with Impostor(running, CLOUD, {GET_RELEASE: fails}):
         shown = said_until(rosas(running, "status", "--release", label), "failed")
         assert "red" in shown
         assert is_plain(shown)
+        assert all(map(is_plain, said_by_desk(running, label)))
         assert is_plain(on_terminal(*rosas(running, "status")))
         assert is_plain(on_terminal(*rosas(running, "estimate", "--release", label)))
     running.start(CLOUD)
@@ -204,6 +218,7 @@ def test_what_a_curator_says_reaches_a_terminal_as_plain_text(running: World) ->
         assert asked.code == 0
         shown = said_until(rosas(running, "status", "--release", label), "red")
         assert is_plain(shown)
+        assert all(map(is_plain, said_by_desk(running, label)))
         alice = ("curator", "requests", running.local.study_path, "--name", "alice")
         state = running.local.state_folder(*ALICE)
         release_id = asked.data["release"]["id"]

@@ -187,6 +187,20 @@ def test_a_damaged_column_may_be_sent_again(releases: Releases, store: ServerSto
     run(work())
 
 
+def test_an_upload_whose_file_is_gone_is_refused_while_nothing_explains_it(
+    releases: Releases, store: ServerStore, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object) -> None:
+        raise FileNotFoundError
+
+    with monkeypatch.context() as broken:
+        broken.setattr("veiltab.server.folders.ReleaseFolder.begin_column", gone)
+        with pytest.raises(FileNotFoundError):
+            run(send(releases, make_spec(), "sex"))
+    assert store.session(ID).state is ReleaseState.UPLOADING
+    assert run(send(releases, make_spec(), "sex")) == (400, True)
+
+
 # Once, ever
 
 
