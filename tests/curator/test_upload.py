@@ -1,12 +1,17 @@
-from collections.abc import Callable
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
+import grpc
 import pytest
 
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.errors import IntegrityError, InvalidInputError, TransferError, UnavailableError
 from veiltab.common.release.modes import Sampling
-from veiltab.curator.upload import publication_from_proto
-from veiltab.v1 import ingest_pb2
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.curator.upload import ServerLink, publication_from_proto
+from veiltab.v1 import ingest_pb2, release_pb2
 
 Make = Callable[..., Any]
 DIGESTS = {"sex": b"a" * 32, "salary": b"b" * 32}
@@ -39,3 +44,87 @@ def test_a_server_that_states_less_or_more_is_refused(
     message = ingest_pb2.GetPublicationResponse(digests=digests, places_digest=places)
     with pytest.raises(InvalidInputError, match=f"server cloud: does not state the digest of {lacking}"):
         publication_from_proto(message, make_spec(sampling=sampling), "server cloud")
+
+
+Answer = Callable[[], Awaitable[ingest_pb2.UploadColumnResponse]]
+CLOUD = Party(study="survey", role=Role.SERVER, name="cloud")
+
+
+@pytest.fixture
+def upload(make_spec: Make, tmp_path: Path) -> Callable[[Answer], Awaitable[list[int]]]:
+    """Return what uploads alice's column to a server that answers its stream; that returns the bytes it holds."""
+
+    async def uploaded(answer: Answer) -> list[int]:
+        async def ask(*_: object, **__: object) -> ingest_pb2.OpenReleaseResponse:
+            return ingest_pb2.OpenReleaseResponse(state=release_pb2.RELEASE_STATE_UPLOADING, received={"sex": 0})
+
+        stub = SimpleNamespace(OpenRelease=None, UploadColumn=lambda *_, **__: answer())
+        link = object.__new__(ServerLink)
+        link._name, link._server = "alice", cast("Any", SimpleNamespace(party=CLOUD, stub=stub, ask=ask))
+        held: list[int] = []
+        await link.upload(make_spec(), {"sex": (tmp_path / "sex", b"digest")}, held.append)
+        return held
+
+    return uploaded
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_a_column_is_sent_once_the_server_has_it_whole(
+    upload: Callable[[Answer], Awaitable[list[int]]], *, is_complete: bool
+) -> None:
+    async def answer() -> ingest_pb2.UploadColumnResponse:
+        return ingest_pb2.UploadColumnResponse(complete=is_complete)
+
+    async def scenario() -> None:
+        if is_complete:
+            assert await upload(answer) == [400]
+            return
+        with pytest.raises(TransferError, match="attribute sex: the server does not have the whole column"):
+            await upload(answer)
+
+    asyncio.run(scenario())
+
+
+def test_a_server_that_is_away_is_asked_again(upload: Callable[[Answer], Awaitable[list[int]]]) -> None:
+    async def answer() -> ingest_pb2.UploadColumnResponse:
+        raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(), "away")
+
+    async def scenario() -> None:
+        with pytest.raises(UnavailableError):
+            await upload(answer)
+
+    asyncio.run(scenario())
+
+
+def test_a_ciphertext_that_cannot_be_read_ends_the_release(upload: Callable[[Answer], Awaitable[list[int]]]) -> None:
+    async def answer() -> ingest_pb2.UploadColumnResponse:
+        raise asyncio.CancelledError  # as gRPC's, when the requests raise
+
+    async def scenario() -> None:
+        with pytest.raises(IntegrityError, match="attribute sex: the pad is spent and its ciphertext cannot be read"):
+            await upload(answer)
+
+    asyncio.run(scenario())
+
+
+def test_an_upload_that_the_curator_itself_cancels_says_nothing_of_its_ciphertext(
+    upload: Callable[[Answer], Awaitable[list[int]]],
+) -> None:
+    async def scenario() -> None:
+        begun = asyncio.Event()
+
+        async def answer() -> ingest_pb2.UploadColumnResponse:
+            begun.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def uploading() -> None:
+            await upload(answer)
+
+        task = asyncio.create_task(uploading())
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scenario())

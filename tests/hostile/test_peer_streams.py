@@ -170,6 +170,7 @@ def test_a_greeting_that_no_curator_would_send_ends_nobody(tmp_path: Path, answe
     with alice_alone(tmp_path) as world:
         asyncio.run(scenario(world))
         assert "\x1b" not in world.log(ALICE)
+        assert "alignment refused" in world.log(ALICE)
 
 
 def test_a_ledger_of_a_length_that_no_ledger_has_is_refused(tmp_path: Path) -> None:
@@ -183,11 +184,12 @@ def test_a_ledger_of_a_length_that_no_ledger_has_is_refused(tmp_path: Path) -> N
 
 
 @pytest.mark.long
-def test_tokens_without_an_end_fill_no_disk(tmp_path: Path) -> None:
+@pytest.mark.parametrize("total", [2**40, 2**32], ids=["of anything", "of all tokens"])
+def test_tokens_without_an_end_fill_no_disk(tmp_path: Path, total: int) -> None:
     async def scenario(world: World) -> None:
         async with connection(world.local, BOB, ALICE) as channel:
             bob = Bob(world=world, alice=channel)
-            stream = bob.endless("FetchTokens", 2**40)
+            stream = bob.endless("FetchTokens", total)
             async with impostor(world.local, BOB, bob.behaviours(FetchTokens=stream)):
                 await until(lambda: "FetchTokens" in bob.asked)
                 before, largest = rss(world), 0
@@ -225,11 +227,12 @@ def test_masked_ids_without_an_end_fill_no_disk(tmp_path: Path, total: int) -> N
 
 
 @pytest.mark.long
-def test_indices_without_an_end_fill_no_memory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("total", [2**40, 2**33], ids=["of anything", "of all rows"])
+def test_indices_without_an_end_fill_no_memory(tmp_path: Path, total: int) -> None:
     async def scenario(world: World) -> None:
         async with connection(world.local, BOB, ALICE) as channel, connection(world.local, ROSA, ALICE) as rosa:
             bob = Bob(world=world, alice=channel)
-            stream = bob.endless("FetchIndices", 2**40)
+            stream = bob.endless("FetchIndices", total)
             async with impostor(world.local, BOB, bob.behaviours(FetchIndices=stream)):
                 await until(lambda: "FetchTokens" in bob.asked)
                 await call(rosa, "CuratorService/ProposeRelease")(asked_for(world), timeout=20)
