@@ -258,5 +258,6 @@ def asked_for(world: World) -> Message:
         sampling=number_of("SamplingMode", "SAMPLING_MODE_INDICES"),
         pad=number_of("PadKind", "PAD_KIND_CHACHA20"),
         scheme=number_of("Scheme", "SCHEME_WOR"),
+        noise_split="0",
     )
     return message("ProposeReleaseRequest", study_digest=world.local.study.digest, request=request)
