@@ -67,6 +67,7 @@ class Alignment:
         self._current = ""
         self._waiting: VeiltabError = NotReadyError("has not aligned its table yet", where=f"curator {name}")
         self.table_version = ""
+        self.left_out = ""
 
     def result(self) -> tuple[int, str]:
         """Return (common respondents n, digest of the alignment).
@@ -113,6 +114,7 @@ class Alignment:
 
     async def run(self, table: Table, peers: Peers) -> None:
         """Align, and look again for changed tables, until cancelled."""
+        self.left_out = table.left_out
         while True:
             pause = _LOOK_AGAIN_SECONDS
             try:

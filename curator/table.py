@@ -28,6 +28,8 @@ class Table:
         columns: attribute -> its symbols, one a respondent, in the narrowest type.
         rows_read: rows of the file.
         rows_dropped: rows that left because an attribute is missing.
+        missing: attribute -> rows that miss it, of those attributes whose missing values drop rows; a row may miss
+            several.
         content_digest: SHA-256 over ids, symbols and their order, in hexadecimal; the same for the same content
             whatever the file's format.
     """
@@ -36,12 +38,21 @@ class Table:
     columns: Mapping[str, Symbols]
     rows_read: int
     rows_dropped: int
+    missing: Mapping[str, int]
     content_digest: str
 
     @property
     def rows(self) -> int:
         """Number of respondents."""
         return len(self.ids)
+
+    @property
+    def left_out(self) -> str:
+        """How many rows left and why, for the curator's own eyes; empty if none did."""
+        if not self.rows_dropped:
+            return ""
+        causes = ", ".join(f"{name} ({rows:,})" for name, rows in self.missing.items() if rows)
+        return f"{self.rows_dropped:,} of {self.rows_read:,} rows left out, which miss {causes}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +99,7 @@ def load_table(path: Path, study: Study, curator_name: str) -> Table:
         columns=columns,
         rows_read=reading.rows_read,
         rows_dropped=reading.rows_dropped,
+        missing={c.rule.name: c.missing for c in reading.columns if c.rule.coding.missing is None},
         content_digest=_content_digest(reading.ids, columns),
     )
 

@@ -221,6 +221,7 @@ def _emit_table(release: "Release", found: "TableEstimate", out: Path | None, as
 
     known = release.status()
     frame = to_frame(found)
+    respondents = release.respondents()
     if out is not None:
         write(frame, out)
     data = {
@@ -232,6 +233,7 @@ def _emit_table(release: "Release", found: "TableEstimate", out: Path | None, as
         "cells": to_records(found),
         "root_mse": found.root_mse,
         "few_rows": found.has_few_rows,
+        "respondents": respondents,
         "out": out,
     }
     card = [] if known.spec is None else _card_lines(known.spec)
@@ -240,6 +242,7 @@ def _emit_table(release: "Release", found: "TableEstimate", out: Path | None, as
         "",
         f"Expected root-mean-square error: {found.root_mse:.5f}. Intervals at {found.confidence:.0%}.",
         *([FEW_ROWS] if found.has_few_rows else []),
+        respondents,
         *card,
         f"Study file: {found.study_digest}.",
         *([] if out is None else [f"Written: {out}"]),
@@ -252,6 +255,7 @@ def _emit_analysis(release: "Release", analysis: "Analysis", out: Path | None, a
 
     if out is not None:
         write(analysis.frame(), out)
+    respondents = release.respondents()
     data = {
         "release": _status_dict(release.status())["release"],
         "title": analysis.title,
@@ -261,9 +265,11 @@ def _emit_analysis(release: "Release", analysis: "Analysis", out: Path | None, a
         "study_digest": analysis.study_digest,
         "rows": analysis.records(),
         "remarks": list(analysis.remarks),
+        "respondents": respondents,
         "out": out,
     }
-    emit(as_json, data, analysis.text() + ("" if out is None else f"\nWritten: {out}"))
+    lines = [analysis.text(), respondents, *([] if out is None else [f"Written: {out}"])]
+    emit(as_json, data, "\n".join(lines))
 
 
 @researcher.command(

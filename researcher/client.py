@@ -50,6 +50,7 @@ from veiltab.common.rpc.identity import Role
 from veiltab.common.rpc.peer import Peer, Request, Response
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import study_from_bytes
+from veiltab.common.study.missing import respondents_sentence
 from veiltab.researcher.access_log import Access, access_from_proto
 from veiltab.researcher.analysis.comparisons import Table
 from veiltab.researcher.analysis.modelled import ModelledTable
@@ -358,6 +359,16 @@ class Release:
                     remedy="The release goes on; run the same command again to keep waiting for it.",
                 )
             time.sleep(0.1)
+
+    def respondents(self) -> str:
+        """Say whom n counts under the study's rules for missing values, and which attributes have a category of them.
+
+        Raises:
+            InvalidInputError: the release was asked for under another study file than the client's.
+        """
+        status = self.status()
+        self._client.check_study(status.study_digest, f"release {self.id}")
+        return respondents_sentence(self._client.study, status.granted)
 
     def tables(self) -> tuple[TableStatus, ...]:
         """Return the tables of the release that are under way or over, by number; of one table, itself as number 0."""

@@ -12,6 +12,7 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.schemes import scheme_class
 from veiltab.common.study.file import Study
+from veiltab.common.study.missing import respondents_sentence
 from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.release_status import Status
 from veiltab.researcher.report import ReportInput, render
@@ -35,6 +36,7 @@ def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray
             epsilon=_epsilon(spec),
             scheme=f"{scheme_class(spec.scheme).title}, {_sampling(spec.sampling)}",
             pad=_pad(spec.pad),
+            respondents=respondents_sentence(study, estimate.domain.names),
             dates=(("report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),),
             card=epsilon_card(spec).rows(),
             receipts=status.receipts,

@@ -36,6 +36,7 @@ class ReportInput:
         epsilon: what was asked for, as text.
         scheme: how rows were sampled, as text.
         pad: how columns were encrypted, as text.
+        respondents: whom n counts, in words.
         dates: (what happened, when), as text.
         card: (adversary, what that adversary faces), the epsilon card.
         receipts: what the tests of the server showed; empty without canaries.
@@ -51,6 +52,7 @@ class ReportInput:
     epsilon: str
     scheme: str
     pad: str
+    respondents: str
     dates: tuple[tuple[str, str], ...] = ()
     card: tuple[tuple[str, str], ...]
     receipts: tuple[Receipt, ...] = ()
@@ -116,7 +118,7 @@ def _facts(report: ReportInput) -> str:
     owners = dict(report.owners)
     attributes = [(a.name, owners[a.name], str(a.size), _listed(a.categories)) for a in domain.attributes]
     headings = ("attribute", "held by", "categories", "which")
-    return f"{facts(known)}\n<p></p>\n{table(headings, attributes, numeric={2})}"
+    return f"{facts(known)}\n<p>{escape(report.respondents)}</p>\n{table(headings, attributes, numeric={2})}"
 
 
 def _receipts(receipts: Sequence[Receipt]) -> str:

@@ -38,6 +38,7 @@ def table_of(ids: Sequence[str], version: str) -> Table:
         columns={"length": symbols},
         rows_read=len(ids),
         rows_dropped=0,
+        missing={},
         content_digest=version,
     )
 

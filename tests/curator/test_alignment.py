@@ -35,6 +35,7 @@ def table_of(ids: list[str], version: str) -> Table:
         columns={"length": symbols},
         rows_read=len(ids),
         rows_dropped=0,
+        missing={},
         content_digest=version,
     )
 

@@ -61,6 +61,9 @@ def test_an_aligned_table_is_told_with_how_many_are_shared(driver: CuratorDriver
     driver.store.set_alignment("", 45_222, "ab" * 16)
     (alignment,) = observe(driver).work
     assert (alignment.state, alignment.about) == ("aligned", "45222 common respondents")
+    driver.alignment.left_out = "3 of 9 rows left out, which miss age (2), hours (2)"
+    (alignment,) = observe(driver).work
+    assert alignment.about == "45222 common respondents; 3 of 9 rows left out, which miss age (2), hours (2)"
 
 
 def test_a_release_says_since_when_it_waits_and_for_what(

@@ -84,6 +84,7 @@ def test_a_table_is_coded_in_file_order(tmp_path: Path, study: Study) -> None:
     assert table.ids.to_pylist() == ["a1", "a2", "a4"]
     assert symbols(table) == {"colour": [0, 1, 2], "age": [0, 2, 1]}
     assert (table.rows, table.rows_read, table.rows_dropped) == (3, 4, 1)
+    assert table.left_out == "1 of 4 rows left out, which miss colour (1)"
     assert [str(values.dtype) for values in table.columns.values()] == ["uint8", "uint8"]
     assert table.ids.type == pa.large_string()
 

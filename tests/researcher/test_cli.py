@@ -50,7 +50,7 @@ def test_an_estimate_from_fewer_rows_than_cells_says_so(
         counts=np.array([rows - 2, 1, 1, 0], np.int64),
         study_digest=study.digest,
     )
-    release = SimpleNamespace(estimate=lambda **_: estimate, status=lambda: status)
+    release = SimpleNamespace(estimate=lambda **_: estimate, status=lambda: status, respondents=lambda: "n counts all")
     client = SimpleNamespace(release=lambda _name: release)
     monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: nullcontext(client))
     words = ["estimate", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--release", "wages"]
@@ -58,3 +58,4 @@ def test_an_estimate_from_fewer_rows_than_cells_says_so(
     assert (FEW_ROWS in shown.stdout) == warned
     plain = CliRunner().invoke(researcher, [*words, "--json"], catch_exceptions=False)
     assert json.loads(plain.stdout)["few_rows"] == warned
+    assert json.loads(plain.stdout)["respondents"] in shown.stdout

@@ -46,6 +46,7 @@ def make_report(sizes: tuple[int, ...] = (3, 2, 2), *, hostile: bool = False) ->
         epsilon="1 (pure)",
         scheme="without replacement",
         pad="one-time pad",
+        respondents="n counts <everybody>.",
         dates=(("requested", "2026-01-02"),),
         card=(("researcher", "<1, 0>"), ("server alone", "nothing")),
         truth=truth,

@@ -40,7 +40,8 @@ class MadeReleases:
             found = self._estimates[name]
             return found if attributes is None else found.marginal(attributes)
 
-        return SimpleNamespace(id=name, estimate=estimate, table=estimate, status=lambda: None)
+        said = {"status": lambda: None, "respondents": lambda: "n counts all"}
+        return SimpleNamespace(id=name, estimate=estimate, table=estimate, **said)
 
 
 def asked(words: Sequence[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wages: Table = WHOLE) -> Result:

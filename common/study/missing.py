@@ -1,0 +1,36 @@
+"""What n counts, in words: the study's rules for missing values decide who is a respondent of its releases."""
+
+from collections.abc import Collection
+
+from veiltab.common.study.file import Study
+
+
+def respondents_sentence(study: Study, names: Collection[str]) -> str:
+    """Say whom n counts, and which attributes of a release have a category of missing values.
+
+    It follows from the study file alone. How many rows a curator left out does not: that stays at the curator
+    (docs/decisions/0015).
+
+    Args:
+        study: the study file of the release.
+        names: attributes of the release.
+    """
+    dropping = [rule.name for rule in study.attributes if rule.coding.missing is None]
+    kept = [
+        f'{rule.name} ("{rule.coding.missing}")'
+        for rule in study.attributes
+        if rule.name in names and rule.coding.missing is not None
+    ]
+    said = ["n counts the people whom every curator's table has"]
+    if dropping:
+        which = "any attribute of the study" if len(dropping) == len(study.attributes) else _joined(dropping, "or")
+        said.append(f" with no value missing in {which}, whether a release asks for it or not")
+    said.append(".")
+    if kept:
+        said.append(f" Missing values are a category in {_joined(kept, 'and')}.")
+    return "".join(said)
+
+
+def _joined(names: list[str], word: str) -> str:
+    """Return names as "a, b and c"."""
+    return f" {word} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

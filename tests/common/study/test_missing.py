@@ -1,0 +1,44 @@
+"""Whom n counts, in words."""
+
+import pytest
+
+from veiltab.common.study.file import study_from_bytes
+from veiltab.common.study.missing import respondents_sentence
+from veiltab.deploy.studies.linked_tables import linked_study
+
+TEXT = linked_study().decode()
+CATEGORY = 'missing = "category"'
+
+
+def sentence(text: str, *names: str) -> str:
+    return respondents_sentence(study_from_bytes(text.encode(), "s.toml"), names)
+
+
+def test_a_rule_that_drops_counts_for_every_release() -> None:
+    dropping = TEXT.replace(CATEGORY, 'missing = "drop"')
+    said = "n counts the people whom every curator's table has with no value missing in any attribute of the study"
+    assert sentence(dropping, "age", "hours") == f"{said}, whether a release asks for it or not."
+
+
+@pytest.mark.parametrize(
+    ("names", "ending"),
+    [
+        (("age", "sex"), ""),
+        (("age", "country"), ' Missing values are a category in country ("missing").'),
+        (
+            ("occupation", "workclass", "country"),
+            ' Missing values are a category in workclass ("missing"), occupation ("missing") and country ("missing").',
+        ),
+    ],
+)
+def test_categories_of_missing_values_are_named_if_the_release_has_them(names: tuple[str, ...], ending: str) -> None:
+    dropping = (
+        "age, education, education_years, marital, relationship, race, sex, capital_gain, capital_loss, hours or salary"
+    )
+    start = f"n counts the people whom every curator's table has with no value missing in {dropping}"
+    assert sentence(TEXT, *names) == f"{start}, whether a release asks for it or not.{ending}"
+
+
+def test_without_a_rule_that_drops_n_counts_everybody() -> None:
+    none_drops = TEXT.replace(f"{CATEGORY}\n", "").replace("[[attribute]]\n", f"[[attribute]]\n{CATEGORY}\n")
+    assert sentence(none_drops, "sex").startswith("n counts the people whom every curator's table has. Missing values")
