@@ -13,6 +13,7 @@ from tests.researcher.analysis.simulated import (
     DOMAIN,
     EDUCATION_BY_SALARY,
     REGIMES,
+    design_for,
     exact,
     simulated,
 )
@@ -84,6 +85,22 @@ def test_groups_are_compared_with_the_reference_and_not_the_reference_with_them(
     other = contrasts(estimate, kind, ["education"], {"education": "mid"})
     np.testing.assert_allclose(other.estimate, expected(by_row[[0, 2]], by_row[1:2]).reshape(-1), rtol=1e-6)
     assert other.title.endswith("given education, against mid")
+
+
+def test_a_difference_between_groups_has_the_variance_of_the_delta_method_with_all_covariances() -> None:
+    # So many respondents that the delta method is exact enough, and so much noise that the groups are correlated.
+    table = 10**10 * np.array([[9, 1], [8, 2]])
+    domain = Domain(attributes=(Attribute(name="group", categories=("a", "b")), DOMAIN.attributes[1]))
+    design = design_for(table, int(table.sum()), 0.05)
+    expected = np.rint(design.sample * (0.05 * table.reshape(-1) / table.sum() + 0.95 / 4)).astype(np.int64)
+    estimate = Estimate(domain=domain, design=design, counts=expected)
+    found = contrasts(estimate, Contrast.DIFFERENCE, ["group"])
+    # P(more | b) - P(more | a), differentiated by the four cells.
+    gradient = np.array([[1, -9, -2, 8]]) * np.array([[0.1, 0.1, 0.1, 0.1]]) / 0.5
+    error = np.sqrt(estimate.contrast_covariance(gradient)[0, 0])
+    alone = np.sqrt(sum(estimate.contrast_covariance(gradient * part)[0, 0] for part in ([1, 1, 0, 0], [0, 0, 1, 1])))
+    assert abs(error / alone - 1) > 0.02
+    assert (found.high - found.low)[1] / 2 == pytest.approx(1.959964 * error, rel=1e-3)
 
 
 def test_a_share_in_a_group_that_may_be_empty_cannot_be_said() -> None:

@@ -48,6 +48,7 @@ def test_logistic_regression_is_that_of_the_single_rows() -> None:
     assert found.estimate[2] > found.estimate[1] > 0 > found.estimate[3]
     ratios = regress(exact(ADULT, ADULT_DOMAIN), LOGISTIC, as_ratios=True)
     np.testing.assert_allclose(np.log(ratios.estimate), found.estimate, rtol=1e-9)
+    assert (ratios.neutral, found.neutral) == (1.0, 0.0)
     turned = regress(exact(ADULT, ADULT_DOMAIN), "salary=less ~ education + marital + sex")
     np.testing.assert_allclose(turned.estimate, -found.estimate, rtol=1e-6)
 

@@ -9,6 +9,7 @@ from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import CANNOT_BE_SAID, NO_INTERVAL
 from veiltab.researcher.analysis.subgroups import parse_subgroup, total_contrasts, totals
+from veiltab.researcher.uncertainty import covariance
 
 TABLE = ADULT.reshape(3, 2, 2, 2)
 GROUPS = (
@@ -36,6 +37,18 @@ def test_a_total_has_the_exact_variance_of_its_cells() -> None:
     other = total_contrasts(estimate, Contrast.DIFFERENCE, [{"education": ["low"]}, {"education": ["mid", "high"]}])
     margin = estimate.marginal(["education"]).contrast_covariance(np.array([[-1.0, 1.0, 1.0]]))[0, 0]
     assert (other.high - other.low)[0] / 2 == pytest.approx(1.959964 * 45_222 * np.sqrt(margin), rel=2e-3)
+
+
+def test_the_ends_of_a_difference_are_where_the_score_test_turns() -> None:
+    (estimate,) = simulated(ADULT, ADULT_DOMAIN, "everyone with much noise", runs=1, seed=74)
+    found = total_contrasts(estimate, Contrast.DIFFERENCE, [{"education": ["low"]}, {"education": ["mid", "high"]}])
+    contrast, part = np.array([-1.0, 1.0, 1.0]), estimate.marginal(["education"])
+    for end in (found.low[0], found.high[0]):
+        d = end / estimate.population
+        # The variance of the difference depends on the table through d alone, as both subgroups are everybody.
+        table = np.array([(1 - d) / 2, (1 + d) / 4, (1 + d) / 4])
+        variance = contrast @ covariance(table, part.design) @ contrast
+        assert (contrast @ part.raw - d) ** 2 == pytest.approx(1.959963984540054**2 * variance, rel=1e-9)
 
 
 @pytest.mark.long
