@@ -282,13 +282,98 @@ def _emit_analysis(release: "Release", analysis: "Analysis", out: Path | None, a
 @click.option("--out", required=True, type=PATH, help="HTML file to write.")
 @json_option
 def report(client: "Client", release_name: str, confidence: float, out: Path, as_json: bool) -> None:
-    """Write one self-contained HTML page with pictures, the epsilon card and every number."""
-    from veiltab.researcher.page import write_page
-    from veiltab.researcher.presentation import report_page
+    """Write one self-contained HTML page with pictures, the epsilon card and every number.
 
+    Of a release of several tables it is about microdata of as many rows as there are respondents, with the seed
+    "report"; `veiltab researcher synthesise --report` writes the page that goes with a file of your own.
+    """
+    from veiltab.researcher.page import check_page, write_page
+    from veiltab.researcher.presentation import microdata_page, report_page
+
+    check_page(out)
     release = client.release(release_name)
-    write_page(report_page(client.study, release.status(), release.estimate(confidence=confidence)), out)
+    known = release.status()
+    if known.tables:
+        html = microdata_page(client.study, known, release.synthesise(seed="report"), release.measurements())
+    else:
+        html = report_page(client.study, known, release.estimate(confidence=confidence))
+    write_page(html, out)
     emit(as_json, {"release": release.id, "report": out}, f"Report: {out}")
+
+
+@researcher.command(
+    epilog="Example: veiltab researcher synthesise study.toml --name rosa --identity pki/researcher-rosa"
+    " --release linked --rows 50000 --copies 5 --seed census --out linked.parquet"
+)
+@with_client
+@release_option
+@click.option("--attributes", help="Only these attributes, separated by commas; by default all that were asked for.")
+@click.option("--rows", type=int, help="Rows of each copy; by default as many as there are respondents.")
+@click.option(
+    "--copies",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Several, each from a model of its own, for intervals by combining rules.",
+)
+@click.option("--seed", help="The same seed gives the same rows; by default a random one, which is printed.")
+@click.option(
+    "--out", required=True, type=PATH, help="File to write (.parquet or .csv); several copies get numbers, -1, -2, ..."
+)
+@click.option("--report", "page", type=PATH, help="Also write an HTML page about the (first) file.")
+@json_option
+def synthesise(
+    client: "Client",
+    release_name: str,
+    attributes: str | None,
+    rows: int | None,
+    copies: int,
+    seed: str | None,
+    out: Path,
+    page: Path | None,
+    as_json: bool,
+) -> None:
+    """Write microdata: rows drawn from a model of all tables of a release, which are no people.
+
+    One copy is the best single file. Several differ by what the noise of the release left unknown: analyse each, and
+    combine with veiltab.researcher.microdata.combining. Where the rows come from stands in the file (Parquet: pandas
+    reads it as attrs) or beside it (CSV: a .json of the same name).
+    """
+    from veiltab.researcher.microdata.files import check_microdata_path
+    from veiltab.researcher.microdata.provenance import WARNING
+    from veiltab.researcher.page import check_page, write_page
+
+    check_microdata_path(out)
+    if page is not None:
+        check_page(page)
+    release = client.release(release_name)
+    microdata = release.synthesise(
+        rows=rows, copies=copies, seed=seed, attributes=_split(attributes) if attributes else None
+    )
+    files = microdata.write(out)
+    if page is not None:
+        from veiltab.researcher.presentation import microdata_page
+
+        write_page(microdata_page(client.study, release.status(), microdata, release.measurements()), page)
+    known = microdata.provenance
+    data = {
+        "release": release.id,
+        "files": files,
+        "rows": known.rows,
+        "copies": known.copies,
+        "seed": known.seed,
+        "model": known.model,
+        "graph": known.graph,
+        "parameters": known.parameters.value,
+        "report": page,
+    }
+    lines = [
+        *(f"Written: {file}" for file in files),
+        f"{known.rows:,} rows a copy, model: {known.model}, {known.parameters.value}; seed {known.seed}",
+        WARNING,
+        *([] if page is None else [f"Report: {page}"]),
+    ]
+    emit(as_json, data, "\n".join(lines))
 
 
 @researcher.command(

@@ -67,6 +67,8 @@ from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
 if TYPE_CHECKING:
     import pandas as pd
 
+    from veiltab.researcher.microdata.synthesis import Microdata
+
 
 class Client:
     """A connection to a researcher's service, of the researcher itself or of one of its analysts.
@@ -524,6 +526,44 @@ class Release:
         frame = pd.DataFrame(columns)
         frame.attrs["study_digest"] = found.study_digest
         return frame
+
+    def synthesise(
+        self,
+        *,
+        rows: int | None = None,
+        copies: int = 1,
+        seed: str | int | None = None,
+        attributes: Sequence[str] | None = None,
+    ) -> "Microdata":
+        """Return microdata: rows drawn from a model of all tables, with the study's categories.
+
+        release.synthesise().frame()
+        release.synthesise(copies=5, seed="census").write("linked.parquet")
+
+        Args:
+            rows: of each copy; as many as there are respondents if not given.
+            copies: one, the best single file; or several, each from a model of its own, whose analyses
+                `veiltab.researcher.microdata.combining` puts together with an interval.
+            seed: the same seed gives the same rows; a random one if not given.
+            attributes: of the rows; all that were asked for if not given.
+
+        Raises:
+            NotReadyError, FailedReleaseError: there is no result.
+            InvalidInputError: an attribute that no table has, numbers out of range, or the release was asked for under
+                another study file.
+        """
+        from veiltab.researcher.microdata.synthesis import check_size, synthesise  # noqa: PLC0415 - slow to load
+
+        check_size(1 if rows is None else rows, copies)
+        status, tables = self._ready_status(), self.measurements()
+        return synthesise(
+            self._client.study.domain(status.attributes if attributes is None else attributes),
+            status,
+            tables,
+            rows=tables[0].design.population if rows is None else rows,
+            copies=copies,
+            seed=secrets.token_hex(8) if seed is None else str(seed),
+        )
 
     def _ready_status(self) -> Status:
         """Return the status of a release under the client's study file; of several tables only once it is ready.

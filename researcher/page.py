@@ -52,6 +52,16 @@ def page(title: str, lead: str, sections: Iterable[tuple[str, str]]) -> str:
     )
 
 
+def check_page(path: Path) -> None:
+    """Refuse a file name of a page that cannot be written to, before any computation.
+
+    Raises:
+        InvalidInputError: a folder that does not exist, or a folder itself.
+    """
+    if not path.parent.is_dir() or path.is_dir():
+        raise InvalidInputError("the report cannot be written here", where=str(path), remedy="Choose another place.")
+
+
 def write_page(html: str, path: Path) -> None:
     """Write a page to a file.
 

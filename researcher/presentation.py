@@ -1,21 +1,30 @@
 """Makes a report of a release's status and estimate."""
 
+import hashlib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.errors import FailedReleaseError
+from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.workload_guarantees import workload_card
 from veiltab.common.schemes import scheme_class
 from veiltab.common.study.file import Study
 from veiltab.common.study.missing import respondents_sentence
 from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.microdata.expectation import expected_error
+from veiltab.researcher.microdata.files import Rows
+from veiltab.researcher.microdata.report import MicrodataReport
+from veiltab.researcher.microdata.report import render as render_microdata
+from veiltab.researcher.microdata.synthesis import Microdata
 from veiltab.researcher.release_status import Status
 from veiltab.researcher.report import ReportInput, render
+from veiltab.researcher.table_result import TableResult
 
 
 def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray[np.float64] | None = None) -> str:
@@ -43,6 +52,51 @@ def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray
             truth=truth,
         )
     )
+
+
+def microdata_page(
+    study: Study, status: Status, microdata: Microdata, tables: Sequence[TableResult], truth: Rows | None = None
+) -> str:
+    """Return the HTML report of the first copy of the microdata of a release.
+
+    Args:
+        study: under which it was asked for.
+        status: of the release.
+        microdata: of two or more attributes.
+        tables: as they were measured.
+        truth: the true rows where they are known (a demonstration), or None.
+
+    Raises:
+        FailedReleaseError: the release has no result.
+        InvalidInputError: microdata of a single attribute.
+    """
+    domain, model = microdata.domain, microdata.models[0]
+    if len(domain.names) < 2:
+        raise InvalidInputError("a report of microdata needs two or more attributes")
+    rows = np.concatenate(list(microdata.chunks()))
+    return render_microdata(
+        MicrodataReport(
+            title=f"{study.title}: microdata",
+            domain=domain,
+            owners={name: study.owner_of(name) for name in domain.names},
+            provenance=microdata.provenance,
+            model=model,
+            rows=rows,
+            tables=tuple(tables),
+            expected=expected_error(domain, tables, model, rows, hashlib.sha256(b"expected error").digest()),
+            card=_card(status),
+            dates=(("report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),),
+            truth=truth,
+        )
+    )
+
+
+def _card(status: Status) -> tuple[tuple[str, str], ...]:
+    if status.workload is not None:
+        return workload_card(status.workload).rows()
+    if status.spec is not None:
+        return epsilon_card(status.spec).rows()
+    raise FailedReleaseError(status.failure or "there is no result", where=f"release {status.release_id}")
 
 
 def _sampling(sampling: Sampling) -> str:

@@ -26,7 +26,6 @@ class Provenance:
     """All that is the same in every copy.
 
     Args:
-        study: id of the study.
         study_digest: SHA-256 of the study file, hexadecimal.
         release: id of the release.
         release_digest: SHA-256 of its description, hexadecimal.
@@ -42,7 +41,6 @@ class Provenance:
         parameters: of the model of each copy.
     """
 
-    study: str
     study_digest: str
     release: str
     release_digest: str

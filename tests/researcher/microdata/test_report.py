@@ -1,0 +1,62 @@
+"""The page of microdata stands alone, warns, and shows text as text."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.researcher.microdata.made_linked import DOMAIN, PEOPLE, measured, people, status
+from tests.researcher.test_report import Page
+from veiltab.researcher.microdata.expectation import ExpectedError
+from veiltab.researcher.microdata.provenance import WARNING
+from veiltab.researcher.microdata.report import MicrodataReport, render
+from veiltab.researcher.microdata.synthesis import synthesise
+
+
+@pytest.fixture(scope="module")
+def report() -> MicrodataReport:
+    truth = people()
+    tables = measured(truth, seed=1)
+    made = synthesise(DOMAIN, status(), tables, rows=PEOPLE, copies=1, seed="<script>")
+    return MicrodataReport(
+        title="A <title> & more",
+        domain=DOMAIN,
+        owners={"age": "alice & sons", "job": "alice & sons", "wage": "bob", "town": "bob"},
+        provenance=made.provenance,
+        model=made.models[0],
+        rows=np.concatenate(list(made.chunks())),
+        tables=tables,
+        expected=ExpectedError(pairs=0.0321, noise=0.0123),
+        card=(("analyst", "<1, 0>"),),
+        dates=(("report written", "2026-01-02"),),
+        truth=truth,
+    )
+
+
+@pytest.fixture(scope="module")
+def html(report: MicrodataReport) -> str:
+    return render(report)
+
+
+def test_page_is_well_formed_and_text_is_text(html: str) -> None:
+    page = Page(html)
+    assert page.open == []
+    assert not {tag for tag, _ in page.tags} & {"script", "iframe", "object", "img", "link", "b", "foreignobject"}
+    for text in ("A <title> & more", "alice & sons", "<b>clerk", "=smith", "<script>", WARNING, "3.21%", "<1, 0>"):
+        assert text in page.text
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    (policy,) = [a["content"] for tag, a in page.tags if tag == "meta" and a.get("http-equiv")]
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+
+
+def test_the_truth_is_shown_only_where_it_is_known(report: MicrodataReport, html: str) -> None:
+    assert "actual, mean over all pairs" in html
+    assert "actual" not in render(replace(report, truth=None))
+
+
+def test_every_measured_pair_is_listed(report: MicrodataReport, html: str) -> None:
+    text = Page(html).text
+    for one in report.tables:
+        assert " \N{MULTIPLICATION SIGN} ".join(one.names) in text
