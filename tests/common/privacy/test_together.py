@@ -24,7 +24,7 @@ from veiltab.common.privacy.coalitions import Coalition, TwoSidedRelease
 from veiltab.common.privacy.description import ReleaseDescription
 from veiltab.common.privacy.planning import plan_release
 from veiltab.common.privacy.price import Price, price
-from veiltab.common.privacy.together import bounds_together
+from veiltab.common.privacy.together import Slots, bounds_together
 from veiltab.common.schemes import scheme_of
 
 
@@ -97,6 +97,16 @@ def test_one_release_has_its_card_and_none_has_no_bounds() -> None:
     release = planned("0.5")
     assert bounds_together([], Decimal("1e-6")) == ()
     assert bounds_together([release], Decimal("1e-6")) == card_of(release, delta=Decimal("1e-6")).bounds
+
+
+def test_releases_that_are_chosen_on_the_way_count_as_the_worst_of_their_candidates() -> None:
+    candidates = (release_of(9, 9, (4, 4)), release_of(9, 9, (2, 2)))
+    fixed, delta = release_of(9, 9, (2, 6)), Decimal("1e-6")
+    slots = bounds_together([fixed, Slots(candidates=candidates, count=2)], delta)
+    assert slots == bounds_together([fixed, candidates[1], candidates[1]], delta)
+    for chosen in product(candidates, repeat=2):
+        for worst, bound in zip(slots, bounds_together([fixed, *chosen], delta), strict=True):
+            assert worst.epsilon is None or (bound.epsilon or 0) <= worst.epsilon
 
 
 def test_one_release_without_the_curators_noise_leaves_no_protection_from_desk_and_server() -> None:

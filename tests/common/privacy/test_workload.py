@@ -41,8 +41,8 @@ def squares(prices: WorkloadPrices, repeats: int) -> tuple[Decimal, Decimal]:
 def test_the_prices_use_up_the_budget_and_never_exceed_it(repeats: int) -> None:
     budget = price_budget(EPSILON, DELTA)
     mu, slack = squares(workload_prices(CELLS, repeats, EPSILON, DELTA), repeats)
-    assert budget.mu**2 * Decimal("0.99999") < mu <= budget.mu**2
-    assert budget.slack * Decimal("0.99999") < slack <= budget.slack
+    assert budget.mu**2 * Decimal("0.9989") < mu <= budget.mu**2 * Decimal("0.9991")
+    assert budget.slack * Decimal("0.9989") < slack <= budget.slack * Decimal("0.9991")
 
 
 def test_shares_go_with_the_third_root_of_the_cells_and_repeats_share_half() -> None:
@@ -52,7 +52,7 @@ def test_shares_go_with_the_third_root_of_the_cells_and_repeats_share_half() -> 
     assert twice.again is not None
     for first, half in zip(once.first, twice.first, strict=True):
         assert float(half.mu / first.mu) ** 2 == pytest.approx(0.5, rel=1e-5)
-    assert float(twice.again.mu / price_budget(EPSILON, DELTA).mu) ** 2 == pytest.approx(1 / 6, rel=1e-5)
+    assert float(twice.again.mu / price_budget(EPSILON, DELTA).mu) ** 2 == pytest.approx(1 / 6, rel=2e-3)
 
 
 def test_every_mechanism_keeps_its_price_and_hardly_costs_less() -> None:

@@ -1,0 +1,463 @@
+"""Tests of a release of several tables at one curator: its plan, its charge, its steps, its records."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import request_with
+from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.errors import (
+    BudgetExceededError,
+    ConflictError,
+    DeniedError,
+    IntegrityError,
+    InvalidInputError,
+    NotReadyError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.privacy.coalitions import Coalition
+from veiltab.common.privacy.price import price_budget, price_within
+from veiltab.common.release.guarantees import two_sided_release
+from veiltab.common.release.modes import Sampling
+from veiltab.common.release.spec import Column
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.workload_guarantees import check_tables_keep_what_was_asked, workload_card, workload_price
+from veiltab.common.study.file import Study
+from veiltab.curator.allowance import Allowance
+from veiltab.curator.coalitions import bounds_of_charges
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.planning import PlanAnswer, answer_charge, answer_plan, charge_question
+from veiltab.curator.progress import (
+    APPROVED,
+    CuratorRelease,
+    End,
+    GrantDecision,
+    Progress,
+    Review,
+    Step,
+    Wait,
+    check_key_may_leave,
+)
+from veiltab.curator.release import PlanQuestion, check_request
+from veiltab.curator.store import CuratorStore
+from veiltab.curator.workload import (
+    MOST_TABLES_AT_A_TIME,
+    charge_of,
+    check_choice,
+    most_bytes,
+    next_step_of_tables,
+    planned_workload,
+    typical_error,
+)
+
+Make = Callable[..., Any]
+ID = "0" * 31 + "1"
+DEADLINE = 100
+SIZES = {"age": 3, "sex": 2, "job": 3, "wage": 3}
+ASKED = tuple(
+    Column(attribute=name, owner="alice" if name in {"age", "sex"} else "bob", size=size)
+    for name, size in SIZES.items()
+)
+REQUEST = request_with(
+    deadline=DEADLINE,
+    attributes=tuple(SIZES),
+    tables=tuple(combinations(SIZES, 2)),
+    repeats=2,
+    epsilon=Decimal(1),
+    delta=Decimal("1e-6"),
+)
+QUESTION = PlanQuestion(
+    request=REQUEST,
+    columns=ASKED,
+    study_digest="0" * 64,
+    minimum_population=10,
+    population=20_000,
+    alignment="1" * 32,
+    asked=ASKED,
+)
+ALLOWANCE = Allowance(epsilon=Decimal(2), delta=Decimal("1e-6"))
+
+
+@pytest.fixture(scope="module")
+def workload() -> WorkloadSpec:
+    return planned_workload(QUESTION)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[CuratorStore]:
+    store = CuratorStore(tmp_path / "curator.sqlite")
+    yield store
+    store.close()
+
+
+# The plan
+
+
+def test_every_pair_is_planned_and_together_they_keep_what_was_asked(workload: WorkloadSpec) -> None:
+    assert [workload.attributes(number) for number in range(6)] == list(combinations(SIZES, 2))
+    assert (len(workload.repeated), workload.repeats, workload.sample) == (6, 2, 20_000)
+    check_tables_keep_what_was_asked(workload)
+    budget = price_budget(Decimal(1), Decimal("1e-6"))
+    together = workload_price(workload, lambda release: price_within(release, budget))
+    assert budget.mu * Decimal("0.997") < together.mu <= budget.mu
+    noisier = workload.table(0).mechanism.retention, workload.table(workload.again(0)).mechanism.retention
+    assert noisier[0] < noisier[1]  # two repeats share what six tables share
+    assert all(plan.canaries > 0 and plan.curator_replacement > 0 for plan in workload.tables)
+
+
+def test_tables_with_less_noise_are_refused(workload: WorkloadSpec) -> None:
+    bold = replace(workload.tables[0], server_replacement=workload.tables[0].server_replacement // 2)
+    with pytest.raises(InvalidInputError, match="cost more"):
+        check_tables_keep_what_was_asked(replace(workload, tables=(bold, *workload.tables[1:])))
+    bold = replace(workload.repeated[5], curator_replacement=0)
+    with pytest.raises(InvalidInputError, match="cost more"):
+        check_tables_keep_what_was_asked(replace(workload, repeated=(*workload.repeated[:5], bold)))
+
+
+def test_tables_with_a_denied_attribute_are_left_out_and_the_others_stay_as_they_were(workload: WorkloadSpec) -> None:
+    rest = planned_workload(replace(QUESTION, columns=tuple(c for c in ASKED if c.attribute != "sex")))
+    assert [column.attribute for column in rest.columns] == ["age", "job", "wage"]
+    assert [rest.attributes(number) for number in range(3)] == list(combinations(("age", "job", "wage"), 2))
+    for number, original in enumerate((1, 2, 5)):
+        for before, after in ((workload.tables, rest.tables), (workload.repeated, rest.repeated)):
+            assert replace(before[original], columns=()) == replace(after[number], columns=())
+    whole, part = charge_of(workload, ALLOWANCE).price, charge_of(rest, ALLOWANCE).price
+    assert whole is not None
+    assert part is not None
+    assert part.mu < whole.mu
+    with pytest.raises(DeniedError, match="every table"):
+        planned_workload(replace(QUESTION, columns=ASKED[:1]))
+
+
+def test_no_more_tables_run_again_than_are_left() -> None:
+    rest = planned_workload(replace(QUESTION, columns=ASKED[2:]))
+    assert (len(rest.tables), rest.repeats) == (1, 1)
+
+
+def test_too_few_respondents_and_too_small_an_epsilon_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="fewer respondents"):
+        planned_workload(replace(QUESTION, minimum_population=20_001))
+    tiny = replace(REQUEST, epsilon=Decimal("0.01"))
+    with pytest.raises(InvalidInputError, match="the error of a typical one would be"):
+        planned_workload(replace(QUESTION, request=tiny, population=500))
+
+
+def test_the_server_may_sample_each_table() -> None:
+    request = replace(REQUEST, sampling=Sampling.SERVER, sample=10_000, repeats=0)
+    sampled = planned_workload(replace(QUESTION, request=request))
+    assert (sampled.sample, sampled.table(0).published_rows, sampled.repeated) == (10_000, 10_000, ())
+
+
+def test_the_plan_and_the_charge_travel_through_the_planning_process(workload: WorkloadSpec) -> None:
+    assert read_canonical(PlanAnswer, answer_plan(canonical_text(QUESTION))).planned() == workload
+    question = charge_question(workload, ALLOWANCE)
+    assert answer_charge(canonical_text(question)) == canonical_text(charge_of(workload, ALLOWANCE))
+    refused = replace(QUESTION, columns=ASKED[:1])
+    with pytest.raises(VeiltabError, match="every table"):
+        read_canonical(PlanAnswer, answer_plan(canonical_text(refused))).planned()
+
+
+def test_what_people_see_of_it_before_they_decide(workload: WorkloadSpec) -> None:
+    assert 0 < typical_error(workload) < 0.05
+    rows = [workload.table(number).uploaded_rows for number in range(12)]
+    alices = [2, 1, 1, 1, 1, 0]
+    first = sum(count * size for count, size in zip(alices, rows[:6], strict=True))
+    again = sorted(count * size for count, size in zip(alices, rows[6:], strict=True))
+    assert most_bytes(workload, "alice") == first + sum(again[-2:])
+    assert most_bytes(replace(workload, repeated=(), repeats=0), "alice") == first
+
+
+# The request
+
+
+@pytest.mark.parametrize(
+    ("changes", "rules", "problem"),
+    [
+        ({}, {}, ""),
+        ({}, {"maximum_tables": 1}, "2 tables are asked for; the study allows 1"),
+        ({}, {"maximum_cells": 5}, "the table sex, age has 6 cells; the study allows 5"),
+        ({"attributes": ("age", "sex", "salary"), "tables": (("age", "sex"), ("salary",))}, {}, "study order"),
+        ({"attributes": ("sex", "pay"), "tables": (("sex",), ("sex", "pay"))}, {}, "no attribute 'pay'"),
+    ],
+)
+def test_requests_that_a_study_does_not_allow(
+    study: Study, changes: dict[str, Any], rules: dict[str, Any], problem: str
+) -> None:
+    fields = {"attributes": ("sex", "age", "salary"), "tables": (("sex", "age"), ("age", "salary"))} | changes
+    request = request_with(deadline=DEADLINE, delta=Decimal("1e-6"), **fields)
+    if not problem:
+        return check_request(request, replace(study, **rules), 1)
+    with pytest.raises(InvalidInputError, match=problem):
+        check_request(request, replace(study, **rules), 1)
+    return None
+
+
+# The ledger
+
+
+def test_the_charge_is_that_of_all_tables_with_every_repeat_at_the_worst(workload: WorkloadSpec) -> None:
+    charge = charge_of(workload, ALLOWANCE)
+    budget = ALLOWANCE.price
+    assert budget is not None
+    assert charge.price is not None
+    prices = [price_within(workload.table(number).description, budget) for number in range(12)]
+    squares = sum((price.mu**2 for price in prices[:6]), Decimal(0)) + 2 * max(price.mu for price in prices[6:]) ** 2
+    assert squares <= charge.price.mu**2 < squares * Decimal("1.000001")
+    pure = [workload.table(number).description.pure_epsilon for number in range(12)]
+    assert charge.epsilon == sum(pure[:6], 2 * max(pure[6:]))
+
+
+def test_ten_releases_of_several_tables_take_the_sum_of_their_prices(
+    store: CuratorStore, workload: WorkloadSpec
+) -> None:
+    ledger = Ledger(store.connection, Decimal(4), Decimal("1e-6"))
+    charges = {}
+    for number in range(10):
+        one = replace(workload, release_id=f"{number:032x}")
+        charges[one.release_id] = charge_of(one, ledger.allowance)
+        ledger.reserve(one, charges[one.release_id])
+        ledger.reserve(one, charges[one.release_id])
+        ledger.charge(one.release_id)
+        ledger.charge(one.release_id)
+    budget = ledger.allowance.price
+    assert budget is not None
+    entries = {entry.release_id: entry for entry in ledger.entries}
+    assert {name: entry.price for name, entry in entries.items()} == {n: c.price for n, c in charges.items()}
+    squares = sum((charge.price.mu**2 for charge in charges.values() if charge.price), Decimal(0))
+    assert ledger.share == pytest.approx(squares / budget.mu**2, abs=Decimal("1e-11"))
+    assert ledger.allowance.spent_share(ledger._sums()) == ledger.share
+    for number in range(10, 12):
+        ledger.reserve(replace(workload, release_id=f"{number:032x}"), charges["0" * 32])
+    with pytest.raises(BudgetExceededError):
+        ledger.reserve(replace(workload, release_id="c" * 32), charges["0" * 32])
+    Ledger(store.connection, Decimal(4), Decimal("1e-6")).verify()
+    assert entries["0" * 32].facts["repeats"] == 2
+
+
+def test_a_release_may_take_a_whole_budget(store: CuratorStore, workload: WorkloadSpec) -> None:
+    ledger = Ledger(store.connection, workload.epsilon, workload.delta)
+    ledger.reserve(workload, charge_of(workload, ledger.allowance))
+    ledger.charge(workload.release_id)
+    assert Decimal("0.99") < ledger.share <= 1
+
+
+def test_coalitions_face_the_worst_tables_that_may_be_chosen(tmp_path: Path, workload: WorkloadSpec) -> None:
+    def faced(charged: WorkloadSpec) -> dict[tuple[str, ...], Decimal | None]:
+        store = CuratorStore(tmp_path / f"{charged.repeats}.sqlite")
+        ledger = Ledger(store.connection, Decimal(4), Decimal("1e-6"))
+        ledger.reserve(charged, charge_of(charged, ledger.allowance))
+        ledger.charge(charged.release_id)
+        bounds = bounds_of_charges(ledger, store)
+        store.close()
+        return {bound.roles: bound.epsilon for bound in bounds}
+
+    whole, once = faced(workload), faced(replace(workload, repeated=(), repeats=0))
+    for coalition in (Coalition.DESK, Coalition.DESK_AND_SERVER, Coalition.ANALYST_AND_CURATORS):
+        least, most = once[coalition.roles], whole[coalition.roles]
+        assert least is not None
+        assert most is not None
+        assert least < most
+    per_row = [two_sided_release(workload.table(number)).row_epsilon for number in range(12)]
+    assert whole[Coalition.DESK_AND_CURATORS.roles] == sum(per_row[:6], 2 * max(per_row[6:]))
+    card = {bound.roles: bound.epsilon for bound in workload_card(workload).bounds}
+    assert Decimal("0.95") < (card[Coalition.DESK.roles] or 0) <= workload.epsilon
+
+
+# The steps
+
+
+def progress(**changes: Any) -> Progress:  # noqa: ANN401 - any field
+    fields: dict[str, Any] = {
+        "curator": "bob",
+        "state": ReleaseState.UPLOADING,
+        "decided": True,
+        "granted": frozenset(),
+        "denied": frozenset(),
+        "spec_digest": b"",
+        "reserved": False,
+        "charged": True,
+        "sample_check": b"",
+        "tested": False,
+        "failure": "",
+    }
+    return Progress(**(fields | changes))
+
+
+def release(workload: WorkloadSpec, **changes: Any) -> CuratorRelease:  # noqa: ANN401 - any field
+    fields: dict[str, Any] = {
+        "request": REQUEST,
+        "state": ReleaseState.UPLOADING,
+        "waiting_for": "",
+        "failure": "",
+        "spec": None,
+        "sample_check": b"",
+        "seconds": {},
+        "bytes_uploaded": 0,
+        "created": 1,
+        "since": 1,
+        "workload": workload,
+    }
+    return CuratorRelease(**(fields | changes))
+
+
+OWN = Review(curator="alice", is_charged=True)
+READY = dict.fromkeys(range(6), ReleaseState.READY)
+
+
+def test_the_tables_open_once_everyone_has_charged(workload: WorkloadSpec) -> None:
+    stored = release(workload, state=ReleaseState.CHARGED)
+    assert next_step_of_tables(stored, OWN, (progress(),), {}, 1) is Step.OPEN_TABLES
+    waits = Wait("curator bob: has not charged the release yet")
+    assert next_step_of_tables(stored, OWN, (progress(charged=False),), {}, 1) == waits
+    failed = progress(state=ReleaseState.FAILED, failure="why")
+    assert next_step_of_tables(stored, OWN, (failed,), {}, 1) == End(ReleaseState.FAILED, "curator bob: why")
+
+
+def test_before_the_charge_the_steps_are_those_of_any_release(workload: WorkloadSpec) -> None:
+    stored = release(workload, state=ReleaseState.PLANNED)
+    mine = replace(OWN, is_charged=False)
+    assert next_step_of_tables(stored, mine, (progress(charged=False),), {}, 1) is Step.RESERVE
+    other = progress(spec_digest=b"x" * 32)
+    outcome = next_step_of_tables(stored, mine, (other,), {}, 1)
+    assert isinstance(outcome, End)
+    assert "planned another release" in outcome.reason
+    same = progress(spec_digest=workload.digest())
+    assert next_step_of_tables(stored, replace(mine, is_reserved=True), (same,), {}, 1) is Step.CHARGE
+
+
+def test_a_release_is_ready_with_all_its_tables(workload: WorkloadSpec) -> None:
+    def after(tables: dict[int, ReleaseState], choice: tuple[int, ...] | None = None) -> Step | Wait | End:
+        return next_step_of_tables(release(workload, choice=choice), OWN, (progress(),), tables, 1)
+
+    assert after(READY | {2: ReleaseState.PERTURBING}) == Wait("5 of 6 tables are ready")
+    assert after(READY) == Wait("researcher rosa: has not chosen the tables that run a second time yet")
+    assert after(READY, ()) is Step.FINISH
+    assert after(READY | {7: ReleaseState.PLANNED}, (1,)) == Wait("6 of 7 tables are ready")
+    assert after(READY | {7: ReleaseState.READY}, (1,)) is Step.FINISH
+    once = replace(workload, repeated=(), repeats=0)
+    assert next_step_of_tables(release(once), OWN, (progress(),), READY, 1) is Step.FINISH
+    for state in (ReleaseState.FAILED, ReleaseState.DENIED, ReleaseState.EXPIRED):
+        assert after(READY | {7: state}, (1,)) == End(ReleaseState.FAILED, f"table 7, age, job: {state.value}")
+
+
+def test_at_the_deadline_the_first_results_stand_if_they_are_whole(workload: WorkloadSpec) -> None:
+    late = DEADLINE + 1
+    stored = release(workload, choice=(1,), waiting_for="table age: x")
+    away = UnavailableError("no connection", where="curator bob")
+    for peers in ((progress(),), away):
+        unfinished = READY | {7: ReleaseState.EXPIRED}
+        assert next_step_of_tables(stored, OWN, peers, unfinished, late) is Step.FINISH
+        assert next_step_of_tables(replace(stored, choice=None), OWN, peers, READY, late) is Step.FINISH
+        ended = next_step_of_tables(stored, OWN, peers, READY | {2: ReleaseState.EXPIRED}, late)
+        assert ended == End(ReleaseState.EXPIRED, "the deadline passed; table age: x")
+
+
+def test_a_choice_fits_what_was_charged_and_is_made_once(workload: WorkloadSpec) -> None:
+    stored = release(workload)
+    assert check_choice(stored, (0, 5))
+    assert check_choice(stored, ())
+    assert not check_choice(replace(stored, choice=(0, 5)), (0, 5))
+    assert not check_choice(replace(stored, choice=(0, 5), state=ReleaseState.READY), (0, 5))
+    for bad in ((0, 1, 2), (6,), (1, 0), (1, 1)):
+        with pytest.raises(InvalidInputError):
+            check_choice(stored, bad)
+    with pytest.raises(ConflictError):
+        check_choice(replace(stored, choice=()), (0,))
+    with pytest.raises(NotReadyError):
+        check_choice(replace(stored, state=ReleaseState.CHARGED), (0,))
+    for state in (ReleaseState.READY, ReleaseState.FAILED):
+        with pytest.raises(DeniedError):
+            check_choice(replace(stored, state=state), (0,))
+    for none in (replace(workload, repeated=(), repeats=0), None):
+        with pytest.raises(InvalidInputError, match="no table"):
+            check_choice(replace(stored, workload=none), ())
+
+
+# The records
+
+
+@pytest.fixture
+def opened(store: CuratorStore, workload: WorkloadSpec) -> CuratorStore:
+    """A store with a charged release whose tables are open."""
+    store.add(REQUEST, 1, "d")
+    store.decide(ID, (GrantDecision(attribute="age", verdict=APPROVED, expires=50, decided_by="policy"),))
+    store.set_workload(ID, workload)
+    ledger = Ledger(store.connection, Decimal(4), Decimal("1e-6"))
+    ledger.reserve(workload, charge_of(workload, ledger.allowance))
+    ledger.charge(ID)
+    store.set_state(ID, ReleaseState.UPLOADING)
+    store.open_tables(ID, range(6), 2)
+    return store
+
+
+def test_a_table_is_decided_and_charged_with_its_release(opened: CuratorStore, workload: WorkloadSpec) -> None:
+    opened.open_tables(ID, range(6), 3)  # after a crash
+    first = opened.release(workload.table_id(0))
+    assert (first.part_of, first.state, first.spec) == (ID, ReleaseState.PLANNED, workload.table(0))
+    assert (first.request.attributes, first.request.tables, first.study_digest) == (("age", "sex"), (), "d")
+    ledger = Ledger(opened.connection, Decimal(4), Decimal("1e-6"))
+    assert ledger.is_charged(workload.table_id(0))
+    assert not ledger.is_charged(workload.table_id(6))  # which is no release
+    ledger.charge(workload.table_id(0))
+    assert len(ledger.entries) == 1
+    (decision,) = opened.decisions(workload.table_id(0))
+    ready = replace(first, state=ReleaseState.READY)
+    check_key_may_leave(ready, decision, "age", 49)
+    with pytest.raises(DeniedError, match="expired"):
+        check_key_may_leave(ready, decision, "age", 50)
+    with pytest.raises(InvalidInputError, match="charged"):
+        opened.deny(workload.table_id(0), "late")
+
+
+def test_tables_are_no_requests_and_run_some_at_a_time_in_order(store: CuratorStore) -> None:
+    sizes = {f"a{number}": 2 for number in range(6)}
+    columns = tuple(Column(attribute=name, owner="alice", size=size) for name, size in sizes.items())
+    request = replace(REQUEST, attributes=tuple(sizes), tables=tuple(combinations(sizes, 2)), repeats=1)
+    many = planned_workload(replace(QUESTION, request=request, columns=columns, asked=columns))
+    store.add(request, 1)
+    store.set_workload(ID, many)
+    store.set_state(ID, ReleaseState.UPLOADING)
+    store.open_tables(ID, range(15), 2)
+    assert [stored.request.release_id for stored in store.releases()] == [ID]
+    assert [stored.request.release_id for stored in store.latest(5)] == [ID]
+    assert (store.open_requests(), store.counts()) == ({"rosa": 1}, {"uploading": 1})
+
+    def running() -> set[int]:
+        ids = {many.table_id(number): number for number in range(30)}
+        return {ids[name] for name in store.unfinished() if name != ID}
+
+    assert running() == set(range(MOST_TABLES_AT_A_TIME))
+    store.set_state(many.table_id(3), ReleaseState.READY)
+    assert running() == {0, 1, 2, 4, 5, 6, 7, 8}
+    for number in range(15):
+        store.set_state(many.table_id(number), ReleaseState.READY)
+    store.choose_tables(ID, (4,), 3)
+    assert running() == {19}
+    assert store.release(ID).choice == (4,)
+    assert store.tables(ID) == dict.fromkeys(range(15), ReleaseState.READY) | {19: ReleaseState.PLANNED}
+
+
+def test_the_end_of_a_release_ends_its_tables_but_not_those_that_are_ready(
+    opened: CuratorStore, workload: WorkloadSpec
+) -> None:
+    opened.set_state(workload.table_id(0), ReleaseState.READY)
+    opened.set_bytes_uploaded(workload.table_id(0), 7)
+    opened.set_bytes_uploaded(workload.table_id(1), 8)
+    assert opened.bytes_uploaded_of_tables(ID) == 15
+    opened.end(ID, ReleaseState.FAILED, "why")
+    assert opened.tables(ID) == {0: ReleaseState.READY} | dict.fromkeys(range(1, 6), ReleaseState.FAILED)
+    assert opened.release(workload.table_id(1)).failure == "why"
+
+
+def test_what_is_known_of_one_table_is_not_asked_of_several(workload: WorkloadSpec) -> None:
+    with pytest.raises(InvalidInputError, match="each table by itself"):
+        _ = release(workload).planned_spec
+    with pytest.raises(IntegrityError):
+        _ = replace(release(workload), workload=None).planned_release
