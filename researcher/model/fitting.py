@@ -110,13 +110,14 @@ class Model:
         return self.distribution.rows(rows, Uniforms(seed, independent=independent)).astype(np.int32)
 
 
-def fit(domain: Domain, measurements: Sequence[Measurement], *, rows: int) -> Model:
+def fit(domain: Domain, measurements: Sequence[Measurement], *, rows: int, most_cells: int = MOST_CELLS) -> Model:
     """Fit a model.
 
     Args:
         domain: all attributes.
         measurements: noisy tables that contain every attribute.
         rows: n, rows that the tables describe.
+        most_cells: of the junction tree; time and memory are proportional to its cells.
 
     Returns:
         The model; a function of the arguments alone.
@@ -125,7 +126,7 @@ def fit(domain: Domain, measurements: Sequence[Measurement], *, rows: int) -> Mo
         InvalidInputError: an attribute in no table, or tables that do not fit the domain.
     """
     tables = tables_of(domain, measurements)
-    graph = graph_of(domain.shape, scores_of(domain.shape, tables, rows=rows), most_cells=MOST_CELLS)
+    graph = graph_of(domain.shape, scores_of(domain.shape, tables, rows=rows), most_cells=most_cells)
     edges = list(dict.fromkeys(edge for axes in graph for edge in combinations(axes, 2)))
     junctions = junction_tree(domain.shape, edges)
     noisier, judge = _thinned(tables)
@@ -133,15 +134,13 @@ def fit(domain: Domain, measurements: Sequence[Measurement], *, rows: int) -> Mo
     tree_looks, tree = _best(_tree_path(junctions, noisier, rows), clique_judge)
     mixture_looks, mixture = _best(_mixture_path(domain.shape, noisier, rows), judge)
     share = _share(tree, mixture, judge)
+    first = next(islice(_tree_path(junctions, tables, rows), tree_looks, None))
+    second = next(islice(_mixture_path(domain.shape, tables, rows), mixture_looks, None))
     return Model(
         domain=domain,
         graph=tuple((domain.names[one], domain.names[other]) for one, other in edges),
         mixture_share=share,
-        distribution=Average(
-            next(islice(_tree_path(junctions, tables, rows), tree_looks, None)),
-            next(islice(_mixture_path(domain.shape, tables, rows), mixture_looks, None)),
-            share,
-        ),
+        distribution=Average(first, second, share) if 0 < share < 1 else second if share else first,
     )
 
 

@@ -3,12 +3,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tests.researcher.model.made_tables import domain_of, log_linear, margin, measured, total_variation
+from tests.researcher.model.made_tables import Floats, domain_of, log_linear, margin, measured, total_variation
 from veiltab.common.errors import InvalidInputError
+from veiltab.researcher.model.average import Distribution
 from veiltab.researcher.model.choosing import chosen_pairs, chosen_tables, graph_of, scores_of
 from veiltab.researcher.model.fitting import fit
 from veiltab.researcher.model.junction import junction_tree
-from veiltab.researcher.model.measurement import tables_of
+from veiltab.researcher.model.measurement import Measurement, tables_of
 
 DOMAIN = domain_of(2, 3, 4, 3)
 DENSE = log_linear((2, 3, 4, 3), list(combinations(range(4), 2)), seed=2)
@@ -82,3 +83,48 @@ def test_independent_rows_vary_as_a_simple_random_sample_does_and_spread_rows_le
     # A variance of 250 draws: five standard errors are 5 sqrt(2/249).
     assert abs(variances[True] - 1) < 0.45
     assert variances[False] < 0.1
+
+
+MANY = domain_of(4, 4, 4, 4, 4)
+
+
+def noisy_pairs(joint: Floats, weight: float, seed: int) -> list[Measurement]:
+    generator = np.random.default_rng(seed)
+    pairs = combinations("abcde", 2)
+    return [measured(MANY, joint, one + other, weight=weight, generator=generator) for one, other in pairs]
+
+
+def pair_error(distribution: Distribution, joint: Floats) -> float:
+    pairs = list(combinations(range(5), 2))
+    return sum(total_variation(distribution.marginal(pair), margin(joint, pair)) for pair in pairs) / len(pairs)
+
+
+@pytest.mark.parametrize(
+    ("most_cells", "weight", "kind"), [(64, 1e5, "mixture of products"), (1024, 1e5, "junction tree")]
+)
+def test_the_better_model_is_used(most_cells: int, weight: float, kind: str) -> None:
+    dense = log_linear(MANY.shape, list(combinations(range(5), 2)), seed=8, strength=0.6)
+    assert fit(MANY, noisy_pairs(dense, weight, 0), rows=10**5, most_cells=most_cells).kind == kind
+
+
+def test_the_tree_stands_alone_where_the_tables_need_no_more() -> None:
+    # The three attributes depend on one another together, which no pair and so no mixture of the pairs can know.
+    joint = log_linear((4, 4, 4), [(0, 1, 2)], seed=3)
+    generator = np.random.default_rng(0)
+    model = fit(
+        domain_of(4, 4, 4), [measured(domain_of(4, 4, 4), joint, "abc", weight=1e6, generator=generator)], rows=10**5
+    )
+    assert model.mixture_share == 0
+    assert model.kind == "junction tree"
+    assert total_variation(model.marginal(("a", "b", "c")), joint) < 0.025
+
+
+def test_noise_alone_is_not_taken_for_dependence() -> None:
+    independent = log_linear(MANY.shape, [(axis,) for axis in range(5)], seed=1)
+    measurements = noisy_pairs(independent, 3e3, 1)
+    raw = sum(
+        total_variation(one.values, margin(independent, [MANY.names.index(name) for name in one.names]))
+        for one in measurements
+    ) / len(measurements)
+    model = fit(MANY, measurements, rows=10**4)
+    assert pair_error(model.distribution, independent) < 0.5 * raw

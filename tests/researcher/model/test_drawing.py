@@ -1,0 +1,140 @@
+from itertools import combinations
+from math import sqrt
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.researcher.model.made_tables import Floats, domain_of, log_linear, margin, measured, total_variation
+from veiltab.researcher.model.average import Average
+from veiltab.researcher.model.drawing import Uniforms, draw, spread
+from veiltab.researcher.model.fitting import fit
+from veiltab.researcher.model.mixture import Mixture
+
+Symbols = NDArray[np.int32]
+
+SHAPE = (3, 4, 5, 2)
+DOMAIN = domain_of(*SHAPE)
+
+
+def chi_square(left: Symbols, right: Symbols, sizes: tuple[int, int]) -> float:
+    """Return Pearson's statistic less its expectation under independence, in standard deviations of it."""
+    counts = np.zeros(sizes)
+    np.add.at(counts, (left, right), 1)
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+    degrees = (sizes[0] - 1) * (sizes[1] - 1)
+    return (float(((counts - expected) ** 2 / expected).sum()) - degrees) / sqrt(2 * degrees)
+
+
+def test_numbers_are_uniform_and_repeat() -> None:
+    numbers = Uniforms(b"a").numbers(400_000)
+    assert np.array_equal(numbers, Uniforms(b"a").numbers(400_000))
+    assert 0 <= numbers.min() < numbers.max() < 1
+    # One in 10^6: 4.9 standard deviations of a count of 40,000 in each tenth.
+    assert np.abs(np.bincount((numbers * 10).astype(int)) - 40_000).max() < 4.9 * sqrt(36_000)
+    assert not np.array_equal(numbers, Uniforms(b"b").numbers(400_000))
+
+
+def test_normal_numbers_have_their_moments() -> None:
+    normals = Uniforms(b"a").normals(100_000)
+    for power, moment, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
+        assert abs(float((normals**power).mean()) - moment) < 5 * sqrt(variance / 100_000)
+
+
+def test_every_group_gets_one_number_in_each_of_its_stretches() -> None:
+    groups = np.array([0, 2, 2, 0, 2, 2, 0, 4])
+    numbers = spread(groups, Uniforms(b""))
+    for group, size in ((0, 3), (2, 4), (4, 1)):
+        assert sorted((numbers[groups == group] * size).astype(int)) == list(range(size))
+
+
+def test_symbols_come_as_often_as_expected() -> None:
+    conditional = np.array([[0.2, 0.0, 0.8], [0.0, 1.0, 0.0]])
+    symbols = draw(conditional, np.repeat([0, 1], [1000, 10]), Uniforms(b""))
+    assert np.bincount(symbols[:1000]).tolist() == [200, 0, 800]
+    assert set(symbols[1000:].tolist()) == {1}
+
+
+def test_small_numbers_of_rows_are_right_on_average() -> None:
+    conditional = np.array([[0.05, 0.25, 0.7]])
+    counts = [
+        np.bincount(draw(conditional, np.zeros(3, int), Uniforms(bytes([i, j]))), minlength=3)
+        for i in range(32)
+        for j in range(64)
+    ]
+    means = np.mean(counts, axis=0) / 3
+    assert np.abs(means - conditional[0]).max() < 5 * sqrt(0.25 / (3 * 2048))
+
+
+@pytest.mark.parametrize("rows", [500, 10_000])
+def test_rows_of_independent_attributes_show_no_dependence(rows: int) -> None:
+    truth = log_linear(SHAPE, [(0,), (1,), (2,), (3,)], seed=5)
+    model = fit(DOMAIN, [measured(DOMAIN, truth, name) for name in "abcd"], rows=rows)
+    assert model.graph == ()
+    scores = []
+    for seed in range(10):
+        drawn = model.sample(rows, bytes([seed]))
+        pairs = combinations(range(4), 2)
+        scores += [chi_square(drawn[:, one], drawn[:, other], (SHAPE[one], SHAPE[other])) for one, other in pairs]
+    # 60 statistics: their mean is within 4.9 standard errors, so neither too large nor too small.
+    assert abs(np.mean(scores)) < 4.9 / sqrt(60)
+
+
+def test_rows_of_a_chain_are_independent_given_what_stands_between() -> None:
+    truth = log_linear(SHAPE, [(0, 1), (1, 2), (2, 3)], seed=6)
+    model = fit(DOMAIN, [measured(DOMAIN, truth, names) for names in ("ab", "bc", "cd")], rows=10**5)
+    drawn = model.sample(30_000, b"chain")
+    scores = [
+        chi_square(drawn[between, 0], drawn[between, 2], (SHAPE[0], SHAPE[2]))
+        for between in (drawn[:, 1] == symbol for symbol in range(SHAPE[1]))
+    ]
+    assert max(map(abs, scores)) < 4.9
+
+
+def test_rows_miss_the_model_by_less_than_independent_rows_would() -> None:
+    truth = log_linear(SHAPE, [(0, 1), (1, 2), (2, 3)], seed=6)
+    model = fit(DOMAIN, [measured(DOMAIN, truth, names) for names in ("ab", "bc", "cd")], rows=10**5)
+    rows = 5_000
+    drawn = model.sample(rows, b"rows")
+    for axes in combinations(range(4), 2):
+        expected = margin(truth, axes).reshape(-1)
+        found = np.bincount(
+            np.ravel_multi_index((drawn[:, axes[0]], drawn[:, axes[1]]), [SHAPE[a] for a in axes]),
+            minlength=expected.size,
+        )
+        independent = float(np.sqrt(2 / np.pi * expected * (1 - expected) / rows).sum()) / 2
+        assert total_variation(found / rows, expected) < 1.3 * independent
+
+
+def test_the_mean_of_small_samples_is_the_model() -> None:
+    truth = log_linear(SHAPE, [(0, 1), (1, 2), (2, 3)], seed=6)
+    model = fit(DOMAIN, [measured(DOMAIN, truth, names) for names in ("ab", "bc", "cd")], rows=10**5)
+    drawn = np.concatenate([model.sample(40, seed.to_bytes(2, "big")) for seed in range(250)])
+    for axes in ((0, 1), (0, 3), (1, 3)):
+        expected = margin(truth, axes)
+        counts = np.zeros(expected.shape)
+        np.add.at(counts, tuple(drawn[:, axis] for axis in axes), 1)
+        assert (np.abs(counts / 10_000 - expected) <= 5 * np.sqrt(expected / 10_000)).all()
+
+
+def product(first: float) -> Mixture:
+    factor: Floats = np.array([[first, 1 - first]])
+    return Mixture(np.ones(1), [factor, factor])
+
+
+def test_an_average_takes_its_share_of_rows_from_each_distribution() -> None:
+    average = Average(product(1.0), product(0.0), 0.25)
+    drawn = average.rows(400, Uniforms(b""))
+    assert drawn.sum(axis=0).tolist() == [100, 100]
+    assert (drawn[:, 0] == drawn[:, 1]).all()
+    assert np.allclose(average.marginal((0, 1)), [[0.75, 0], [0, 0.25]])
+    # In random order: the first half has its share too, within 4.9 standard deviations.
+    assert abs(int(drawn[:200, 0].sum()) - 50) < 4.9 * sqrt(200 * 0.25 * 0.75 / 2)
+
+
+@pytest.mark.long
+def test_a_million_rows() -> None:
+    truth = log_linear(SHAPE, [(0, 1), (1, 2), (2, 3)], seed=6)
+    drawn = fit(DOMAIN, [measured(DOMAIN, truth, names) for names in ("ab", "bc", "cd")], rows=10**6).sample(10**6, b"")
+    counts = np.bincount(np.ravel_multi_index(tuple(drawn.T), SHAPE), minlength=DOMAIN.cells)
+    assert total_variation(counts / 10**6, truth) < 0.005
