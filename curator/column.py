@@ -77,7 +77,7 @@ class ColumnReader:
             first_row: file row number of its first value.
         """
         values: list[str | None] = [*column.dictionary.to_pylist(), None]
-        entries = _entries(column.indices, len(values) - 1)
+        entries = entries_of(column.indices, len(values) - 1)
         codes = np.array([self._code(value) for value in values], np.int32)
         rows = np.bincount(entries, minlength=len(values))
         known = codes >= 0
@@ -137,7 +137,7 @@ class ColumnReader:
             self._unknown[value] = (before + count, (*first, *rows)[:FIRST])
 
 
-def _entries(indices: pa.Array, absent: int) -> NDArray[np.int32]:
+def entries_of(indices: pa.Array, absent: int) -> NDArray[np.int32]:
     """Return the dictionary entry of each value, `absent` where there is none."""
     if indices.null_count or indices.type != pa.int32():
         filled: NDArray[np.int32] = indices.fill_null(absent).to_numpy(zero_copy_only=False)

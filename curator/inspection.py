@@ -10,6 +10,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study
 from veiltab.curator.alignment_cost import AlignmentCost, private_cost, token_cost
 from veiltab.curator.column import ColumnReading, UnknownValue
+from veiltab.curator.id_shape import id_shapes
 from veiltab.curator.table import Reading, read_table
 
 _SHOWN = 20
@@ -55,6 +56,7 @@ class Inspection:
         dropped: rows that leave because an attribute is missing.
         empty_ids: rows with an empty id.
         repeated_ids: rows whose id an earlier row has too.
+        id_shapes: how the ids of each id column are written; see `veiltab.common.study.id_shapes`.
         alignment: how the study aligns.
         costs: what aligning by tokens and privately would cost here; none where the table cannot be loaded.
         attributes: one report an attribute, in study order.
@@ -71,6 +73,7 @@ class Inspection:
     dropped: int
     empty_ids: int
     repeated_ids: int
+    id_shapes: tuple[str, ...]
     alignment: str
     costs: tuple[AlignmentCost, ...]
     attributes: tuple[AttributeInspection, ...]
@@ -84,11 +87,12 @@ class Inspection:
 
     def as_dict(self) -> dict[str, object]:
         """Return the report as plain data for JSON."""
-        nested = {"costs", "attributes", "problems", "notes"}
+        nested = {"id_shapes", "costs", "attributes", "problems", "notes"}
         plain = {name: getattr(self, name) for name in self.__slots__ if name not in nested}
         return {
             "ok": self.ok,
             **plain,
+            "id_shapes": list(self.id_shapes),
             "costs": [asdict(cost) for cost in self.costs],
             "attributes": [_attribute_dict(attribute) for attribute in self.attributes],
             "problems": list(self.problems),
@@ -100,7 +104,7 @@ class Inspection:
         lines = [
             f"{self.path}: {'ready' if self.ok else 'not ready'} for curator {self.curator} of study {self.study}",
             f"  {self.rows:,} rows, {self.respondents:,} respondents, {self.dropped:,} dropped as missing",
-            f"  ids: {self.empty_ids:,} empty, {self.repeated_ids:,} repeated",
+            f"  ids: {self.empty_ids:,} empty, {self.repeated_ids:,} repeated; written as {', '.join(self.id_shapes)}",
         ]
         lines += [f"  {cost.as_text()}" for cost in self.costs]
         for attribute in self.attributes:
@@ -128,6 +132,7 @@ def inspect_table(path: Path, study: Study, curator_name: str) -> Inspection:
         dropped=reading.rows_dropped,
         empty_ids=reading.empty_ids,
         repeated_ids=reading.repeated_ids,
+        id_shapes=id_shapes(reading.ids, len(study.curator(curator_name).id_columns)),
         alignment=study.alignment,
         costs=tuple(costs),
         attributes=tuple(_attribute(column) for column in reading.columns),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.coding import DROP
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.study.file import AttributeRule, CuratorMember, Study
+from veiltab.common.study.file import AttributeRule, Study
 from veiltab.curator.column import FIRST, ColumnReader, ColumnReading
 from veiltab.curator.respondents import normalised_ids, repeated_rows, string_buffers
 from veiltab.curator.table_file import FIRST_ROW, Batch, first_rows, read_batches
@@ -106,11 +106,18 @@ def load_table(path: Path, study: Study, curator_name: str) -> Table:
 
 def read_table(path: Path, study: Study, curator_name: str) -> Reading:
     """Read a curator's table and gather all errors, not only the first."""
-    curator, rules = study.curator(curator_name), study.attributes_of(curator_name)
-    rows = _Rows(curator, rules)
+    curator = study.curator(curator_name)
+    return read_respondents(path, curator.id_columns, curator.normalise, study.attributes_of(curator_name))
+
+
+def read_respondents(
+    path: Path, id_columns: Sequence[str], normalise: Sequence[str], rules: Sequence[AttributeRule]
+) -> Reading:
+    """Read a table by rules of its own; see `CuratorMember` for what makes a respondent, and `read_table`."""
+    rows = _Rows(id_columns, normalise, rules)
     errors: list[InvalidInputError] = []
     try:
-        for batch in read_batches(path, curator.id_columns, {rule.column for rule in rules}):
+        for batch in read_batches(path, id_columns, {rule.column for rule in rules}):
             rows.take(batch)
     except InvalidInputError as error:
         errors.append(error)
@@ -120,8 +127,8 @@ def read_table(path: Path, study: Study, curator_name: str) -> Reading:
 class _Rows:
     """A table while its file is read."""
 
-    def __init__(self, curator: CuratorMember, rules: Sequence[AttributeRule]) -> None:
-        self._curator = curator
+    def __init__(self, id_columns: Sequence[str], normalise: Sequence[str], rules: Sequence[AttributeRule]) -> None:
+        self._id_columns, self._normalise = id_columns, normalise
         self._columns = [ColumnReader(rule) for rule in rules]
         self._read = self._dropped = self._empty = self._separated = 0
         self._ids: list[pa.Array] = []
@@ -130,7 +137,7 @@ class _Rows:
     def take(self, batch: Batch) -> None:
         """Code the rows of a batch, and note the rows to keep."""
         first_row = FIRST_ROW + self._read
-        ids = normalised_ids([batch.texts[name] for name in self._curator.id_columns], self._curator.normalise)
+        ids = normalised_ids([batch.texts[name] for name in self._id_columns], self._normalise)
         kept = ids.whole.copy()
         dropped = np.zeros(batch.rows, np.bool_)
         codes = [column.codes(batch.coded[column.rule.column], first_row) for column in self._columns]
@@ -170,7 +177,7 @@ class _Rows:
 
     def _id_errors(self, where: str, rows: Sequence[int], repeated: int) -> list[InvalidInputError]:
         """Say what is wrong with the ids, by counts and row numbers."""
-        names = ", ".join(self._curator.id_columns)
+        names = ", ".join(self._id_columns)
         found = [
             (
                 self._empty,

@@ -4,7 +4,9 @@ Columns of categories come dictionary-encoded (each distinct value of a batch on
 file itself are raised here; the parser's messages are never passed on, because they quote the data.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,12 +55,55 @@ def read_batches(path: Path, texts: Collection[str], coded: Collection[str]) -> 
         InvalidInputError: if the file is absent, unreadable, of another kind, lacks a column or is malformed. Rows with
             too few or too many values are counted to the end of the file and raised there.
     """
-    read = {".csv": _csv_batches, ".parquet": _parquet_batches}.get(path.suffix.lower())
-    if read is None:
+    read = _csv_batches if _is_csv(path) else _parquet_batches
+    with _refusals(path):
+        yield from read(path, frozenset(texts), frozenset(coded))
+
+
+def read_header(path: Path) -> dict[str, str]:
+    """Return the columns of a table, without white space around their names, in file order.
+
+    Args:
+        path: a .csv file with a header line, or a .parquet file.
+
+    Returns:
+        column -> the type that keeps it from being read as an attribute; "" if it can be read.
+
+    Raises:
+        InvalidInputError: as `read_batches`; two columns have one name.
+    """
+    is_csv = _is_csv(path)
+    with _refusals(path):
+        if is_csv:
+            parsing = pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda _: "skip")
+            with pacsv.open_csv(path, parse_options=parsing) as reader:
+                columns = [(name.strip(), "") for name in reader.schema.names]
+        else:
+            with pq.ParquetFile(path) as file:
+                columns = [
+                    (field.name.strip(), "" if _is_readable(field.type, as_id=False) else str(field.type))
+                    for field in file.schema_arrow
+                ]
+    for name, times in Counter(name for name, _ in columns).items():
+        if times > 1:
+            raise _refusal(path, f"{times} columns are named {name!r}", "Give each column a name of its own.")
+    return dict(columns)
+
+
+def _is_csv(path: Path) -> bool:
+    """Return whether a file is CSV, or else Parquet; refuse any other kind, and what cannot be read at all."""
+    suffix = path.suffix.lower()
+    if suffix not in {".csv", ".parquet"}:
         raise _refusal(path, f"unsupported file type {path.suffix!r}", "Give a .csv or a .parquet file.")
     _check_readable(path)
+    return suffix == ".csv"
+
+
+@contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    """Turn the errors of the disk and the parsers into refusals that name the file and quote nothing of it."""
     try:
-        yield from read(path, frozenset(texts), frozenset(coded))
+        yield
     except OSError:
         raise _refusal(path, "the file cannot be read to its end", "Check the disk and the file's rights.") from None
     except (pa.ArrowException, UnicodeDecodeError) as error:
@@ -158,13 +203,19 @@ def _columns(path: Path, names: Sequence[str], wanted: frozenset[str]) -> dict[s
 
 
 def _check_type(path: Path, name: str, kind: pa.DataType, *, as_id: bool) -> None:
-    """Refuse Parquet types without one plain text a value; ids as floating-point numbers have several."""
+    """Refuse Parquet types without one plain text a value."""
+    if not _is_readable(kind, as_id=as_id):
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        raise _refusal(path, f"column {name!r} has the type {kind}", "Store it as text or as whole numbers.")
+
+
+def _is_readable(kind: pa.DataType, *, as_id: bool) -> bool:
+    """Return whether values of a type have one plain text each; ids as floating-point numbers have several."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
     exact = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_date)
     known = (*texts, *exact) if as_id else (*texts, *exact, pa.types.is_floating)
-    if not any(test(kind) for test in known):
-        raise _refusal(path, f"column {name!r} has the type {kind}", "Store it as text or as whole numbers.")
+    return any(test(kind) for test in known)
 
 
 def _translated(path: Path, message: str) -> InvalidInputError:

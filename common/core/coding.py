@@ -16,7 +16,8 @@ DROP = -1
 UNKNOWN = -2
 """Code of a value that is no category, no recoded value and in no bin."""
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
+"""A raw value that bins take for a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,7 @@ class Coding:
 
     def _bin(self, value: str) -> int:
         """Return the bin of a number in decimal notation, compared exactly."""
-        if not _NUMBER.fullmatch(value):
+        if not NUMBER.fullmatch(value):
             return UNKNOWN
         number = Decimal(value)
         if not self.bins[0] <= number <= self.bins[-1]:

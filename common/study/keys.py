@@ -1,11 +1,11 @@
-"""Every key of a study file: its kind, what holds without it, and what it means.
+"""Every key of a study file and of a draft: its kind, what holds without it, and what it means.
 
 `veiltab study check`, `veiltab study init` and docs/study-file.md say what stands here. Tests compare it with the keys
 that reading a study file asks for.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from types import MappingProxyType
 
@@ -199,3 +199,22 @@ STUDY_TABLES: Mapping[str, TableKeys] = MappingProxyType(
     }
 )
 """The tables of a study file."""
+
+DRAFT_TABLES: Mapping[str, TableKeys] = MappingProxyType(
+    {
+        "draft": TableKeys(
+            meaning="whose draft it is, and what its ids are",
+            is_needed=True,
+            keys={
+                "curator": _NAME,
+                **_IDENTIFICATION,
+                "id_shapes": Key(
+                    kind=Kind.TEXTS,
+                    meaning="how the ids of each id column are written, such as 9999; merging compares them",
+                ),
+            },
+        ),
+        "attribute": replace(STUDY_TABLES["attribute"], meaning="an attribute of this curator", is_needed=True),
+    }
+)
+"""The tables of a curator's draft, as `veiltab study draft` writes it."""

@@ -44,12 +44,7 @@ class CuratorMember(Member):
 
     def __post_init__(self) -> None:
         Member.__post_init__(self)
-        if not self.id_columns or not all(name.strip() == name != "" for name in self.id_columns):
-            raise InvalidInputError("id_columns names no column", remedy='List one or more, such as ["id"].')
-        check_once("id_columns names", self.id_columns, "List each id column once.")
-        check_once("normalise names", self.normalise, "List each step once.")
-        for step in self.normalise:
-            check_one_of("normalise", step, NORMALISE_STEPS)
+        check_identification(self.id_columns, self.normalise)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +94,16 @@ class NodeGroup:
             raise InvalidInputError(
                 "the shares are more than budget_epsilon together", remedy="Lower them, or raise the budget."
             )
+
+
+def check_identification(id_columns: Sequence[str], normalise: Sequence[str]) -> None:
+    """Refuse id columns that name nothing, or steps that are unknown; each stands once."""
+    if not id_columns or not all(name.strip() == name != "" for name in id_columns):
+        raise InvalidInputError("id_columns names no column", remedy='List one or more, such as ["id"].')
+    check_once("id_columns names", id_columns, "List each id column once.")
+    check_once("normalise names", normalise, "List each step once.")
+    for step in normalise:
+        check_one_of("normalise", step, NORMALISE_STEPS)
 
 
 def check_epsilon_budget(epsilon: Decimal) -> None:

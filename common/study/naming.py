@@ -21,13 +21,24 @@ def check_name(key: str, value: str) -> None:
         )
 
 
+def is_attribute_name(value: str) -> bool:
+    """Return whether a name can stand in a path or a column header as it is."""
+    return _ATTRIBUTE.fullmatch(value) is not None
+
+
 def check_attribute_name(value: str) -> None:
     """Refuse an attribute name that could not stand in a path or a column header as it is."""
-    if not _ATTRIBUTE.fullmatch(value):
+    if not is_attribute_name(value):
         raise InvalidInputError(
             f"name = {value[:60]!r} is not an attribute name",
             remedy="Use a-z, 0-9, inner hyphens and underscores, at most 40 characters.",
         )
+
+
+def attribute_name(column: str) -> str:
+    """Return a column's name as a valid attribute name."""
+    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in column.lower()).strip("-")
+    return name[:40].strip("-") or "attribute"
 
 
 def check_title(value: str) -> None:

@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
-from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.fields import Fields
-from veiltab.common.study.file import TABLE_READERS, parsed_toml, read_file, study_from_bytes
+from veiltab.common.study.file import TABLE_READERS, parsed_toml, study_from_bytes
 from veiltab.common.study.keys import KIND_READERS, STUDY_TABLES, TableKeys
 
 _HEADER = re.compile(r"\s*\[\[?\s*([A-Za-z0-9_-]+)\s*\]\]?\s*(?:#.*)?")
@@ -73,16 +72,6 @@ def file_problems(
     if not survey.problems:
         survey.attempt(read_whole)
     return tuple(sorted(survey.problems, key=lambda problem: problem.line or 0))
-
-
-def read_with_problems(path: Path) -> tuple[bytes, tuple[Problem, ...]]:
-    """Return a study file's bytes and all that is wrong with them.
-
-    Raises:
-        InvalidInputError: the file cannot be read.
-    """
-    data = read_file(path)
-    return data, study_problems(data)
 
 
 class _Lines:

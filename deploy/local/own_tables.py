@@ -15,6 +15,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.naming import attribute_name
 from veiltab.deploy.toml_text import toml_text
 
 NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
@@ -137,9 +138,3 @@ def study_text(tables: OwnTables, endpoints: dict[str, str], budget: str, delta:
             ],
         }
     )
-
-
-def attribute_name(column: str) -> str:
-    """Return a column's name as a valid attribute name."""
-    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in column.lower()).strip("-")
-    return name[:40].strip("-") or "attribute"

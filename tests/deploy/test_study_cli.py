@@ -1,8 +1,11 @@
 """`veiltab study`: from nothing, or from tables that nobody prepared, to a study file that loads."""
 
+import io
 import json
 import sys
+import tomllib
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 
 from veiltab.common.command.cli import run
 from veiltab.common.study.file import load_study
+from veiltab.curator.table import load_table
 from veiltab.deploy.study_cli import study
 
 Run = Callable[..., tuple[int, str, str]]
@@ -85,3 +89,157 @@ def test_a_study_file_that_is_not_there_is_named(cli: Run) -> None:
     code, _, err = cli("check", "study.toml")
     assert code == 2
     assert "the study file cannot be read (No such file or directory)" in err
+
+
+def write(path: str, header: str, row: Callable[[int], str], rows: int = 60) -> None:
+    Path(path).write_text("\n".join([header, *map(row, range(rows)), ""]))
+
+
+@pytest.fixture
+def tables(cli: Run) -> Run:
+    """Two tables that nobody prepared, in the folder of the commands."""
+    write("alice.csv", "id,Education,born", lambda row: f"{row + 95},{['HS', 'hs ', 'BA'][row % 3]},{1950 + row % 40}")
+    write("bob.csv", "person,wage,town", lambda row: f"{row + 97},{row * 31},{['Ulm', 'Bonn'][row % 2]}")
+    return cli
+
+
+MERGE = (
+    *("merge", "alice.toml", "bob.toml", "--study", "pay", "--server", "localhost:1"),
+    *("--curator", "alice=localhost:2", "--curator", "bob=localhost:3", "--researcher", "rosa=localhost:4"),
+)
+
+
+def test_from_two_tables_to_a_study_that_both_load(tables: Run) -> None:
+    for name in ("alice", "bob"):
+        code, out, err = tables("draft", "--name", name, "--table", f"{name}.csv", "--yes")
+        assert (code, err) == (0, "")
+        assert f"{name}.toml is written, with 2 attributes" in out
+        assert tables("check", f"{name}.toml")[1].startswith(f"{name}.toml: ready\n  curator: {name}\n")
+    code, out, err = tables(*MERGE, "--epsilon", "2", "--delta", "1e-6")
+    assert (code, err) == (0, "")
+    assert "Next: veiltab pki init study.toml --out pki" in out
+    merged = load_study(Path("study.toml"))
+    assert (merged.id, merged.budget_epsilon, merged.budget_delta) == ("pay", Decimal(2), Decimal("1e-6"))
+    for name in ("alice", "bob"):
+        assert load_table(Path(f"{name}.csv"), merged, name).rows == 60
+    assert [rule.name for rule in merged.attributes] == ["education", "born", "wage", "town"]
+    assert as_json(tables, "check", "study.toml")["attributes"] == "alice has 2, bob has 2"
+
+
+def test_as_json_a_draft_without_yes_shows_and_writes_nothing(tables: Run) -> None:
+    shown = as_json(tables, "draft", "--name", "bob", "--table", "bob.csv")
+    assert (shown["file"], shown["curator"], shown["ids"]["columns"]) == (None, "bob", ["person"])
+    assert [one["name"] for one in shown["attributes"]] == ["wage", "town"]
+    assert not Path("bob.toml").exists()
+    written = as_json(tables, "draft", "--name", "bob", "--table", "bob.csv", "--yes", "--out", "b.toml")
+    assert written == {**shown, "file": "b.toml"}
+    assert tables("check", "b.toml")[0] == 0
+
+
+class Typed(io.StringIO):
+    """What a person types at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_person_takes_changes_and_refuses_proposals(tables: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    rare = Path("alice.csv").read_text() + "7,nun,1999\n"
+    Path("alice.csv").write_text(rare)
+    answers = ["y", "", "1 2 3", "x", "1900 1960 2000"]
+    monkeypatch.setattr(sys, "stdin", Typed("\n".join([*answers, ""])))
+    code, out, err = tables("draft", "--name", "alice", "--table", "alice.csv")
+    assert (code, err) == (0, "")
+    # What would name one person stays out unless somebody says otherwise.
+    assert "warning: 1 row has 'nun'" in out
+    assert "Take it (y, n) [n]: " in out
+    assert "numbers of the column lie outside these edges" in out
+    assert "this is no answer. Type y or n." in out
+    written = tomllib.loads(Path("alice.toml").read_text())
+    assert [(one["name"], one["bins"]) for one in written["attribute"]] == [("born", [1900, 1960, 2000])]
+    assert "nun" not in Path("alice.toml").read_text()
+
+
+@pytest.mark.parametrize(("typed", "problem"), [("n\n", "id columns are not confirmed"), ("y\nn\nn\n", "no column")])
+def test_a_person_who_takes_nothing_gets_no_draft(
+    tables: Run, monkeypatch: pytest.MonkeyPatch, typed: str, problem: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Typed(typed))
+    code, _, err = tables("draft", "--name", "bob", "--table", "bob.csv")
+    assert code == 2
+    assert problem in err
+    assert not Path("bob.toml").exists()
+
+
+def test_where_nobody_can_be_asked_the_option_is_named(tables: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    code, _, err = tables("draft", "--name", "bob", "--table", "bob.csv")
+    assert code == 2
+    assert "Add --yes to take every proposal, or --json to see them" in err
+
+
+def drafted(cli: Run) -> None:
+    for name in ("alice", "bob"):
+        as_json(cli, "draft", "--name", name, "--table", f"{name}.csv", "--yes")
+
+
+def test_what_is_not_given_is_asked_proposed_or_refused(tables: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    drafted(tables)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    code, _, err = tables("merge", "alice.toml", "bob.toml", "--study", "pay")
+    assert code == 2
+    assert "--server: this is not given, and nobody can be asked" in err
+    monkeypatch.setattr(sys, "stdin", Typed("pay\nhub=localhost:1\n\nlocalhost:3\n\n"))
+    found = as_json(tables, "merge", "alice.toml", "bob.toml")
+    assert (found["ok"], found["study"]) == (True, "pay")
+    merged = load_study(Path("study.toml"))
+    parties = (merged.server, *merged.curators, *merged.researchers)
+    assert [f"{party.name}={party.endpoint}" for party in parties] == [
+        "hub=localhost:1",
+        "alice=alice.example.org:7401",
+        "bob=localhost:3",
+        "rosa=rosa.example.org:7410",
+    ]
+    assert tables("merge", "alice.toml", "bob.toml", "--yes", "--out", "other.toml")[0] == 0
+    assert load_study(Path("other.toml")).id == "study"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--curator", "zoe=localhost:9"), "--curator: no draft is of 'zoe'. Drafts: alice, bob."),
+        (("--curator", "localhost:9"), "--curator: 'localhost:9' is not NAME=HOST:PORT"),
+        (("--curator", "bob=localhost:9"), "--curator names 'bob' twice"),
+        (("--researcher", "alice=localhost:9"), "parties are named 'alice' twice"),
+        (("--researcher", "rita=localhost"), "endpoint = 'localhost' is not host:port"),
+        (("--epsilon", "x"), "epsilon"),
+        (("--delta", "2"), "delta"),
+    ],
+)
+def test_options_that_make_no_study_are_refused(tables: Run, options: tuple[str, ...], problem: str) -> None:
+    drafted(tables)
+    code, _, err = tables(*MERGE, *options)
+    assert code == 2
+    assert problem in err
+    assert not Path("study.toml").exists()
+
+
+def test_drafts_that_contradict_one_another_make_no_study(tables: Run) -> None:
+    drafted(tables)
+    found = as_json(tables, *MERGE, "alice.toml", code=2)
+    assert [(problem["file"], problem["where"], problem["problem"]) for problem in found["problems"]] == [
+        (None, "alice", "two drafts are of this curator")
+    ]
+    Path("bob.toml").write_text(Path("bob.toml").read_text().replace("owner =", "onwer ="))
+    code, out, _ = tables(*MERGE)
+    assert code == 2
+    assert out.startswith("study.toml is not written\n  bob.toml: line 9, [[attribute]] wage: unknown key 'onwer'.")
+    assert not Path("study.toml").exists()
+
+
+def test_a_draft_replaces_no_file_and_needs_a_place(tables: Run) -> None:
+    options = ("draft", "--name", "bob", "--table", "bob.csv", "--yes")
+    assert tables(*options, "--out", "alice.csv")[0] == 5
+    code, _, err = tables(*options, "--out", "alice.csv/bob.toml")
+    assert code == 2
+    assert "alice.csv/bob.toml: the file cannot be written" in err

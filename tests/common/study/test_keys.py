@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from veiltab.common.study.draft import draft_from_bytes
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import study_from_bytes
-from veiltab.common.study.keys import STUDY_TABLES, Kind, TableKeys
+from veiltab.common.study.keys import DRAFT_TABLES, STUDY_TABLES, Kind, TableKeys
 from veiltab.common.study.problems import study_problems
 from veiltab.common.study.template import study_template
 from veiltab.curator.policy import load_policy
@@ -54,6 +55,18 @@ integers = [1, 3]
 missing = "category"
 """
 
+DRAFT = """
+[draft]
+curator = "alice"
+id_columns = ["id"]
+id_shapes = ["9+"]
+[[attribute]]
+name = "sex"
+owner = "alice"
+categories = ["f", "m"]
+missing = "category"
+"""
+
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
@@ -79,6 +92,12 @@ def test_the_reference_has_the_keys_that_reading_asks_for(asked: dict[str, set[s
     assert asked == {header: set(table.keys) for header, table in headers(STUDY_TABLES).items()}
 
 
+def test_the_reference_has_the_keys_that_reading_a_draft_asks_for(asked: dict[str, set[str]]) -> None:
+    draft_from_bytes(DRAFT.encode(), "")
+    assert asked.pop("") == set(DRAFT_TABLES)
+    assert asked == {header: set(table.keys) for header, table in headers(DRAFT_TABLES).items()}
+
+
 def rows(tables: Mapping[str, TableKeys]) -> list[str]:
     return [
         f"| `{name}` | {key.kind.value} | {key.default or 'it must be there'} | {key.meaning} |"
@@ -95,8 +114,8 @@ def documented(page: str, heading: str) -> list[str]:
 
 def test_the_page_of_the_study_file_lists_every_key_of_the_reference() -> None:
     text = (DOCS / "study-file.md").read_text("utf-8")
-    assert documented("study-file.md", "## Tables") == rows(STUDY_TABLES)
-    assert re.findall(r"^### `(.*)`$", text, re.MULTILINE) == list(headers(STUDY_TABLES))
+    assert documented("study-file.md", "## Tables") == [*rows(STUDY_TABLES), *rows(DRAFT_TABLES)]
+    assert re.findall(r"^### `(.*)`$", text, re.MULTILINE) == [*headers(STUDY_TABLES), *headers(DRAFT_TABLES)]
 
 
 def test_the_page_of_the_policy_lists_every_key_that_reading_asks_for(
@@ -120,7 +139,7 @@ def test_the_page_of_the_policy_lists_every_key_that_reading_asks_for(
 def test_every_default_that_is_toml_is_of_the_kind_of_its_key() -> None:
     kinds = {Kind.TEXT: str, Kind.WHOLE_NUMBER: int, Kind.TEXTS: list, Kind.TEXT_TO_TEXT: dict}
     checked = 0
-    for table in STUDY_TABLES.values():
+    for table in (*STUDY_TABLES.values(), *DRAFT_TABLES.values()):
         for key in table.keys.values():
             if key.default and re.match(r'["\[{\d]', key.default):
                 assert isinstance(tomllib.loads(f"x = {key.default}")["x"], kinds[key.kind])

@@ -1,0 +1,118 @@
+"""Makes one study of the drafts of its curators, and says where they contradict one another."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import combinations
+
+from veiltab.common.study.draft import Draft
+from veiltab.common.study.id_shapes import DECIMALS, can_match
+from veiltab.common.study.problems import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyFrame:
+    """What a study needs beside the drafts of its curators.
+
+    Args:
+        id: the study's id.
+        title: for people.
+        epsilon: the budget of each curator (nats).
+        delta: that of the budget; None holds it purely.
+        server: name and endpoint of the server.
+        curators: name -> endpoint.
+        researchers: name -> endpoint.
+    """
+
+    id: str
+    title: str
+    epsilon: Decimal
+    delta: Decimal | None
+    server: tuple[str, str]
+    curators: Mapping[str, str]
+    researchers: Mapping[str, str]
+
+
+def conflicts(drafts: Sequence[Draft]) -> tuple[Problem, ...]:
+    """Return where valid drafts contradict one another; none if they make a study together."""
+    found = [*_few(drafts)]
+    for one, other in combinations(drafts, 2):
+        found += _conflicts_of_two(one, other)
+    return tuple(found)
+
+
+def merged_tables(
+    drafts: Sequence[Draft], frame: StudyFrame
+) -> dict[str, Mapping[str, object] | list[Mapping[str, object]]]:
+    """Return the tables of the study that drafts without conflicts make, as plain data.
+
+    Curators and attributes stand in the order of the drafts.
+    """
+    name, endpoint = frame.server
+    delta = {} if frame.delta is None else {"delta": frame.delta}
+    return {
+        "study": {"id": frame.id, "title": frame.title},
+        "budget": {"epsilon": frame.epsilon, **delta},
+        "server": {"name": name, "endpoint": endpoint},
+        "curator": [
+            {
+                "name": draft.curator,
+                "endpoint": frame.curators[draft.curator],
+                "id_columns": list(draft.id_columns),
+                "normalise": list(draft.normalise),
+            }
+            for draft in drafts
+        ],
+        "researcher": [{"name": name, "endpoint": endpoint} for name, endpoint in frame.researchers.items()],
+        "attribute": [attribute for draft in drafts for attribute in draft.attributes],
+    }
+
+
+def _few(drafts: Sequence[Draft]) -> Iterator[Problem]:
+    if len(drafts) < 2:
+        yield _conflict("", "a study needs two curators or more", "Give the draft of each.")
+
+
+def _conflicts_of_two(one: Draft, other: Draft) -> Iterator[Problem]:
+    """Yield what keeps two drafts from being parts of one study."""
+    pair = f"{one.curator} and {other.curator}"
+    if one.curator == other.curator:
+        yield _conflict(one.curator, "two drafts are of this curator", "Give one draft a curator.")
+        return
+    for name in one.names:
+        if name in other.names:
+            yield _conflict(pair, f"both have an attribute {name!r}", "Name it otherwise in one, or leave it out.")
+    if set(one.normalise) != set(other.normalise):
+        yield _conflict(
+            pair,
+            f"ids are normalised in two ways: {_listed(one.normalise)}, and {_listed(other.normalise)}",
+            "Take the same.",
+        )
+    if len(one.id_columns) != len(other.id_columns):
+        yield _conflict(
+            pair,
+            f"ids have {len(one.id_columns)} and {len(other.id_columns)} columns",
+            "Name respondents by the same columns in both tables.",
+        )
+        return
+    for place, shapes in enumerate(zip(one.id_shapes, other.id_shapes, strict=True)):
+        if not can_match(*shapes):
+            columns = f"{one.id_columns[place]} is written as {shapes[0]}, {other.id_columns[place]} as {shapes[1]}"
+            yield _conflict(pair, f"ids cannot match: {columns}", _same_shape(shapes))
+
+
+def _same_shape(shapes: tuple[str, str]) -> str:
+    """Say how ids of two shapes may become alike."""
+    if DECIMALS in shapes:
+        return "Write ids that end in .0 as whole numbers; a spreadsheet or a column of floats adds it."
+    if any(shape.startswith("0") for shape in shapes):
+        return "Keep leading zeros in both tables: store the ids as texts."
+    return "Compare the id columns of the two tables: they may hold different things."
+
+
+def _listed(steps: Sequence[str]) -> str:
+    return ", ".join(steps) or "not at all"
+
+
+def _conflict(where: str, problem: str, remedy: str) -> Problem:
+    return Problem(line=None, where=where, problem=problem, remedy=remedy)

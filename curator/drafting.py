@@ -1,0 +1,177 @@
+"""A curator's part of a study, proposed from its own table: what names its respondents, and its attributes.
+
+What is proposed quotes the table, and is for the curator's own terminal. Only what a person confirms leaves it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.members import NORMALISE_STEPS, check_once
+from veiltab.common.study.naming import attribute_name, check_name, is_attribute_name
+from veiltab.curator.id_shape import id_shapes
+from veiltab.curator.profile import ColumnProfile, profile_columns
+from veiltab.curator.proposal import AttributeProposal, Omission, looks_like_id, propose
+from veiltab.curator.table import read_respondents
+from veiltab.curator.table_file import read_header
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdProposal:
+    """What names the respondents of a table.
+
+    Args:
+        columns: its id columns.
+        normalise: steps that make spellings of one id agree.
+        shapes: how the ids of each column are written.
+        reasons: why these columns are proposed.
+    """
+
+    columns: tuple[str, ...]
+    normalise: tuple[str, ...]
+    shapes: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+    def as_text(self) -> str:
+        """Return the proposal for people."""
+        pairs = zip(self.columns, self.shapes, strict=True)
+        shapes = ", ".join(f"{column}, written as {shape}" for column, shape in pairs)
+        return "\n".join([f"ids: {shapes}", *(f"  why: {reason}" for reason in self.reasons)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableProposal:
+    """A curator's part of a study.
+
+    Args:
+        curator: its name.
+        rows: rows of the table.
+        respondents: rows that would stay in a release: none of the proposed attributes drops them.
+        ids: what names the respondents.
+        attributes: in the order of the columns.
+        omissions: columns that stay out.
+    """
+
+    curator: str
+    rows: int
+    respondents: int
+    ids: IdProposal
+    attributes: tuple[AttributeProposal, ...]
+    omissions: tuple[Omission, ...]
+
+    def draft(self) -> dict[str, dict[str, object] | list[Mapping[str, object]]]:
+        """Return the tables of the draft: all that leaves the curator."""
+        head: dict[str, object] = {
+            "curator": self.curator,
+            "id_columns": list(self.ids.columns),
+            "normalise": list(self.ids.normalise),
+            "id_shapes": list(self.ids.shapes),
+        }
+        return {"draft": head, "attribute": [proposal.table for proposal in self.attributes]}
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the proposal as plain data for JSON."""
+        return {
+            "curator": self.curator,
+            "rows": self.rows,
+            "respondents": self.respondents,
+            "ids": asdict(self.ids),
+            "attributes": [proposal.as_dict() for proposal in self.attributes],
+            "omissions": [asdict(omission) for omission in self.omissions],
+        }
+
+
+def propose_table(
+    path: Path,
+    curator: str,
+    *,
+    id_columns: Sequence[str] = (),
+    without: Collection[str] = (),
+    use_quantiles: bool = False,
+) -> TableProposal:
+    """Propose a curator's part of a study from its table.
+
+    Args:
+        path: the table.
+        curator: the curator's name.
+        id_columns: the columns that name a respondent, if a person says so.
+        without: columns that stay out.
+        use_quantiles: whether bins may have edges at quantiles of the data.
+
+    Raises:
+        InvalidInputError: the table cannot be read, no column names a respondent, or some ids are empty or repeated.
+    """
+    check_name("--name", curator)
+    header = read_header(path)
+    check_once("--id names", id_columns, "Name each id column once.")
+    for name in (*id_columns, *without):
+        if name not in header:
+            raise InvalidInputError(
+                f"column {name!r} is not in the header", where=str(path), remedy=f"Columns: {', '.join(header)}."
+            )
+    profiles = profile_columns(path, [name for name, kind in header.items() if not kind])
+    if not profiles or not profiles[0].rows:
+        raise InvalidInputError("the file has no rows", where=str(path), remedy="Give a table with at least one row.")
+    chosen, reason = (tuple(id_columns), "named by --id") if id_columns else _id_column(path, profiles)
+    found = [Omission(column=name, reason=f"it has the type {kind}") for name, kind in header.items() if kind]
+    found += [Omission(column=name, reason="left out by --without") for name in without]
+    kept = [profile for profile in profiles if profile.column not in {*chosen, *without}]
+    proposals = [
+        propose(profile, name=name, owner=curator, use_quantiles=use_quantiles)
+        if profile.column
+        else Omission(column="", reason="it has no name; name it in the header if it is of use")
+        for profile, name in zip(kept, _names([profile.column for profile in kept]), strict=True)
+    ]
+    attributes = [proposal for proposal in proposals if isinstance(proposal, AttributeProposal)]
+    found += [proposal for proposal in proposals if isinstance(proposal, Omission)]
+    reading = read_respondents(path, chosen, NORMALISE_STEPS, [proposal.rule for proposal in attributes])
+    if reading.errors:
+        raise reading.errors[0]
+    return TableProposal(
+        curator=curator,
+        rows=reading.rows_read,
+        respondents=len(reading.ids),
+        ids=IdProposal(
+            columns=chosen,
+            normalise=NORMALISE_STEPS,
+            shapes=id_shapes(reading.ids, len(chosen)),
+            reasons=(reason,),
+        ),
+        attributes=tuple(
+            proposal.with_counts(column) for proposal, column in zip(attributes, reading.columns, strict=True)
+        ),
+        omissions=tuple(sorted(found, key=lambda omission: list(header).index(omission.column))),
+    )
+
+
+def _names(columns: Sequence[str]) -> list[str]:
+    """Return an attribute name for each column, all different."""
+    taken: Counter[str] = Counter()
+    names = []
+    for column in columns:
+        lowered = column.lower()
+        name = lowered if is_attribute_name(lowered) else re.sub("-+", "-", attribute_name(column))
+        taken[name] += 1
+        names.append(name if taken[name] == 1 else f"{name[:36]}-{taken[name]}")
+    return names
+
+
+def _id_column(path: Path, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str], str]:
+    """Return the column that names the respondents: a different value in every row, and best a name that says so."""
+    unique = [profile for profile in profiles if profile.is_unique and profile.column]
+    named = [profile for profile in unique if looks_like_id(profile.column)]
+    plain = [profile for profile in unique if profile.are_whole or not profile.numbers]
+    chosen = named or plain
+    if len(chosen) == 1 or named:
+        return (chosen[0].column,), "every row has another value"
+    repeating = [profile.column for profile in profiles if looks_like_id(profile.column)]
+    if len(chosen) > 1:
+        problem = f"several columns have another value in every row: {', '.join(p.column for p in chosen)}"
+    elif repeating:
+        problem = f"no column has another value in every row; {', '.join(repeating)} repeats values, or misses some"
+    else:
+        problem = "no column has another value in every row, so none names the respondents"
+    raise InvalidInputError(problem, where=str(path), remedy="Name the id columns with --id.")

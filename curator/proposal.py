@@ -1,0 +1,281 @@
+"""How each column of a curator's table may enter a study, proposed from its profile, each with its reasons.
+
+A study file is public among the parties. So bins have round edges, whole numbers are listed without gaps, and what a
+proposal would say of a few people is a warning.
+"""
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import count
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.fields import Fields
+from veiltab.common.study.file import AttributeRule, attribute_rule
+from veiltab.curator.column import ColumnReading
+from veiltab.curator.profile import ColumnProfile
+from veiltab.curator.round_bins import quantile_edges, round_edges
+
+MOST_CATEGORIES = 64
+"""Most categories that are proposed for a column of texts."""
+
+FEW_ROWS = 5
+"""A category with fewer rows comes with a warning."""
+
+_ID_NAME = re.compile(
+    r"(.*[\W_])?(id|ids|pid|uid|uuid|key|nr|no|num|number|person|respondent|patient|case|rownames?|index)",
+    re.IGNORECASE,
+)
+_MOST_INTEGERS = 12
+_MISSING_SHARE = 0.01
+_MOSTLY = 0.9
+_USUAL_MARKERS = ("", "NA", "?")
+_RULES = frozenset({"drop", "category"})
+_SHOWN = 5
+_LARGEST = Decimal(10) ** 15
+
+_Table = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeProposal:
+    """A column as an attribute.
+
+    Args:
+        table: its [[attribute]] table, as plain data.
+        rule: what the table says.
+        reasons: why it is proposed so.
+        warnings: what it would tell the other parties of few people, or of the data.
+        numbers: smallest and largest number of the column, if it is binned.
+    """
+
+    table: Mapping[str, object]
+    rule: AttributeRule
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    numbers: tuple[Decimal, Decimal] | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the attribute."""
+        return self.rule.name
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the proposal as plain data for JSON."""
+        return {**self.table, "reasons": list(self.reasons), "warnings": list(self.warnings)}
+
+    def as_text(self) -> str:
+        """Return the proposal for people."""
+        lines = [
+            f"{self.name} (column {self.rule.column})",
+            f"  categories: {', '.join(self.rule.attribute.categories)}",
+        ]
+        recode = self.rule.coding.recode
+        lines += [f"  recode: {raw!a} is {category}" for raw, category in recode[:_SHOWN]]
+        if len(recode) > _SHOWN:
+            lines.append(f"  recode: and {len(recode) - _SHOWN} more")
+        lines += [f"  why: {reason}" for reason in self.reasons]
+        lines += [f"  warning: {warning}" for warning in self.warnings]
+        return "\n".join(lines)
+
+    def with_bins(self, edges: Sequence[Decimal]) -> "AttributeProposal":
+        """Return the proposal with the edges that a person chose.
+
+        Raises:
+            InvalidInputError: they do not increase, or numbers of the column lie outside them.
+        """
+        table = {**self.table, "bins": list(edges)}
+        rule = _rule(table)
+        if self.numbers and not edges[0] <= self.numbers[0] <= self.numbers[1] <= edges[-1]:
+            raise InvalidInputError("numbers of the column lie outside these edges", remedy="Move the outer ones.")
+        return replace(self, table=table, rule=rule, reasons=("edges as typed",), warnings=())
+
+    def with_counts(self, reading: ColumnReading) -> "AttributeProposal":
+        """Return the proposal with a warning for each category that few rows have, if listing it says that it occurs.
+
+        A bin, or a whole number, between others is listed whether it occurs or not.
+        """
+        counts = dict(zip(self.rule.attribute.categories, reading.counts, strict=True))
+        own = [category for category in counts if category != self.rule.coding.missing]
+        telling = own if "categories" in self.table else [own[0], own[-1]]
+        few = [category for category in telling if counts[category] < FEW_ROWS]
+        warnings = [
+            f"{counts[category]} {'row has' if counts[category] == 1 else 'rows have'} {category!r}; the study file"
+            " tells every party that such a value occurs"
+            for category in few[:_SHOWN]
+        ]
+        if len(few) > _SHOWN:
+            warnings.append(f"so it is with {len(few) - _SHOWN} more categories")
+        return replace(self, warnings=(*self.warnings, *warnings))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Omission:
+    """A column that is proposed to stay out of the study, and why."""
+
+    column: str
+    reason: str
+
+
+def looks_like_id(column: str) -> bool:
+    """Return whether a column's name is one that ids often have."""
+    return _ID_NAME.fullmatch(column) is not None
+
+
+def propose(
+    profile: ColumnProfile, *, name: str, owner: str, use_quantiles: bool = False
+) -> AttributeProposal | Omission:
+    """Propose how a column becomes an attribute, or why it does not.
+
+    Args:
+        profile: what the column holds.
+        name: of the attribute.
+        owner: the curator.
+        use_quantiles: whether bins may have edges at quantiles of the data.
+    """
+    are_numbers = profile.numbers == profile.present
+    spellings = {} if are_numbers else _spellings(profile)
+    reason = _reason_to_omit(profile, len(spellings), are_numbers=are_numbers)
+    if reason:
+        return Omission(column=profile.column, reason=reason)
+    if are_numbers:
+        coding, reasons = _number_coding(profile, use_quantiles=use_quantiles)
+    else:
+        coding, reasons = _text_coding(profile, spellings)
+    missing, more = _missing_rule(profile, coding)
+    column = {"column": profile.column} if name != profile.column else {}
+    table = {"name": name, "owner": owner, **column, **coding, **missing}
+    try:
+        rule = _rule(table)
+    except InvalidInputError as error:
+        return Omission(column=profile.column, reason=error.problem)
+    is_binned = "bins" in coding
+    return AttributeProposal(
+        table=table,
+        rule=rule,
+        reasons=(*reasons, *more),
+        warnings=("the edges are quantiles of this table, and every party reads them",)
+        if is_binned and use_quantiles
+        else (),
+        numbers=_range(profile) if is_binned else None,
+    )
+
+
+def _rule(table: Mapping[str, object]) -> AttributeRule:
+    return attribute_rule(Fields(table, f"[[attribute]] {table['name']}"))
+
+
+def _range(profile: ColumnProfile) -> tuple[Decimal, Decimal]:
+    """Return the smallest and the largest number of a column that holds some."""
+    if profile.low is None or profile.high is None:
+        raise AssertionError
+    return profile.low, profile.high
+
+
+def _spellings(profile: ColumnProfile) -> dict[str, list[str]]:
+    """Return the spellings of each text, the most frequent one first; letter case and white space do not count."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for value in sorted(profile.values, key=lambda value: (-profile.values[value], value)):
+        groups[_clean(value).casefold()].append(value)
+    return dict(groups)
+
+
+def _clean(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _reason_to_omit(profile: ColumnProfile, texts: int, *, are_numbers: bool) -> str:
+    """Return why a column is no attribute; "" if it may be one."""
+    if not profile.present:
+        return "no row has a value"
+    if texts == 1 or (are_numbers and profile.low == profile.high):
+        return "all rows have the same value"
+    if profile.dates == profile.present:
+        return "it holds dates, and there are no bins of dates: add a column with the year, or another number"
+    if profile.decimal_commas and profile.decimal_commas + profile.numbers == profile.present:
+        return "its numbers have a decimal comma: write them with a point"
+    return _reason_of_numbers(profile) if are_numbers else _reason_of_texts(profile, texts)
+
+
+def _reason_of_numbers(profile: ColumnProfile) -> str:
+    low, high = _range(profile)
+    if max(-low, high) > _LARGEST:
+        return "its numbers are too large for bins"
+    if profile.is_unique and looks_like_id(profile.column):
+        return "every row has another value, as ids have"
+    if profile.is_unique and profile.are_whole and high - low + 1 == profile.rows > _MOST_INTEGERS:
+        return "it numbers the rows"
+    return ""
+
+
+def _reason_of_texts(profile: ColumnProfile, texts: int) -> str:
+    if texts > MOST_CATEGORIES and profile.numbers >= _MOSTLY * profile.present:
+        others = [value for value in profile.values if not value[-1:].isdigit()][:_SHOWN]
+        return f"{profile.present - profile.numbers:,} rows hold no number, such as {', '.join(map(ascii, others))}"
+    if texts >= _MOSTLY * profile.counted:
+        return "almost every row has a text of its own, which would name people"
+    if texts > MOST_CATEGORIES:
+        return f"{texts:,} different texts, and {MOST_CATEGORIES} at most are proposed: put them into groups first"
+    return ""
+
+
+def _text_coding(profile: ColumnProfile, spellings: Mapping[str, Sequence[str]]) -> tuple[_Table, list[str]]:
+    """Return categories, and recodes for other spellings of them."""
+    labels = {text: _label(spellings[text][0]) for text in sorted(spellings, key=_natural_order)}
+    recode = {
+        spelling: labels[text] for text in labels for spelling in sorted(spellings[text]) if spelling != labels[text]
+    }
+    reasons = [f"{len(labels)} different texts"]
+    if recode:
+        reasons.append(f"letter case and white space do not count; spellings recoded: {len(recode)}")
+    if not profile.numbers == profile.decimal_commas == profile.dates == 0:
+        reasons.append("not all are numbers, so there are no bins")
+    table: _Table = {"categories": list(labels.values())}
+    return table | ({"recode": recode} if recode else {}), reasons
+
+
+def _natural_order(text: str) -> list[tuple[int, int, str]]:
+    """Return a key by which numbers inside texts are in their own order."""
+    parts = re.split(r"([0-9]+)", text)
+    return [(0, int(part), "") if place % 2 else (1, 0, part) for place, part in enumerate(parts) if part]
+
+
+def _label(spelling: str) -> str:
+    """Return a spelling as a category; the names of rules for missing values are no categories."""
+    text = _clean(spelling)
+    return f"{text} (value)" if text in _RULES else text
+
+
+def _number_coding(profile: ColumnProfile, *, use_quantiles: bool) -> tuple[_Table, list[str]]:
+    """Return whole numbers where there are few, and bins otherwise."""
+    low, high = _range(profile)
+    if profile.are_whole and high - low < _MOST_INTEGERS:
+        table: _Table = {"integers": [int(low), int(high)]}
+        recode = {value: str(int(Decimal(value))) for value in sorted(profile.values)}
+        recode = {value: number for value, number in recode.items() if value != number}
+        reasons = [f"whole numbers from {int(low)} to {int(high)}, each a category"]
+        return table | ({"recode": recode} if recode else {}), reasons
+    edges = quantile_edges if use_quantiles else round_edges
+    bins = edges(low, high, profile.sample)
+    kind = "quartiles of the table, to two digits" if use_quantiles else "round numbers, not values of the table"
+    return {"bins": list(bins)}, [f"numbers from {low} to {high}; the edges are {kind}"]
+
+
+def _missing_rule(profile: ColumnProfile, coding: Mapping[str, object]) -> tuple[_Table, list[str]]:
+    """Return the rule for missing values: few are dropped, more become a category."""
+    markers = [*_USUAL_MARKERS, *sorted(profile.missing.keys() - set(_USUAL_MARKERS))]
+    table: _Table = {"missing_values": markers} if len(markers) > len(_USUAL_MARKERS) else {}
+    rows = profile.missing_rows
+    if not rows:
+        return table, []
+    share = f"{rows:,} of {profile.rows:,} rows miss it"
+    if rows < FEW_ROWS or rows <= _MISSING_SHARE * profile.rows:
+        return table, [f"{share}, and leave every release"]
+    categories = coding.get("categories")
+    taken = categories if isinstance(categories, list) else []
+    name = next(name for number in count(1) if (name := f"missing-{number}" if number > 1 else "missing") not in taken)
+    table |= {"missing": "category"} | ({"missing_category": name} if name != "missing" else {})
+    return table, [f"{share}, and stay as {name!r}"]

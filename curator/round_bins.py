@@ -1,0 +1,81 @@
+"""Bin edges that are round numbers: they tell a column's order of magnitude, and nothing of single values.
+
+Edges at quantiles would be numbers of the data, and public; `quantile_edges` is for those who may publish them.
+"""
+
+from collections.abc import Iterator
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from itertools import takewhile
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_BINS = 8
+
+_EQUAL_BINS = 6
+_CROWDED = 0.8
+"""Part of the numbers that one bin may hold before edges farther apart at the top are tried."""
+
+_QUANTILES = (0.25, 0.5, 0.75)
+
+
+def round_edges(low: Decimal, high: Decimal, sample: NDArray[np.float64]) -> tuple[Decimal, ...]:
+    """Return round edges around some numbers: equally far apart, or growing in steps 1, 2, 5, 10 where most are small.
+
+    Args:
+        low: the smallest number.
+        high: the largest one, above `low`.
+        sample: numbers between them, which decide only between equal and growing steps.
+
+    Returns:
+        At most MOST_BINS + 1 increasing edges; all numbers lie between the first and the last.
+    """
+    choices = [_equal_edges(low, high)]
+    if low >= 0:
+        choices += [_growing_edges(high, digits) for digits in ("125", "1")]
+    shares = [_fullest(edges, sample) for edges in choices]
+    first = next((place for place, share in enumerate(shares) if share <= _CROWDED), shares.index(min(shares)))
+    return choices[first]
+
+
+def quantile_edges(low: Decimal, high: Decimal, sample: NDArray[np.float64]) -> tuple[Decimal, ...]:
+    """Return edges at the quartiles, rounded to two digits; the outer ones are round as those of `round_edges`."""
+    outer = _equal_edges(low, high)
+    inner = sorted({_plain(Decimal(f"{quantile:.1e}")) for quantile in np.quantile(sample, _QUANTILES)})
+    return (outer[0], *(edge for edge in inner if outer[0] < edge < outer[-1]), outer[-1])
+
+
+def _equal_edges(low: Decimal, high: Decimal) -> tuple[Decimal, ...]:
+    """Return multiples of the smallest step among 1, 2, 5, 10, ... that makes few enough bins."""
+    exponent = (high - low).adjusted() - 2
+    for step in _ladder("125", exponent):
+        first = (low / step).to_integral_value(ROUND_FLOOR)
+        last = (high / step).to_integral_value(ROUND_CEILING)
+        if last - first <= _EQUAL_BINS:
+            return tuple(_plain(step * place) for place in range(int(first), int(last) + 1))
+    raise AssertionError
+
+
+def _growing_edges(high: Decimal, digits: str) -> tuple[Decimal, ...]:
+    """Return 0 and the last numbers of a ladder up to the first that is not below `high`."""
+    below = list(takewhile(lambda edge: edge < high, _ladder(digits, high.adjusted() - MOST_BINS)))
+    last = next(edge for edge in _ladder(digits, high.adjusted() - 1) if edge >= high)
+    return (Decimal(0), *(_plain(edge) for edge in (*below, last)[-MOST_BINS:]))
+
+
+def _ladder(digits: str, exponent: int) -> Iterator[Decimal]:
+    """Yield 1, 2, 5, 10, 20, ..., or 1, 10, ..., from a power of ten on."""
+    while True:
+        yield from (Decimal(digit).scaleb(exponent) for digit in digits)
+        exponent += 1
+
+
+def _fullest(edges: tuple[Decimal, ...], sample: NDArray[np.float64]) -> float:
+    """Return the part of the numbers in the fullest bin."""
+    counts, _ = np.histogram(sample, np.array([float(edge) for edge in edges]))
+    return float(counts.max() / max(1, len(sample)))
+
+
+def _plain(number: Decimal) -> Decimal:
+    """Return a number that is written without an exponent and without trailing zeros."""
+    return Decimal(format(number.normalize(), "f"))

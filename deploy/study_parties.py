@@ -1,0 +1,80 @@
+"""The parties of a study that is merged from drafts: what the options say, and what they do not."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import click
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.members import check_once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parties:
+    """Completes what the options say of a study and its parties: asks on a terminal, or proposes.
+
+    Args:
+        takes_all: whether to take every proposal, and to ask nothing.
+    """
+
+    takes_all: bool
+
+    def study(self, given: str | None) -> str:
+        """Return the study's id."""
+        return given or self._answer("--study", "Id of the study", "study")
+
+    def server(self, given: str | None) -> tuple[str, str]:
+        """Return the server's name and endpoint."""
+        text = given or self._answer("--server", "Server, [NAME=]HOST:PORT", "cloud.example.org:7400")
+        return _party(text, "--server") if "=" in text else ("cloud", text)
+
+    def curators(self, given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+        """Return the endpoint of each curator.
+
+        Raises:
+            InvalidInputError: an endpoint is of somebody without a draft, or of somebody who has one already.
+        """
+        endpoints = _parties(given, "--curator")
+        for name in endpoints:
+            if name not in names:
+                raise InvalidInputError(
+                    f"no draft is of {name[:60]!r}", where="--curator", remedy=f"Drafts: {', '.join(names)}."
+                )
+        for port, name in enumerate(names, 7401):
+            if name not in endpoints:
+                proposal = f"{name}.example.org:{port}"
+                endpoints[name] = self._answer(f"--curator {name}=", f"Curator {name}, HOST:PORT", proposal)
+        return endpoints
+
+    def researchers(self, given: Sequence[str]) -> dict[str, str]:
+        """Return the endpoint of each researcher."""
+        proposal = "rosa=rosa.example.org:7410"
+        return _parties(given or [self._answer("--researcher", "Researcher, NAME=HOST:PORT", proposal)], "--researcher")
+
+    def _answer(self, option: str, question: str, proposal: str) -> str:
+        if self.takes_all:
+            return proposal
+        if not sys.stdin.isatty():
+            raise InvalidInputError(
+                "this is not given, and nobody can be asked: the standard input is no terminal",
+                where=option,
+                remedy="Give it, or add --yes to take a proposal.",
+            )
+        answer: str = click.prompt(question, default=proposal, err=True)
+        return answer.strip()
+
+
+def _parties(texts: Sequence[str], option: str) -> dict[str, str]:
+    parties = [_party(text, option) for text in texts]
+    check_once(f"{option} names", [name for name, _ in parties], "Give each party one endpoint.")
+    return dict(parties)
+
+
+def _party(text: str, option: str) -> tuple[str, str]:
+    name, equals, endpoint = text.partition("=")
+    if not equals:
+        raise InvalidInputError(
+            f"{text[:60]!r} is not NAME=HOST:PORT", where=option, remedy="Such as alice=alice.example.org:7401."
+        )
+    return name.strip(), endpoint.strip()

@@ -1,0 +1,294 @@
+"""What is proposed for tables that nobody prepared, shaped like R's HI and Mroz, and for tables that are no good."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.curator.drafting import TableProposal, propose_table
+from veiltab.curator.proposal import AttributeProposal
+
+Propose = Callable[..., TableProposal]
+ROWS = 200
+
+
+@pytest.fixture
+def propose(tmp_path: Path) -> Propose:
+    def proposed(header: Sequence[str], rows: Sequence[Sequence[object]], **options: object) -> TableProposal:
+        path = tmp_path / "alice.csv"
+        lines = [",".join(header), *(",".join(map(str, row)) for row in rows)]
+        path.write_text("\n".join([*lines, ""]), "utf-8")
+        return propose_table(path, "alice", **options)  # type: ignore[arg-type] # options of the test
+
+    return proposed
+
+
+def column(propose: Propose, values: Sequence[object], **options: object) -> AttributeProposal | str:
+    """The proposal for one column, or why it stays out."""
+    proposal = propose(["id", "x"], list(enumerate(values, 1)), **options)
+    if proposal.attributes:
+        (attribute,) = proposal.attributes
+        return attribute
+    (omission,) = proposal.omissions
+    assert omission.column == "x"
+    return omission.reason
+
+
+def attribute(propose: Propose, values: Sequence[object], **options: object) -> AttributeProposal:
+    found = column(propose, values, **options)
+    assert isinstance(found, AttributeProposal)
+    return found
+
+
+def coding(proposal: AttributeProposal) -> dict[str, object]:
+    return {key: value for key, value in proposal.table.items() if key not in {"name", "owner", "column"}}
+
+
+def hi_rows() -> list[list[object]]:
+    """Women of working age: hours of work, insurance, education, race, husband's income, region."""
+    education = ['"<9years"', "9-11years", "12years", "13-15years", "16years", '">16years"']
+    return [
+        [
+            row,
+            7 * row % 81,
+            "no" if row % 3 else "yes",
+            education[row % 6],
+            ["white", "White ", "black"][row % 3],
+            round(1.03**row, 3),
+            ["south", "west", "other", "northcentral"][row % 4],
+        ]
+        for row in range(ROWS)
+    ]
+
+
+def test_a_table_like_hi(propose: Propose) -> None:
+    header = ["rownames", "whrswk", "hhi", "education", "race", "husby", "region"]
+    proposal = propose(header, hi_rows())
+    assert (proposal.curator, proposal.rows, proposal.respondents) == ("alice", ROWS, ROWS)
+    assert (proposal.ids.columns, proposal.ids.shapes) == (("rownames",), ("9+",))
+    found = {one.name: coding(one) for one in proposal.attributes}
+    assert found == {
+        "whrswk": {"bins": [0, 20, 40, 60, 80]},
+        "hhi": {"categories": ["no", "yes"]},
+        "education": {"categories": ["9-11years", "12years", "13-15years", "16years", "<9years", ">16years"]},
+        "race": {"categories": ["black", "White"], "recode": {"white": "White"}},
+        "husby": {"bins": [0, 100, 200, 300, 400]},
+        "region": {"categories": ["northcentral", "other", "south", "west"]},
+    }
+    assert proposal.omissions == ()
+    assert {key: len(value) for key, value in proposal.draft().items()} == {"draft": 4, "attribute": 6}
+
+
+def test_a_table_like_mroz(propose: Propose) -> None:
+    header = ["inlf", "kidslt6", "age", "lwage", "nwifeinc", "person id"]
+    rows = [
+        [row % 2, row % 4, 30 + row % 31, "." if row % 4 == 0 else -2.05 + row / 40, row / 2 - 0.03, f"w-{row:04}"]
+        for row in range(ROWS)
+    ]
+    proposal = propose(header, rows)
+    assert (proposal.ids.columns, proposal.ids.shapes) == (("person id",), ("a-9999",))
+    assert {one.name: coding(one) for one in proposal.attributes} == {
+        "inlf": {"integers": [0, 1]},
+        "kidslt6": {"integers": [0, 3]},
+        "age": {"bins": [30, 35, 40, 45, 50, 55, 60]},
+        "lwage": {"bins": [-3, -2, -1, 0, 1, 2, 3], "missing_values": ["", "NA", "?", "."], "missing": "category"},
+        "nwifeinc": {"bins": [-20, 0, 20, 40, 60, 80, 100]},
+    }
+    lwage = next(one for one in proposal.attributes if one.name == "lwage")
+    assert "50 of 200 rows miss it, and stay as 'missing'" in lwage.reasons
+    assert lwage.rule.attribute.categories[-1] == "missing"
+
+
+def test_few_missing_values_are_dropped(propose: Propose) -> None:
+    few = attribute(propose, ["NA", *["yes", "no"] * 100])
+    assert coding(few) == {"categories": ["no", "yes"]}
+    assert "1 of 201 rows miss it, and leave every release" in few.reasons
+    assert few.warnings == ()
+
+
+def test_a_category_of_missing_values_has_a_name_of_its_own(propose: Propose) -> None:
+    found = attribute(propose, ["missing", "drop", "category", ""] * 10)
+    assert coding(found) == {
+        "categories": ["category (value)", "drop (value)", "missing"],
+        "recode": {"category": "category (value)", "drop": "drop (value)"},
+        "missing": "category",
+        "missing_category": "missing-2",
+    }
+
+
+def test_a_spelling_is_that_of_most_rows(propose: Propose) -> None:
+    found = attribute(propose, [*["New  York"] * 5, *["NEW YORK"] * 9, *["Paris"] * 9, *["paris"] * 8])
+    assert coding(found) == {
+        "categories": ["NEW YORK", "Paris"],
+        "recode": {"New  York": "NEW YORK", "paris": "Paris"},
+    }
+
+
+@pytest.mark.parametrize("count", [1, 4, 5])
+def test_a_category_of_few_people_comes_with_a_warning(propose: Propose, count: int) -> None:
+    found = attribute(propose, [*["single"] * 50, *["married"] * 50, *["nun"] * count])
+    rows = "row has" if count == 1 else "rows have"
+    told = f"{count} {rows} 'nun'; the study file tells every party that such a value occurs"
+    assert found.warnings == (() if count == 5 else (told,))
+
+
+def test_of_bins_and_numbers_only_the_outer_ones_tell_that_they_occur(propose: Propose) -> None:
+    integers = attribute(propose, [*[1] * 50, 3, *[4] * 50, 6])
+    assert coding(integers) == {"integers": [1, 6]}
+    assert [warning.split(";")[0] for warning in integers.warnings] == ["1 row has '6'"]
+    binned = attribute(propose, [*range(40), *range(40), 55, 99])
+    assert [warning.split(";")[0] for warning in binned.warnings] == ["1 row has '[80, 100]'"]
+
+
+def test_numbers_in_other_spellings_are_recoded(propose: Propose) -> None:
+    assert coding(attribute(propose, ["1", "1.0", "02", "+3"] * 9)) == {
+        "integers": [1, 3],
+        "recode": {"+3": "3", "02": "2", "1.0": "1"},
+    }
+
+
+def test_quantiles_only_where_they_are_asked_for(propose: Propose) -> None:
+    values = [1000 + 7 * row for row in range(100)]
+    assert coding(attribute(propose, values)) == {"bins": [1000, 1200, 1400, 1600, 1800]}
+    found = attribute(propose, values, use_quantiles=True)
+    assert coding(found) == {"bins": [1000, 1200, 1300, 1500, 1800]}
+    assert "every party reads them" in found.warnings[0]
+
+
+def test_edges_of_a_person(propose: Propose) -> None:
+    found = attribute(propose, [*range(13, 90)] * 2)
+    chosen = found.with_bins([Decimal(edge) for edge in (0, 18, 65, 120)])
+    assert chosen.rule.attribute.categories == ("[0, 18)", "[18, 65)", "[65, 120]")
+    assert chosen.table["bins"] == [0, 18, 65, 120]
+    for edges, problem in (((0, 18, 65), "lie outside"), ((0, 90, 18), "do not increase"), ((0,), "do not increase")):
+        with pytest.raises(InvalidInputError, match=problem):
+            found.with_bins([Decimal(edge) for edge in edges])
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (["", "NA", "?"] * 5, "no row has a value"),
+        (["a", " A", "NA"] * 5, "all rows have the same value"),
+        (["1", "1.0", "1."] * 5, "all rows have the same value"),
+        (["1994-03-01", "1994-03-02", ""] * 5, "it holds dates, and there are no bins of dates"),
+        (["01.03.1994", "3/4/94"] * 5, "it holds dates"),
+        (['"1,5"', '"1.234,50"', "3"] * 5, "its numbers have a decimal comma: write them with a point"),
+        ([f"Ann {row}" for row in range(100)], "almost every row has a text of its own, which would name people"),
+        ([f"town {row}" for row in range(65)] * 4, "65 different texts, and 64 at most are proposed"),
+        ([*range(1000, 1200), "many", "none"], r"2 rows hold no number, such as 'many', 'none'"),
+        ([5 * number for number in (1, 10**16)] * 5, "its numbers are too large for bins"),
+        (range(500, 600), "it numbers the rows"),
+        (["x" * 81, "y"] * 5, "cannot be shown"),
+    ],
+)
+def test_a_column_that_can_be_no_attribute_stays_out(propose: Propose, values: Sequence[object], reason: str) -> None:
+    found = column(propose, values, id_columns=["id"])
+    assert isinstance(found, str), coding(found)
+    assert reason in found
+
+
+def test_as_many_texts_as_there_may_be_become_categories(propose: Propose) -> None:
+    found = attribute(propose, [f"town {row}" for row in range(64)] * 4)
+    assert found.rule.attribute.categories[:3] == ("town 0", "town 1", "town 2")
+    assert found.rule.attribute.size == 64
+    assert len(found.warnings) == 6
+    assert found.warnings[-1] == "so it is with 59 more categories"
+
+
+def test_a_hundred_thousand_different_values(propose: Propose) -> None:
+    proposal = propose(["income", "pid", "sex"], [[2 * row, f"p{row}", row % 2] for row in range(100_000)])
+    assert (proposal.ids.columns, proposal.respondents) == (("pid",), 100_000)
+    assert {one.name: coding(one) for one in proposal.attributes} == {
+        "income": {"bins": [0, 50_000, 100_000, 150_000, 200_000]},
+        "sex": {"integers": [0, 1]},
+    }
+
+
+def test_names_that_are_no_attribute_names(propose: Propose) -> None:
+    header = ["id", "Hours (week)", "hours-week", "Größe", "_x", "", "hours_2"]
+    proposal = propose(header, [[row, *[row % 2] * 6] for row in range(9)])
+    assert {one.rule.column: one.name for one in proposal.attributes} == {
+        "Hours (week)": "hours-week",
+        "hours-week": "hours-week-2",
+        "Größe": "gr-e",
+        "_x": "x",
+        "hours_2": "hours_2",
+    }
+    assert [(one.column, one.reason.split(";")[0]) for one in proposal.omissions] == [("", "it has no name")]
+
+
+def test_ids(propose: Propose) -> None:
+    rows = [[f"{row:04}", f"h{row % 50}", row // 50, "f" if row % 2 else "m"] for row in range(100)]
+    header = ["pid", "household", "place", "sex"]
+    assert propose(header, rows).ids.columns == ("pid",)
+    both = propose(header, rows, id_columns=["household", "place"], without=["pid"])
+    assert (both.ids.columns, both.ids.shapes) == (("household", "place"), ("text", "9"))
+    assert [one.name for one in both.attributes] == ["sex"]
+    assert [(one.column, one.reason) for one in both.omissions] == [("pid", "left out by --without")]
+    second = propose(header, rows, id_columns=["household", "place"])
+    assert [one.column for one in second.omissions] == ["pid"]
+    for id_columns, problem in (
+        (["household"], "50 rows repeat the id"),
+        (["ID"], "column 'ID' is not in the header. Columns: pid, household, place, sex"),
+        (["pid", "pid"], "--id names 'pid' twice"),
+    ):
+        with pytest.raises(InvalidInputError, match=problem):
+            propose(header, rows, id_columns=id_columns)
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "problem"),
+    [
+        (["a", "b"], [[1, 2], [1, 3], [2, 3]], "so none names the respondents. Name the id columns with --id"),
+        (["id", "b"], [[1, 2], [1, 3], [2, 3]], "no column has another value in every row; id repeats values"),
+        (["a", "b"], [[1, "x"], [2, "y"]], "several columns have another value in every row: a, b"),
+        (["id", "x", " x "], [[1, 2, 3]], "2 columns are named 'x'"),
+        (["id", "x"], [], "the file has no rows"),
+        (["id", "x"], [[1, 2], [2]], "1 rows have more or fewer values than the header"),
+    ],
+)
+def test_tables_of_which_no_draft_can_be_made(
+    propose: Propose, header: Sequence[str], rows: Sequence[Sequence[object]], problem: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        propose(header, rows)
+
+
+def test_files_of_which_no_draft_can_be_made(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_bytes(b"")
+    (tmp_path / "latin.csv").write_bytes("id,x\n1,é\n".encode("latin-1"))
+    for name, problem in (("empty.csv", "is empty"), ("latin.csv", "not UTF-8"), ("none.csv", "cannot be read")):
+        with pytest.raises(InvalidInputError, match=problem):
+            propose_table(tmp_path / name, "alice")
+    with pytest.raises(InvalidInputError, match="is not a name"):
+        propose_table(tmp_path / "empty.csv", "Alice B")
+
+
+def test_a_parquet_file_with_columns_that_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "alice.parquet"
+    table = {"id": range(20), "list": [[1]] * 20, "lean": [0.5, 1.5] * 10, "smokes": [True, False] * 10}
+    pq.write_table(pa.table({name: pa.array(values) for name, values in table.items()}), path)
+    proposal = propose_table(path, "alice")
+    assert {one.name: coding(one) for one in proposal.attributes} == {
+        "lean": {"bins": [Decimal("0.4"), *map(Decimal, ("0.6", "0.8", "1", "1.2", "1.4", "1.6"))]},
+        "smokes": {"categories": ["false", "true"]},
+    }
+    assert [(one.column, one.reason[:16]) for one in proposal.omissions] == [("list", "it has the type ")]
+
+
+def test_the_draft_has_what_is_left_of_the_attributes(propose: Propose) -> None:
+    proposal = propose(["id", "x", "y"], [[row, row % 2, row % 3] for row in range(20)])
+    kept = replace(proposal, attributes=proposal.attributes[1:])
+    assert kept.draft()["attribute"] == [{"name": "y", "owner": "alice", "integers": [0, 2]}]
+    assert kept.draft()["draft"] == {
+        "curator": "alice",
+        "id_columns": ["id"],
+        "normalise": ["strip", "casefold", "nfc"],
+        "id_shapes": ["9+"],
+    }
