@@ -68,6 +68,7 @@ class Alignment:
         self._waiting: VeiltabError = NotReadyError("has not aligned its table yet", where=f"curator {name}")
         self.table_version = ""
         self.left_out = ""
+        self.rows_left_out: int | None = None
 
     def result(self) -> tuple[int, str]:
         """Return (common respondents n, digest of the alignment).
@@ -114,7 +115,7 @@ class Alignment:
 
     async def run(self, table: Table, peers: Peers) -> None:
         """Align, and look again for changed tables, until cancelled."""
-        self.left_out = table.left_out
+        self.left_out, self.rows_left_out = table.left_out, table.rows_dropped
         while True:
             pause = _LOOK_AGAIN_SECONDS
             try:

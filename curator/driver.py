@@ -212,6 +212,11 @@ class CuratorDriver:
             stored = replace(stored, bytes_uploaded=self.store.bytes_uploaded_of_tables(release_id))
         return stored, self.progress(release_id)
 
+    @property
+    def stated_rows(self) -> int | None:
+        """How many rows the rules for missing values left out, if the study has curators state that."""
+        return self.alignment.rows_left_out if self.study.left_out == "stated" else None
+
     def choose(self, release_id: str, researcher: str, numbers: tuple[int, ...]) -> None:
         """Record which tables of a release run a second time; the same choice again changes nothing.
 

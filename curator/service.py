@@ -124,6 +124,7 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
             bytes_uploaded=stored.bytes_uploaded,
             seconds=stored.seconds,
             workload=None if stored.workload is None else workload_to_proto(stored.workload),
+            left_out=self._driver.stated_rows,
         )
 
     async def ChooseTables(

@@ -370,7 +370,7 @@ class Release:
         """
         status = self.status()
         self._client.check_study(status.study_digest, f"release {self.id}")
-        return respondents_sentence(self._client.study, status.granted)
+        return respondents_sentence(self._client.study, status.granted, status.left_out)
 
     def tables(self) -> tuple[TableStatus, ...]:
         """Return the tables of the release that are under way or over, by number; of one table, itself as number 0."""

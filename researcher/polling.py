@@ -97,6 +97,8 @@ class Polling:
             _seconds_from_proto(answer.seconds, f"curator {curator}: "),
             {f"curator {curator} -> server {self._study.server.name}": answer.bytes_uploaded},
         )
+        if answer.HasField("left_out"):
+            self._store.set_left_out(stored.request.release_id, curator, answer.left_out)
 
     async def ask_server(self, release_id: str, parties: PartyLinks) -> tuple[ReleaseSpec, bytes]:
         """Return the published spec and the salt of its columns' digests; raise while there is none."""

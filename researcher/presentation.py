@@ -45,7 +45,7 @@ def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray
             epsilon=_epsilon(spec),
             scheme=f"{scheme_class(spec.scheme).title}, {_sampling(spec.sampling)}",
             pad=_pad(spec.pad),
-            respondents=respondents_sentence(study, estimate.domain.names),
+            respondents=respondents_sentence(study, estimate.domain.names, status.left_out),
             dates=(("report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),),
             card=epsilon_card(spec).rows(),
             receipts=status.receipts,

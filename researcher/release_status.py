@@ -1,6 +1,7 @@
 """How a release stands at a researcher's service, and each of its tables, as a client reads it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from veiltab.common.core.message_fields import text_from_proto, words_from_proto
 from veiltab.common.errors import FailedReleaseError
@@ -53,6 +54,7 @@ class Status:
         bytes: link -> bytes, likewise.
         tables: those of a release of several that are under way or over, by number.
         workload: the public description of a release of several tables, once it is ready.
+        left_out: curator -> rows of its table that the rules for missing values left out, where the study states them.
     """
 
     release_id: str
@@ -70,6 +72,7 @@ class Status:
     bytes: dict[str, int]
     tables: tuple[TableStatus, ...] = ()
     workload: WorkloadSpec | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def progress(self) -> str:
@@ -141,6 +144,7 @@ def release_status_from_proto(answer: researcher_pb2.GetResultResponse) -> Statu
         bytes={words_from_proto(link): number for link, number in answer.bytes.items()},
         tables=tuple(map(_table_from_proto, answer.tables)),
         workload=workload_from_proto(answer.workload) if answer.HasField("workload") else None,
+        left_out={text_from_proto(curator, "left out"): rows for curator, rows in answer.left_out.items()},
     )
 
 

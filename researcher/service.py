@@ -70,6 +70,7 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
             receipts=map(receipt_to_proto, stored.receipts),
             workload=None if workload is None else workload_to_proto(workload),
             tables=map(_table_to_proto, tables),
+            left_out=stored.left_out,
         )
 
     async def FetchHistogram(

@@ -56,6 +56,9 @@ _MIGRATIONS = (
     CREATE INDEX release_part_of ON release (part_of, number) WHERE part_of <> '';
     CREATE VIEW asked_release AS SELECT * FROM release WHERE part_of = ''
     """,
+    """
+    ALTER TABLE release ADD COLUMN left_out TEXT NOT NULL DEFAULT '{}'
+    """,
 )
 
 
@@ -77,6 +80,7 @@ class ResearcherRelease:
     receipts: tuple[Receipt, ...]
     seconds: dict[str, float]
     bytes: dict[str, int]
+    left_out: dict[str, int]
     created: int
     since: int
     part_of: str
@@ -313,6 +317,13 @@ class ResearcherStore:
             [json.dumps(seconds), json.dumps(byte_counts), release_id],
         )
 
+    def set_left_out(self, release_id: str, curator: str, rows: int) -> None:
+        """Record how many rows a curator states that it left out, instead of what it stated before."""
+        self.connection.execute(
+            "UPDATE release SET left_out = json_patch(left_out, ?) WHERE id = ?",
+            [json.dumps({curator: rows}), release_id],
+        )
+
     def _study_path(self, digest: str) -> Path:
         return self._folder / "studies" / f"{digest}.toml"
 
@@ -382,6 +393,7 @@ def _release_of(row: sqlite3.Row) -> ResearcherRelease:
         receipts=tuple(read_canonical(Receipt, text) for text in json.loads(row["receipts"])),
         seconds=json.loads(row["seconds"]),
         bytes=json.loads(row["bytes"]),
+        left_out=json.loads(row["left_out"]),
         created=row["created"],
         since=row["since"],
         part_of=row["part_of"],

@@ -111,6 +111,8 @@ class Study:
         sampling: how curators share a sample if a request does not say: "seed" or "indices".
         pad: how columns are encrypted if a request does not say: "chacha20" or "otp".
         alignment: how curators find their common respondents: "tokens" or "psi", private set intersection.
+        left_out: whether curators state with each release how many rows of theirs the rules for missing values left
+            out: "stated", or "local" to keep that to themselves.
         server: the cloud server.
         curators: two or more; none if there are nodes only.
         researchers: one or more.
@@ -137,6 +139,7 @@ class Study:
     sampling: str
     pad: str
     alignment: str = "tokens"
+    left_out: str = "local"
     server: Member
     curators: tuple[CuratorMember, ...]
     researchers: tuple[Member, ...]
@@ -154,6 +157,7 @@ class Study:
         check_one_of("sampling", self.sampling, ("seed", "indices"))
         check_one_of("pad", self.pad, ("chacha20", "otp"))
         check_one_of("alignment", self.alignment, ("tokens", "psi"))
+        check_one_of("left_out", self.left_out, ("local", "stated"))
         _check_numbers(self)
         _check_parties(self)
         _check_analysts(self)
@@ -284,6 +288,7 @@ def _study(root: Fields, source: bytes) -> Study:
             sampling=release.text("sampling", "seed"),
             pad=release.text("pad", "chacha20"),
             alignment=head.text("alignment", "tokens"),
+            left_out=head.text("left_out", "local"),
             server=_party(root.table("server")),
             curators=tuple(_curator(fields) for fields in root.tables("curator", required=False)),
             researchers=tuple(_party(fields) for fields in root.tables("researcher")),

@@ -135,6 +135,11 @@ STUDY_TABLES: Mapping[str, TableKeys] = MappingProxyType(
                     'how curators find their common respondents: "tokens", or "psi", private set intersection',
                     '"tokens"',
                 ),
+                "left_out": _text(
+                    'whether results say how many rows of each curator miss a value and were left out: "stated", or'
+                    ' "local" if only the curator sees that',
+                    '"local"',
+                ),
                 "noise_split": Key(
                     kind=Kind.NUMBER,
                     meaning="the curators' part of the noise if a request does not say, from 0 to below 1",

@@ -1,19 +1,17 @@
 """What n counts, in words: the study's rules for missing values decide who is a respondent of its releases."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from veiltab.common.study.file import Study
 
 
-def respondents_sentence(study: Study, names: Collection[str]) -> str:
-    """Say whom n counts, and which attributes of a release have a category of missing values.
-
-    It follows from the study file alone. How many rows a curator left out does not: that stays at the curator
-    (docs/decisions/0015).
+def respondents_sentence(study: Study, names: Collection[str], left_out: Mapping[str, int]) -> str:
+    """Say whom n counts, how many rows that left out, and which attributes have a category of missing values.
 
     Args:
         study: the study file of the release.
         names: attributes of the release.
+        left_out: curator -> rows that it left out; empty unless the study states them (docs/decisions/0015).
     """
     dropping = [rule.name for rule in study.attributes if rule.coding.missing is None]
     kept = [
@@ -26,6 +24,9 @@ def respondents_sentence(study: Study, names: Collection[str]) -> str:
         which = "any attribute of the study" if len(dropping) == len(study.attributes) else _joined(dropping, "or")
         said.append(f" with no value missing in {which}, whether a release asks for it or not")
     said.append(".")
+    if left_out:
+        rows = [f"{count:,} at {curator}" for curator, count in sorted(left_out.items())]
+        said.append(f" Rows left out for a missing value: {_joined(rows, 'and')}.")
     if kept:
         said.append(f" Missing values are a category in {_joined(kept, 'and')}.")
     return "".join(said)

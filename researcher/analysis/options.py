@@ -5,9 +5,9 @@ import click
 from veiltab.common.command.cli import Command
 
 QUESTION_EXAMPLES = (
-    "Examples, each after `veiltab researcher estimate study.toml --name rosa --identity pki/researcher-rosa"
-    " --release wages`:\n\n"
-    "--attributes education,wage --out wages.csv\n\n"
+    "Example: veiltab researcher estimate study.toml --name rosa --identity pki/researcher-rosa --release wages"
+    " --attributes education,wage --out wages.csv\n\n"
+    "Analyses, each after --release wages:\n\n"
     "--attributes education,wage --given education\n\n"
     "--attributes education,wage --given education --ratio --reference education=none\n\n"
     "--total 'wage=high & education=none|school' --total 'wage=high & education=college' --ratio\n\n"

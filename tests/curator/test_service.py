@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -226,3 +227,12 @@ def test_how_a_request_stands_is_told_to_who_asked(driver: CuratorDriver, make_r
     driver.store.set_spec(ID, make_spec())
     after = ask(driver, "rosa")
     assert (after.spec.release_id, list(after.granted), list(after.denied)) == (ID, ["sex"], [])
+
+
+def test_rows_left_out_are_stated_if_the_study_says_so(driver: CuratorDriver, make_request: Make) -> None:
+    driver.store.add(make_request(), 1)
+    stating = replace(driver.study, left_out="stated")
+    for study, rows, stated in ((driver.study, 7, None), (stating, None, None), (stating, 0, 0), (stating, 7, 7)):
+        driver.study, driver.alignment.rows_left_out = study, rows
+        answer = ask(driver, "rosa")
+        assert (answer.left_out if answer.HasField("left_out") else None) == stated

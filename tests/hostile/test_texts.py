@@ -64,6 +64,7 @@ MESSAGES: dict[str, tuple[Message, Callable[[Any], object]]] = {
             granted=["sex"],
             seconds={"fetch": 1.0},
             bytes={"a -> b": 1},
+            left_out={"bob": 1},
             receipts=[
                 researcher_pb2.Receipt(
                     curator="bob", canaries=9, changed=4, low=1, high=8, expected="4.500", sd="1.500"

@@ -99,6 +99,7 @@ def test_a_status_is_read_whole(make_spec: Make) -> None:
         granted=["sex"],
         seconds={"fetch": 0.5},
         bytes={"a -> b": 7},
+        left_out={"alice": 3, "bob": 0},
         receipts=[receipt_to_proto(receipt) for receipt in RECEIPTS],
     )
     status = release_status_from_proto(answer)
@@ -115,6 +116,7 @@ def test_a_status_is_read_whole(make_spec: Make) -> None:
         granted=("sex",),
         seconds={"fetch": 0.5},
         bytes={"a -> b": 7},
+        left_out={"alice": 3, "bob": 0},
         receipts=RECEIPTS,
     )
     assert status.waiting_for == ""

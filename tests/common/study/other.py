@@ -21,6 +21,7 @@ minimum_population = 2
 maximum_cells = 1000
 maximum_tables = 9
 alignment = "psi"
+left_out = "stated"
 noise_split = 0.25
 canaries = 50
 [budget]
@@ -115,6 +116,7 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     "budget's delta": (b"delta = 1e-6", b"delta = 1e-5", "gives another budget delta"),
     "sampling": (b'sampling = "seed"', b'sampling = "indices"', "gives another sampling"),
     "alignment": (b'alignment = "psi"\n', b"", "gives another alignment"),
+    "rows left out": (b'left_out = "stated"\n', b"", "gives another left out"),
     "curators' part of the noise": (b"noise_split = 0.25", b"noise_split = 0.5", "gives another noise split"),
     "canaries": (b"canaries = 50\n", b"", "gives another canaries"),
     "pad": (b'"chacha20"', b'"otp"', "gives another pad"),

@@ -226,6 +226,7 @@ def test_missing_values_may_add_a_category_of_their_own() -> None:
         ),
         ('["f", "m"]', '["f"]', "at least two categories"),
         ('["f", "m"]', '["f", "f"]', r"\[\[attribute\]\] sex: category 'f' is listed twice"),
+        ('title = "A study"', 'title = "A study"\nleft_out = "all"', "left_out = 'all' is not known"),
         ('["f", "m"]', '["f", "drop"]', '"drop" is a rule'),
         ('["f", "m"]', '["f", "category"]\nmissing = "category"', '"category" is a rule'),
         ('["f", "m"]', '["f", "missing"]\nmissing = "category"', "'missing' is a category, and the one that"),

@@ -11,7 +11,7 @@ CATEGORY = 'missing = "category"'
 
 
 def sentence(text: str, *names: str) -> str:
-    return respondents_sentence(study_from_bytes(text.encode(), "s.toml"), names)
+    return respondents_sentence(study_from_bytes(text.encode(), "s.toml"), names, {})
 
 
 def test_a_rule_that_drops_counts_for_every_release() -> None:
@@ -37,6 +37,15 @@ def test_categories_of_missing_values_are_named_if_the_release_has_them(names: t
     )
     start = f"n counts the people whom every curator's table has with no value missing in {dropping}"
     assert sentence(TEXT, *names) == f"{start}, whether a release asks for it or not.{ending}"
+
+
+def test_rows_that_were_left_out_are_said_by_curator() -> None:
+    study = study_from_bytes(TEXT.encode(), "s.toml")
+    said = respondents_sentence(study, ["country"], {"bob": 3620, "alice": 0})
+    assert said.endswith(
+        " Rows left out for a missing value: 0 at alice and 3,620 at bob."
+        ' Missing values are a category in country ("missing").'
+    )
 
 
 def test_without_a_rule_that_drops_n_counts_everybody() -> None:
