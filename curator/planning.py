@@ -28,7 +28,10 @@ from veiltab.curator.store import CuratorStore
 from veiltab.curator.workload import charge_of, planned_workload
 
 SECONDS = 10
-"""Seconds of processor time that one question may take."""
+"""Seconds of processor time that a question about one table may take."""
+
+SECONDS_A_TABLE = 0.5
+"""What each table adds where there are several; the prices of a table take 50 to 150 ms."""
 
 _WORKER = (sys.executable, "-m", "veiltab.curator.planning")
 _LONGEST_LINE = 2**20
@@ -64,11 +67,17 @@ class PlanAnswer:
         return planned
 
 
-_TOO_LONG = PlanAnswer(
-    problem=f"planning it takes more than {SECONDS} s of processor time",
-    where="request",
-    remedy="Ask for fewer rows, fewer attributes, or another epsilon and delta.",
-)
+def seconds_for(tables: int) -> float:
+    """Return how many seconds of processor time a question about a release may take; 0 tables stand for one table."""
+    return SECONDS + SECONDS_A_TABLE * tables
+
+
+def _too_long(tables: int) -> PlanAnswer:
+    return PlanAnswer(
+        problem=f"planning it takes more than {seconds_for(tables):g} s of processor time",
+        where="request",
+        remedy="Ask for fewer rows, fewer attributes, or another epsilon and delta.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,8 +216,8 @@ class Planner:
 
     def __init__(self, store: CuratorStore) -> None:
         self._store = store
-        self._worker: asyncio.subprocess.Process | None = None
-        self._turn = asyncio.Lock()
+        # What is asked about several tables takes long, and delays nothing that is asked about one.
+        self._worker, self._worker_for_tables = _Worker(), _Worker()
         # One question of a researcher at a time, so that those of one delay another's by one question.
         self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
@@ -221,7 +230,9 @@ class Planner:
         async with self._turns[question.request.researcher]:
             spec = stored_plan(self._store, question)
             if spec is None:
-                answer = await self._ask("plan", canonical_text(question)) or canonical_text(_TOO_LONG)
+                tables = len(question.request.tables)
+                answer = await self._ask("plan", canonical_text(question), tables)
+                answer = answer or canonical_text(_too_long(tables))
                 self._store.set_plan(question.request.release_id, question.digest(), answer)
                 spec = read_canonical(PlanAnswer, answer).planned()
         return spec
@@ -232,7 +243,7 @@ class Planner:
         async with self._turns[spec.researcher]:
             charge = stored_charge(self._store, question)
             if charge is None:
-                answer = await self._ask("charge", canonical_text(question))
+                answer = await self._ask("charge", canonical_text(question), _tables_of(spec))
                 charge = read_canonical(Charge, answer) if answer else question.charge_at_once()
                 self._store.set_charge(spec.release_id, question.digest(), canonical_text(charge))
         return charge
@@ -242,21 +253,40 @@ class Planner:
         async with self._turns[spec.researcher]:
             if stored_card(self._store, spec) is None:
                 kind = "tables_card" if isinstance(spec, WorkloadSpec) else "card"
-                card = await self._ask(kind, spec.to_json()) or canonical_text(Card())
+                card = await self._ask(kind, spec.to_json(), _tables_of(spec)) or canonical_text(Card())
                 self._store.set_card(spec.release_id, spec.digest(), card)
 
     async def close(self) -> None:
-        """End the process."""
-        if self._worker is not None:
-            with suppress(ProcessLookupError):
-                self._worker.kill()
-            await self._worker.wait()
-            self._worker = None
+        """End the processes."""
+        await self._worker.close()
+        await self._worker_for_tables.close()
 
-    async def _ask(self, kind: str, text: str) -> str:
-        """Return the worker's answer; empty if it ended over the question."""
+    async def _ask(self, kind: str, text: str, tables: int) -> str:
+        """Return a worker's answer; empty if it ended over the question."""
+        worker = self._worker_for_tables if tables else self._worker
+        return await worker.ask(f"{kind} {tables} {text}\n")
+
+
+def _tables_of(planned: ReleaseSpec | WorkloadSpec) -> int:
+    return len(planned.tables) if isinstance(planned, WorkloadSpec) else 0
+
+
+class _Worker:
+    """A process that answers one question at a time; it starts with the first."""
+
+    def __init__(self) -> None:
+        self._process: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
+
+    @property
+    def runs(self) -> bool:
+        """Whether there is a process."""
+        return self._process is not None
+
+    async def ask(self, line: str) -> str:
+        """Return the answer; empty if the process ended over the question."""
         async with self._turn:
-            worker = self._worker or await asyncio.create_subprocess_exec(
+            process = self._process or await asyncio.create_subprocess_exec(
                 *_WORKER,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
@@ -264,17 +294,25 @@ class Planner:
                 start_new_session=True,
             )
             # What is cancelled, or ends without an answer, leaves no process that still works on it.
-            self._worker = None
+            self._process = None
             try:
-                answer = await _answer_of(worker, f"{kind} {text}\n".encode())
+                answer = await _answer_of(process, line.encode())
             except BaseException:
-                worker.kill()
+                process.kill()
                 raise
             if answer:
-                self._worker = worker
+                self._process = process
             else:
-                await worker.wait()
+                await process.wait()
             return answer
+
+    async def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+            self._process = None
 
 
 async def _answer_of(worker: asyncio.subprocess.Process, line: bytes) -> str:
@@ -290,9 +328,9 @@ async def _answer_of(worker: asyncio.subprocess.Process, line: bytes) -> str:
 def serve_questions() -> None:
     """Answer each line of standard input with one of standard output, until it ends; a process of its own."""
     for line in sys.stdin:
+        kind, tables, text = line.rstrip("\n").split(" ", 2)
         # When it has run out, the kernel ends the process, whatever it does.
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        kind, _, text = line.rstrip("\n").partition(" ")
+        signal.setitimer(signal.ITIMER_PROF, seconds_for(int(tables)))
         answer = ANSWERS[kind](text)
         signal.setitimer(signal.ITIMER_PROF, 0)
         sys.stdout.write(answer + "\n")

@@ -230,7 +230,7 @@ class World:
         await asyncio.sleep(0.01)
         return (self.bob,)
 
-    async def ask_the_worker(self, kind: str, text: str) -> str:
+    async def ask_the_worker(self, kind: str, text: str, _tables: int) -> str:
         self.questions.append(kind)
         return ANSWERS[kind](text)
 

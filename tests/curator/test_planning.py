@@ -16,7 +16,7 @@ from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.study.file import Study
 from veiltab.curator.allowance import Allowance
-from veiltab.curator.planning import Planner, stored_card, stored_plan
+from veiltab.curator.planning import Planner, seconds_for, stored_card, stored_plan
 from veiltab.curator.release import PlanQuestion, plan_question, planned_spec, requested_columns
 from veiltab.curator.store import CuratorStore
 
@@ -73,7 +73,7 @@ def test_the_plan_is_the_one_that_every_curator_computes_and_is_stored(
         without = Planner(store)
         for question in questions:
             await without.make_card(await without.spec(question))
-        assert without._worker is None
+        assert not without._worker.runs
 
     asyncio.run(scenario())
 
@@ -97,7 +97,7 @@ def test_a_charge_is_worked_out_by_the_worker_and_stored(
         assert charge == allowance.charge(spec.description, guaranteed_epsilon(spec))
         await planner.close()
         assert await planner.charge(spec, allowance) == charge
-        assert planner._worker is None
+        assert not planner._worker.runs
         other = Allowance(epsilon=Decimal(2), delta=Decimal("1e-5"))
         assert await planner.charge(spec, other) == other.charge(spec.description, guaranteed_epsilon(spec))
         await planner.close()
@@ -141,7 +141,7 @@ def test_what_cannot_be_planned_is_refused_every_time_and_asked_once(
             with pytest.raises(InvalidInputError, match=r"scheme wr: the epsilon is too small.*Ask for a larger"):
                 await planner.spec(question)
             await planner.close()
-        assert planner._worker is None
+        assert not planner._worker.runs
 
     asyncio.run(scenario())
     with pytest.raises(InvalidInputError, match="too small"):
@@ -194,3 +194,30 @@ def test_a_party_that_ends_takes_its_worker_along(
 
     asyncio.run(scenario())
     assert stored_plan(store, question) is None
+
+
+def test_a_question_about_several_tables_has_longer_and_keeps_no_question_about_one_waiting(
+    store: CuratorStore, ask: Callable[..., PlanQuestion], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"attributes": ("sex", "age", "salary"), "tables": (("sex", "age"), ("age", "salary"))}
+    several = ask(**asked, delta=Decimal("1e-6"))
+    one = ask(release_id="f" * 32)
+    assert seconds_for(0) < seconds_for(2) < seconds_for(1000)
+
+    async def scenario() -> None:
+        planner = Planner(store)
+        before = set(psutil.Process().children())
+        with monkeypatch.context() as another:
+            another.setattr("veiltab.curator.planning._WORKER", endless(1000))
+            task = asyncio.create_task(planner.spec(several))
+            workers = await asyncio.to_thread(first_children_beside, before)
+        assert await planner.spec(one) == planned_spec(one)
+        assert not task.done()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await planner.close()
+        _, alive = await asyncio.to_thread(psutil.wait_procs, workers, 20)
+        assert alive == []
+
+    asyncio.run(scenario())
