@@ -102,9 +102,10 @@ class AttributeProposal:
         own = [category for category in counts if category != self.rule.coding.missing]
         telling = own if "categories" in self.table else [own[0], own[-1]]
         few = [category for category in telling if counts[category] < FEW_ROWS]
+        edge = "; type edges that are usual in your field" if self.numbers else ""
         warnings = [
             f"{counts[category]} {'row has' if counts[category] == 1 else 'rows have'} {category!r}; the study file"
-            " tells every party that such a value occurs"
+            f" tells every party that such a value occurs{edge}"
             for category in few[:_SHOWN]
         ]
         if len(few) > _SHOWN:

@@ -22,7 +22,8 @@ from veiltab.common.extras import importing
 from veiltab.common.observe.sinks import is_loopback, metrics_address
 from veiltab.common.rpc.identity import Clock, Party, Role, load_identity, utc_now
 from veiltab.common.storage.files import check_owner
-from veiltab.common.study.file import Study, load_study
+from veiltab.common.study.file import Study, read_file, study_from_bytes
+from veiltab.common.study.problems import study_problems
 from veiltab.curator import cli as curator_cli
 from veiltab.curator.policy import policy_of
 from veiltab.curator.table import read_table
@@ -117,9 +118,16 @@ def _override(values: dict[str, Value], environment: Mapping[str, str], findings
 
 
 def _study(values: Mapping[str, Value], findings: Findings) -> Study | None:
+    if "study" not in values:
+        return None
+    path = Path(str(values["study"]))
     with findings.about("study"):
-        if "study" in values:
-            return load_study(Path(str(values["study"])))
+        data = read_file(path)
+        problems = study_problems(data)
+        for problem in problems:
+            line = f", line {problem.line}" if problem.line else ""
+            findings.add("study", problem.problem, problem.remedy, f"{path} {problem.where}".rstrip() + line)
+        return None if problems else study_from_bytes(data, str(path))
     return None
 
 

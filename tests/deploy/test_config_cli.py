@@ -139,7 +139,11 @@ def test_a_study_that_cannot_be_read_or_lacks_the_name(check: Check, folder: Pat
     assert list(found) == ["study"]
     assert "absent.toml" in found["study"]
     (folder / "broken.toml").write_text("[study]\nid = 7\n")
-    assert "broken.toml [study]" in problems(check(CURATOR.replace("study.toml", "broken.toml")))["study"]
+    broken = check(CURATOR.replace("study.toml", "broken.toml"))
+    assert "broken.toml [study]" in problems(broken)["study"]
+    assert [
+        problem.problem for problem in broken.problems if problem.where.endswith("broken.toml [study], line 2")
+    ] == ["id is of another kind"]
     found = problems(check(CURATOR.replace('"alice"', '"carol"')))
     assert "Known: cloud, alice, bob, rosa, rita." in found["name"]
 
