@@ -124,14 +124,14 @@ class World:
             assert time.monotonic() < end, "the parties did not do it in time"
             time.sleep(0.05)
 
-    def wait_for_state(self, curator: str, release_id: str, state: str) -> None:
+    def wait_for_state(self, curator: str, release_id: str, state: str, seconds: float = 15.0) -> None:
         """Wait until a release stands somewhere at a curator."""
 
         def stands() -> bool:
             with self.store(curator) as store:
                 return store.knows(release_id) and store.release(release_id).state.value == state
 
-        self.wait_until(stands)
+        self.wait_until(stands, seconds)
 
     def command(self, *words: str | Path, as_json: bool = True) -> Answer:
         """Run `veiltab` as a process of its own."""

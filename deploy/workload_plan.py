@@ -1,0 +1,190 @@
+"""What a release of several tables would be, before anybody is asked: its price, its errors and its bytes.
+
+It is what every curator would plan: the same functions, for a population that the asker names.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from math import prod
+from statistics import median
+
+from veiltab.common.core.randomness import KEY_BYTES
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.price import Price, price_budget, share
+from veiltab.common.privacy.workload import expected_distance, foreseen_errors, workload_prices
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.workload_guarantees import workload_pure_epsilon
+from veiltab.common.schemes import Scheme, scheme_of
+from veiltab.common.study.file import Study
+from veiltab.curator.release import check_request, plan_question, requested_columns
+from veiltab.curator.workload import most_bytes, planned_workload
+
+LARGEST_EPSILON = Decimal(20)
+"""Largest epsilon that is looked at for an error."""
+
+_CLOSE = Decimal("1.002")
+_NO_ALIGNMENT = "0" * 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableErrors:
+    """The foreseen errors of one table: expected total variation distances of its unbiased estimate from the truth.
+
+    Args:
+        attributes: of the table.
+        cells: K.
+        once: when it runs once.
+        twice: of both estimates together, when it runs a second time; None without repeats.
+    """
+
+    attributes: tuple[str, ...]
+    cells: int
+    once: float
+    twice: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkloadPlan:
+    """A release of several tables as it would be planned.
+
+    Args:
+        study: the study file.
+        workload: what would run.
+    """
+
+    study: Study
+    workload: WorkloadSpec
+
+    @cached_property
+    def price(self) -> Price:
+        """The price of all tables together, at most."""
+        return price_budget(self.workload.epsilon, self.workload.delta)
+
+    @cached_property
+    def share(self) -> Decimal:
+        """What part of every curator's budget it takes: of mu^2, or of the pure epsilon where that has no delta."""
+        if self.study.budget_delta is None:
+            return workload_pure_epsilon(self.workload) / self.study.budget_epsilon
+        return share(self.price, price_budget(self.study.budget_epsilon, self.study.budget_delta))
+
+    @cached_property
+    def errors(self) -> tuple[TableErrors, ...]:
+        """The foreseen errors of each table, in their order."""
+        workload = self.workload
+        found = []
+        for number in range(len(workload.tables)):
+            once = _error(workload.table(number))
+            again = _error(workload.table(workload.again(number))) if workload.repeats else None
+            found.append(
+                TableErrors(
+                    attributes=workload.attributes(number),
+                    cells=workload.table(number).cells,
+                    once=once,
+                    # Estimates weighted by their precisions: precisions add up.
+                    twice=None if again is None else (once**-2 + again**-2) ** -0.5,
+                )
+            )
+        return tuple(found)
+
+    @property
+    def pair_error(self) -> float:
+        """Foreseen error of a typical table of two attributes that runs once, or of all where there is no such one."""
+        pairs = [one.once for one in self.errors if len(one.attributes) == 2]
+        return median(pairs or [one.once for one in self.errors])
+
+    @property
+    def repeated_pair_error(self) -> float | None:
+        """The same of one that runs twice; None without repeats."""
+        twice = [one.twice for one in self.errors if one.twice is not None]
+        pairs = [one.twice for one in self.errors if one.twice is not None and len(one.attributes) == 2]
+        return median(pairs or twice) if twice else None
+
+    def bytes(self, researcher: str) -> dict[str, int]:
+        """Return the bytes over each link at the most, whichever tables run a second time."""
+        server = f"server {self.study.server.name}"
+        curators = [one.name for one in self.study.curators]
+        uploads = {f"curator {name} -> {server}": most_bytes(self.workload, name) for name in curators}
+        desk = f"researcher {researcher}"
+        fetched = self._most(lambda table: sum(c.byte_length(table.published_rows) for c in table.columns))
+        keys = {
+            f"curator {name} -> {desk}": self._most(lambda table, name=name: _key_bytes(table, name))  # type: ignore[misc]
+            for name in curators
+        }
+        return {link: count for link, count in (uploads | {f"{server} -> {desk}": fetched} | keys).items() if count}
+
+    def _most(self, size: Callable[[ReleaseSpec], int]) -> int:
+        """Return the sum of some size of the tables, whichever run a second time."""
+        workload = self.workload
+        again = sorted(size(workload.table(workload.again(number))) for number in range(len(workload.repeated)))
+        return sum(map(size, workload.each_table())) + sum(again[len(again) - workload.repeats :])
+
+
+def plan_workload(request: ReleaseRequest, study: Study, *, population: int) -> WorkloadPlan:
+    """Return what every curator would plan if it granted everything.
+
+    Args:
+        request: for several tables.
+        study: the study file.
+        population: common respondents n.
+
+    Raises:
+        InvalidInputError: the study does not allow it, or the epsilon is too small for so many tables.
+    """
+    check_request(request, study, request.deadline - 1)
+    columns = requested_columns(request, study)
+    question = plan_question(request, columns, study, population=population, alignment=_NO_ALIGNMENT)
+    return WorkloadPlan(study=study, workload=planned_workload(question))
+
+
+def epsilon_for(request: ReleaseRequest, study: Study, *, population: int, pair_error: float) -> Decimal | None:
+    """Return the least epsilon whose foreseen error of a typical pair is small enough, to .2%; None up to 20.
+
+    Args:
+        request: for several tables; its epsilon is not used.
+        study: the study file.
+        population: common respondents n.
+        pair_error: expected total variation distance of a typical pair that runs once, in (0, 1).
+
+    Raises:
+        InvalidInputError: an error out of range.
+    """
+    if not 0 < pair_error < 1:
+        raise InvalidInputError("the error must lie between 0 and 1", where="pair error")
+    scheme = scheme_of(request.scheme, population=population, sample=request.sample or population)
+    low, high = Decimal("0.001"), LARGEST_EPSILON
+    if _foreseen(request, study, scheme, high) > pair_error:
+        return None
+    while high / low > _CLOSE:
+        middle = (low * high).sqrt()
+        enough = _foreseen(request, study, scheme, middle) <= pair_error
+        low, high = (low, middle) if enough else (middle, high)
+    return Decimal(f"{high:.4g}")
+
+
+def _foreseen(request: ReleaseRequest, study: Study, scheme: Scheme, epsilon: Decimal) -> float:
+    """Return the foreseen error of a typical pair at an epsilon, by the central limit."""
+    asked = replace(request, epsilon=epsilon)
+    if asked.delta is None:
+        raise AssertionError("a request for several tables has a delta")
+    sizes = {rule.name: rule.attribute.size for rule in study.attributes}
+    cells = [prod(sizes[name] for name in table) for table in asked.tables]
+    prices = workload_prices(cells, asked.repeats, epsilon, asked.delta)
+    errors = foreseen_errors(scheme, cells, prices)
+    pairs = [error for error, table in zip(errors, asked.tables, strict=True) if len(table) == 2]
+    return median(pairs or errors)
+
+
+def _error(table: ReleaseSpec) -> float:
+    gamma = float(table.mechanism.gamma)
+    return expected_distance(population=table.population, sample=table.sample, cells=table.cells, gamma=gamma)
+
+
+def _key_bytes(table: ReleaseSpec, curator: str) -> int:
+    columns = table.columns_of(curator)
+    if table.pad.is_one_time:
+        return sum(column.byte_length(table.uploaded_rows) for column in columns)
+    return KEY_BYTES * len(columns)

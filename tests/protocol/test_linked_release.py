@@ -1,0 +1,228 @@
+"""Releases of several tables from the request to the estimate, over real processes."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.protocol.village import FREE
+from tests.protocol.world import ANA, BOB, CLOUD, PACE, ROSA, Answer, World, launcher, made_world
+from veiltab.common.errors import DeniedError, FailedReleaseError, InvalidInputError, NotReadyError
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.rpc.identity import Role
+from veiltab.researcher.client import Release
+from veiltab.researcher.release_status import Status, TableStatus
+
+THREE = ("region", "income", "smoker")
+PAIRS = (("region", "income"), ("region", "smoker"), ("income", "smoker"))
+DELTA = "1e-6"
+
+
+def command(world: World, verb: str, *options: str | Path, analyst: bool = False, as_json: bool = True) -> Answer:
+    """Run `veiltab researcher` as Rosa or her analyst."""
+    who = ANA if analyst else ROSA
+    own = ("--name", who[1], "--identity", world.local.identity_folder(*who))
+    return world.command("researcher", verb, world.local.study_path, *own, *options, as_json=as_json)
+
+
+def linked(world: World, *names: str, label: str, **choices: object) -> Release:
+    """Ask for a linked release."""
+    with world.client() as client:
+        return client.request(names, workload="linked", epsilon=4, delta=DELTA, label=label, canaries=20, **choices)  # type: ignore[arg-type]
+
+
+def standing(world: World, label: str) -> Status:
+    """Return how a release stands."""
+    with world.client() as client:
+        return client.status(label)
+
+
+def phases(status: Status) -> list[list[TableStatus]]:
+    """Return the tables of each phase."""
+    return [[one for one in status.tables if one.phase == phase] for phase in (1, 2)]
+
+
+@pytest.fixture(scope="module")
+def label(village: World) -> str:
+    """A linked release of Rosa's that is ready."""
+    label = village.label()
+    asked = command(
+        village,
+        "request",
+        *("--attributes", ",".join(THREE), "--workload", "linked", "--epsilon", "4", "--delta", DELTA),
+        *("--canaries", "20", "--label", label, "--wait", "--timeout", "60"),
+    )
+    assert asked.code == 0, asked.errors
+    assert "phase 2: 3 of 3 tables ready" in asked.errors
+    assert [(one["phase"], tuple(one["attributes"])) for one in asked.data["tables"]] == [
+        (phase, pair) for phase in (1, 2) for pair in PAIRS
+    ]
+    return label
+
+
+def test_a_linked_release_measures_every_pair_and_pools_what_ran_twice(village: World, label: str) -> None:
+    with village.client() as client:
+        release = client.release(label)
+        status, measured = release.status(), release.measurements()
+        assert [(one.number, one.names) for one in measured] == [(n, PAIRS[n % 3]) for n in range(6)]
+        assert all(one.counts.sum() == 1500 == one.design.sample for one in measured)
+        assert len({one.release_id for one in release.tables()}) == 6
+        assert status.workload is not None
+        assert status.bytes["server cloud -> researcher rosa"] == 6 * 2 * 1520
+        pair = release.estimate(["income", "region"])
+        truth = village.people.counts(("region", "income")).reshape(3, 3).T.reshape(-1) / 1500
+        assert abs(pair.raw - truth).max() < 6 * pair.se.max()
+        both = release.estimate(["region", "smoker"]).marginal(["region"])
+        assert release.estimate(["region"]).se.max() < both.se.max()
+        with pytest.raises(InvalidInputError, match=r"a release of 6 tables.*Name the attributes of one"):
+            release.estimate()
+        with pytest.raises(InvalidInputError, match="this is a release of several tables"):
+            client.histogram(release.id)
+        with pytest.raises(InvalidInputError, match="this is a release of several tables"):
+            release.certificate()
+    for curator in ("alice", "bob"):
+        assert village.charges(curator).count(status.release_id) == 1
+        assert not set(village.charges(curator)) & {one.release_id for one in status.tables}
+
+
+@pytest.mark.long
+def test_a_desk_lists_the_release_and_not_its_tables(village: World, label: str) -> None:
+    listed = command(village, "status")
+    ids = [one["release"]["id"] for one in listed.data["releases"]]
+    known = standing(village, label)
+    assert known.release_id in ids
+    assert not {one.release_id for one in known.tables} & set(ids)
+    told = command(village, "estimate", "--release", label, "--attributes", "region,smoker", analyst=True)
+    assert told.code == 0, told.errors
+    assert len(told.data["cells"]) == 6
+    text = command(village, "status", "--release", label, as_json=False).text
+    assert "phase 2: 3 of 3 tables ready" in text
+
+
+def test_an_analyst_reads_all_tables(village: World, label: str) -> None:
+    with village.client() as rosa, village.client("ana", role=Role.ANALYST) as ana:
+        mine, hers = ana.release(label), rosa.release(label)
+        assert [one.counts.tolist() for one in mine.measurements()] == [o.counts.tolist() for o in hers.measurements()]
+        asked_for = {access.release_id for access in rosa.accesses()}
+        assert asked_for.isdisjoint(one.release_id for one in hers.tables())
+        with pytest.raises(DeniedError, match="only researcher rosa may start a release"):
+            ana.request(THREE, workload="pairs", epsilon=1, delta=DELTA)
+
+
+@pytest.mark.long
+def test_every_table_has_a_certificate_of_its_own(village: World, label: str, tmp_path: Path) -> None:
+    with_two = command(
+        village, "certificate", "--release", label, "--table", "smoker,region", "--out", tmp_path / "two"
+    )
+    assert with_two.code == 0, with_two.errors
+    names = sorted(path.name for path in (tmp_path / "two").iterdir())
+    assert names == ["0001-region-smoker.certificate", "0004-region-smoker.certificate"]
+    verified = village.command("verify", tmp_path / "two" / names[0], "--study", village.local.study_path)
+    assert verified.data["holds"], verified.text
+    missing = command(village, "certificate", "--release", label, "--table", "region", "--out", tmp_path / "none")
+    assert missing.code == 2
+    assert "no table of the release has exactly region" in missing.errors
+
+
+def test_an_epsilon_too_small_for_the_tables_is_refused_in_words(village: World) -> None:
+    before = village.charges("alice")
+    with village.client() as client:
+        asked = client.request(FREE, workload="pairs", epsilon="0.001", delta=DELTA, label=village.label())
+        with pytest.raises((DeniedError, FailedReleaseError), match="the epsilon is too small for 6 tables"):
+            asked.wait(30)
+    assert village.charges("alice") == before
+
+
+@pytest.mark.long
+def test_tables_are_listed_on_the_command_line(village: World) -> None:
+    asked = command(
+        village,
+        "request",
+        *("--tables", "smoker,region", "region,income", "--epsilon", "4", "--delta", DELTA, "--canaries", "20"),
+        *("--label", village.label(), "--wait"),
+    )
+    assert asked.code == 0, asked.errors
+    assert [one["attributes"] for one in asked.data["tables"]] == [["region", "smoker"], ["region", "income"]]
+    assert asked.data["release"]["attributes"] == list(THREE)
+    extra = command(village, "request", "region,income", "--attributes", "region", "--epsilon", "4")
+    assert extra.code == 2
+    assert "unexpected extra argument (region,income)" in extra.errors
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "point",
+    [
+        "veiltab.researcher.store:ResearcherStore.record_workload:1",
+        "veiltab.researcher.store:ResearcherStore.record_workload:1:after",
+        "veiltab.researcher.receiving:Receiver.receive:2:after",
+        "veiltab.researcher.store:ResearcherStore.record_choice:1",
+        "veiltab.researcher.store:ResearcherStore.record_choice:1:after",
+        "veiltab.researcher.parties:PartyLinks.choose_tables:2",
+        "veiltab.researcher.parties:PartyLinks.choose_tables:2:after",
+        "veiltab.researcher.receiving:Receiver.receive:5",
+    ],
+)
+def test_a_desk_that_is_killed_goes_on_where_it_was(mortal: World, point: str) -> None:
+    mortal.restart(ROSA, how=launcher(PACE, point))
+    label = mortal.label()
+    asked = linked(mortal, *THREE, label=label)
+    mortal.wait_for_kill(ROSA)
+    mortal.start(ROSA)
+    with mortal.client() as client:
+        release = client.release(label)
+        status = release.wait(60)
+        assert [len(tables) for tables in phases(status)] == [3, 3]
+        assert len(release.measurements()) == 6
+    for curator in ("alice", "bob"):
+        assert mortal.charges(curator).count(asked.id) == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("after", [True, False], ids=["chosen", "not chosen"])
+def test_what_was_paid_for_stands_when_the_desk_is_gone_between_the_phases(mortal: World, *, after: bool) -> None:
+    point = "veiltab.researcher.store:ResearcherStore.record_choice:1" + (":after" if after else "")
+    mortal.restart(ROSA, how=launcher(PACE, point))
+    label = mortal.label()
+    asked = linked(mortal, *THREE, label=label, lifetime_seconds=15)
+    mortal.wait_for_kill(ROSA)
+    for curator in ("alice", "bob"):
+        mortal.wait_for_state(curator, asked.id, "ready", seconds=30)
+        assert mortal.charges(curator).count(asked.id) == 1
+    mortal.start(ROSA)
+    with mortal.client() as client:
+        release = client.release(label)
+        status = release.wait(20)
+        first, second = phases(status)
+        assert {one.state for one in first} == {ReleaseState.READY}
+        assert {one.state for one in second} <= {ReleaseState.EXPIRED}
+        assert [one.names for one in release.measurements()] == list(PAIRS)
+
+
+@pytest.mark.long
+def test_a_release_waits_for_curators_that_nobody_reaches(tmp_path: Path) -> None:
+    world = made_world(tmp_path / "study", people=60)
+    with world.local:
+        world.start(CLOUD, ROSA)
+        with world.client() as client:
+            release = client.request(FREE, workload="pairs", epsilon=4, delta=DELTA, lifetime_seconds=6)
+            world.wait_until(lambda: "curator alice" in release.status().waiting_for)
+            with pytest.raises(NotReadyError):
+                release.estimate(["region", "income"])
+            with pytest.raises(FailedReleaseError, match=r"the deadline passed; .*curator alice"):
+                release.wait(20)
+            assert release.status().tables == ()
+
+
+@pytest.mark.long
+def test_a_table_that_fails_ends_the_release_and_the_others(mortal: World) -> None:
+    mortal.restart(BOB, how=launcher(PACE, "veiltab.curator.server_check:ServerCheck.run:1"))
+    asked = linked(mortal, *THREE, label=mortal.label(), lifetime_seconds=8)
+    mortal.wait_for_kill(BOB)
+    try:
+        with mortal.client() as client:
+            with pytest.raises(FailedReleaseError, match="table region, income: the deadline passed"):
+                client.release(asked.id).wait(30)
+            with pytest.raises(NotReadyError, match="the release is expired"):
+                client.release(asked.id).measurements()
+    finally:
+        mortal.ensure(BOB)
