@@ -425,8 +425,8 @@ class Release:
             InvalidInputError: no table has all of these attributes, several have and none is named, or the release
                 was asked for under another study file than the client's.
         """
-        status = self._ready_status()
         if attributes is None:
+            status = self._known_status()
             if status.tables:
                 raise InvalidInputError(
                     f"this is a release of {len(status.tables)} tables",
@@ -435,6 +435,7 @@ class Release:
                 )
             (result,) = self._results(status, status.ready_tables)
             return self._estimate(status, result, confidence)
+        status = self._ready_status()
         wanted = self._client.study.domain(attributes).names
         having = [one for one in status.ready_tables if set(one.attributes).issuperset(wanted)]
         if not having:
@@ -566,16 +567,20 @@ class Release:
         )
 
     def _ready_status(self) -> Status:
-        """Return the status of a release under the client's study file; of several tables only once it is ready.
+        """Return the status of a release that is ready, under the client's study file.
 
         Raises:
             NotReadyError, InvalidInputError: it is not, or it was asked for under another study file.
         """
+        status = self._known_status()
+        if status.state is not ReleaseState.READY:
+            reasons = filter(None, (status.state.value, status.failure or status.progress))
+            raise NotReadyError(f"the release is {'; '.join(reasons)}", where=f"release {self.id}")
+        return status
+
+    def _known_status(self) -> Status:
+        """Return the status of a release under the client's study file; InvalidInputError if that is another one."""
         status = self.status()
-        if status.tables and status.state is not ReleaseState.READY:
-            raise NotReadyError(
-                f"the release is {status.state.value}; {status.failure or status.progress}", where=f"release {self.id}"
-            )
         self._client.check_study(status.study_digest, f"release {self.id}")
         return status
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.protocol.test_desk import OTHER_COLUMN
 from tests.protocol.village import FREE
-from tests.protocol.world import ANA, BOB, CLOUD, PACE, ROSA, Answer, World, launcher, made_world
+from tests.protocol.world import ANA, CLOUD, PACE, ROSA, Answer, World, launcher, made_world
 from veiltab.common.errors import DeniedError, FailedReleaseError, InvalidInputError, NotReadyError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Role
@@ -215,14 +216,16 @@ def test_a_release_waits_for_curators_that_nobody_reaches(tmp_path: Path) -> Non
 
 @pytest.mark.long
 def test_a_table_that_fails_ends_the_release_and_the_others(mortal: World) -> None:
-    mortal.restart(BOB, how=launcher(PACE, "veiltab.curator.server_check:ServerCheck.run:1"))
-    asked = linked(mortal, *THREE, label=mortal.label(), lifetime_seconds=8)
-    mortal.wait_for_kill(BOB)
+    mortal.restart(CLOUD, how=OTHER_COLUMN)
     try:
+        asked = linked(mortal, *THREE, label=mortal.label())
         with mortal.client() as client:
-            with pytest.raises(FailedReleaseError, match="table region, income: the deadline passed"):
-                client.release(asked.id).wait(30)
-            with pytest.raises(NotReadyError, match="the release is expired"):
-                client.release(asked.id).measurements()
+            release = client.release(asked.id)
+            with pytest.raises(FailedReleaseError, match=r"table \w+, \w+: .* served another column of income"):
+                release.wait(40)
+            with pytest.raises(NotReadyError, match="the release is failed; table"):
+                release.measurements()
+            assert ReleaseState.FAILED in {one.state for one in release.tables()}
+            assert all(one.state.finished for one in release.tables())
     finally:
-        mortal.ensure(BOB)
+        mortal.restart(CLOUD)
