@@ -102,6 +102,7 @@ class Rules:
     maximum_cells: int = 100
     budget: str = "1000"
     alignment: str = "tokens"
+    left_out: str = "local"
 
 
 def study_file(owners: Mapping[str, str], endpoints: Mapping[str, str], rules: Rules) -> str:
@@ -109,7 +110,7 @@ def study_file(owners: Mapping[str, str], endpoints: Mapping[str, str], rules: R
     parts = [
         '[study]\nid = "village"\ntitle = "A village"',
         f"minimum_population = {rules.minimum_population}\nmaximum_cells = {rules.maximum_cells}",
-        f'alignment = "{rules.alignment}"',
+        f'alignment = "{rules.alignment}"\nleft_out = "{rules.left_out}"',
         f"[budget]\nepsilon = {rules.budget}",
         f'[server]\nname = "{SERVER}"\nendpoint = "{endpoints[SERVER]}"',
     ]
