@@ -15,6 +15,7 @@ from veiltab.common.command.options import (
     noise_options,
     serve_options,
 )
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.workloads import Workload
 from veiltab.common.schemes import SCHEMES
@@ -211,7 +212,7 @@ def estimate(
     if question.is_plain and compare is None and isinstance(found, TableEstimate):
         _emit_table(release, found, out, as_json)
         return
-    other = None if compare is None else _table(client.release(compare), attributes, confidence)
+    other = None if compare is None else _table(_another(client, compare, release), attributes, confidence)
     _emit_analysis(release, answer(question, found, other), out, as_json)
 
 
@@ -438,6 +439,14 @@ def _instant(seconds: int) -> datetime:
 
 def _split(attributes: str) -> list[str]:
     return [name.strip() for name in attributes.split(",")]
+
+
+def _another(client: "Client", name: str, release: "Release") -> "Release":
+    """Return the release of a name, which must not be the one that it is compared with."""
+    other = client.release(name)
+    if other.id == release.id:
+        raise InvalidInputError("a release is compared with itself", where="--compare", remedy="Name another release.")
+    return other
 
 
 def _table(release: "Release", attributes: str | None, confidence: float) -> "Table":

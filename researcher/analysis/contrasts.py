@@ -19,6 +19,9 @@ from veiltab.researcher.analysis.shares import Floats, Shares
 _ARC = 129
 """Points of an arc: the best of them misses the extreme by less than 2e-5 of the interval's half-width."""
 
+_BLOCK = 4096
+"""Pairs whose arcs are in memory together."""
+
 
 class Contrast(Enum):
     """How two shares are compared."""
@@ -74,6 +77,12 @@ def contrast_interval(
     Returns:
         Lower and upper ends, shape (s,) each; infinite where the denominator can be 0, NaN where nothing is rejected.
     """
+    blocks = np.array_split(np.arange(correlation.size), 1 + correlation.size // _BLOCK)
+    ends = [_ends(kind, first.take(rows), second.take(rows), z, correlation[rows]) for rows in blocks]
+    return np.concatenate([low for low, _ in ends]), np.concatenate([high for _, high in ends])
+
+
+def _ends(kind: Contrast, first: Shares, second: Shares, z: float, correlation: Floats) -> tuple[Floats, Floats]:
     turn, crossed = np.linspace(0.0, np.pi / 2, _ARC)[None, :], correlation[:, None]
     along, across = np.cos(turn), np.sin(turn)
     # R v / sqrt(v' R v) for v = (cos, -sin): where the outward normal points to larger p and smaller q.

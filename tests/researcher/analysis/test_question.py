@@ -120,6 +120,7 @@ def test_a_table_of_a_model_is_marked_whatever_is_asked(monkeypatch: pytest.Monk
         (["--given", "education", "--reference", "education=mid"], "a reference is for comparing groups"),
         (["--given", "education", "--ratio", "--reference", "education=mid|low"], "several categories"),
         (["--given", "education", "--ratio", "--reference", "sex=m"], "not among the given"),
+        (["--attributes", "salary", "--compare", "wages"], "compared with itself"),
         (["--total", "sex=m", "--compare", "before"], "only shares are compared"),
         (["--model", "salary ~ sex", "--compare", "before"], "only shares are compared"),
         (["--total", "sex=m", "--total", "sex=f", "--odds-ratio"], "not totals"),
