@@ -1,10 +1,12 @@
 """Releases of several tables between real curators and a real server, over TLS; a raw client is the desk."""
 
 import asyncio
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -197,6 +199,24 @@ def test_a_desk_that_chooses_differently_at_two_curators_gets_no_second_result(d
         for attribute in workload.attributes(number):
             with pytest.raises(VeiltabError):
                 key(desk, workload.table_id(number), attribute, None)
+
+
+@pytest.mark.long
+def test_a_table_whose_server_cheats_ends_all_tables(desk: RawDesk) -> None:
+    cheat = (sys.executable, str(Path(__file__).with_name("partial_cheat_launcher.py")))
+    desk.world.restart(CLOUD, how=cheat)
+    asked = several(epsilon=Decimal(2), canaries=400)
+    desk.propose(asked)
+    desk.wait_for(asked.release_id, ReleaseState.FAILED)
+    workload = desk.workload(asked.release_id)
+    proposals = [desk.proposal(curator, asked.release_id) for curator in desk.curators]
+    assert any("of its canaries changed" in each.failure or "table" in each.failure for each in proposals)
+    states = {state for number in range(3) for state in desk.states(workload.table_id(number))}
+    assert ReleaseState.FAILED in states
+    assert states <= {ReleaseState.FAILED, ReleaseState.READY}  # the last may have been the first to pass
+    for name in ("alice", "bob"):
+        assert asked.release_id in desk.world.charges(name)  # what was charged stays charged
+    desk.world.restart(CLOUD)
 
 
 KILLS = [
