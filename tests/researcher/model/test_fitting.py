@@ -7,7 +7,7 @@ from tests.researcher.model.made_tables import Floats, domain_of, log_linear, ma
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model.average import Distribution
 from veiltab.researcher.model.choosing import chosen_pairs, chosen_tables, graph_of, scores_of
-from veiltab.researcher.model.fitting import fit
+from veiltab.researcher.model.fitting import MOST_SHARE, fit
 from veiltab.researcher.model.junction import junction_tree
 from veiltab.researcher.model.measurement import Measurement, tables_of
 
@@ -100,11 +100,14 @@ def pair_error(distribution: Distribution, joint: Floats) -> float:
 
 
 @pytest.mark.parametrize(
-    ("most_cells", "weight", "kind"), [(64, 1e5, "mixture of products"), (1024, 1e5, "junction tree")]
+    ("most_cells", "weight", "kind"),
+    [(64, 1e5, "junction tree (70%) and mixture of products (30%)"), (1024, 1e5, "junction tree")],
 )
-def test_the_better_model_is_used(most_cells: int, weight: float, kind: str) -> None:
+def test_a_mixture_helps_a_tree_that_may_not_have_every_pair(most_cells: int, weight: float, kind: str) -> None:
     dense = log_linear(MANY.shape, list(combinations(range(5), 2)), seed=8, strength=0.6)
-    assert fit(MANY, noisy_pairs(dense, weight, 0), rows=10**5, most_cells=most_cells).kind == kind
+    model = fit(MANY, noisy_pairs(dense, weight, 0), rows=10**5, most_cells=most_cells)
+    assert model.mixture_share <= MOST_SHARE
+    assert model.kind == kind
 
 
 def test_the_tree_stands_alone_where_the_tables_need_no_more() -> None:
