@@ -134,7 +134,7 @@ def pooled(estimates: Sequence[Estimate], names: Sequence[str] | None = None) ->
     wanted = first.domain.names if names is None else names
     check_names(wanted)
     for other in estimates[1:]:
-        check_together(first, other)
+        _check_together(first, other)
     parts = tuple(estimate.marginal(wanted) for estimate in estimates)
     domain = parts[0].domain
     if any(part.domain != domain for part in parts):
@@ -150,7 +150,7 @@ def pooled(estimates: Sequence[Estimate], names: Sequence[str] | None = None) ->
     )
 
 
-def check_together(one: TableEstimate, other: TableEstimate) -> None:
+def _check_together(one: TableEstimate, other: TableEstimate) -> None:
     """Refuse two estimates that are not of the same respondents, study file and confidence."""
     if one.study_digest != other.study_digest:
         raise InvalidInputError("the releases were asked for under different study files")

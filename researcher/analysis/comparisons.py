@@ -39,7 +39,7 @@ def conditional_shares(table: Table, given: Sequence[str] = ()) -> Analysis:
     """
     ordered, groups = _ordered(table, given)
     shares = shares_of(ordered, groups)
-    z = _quantile(table)
+    z = quantile(table)
     low, high = (shares.bounds(np.full((shares.part.size, 1), side * z))[:, 0] for side in (-1.0, 1.0))
     said = shares.is_said(z)
     return Analysis(
@@ -173,6 +173,11 @@ def cell_labels(domain: Domain, cells: NDArray[np.intp] | None = None) -> dict[s
     }
 
 
+def quantile(table: Table) -> float:
+    """Return the quantile of the normal law that goes with a table's confidence, such as 1.96."""
+    return NormalDist().inv_cdf((1.0 + table.confidence) / 2.0)
+
+
 def few_rows(table: Table) -> tuple[str, ...]:
     """Return the warning of a table with fewer rows than cells; empty for others."""
     return (FEW_ROWS,) if table.has_few_rows else ()
@@ -189,7 +194,7 @@ def _contrast_analysis(  # noqa: PLR0913 - one argument a quantity
     table: Table,
     remarks: tuple[str, ...],
 ) -> Analysis:
-    z = _quantile(table)
+    z = quantile(table)
     said = first.is_said(z) & second.is_said(z)
     value = contrast_values(kind, first.estimate, second.estimate, upper=True)
     is_measured = first.terms is not None and second.terms is not None
@@ -243,10 +248,6 @@ def _reference(domain: Domain, given: Sequence[str], reference: Mapping[str, str
             )
         codes.append(attribute.categories.index(category))
     return int(np.ravel_multi_index(codes, groups.shape))
-
-
-def _quantile(table: Table) -> float:
-    return NormalDist().inv_cdf((1.0 + table.confidence) / 2.0)
 
 
 def _title(kind: Contrast) -> str:

@@ -79,11 +79,6 @@ class Shares:
         constant, slope, curvature = self._variance
         return np.sqrt(np.maximum(constant + self.estimate * (slope + self.estimate * curvature), 0.0))
 
-    @property
-    def se(self) -> Floats:
-        """Standard error of the estimate by the delta method, shape (s,)."""
-        return _ratio(self.spread, np.maximum(self.whole, 0.0))
-
     def correlation(self, other: "Shares") -> Floats:
         """Return the correlation of T_hat c with that of shares of the same estimate in other wholes, shape (s,).
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from statistics import NormalDist
 from typing import assert_never
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
-from veiltab.researcher.analysis.comparisons import Table, few_rows
+from veiltab.researcher.analysis.comparisons import Table, few_rows, quantile
 from veiltab.researcher.analysis.contrasts import Contrast
 from veiltab.researcher.analysis.names import Reader
 from veiltab.researcher.analysis.result import Analysis, Unit
@@ -61,9 +60,9 @@ def totals(table: Table, subgroups: Sequence[Subgroup]) -> Analysis:
         InvalidInputError: no subgroup, or an unknown attribute or category.
     """
     part, members = _members(table, subgroups)
-    shares, z = _shares(part, members, np.ones(members.shape, np.bool_)), _quantile(table)
+    shares, z = _shares(part, members, np.ones(members.shape, np.bool_)), quantile(table)
     low, high = (table.population * shares.bounds(np.full((len(members), 1), side * z))[:, 0] for side in (-1.0, 1.0))
-    return _analysis(table, part, "total", subgroups, (table.population * shares.estimate, low, high))
+    return _analysis(part, subgroups, (table.population * shares.estimate, low, high), title="total")
 
 
 def total_contrasts(table: Table, kind: Contrast, subgroups: Sequence[Subgroup]) -> Analysis:
@@ -89,44 +88,45 @@ def total_contrasts(table: Table, kind: Contrast, subgroups: Sequence[Subgroup])
         raise InvalidInputError(
             "a respondent can be in both subgroups", where="subgroup", remedy="Compare subgroups without common cells."
         )
-    z = _quantile(table)
+    z = quantile(table)
     match kind:
         case Contrast.DIFFERENCE:
-            numbers = [table.population * end for end in _difference(part, others, first, z)]
+            value, low, high = (table.population * end for end in _difference(part, others, first, z))
         case Contrast.RATIO:
             shares = _shares(part, others, others | first)
             said = shares.is_said(z)
             low, high = (shares.bounds(np.full((len(others), 1), level))[:, 0] for level in (-z, z))
-            numbers = [np.where(said, _odds(share), np.nan) for share in (shares.estimate, low, high)]
-            numbers[0] = np.where(np.isfinite(numbers[0]), numbers[0], np.nan)
+            value, low, high = (np.where(said, _odds(share), np.nan) for share in (shares.estimate, low, high))
+            value = np.where(np.isfinite(value), value, np.nan)
         case Contrast.ODDS_RATIO:
             raise InvalidInputError("an odds ratio compares shares, not totals", where="subgroup")
         case _:
             assert_never(kind)
     title = f"{kind.value} of totals, against {_text(subgroups[0])}"
-    return _analysis(table, part, title, subgroups[1:], (numbers[0], numbers[1], numbers[2]), kind)
+    return _analysis(part, subgroups[1:], (value, low, high), title=title, kind=kind)
 
 
-def _analysis(  # noqa: PLR0913, PLR0917 - one argument a quantity
-    table: Table,
+def _analysis(
     part: Table,
-    title: str,
     subgroups: Sequence[Subgroup],
     numbers: tuple[Floats, Floats, Floats],
-    kind: Contrast = Contrast.DIFFERENCE,
+    *,
+    title: str,
+    kind: Contrast | None = None,
 ) -> Analysis:
+    estimate, low, high = numbers
     return Analysis(
         title=title,
         labels={"subgroup": tuple(map(_text, subgroups))},
         unit=Unit.NUMBER if kind is Contrast.RATIO else Unit.ROWS,
-        estimate=numbers[0],
-        low=numbers[1],
-        high=numbers[2],
-        neutral=None if title == "total" else kind.neutral,
-        confidence=table.confidence,
-        is_measured=isinstance(table, TableEstimate),
+        estimate=estimate,
+        low=low,
+        high=high,
+        neutral=None if kind is None else kind.neutral,
+        confidence=part.confidence,
+        is_measured=isinstance(part, TableEstimate),
         remarks=few_rows(part),
-        study_digest=table.study_digest,
+        study_digest=part.study_digest,
     )
 
 
@@ -201,10 +201,6 @@ def _odds(share: Floats) -> Floats:
 
 def _terms(part: Table) -> CovarianceTerms | None:
     return part.design.terms if isinstance(part, TableEstimate) else None
-
-
-def _quantile(table: Table) -> float:
-    return NormalDist().inv_cdf((1.0 + table.confidence) / 2.0)
 
 
 def _text(subgroup: Subgroup) -> str:
