@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import click
 
+from veiltab.common.command.cli import note
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.members import check_once
 
@@ -44,7 +45,7 @@ class Parties:
         for port, name in enumerate(names, 7401):
             if name not in endpoints:
                 proposal = f"{name}.example.org:{port}"
-                endpoints[name] = self._answer(f"--curator {name}=", f"Curator {name}, HOST:PORT", proposal)
+                endpoints[name] = self._answer(f"--curator {name}=HOST:PORT", f"Curator {name}, HOST:PORT", proposal)
         return endpoints
 
     def researchers(self, given: Sequence[str]) -> dict[str, str]:
@@ -54,6 +55,7 @@ class Parties:
 
     def _answer(self, option: str, question: str, proposal: str) -> str:
         if self.takes_all:
+            note(f"{option} is not given: {proposal} is taken, to be edited")
             return proposal
         if not sys.stdin.isatty():
             raise InvalidInputError(

@@ -11,6 +11,7 @@ import pytest
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.drafting import TableProposal, propose_table
+from veiltab.curator.profile import profile_columns
 from veiltab.curator.proposal import AttributeProposal
 
 Propose = Callable[..., TableProposal]
@@ -111,6 +112,12 @@ def test_few_missing_values_are_dropped(propose: Propose) -> None:
     assert few.warnings == ()
 
 
+def test_few_rows_without_a_value_are_dropped_even_where_they_are_many_of_the_rows(propose: Propose) -> None:
+    for missing, rule in ((4, {}), (5, {"missing": "category"})):
+        found = attribute(propose, [*["NA"] * missing, *["yes", "no"] * 20])
+        assert coding(found) == {"categories": ["no", "yes"], **rule}
+
+
 def test_a_category_of_missing_values_has_a_name_of_its_own(propose: Propose) -> None:
     found = attribute(propose, ["missing", "drop", "category", ""] * 10)
     assert coding(found) == {
@@ -143,6 +150,9 @@ def test_of_bins_and_numbers_only_the_outer_ones_tell_that_they_occur(propose: P
     assert [warning.split(";")[0] for warning in integers.warnings] == ["1 row has '6'"]
     binned = attribute(propose, [*range(40), *range(40), 55, 99])
     assert [warning.split(";")[0] for warning in binned.warnings] == ["1 row has '[80, 100]'"]
+    with_missing = attribute(propose, [*range(40), *range(40), *["NA"] * 9, 55, 99])
+    assert with_missing.rule.coding.missing == "missing"
+    assert with_missing.warnings == binned.warnings
 
 
 def test_numbers_in_other_spellings_are_recoded(propose: Propose) -> None:
@@ -150,6 +160,11 @@ def test_numbers_in_other_spellings_are_recoded(propose: Propose) -> None:
         "integers": [1, 3],
         "recode": {"+3": "3", "02": "2", "1.0": "1"},
     }
+
+
+def test_whole_numbers_that_span_more_than_twelve_are_binned(propose: Propose) -> None:
+    assert coding(attribute(propose, [1, 12] * 9)) == {"integers": [1, 12]}
+    assert coding(attribute(propose, [1, 13] * 9)) == {"bins": [0, 5, 10, 15]}
 
 
 def test_quantiles_only_where_they_are_asked_for(propose: Propose) -> None:
@@ -180,6 +195,7 @@ def test_edges_of_a_person(propose: Propose) -> None:
         (["01.03.1994", "3/4/94"] * 5, "it holds dates"),
         (['"1,5"', '"1.234,50"', "3"] * 5, "its numbers have a decimal comma: write them with a point"),
         ([f"Ann {row}" for row in range(100)], "almost every row has a text of its own, which would name people"),
+        ([*(f"Ann {row}" for row in range(9)), "Ann 0"], "almost every row has a text of its own"),
         ([f"town {row}" for row in range(65)] * 4, "65 different texts, and 64 at most are proposed"),
         ([*range(1000, 1200), "many", "none"], r"2 rows hold no number, such as 'many', 'none'"),
         ([5 * number for number in (1, 10**16)] * 5, "its numbers are too large for bins"),
@@ -210,6 +226,17 @@ def test_a_hundred_thousand_different_values(propose: Propose) -> None:
     }
 
 
+def test_values_are_counted_until_there_are_many(
+    propose: Propose, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    propose(["id", "x"], [[row, max(row, 3)] for row in range(30)])
+    monkeypatch.setattr("veiltab.curator.profile._MOST_DISTINCT", 10)
+    unique, other = profile_columns(tmp_path / "alice.csv", ["id", "x"])
+    assert (len(unique.values), unique.counted, unique.is_unique) == (10, 10, True)
+    assert (len(other.values), other.counted, other.is_unique) == (10, 13, False)
+    assert (unique.high, other.high) == (Decimal(29), Decimal(29))
+
+
 def test_names_that_are_no_attribute_names(propose: Propose) -> None:
     header = ["id", "Hours (week)", "hours-week", "Größe", "_x", "", "hours_2"]
     proposal = propose(header, [[row, *[row % 2] * 6] for row in range(9)])
@@ -231,6 +258,9 @@ def test_ids(propose: Propose) -> None:
     assert (both.ids.columns, both.ids.shapes) == (("household", "place"), ("text", "9"))
     assert [one.name for one in both.attributes] == ["sex"]
     assert [(one.column, one.reason) for one in both.omissions] == [("pid", "left out by --without")]
+    # Numbers with decimals are no ids, unless the name of their column says so.
+    lone = propose(["weight", "label"], [[row / 4, f"{row:04}"] for row in range(20)])
+    assert (lone.ids.columns, lone.ids.shapes) == (("label",), ("0999",))
     second = propose(header, rows, id_columns=["household", "place"])
     assert [one.column for one in second.omissions] == ["pid"]
     for id_columns, problem in (
@@ -247,6 +277,7 @@ def test_ids(propose: Propose) -> None:
     [
         (["a", "b"], [[1, 2], [1, 3], [2, 3]], "so none names the respondents. Name the id columns with --id"),
         (["id", "b"], [[1, 2], [1, 3], [2, 3]], "no column has another value in every row; id repeats values"),
+        (["id", "b"], [[1, 2], ["NA", 2], [3, 2]], "id repeats values, or misses some"),
         (["a", "b"], [[1, "x"], [2, "y"]], "several columns have another value in every row: a, b"),
         (["id", "x", " x "], [[1, 2, 3]], "2 columns are named 'x'"),
         (["id", "x"], [], "the file has no rows"),

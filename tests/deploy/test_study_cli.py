@@ -200,7 +200,9 @@ def test_what_is_not_given_is_asked_proposed_or_refused(tables: Run, monkeypatch
         "bob=localhost:3",
         "rosa=rosa.example.org:7410",
     ]
-    assert tables("merge", "alice.toml", "bob.toml", "--yes", "--out", "other.toml")[0] == 0
+    code, _, err = tables("merge", "alice.toml", "bob.toml", "--yes", "--out", "other.toml")
+    assert code == 0
+    assert "--curator bob=HOST:PORT is not given: bob.example.org:7402 is taken, to be edited\n" in err
     assert load_study(Path("other.toml")).id == "study"
 
 

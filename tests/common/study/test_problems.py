@@ -25,6 +25,7 @@ def line_of(text: str, start: str) -> int:
         ),
         ("categories =", "category =", "category", "unknown key 'category'. Did you mean 'categories' ("),
         ("[budget]", "[budjet]", "[budjet]", "unknown table 'budjet'. Did you mean 'budget' ("),
+        ("[server]", "[serber]", "[serber]", "unknown table 'serber'. Did you mean 'server' ("),
         ("[[analyst]]", "[[analysts]]", "[[analysts]]", "unknown table 'analysts'. Did you mean 'analyst' ("),
         (
             'title = "S"',
