@@ -15,17 +15,19 @@ from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.privacy.planning import Plan, paper_bound, paper_sample, plan_release
 from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion, answer
 from veiltab.common.release.receipt import planned_canaries
+from veiltab.deploy.workload_plan_cli import TableOptions, show_workload, workload_options
 
 _FEWEST_CELLS = (2, 2)
 """Cells of two curators' columns whose changes are the least likely to show."""
 
 
 @click.command(
-    epilog="Example: veiltab plan --population 45222 --cells 24 --epsilon 0.5 --delta 1e-6 --plot error.png\n"
-    + EXIT_CODES
+    epilog="Example: veiltab plan --population 45222 --cells 24 --epsilon 0.5 --delta 1e-6 --plot error.png\n\n"
+    "Several tables: veiltab plan --study study.toml --attributes age,education,salary --workload linked"
+    " --population 45222 --delta 1e-6 --epsilon 1, or --pair-error .02\n" + EXIT_CODES
 )
 @click.option("--population", type=click.IntRange(min=1), help="Respondents that all curators share, n.")
-@click.option("--cells", required=True, type=click.IntRange(min=2), help="Cells of the joint table, K.")
+@click.option("--cells", type=click.IntRange(min=2), help="Cells of the joint table, K.")
 @click.option("--epsilon", help="Epsilon against the researcher, nats; pure unless there is a --delta.")
 @click.option("--delta", help="Plan for (epsilon, delta) by the secret order.")
 @click.option("--error", type=float, help="Root-mean-square error of the joint distribution to aim at.")
@@ -43,12 +45,13 @@ _FEWEST_CELLS = (2, 2)
     "--max-pair-epsilon",
     help="Largest epsilon of the desk with the server, and of an analyst with curators, nats.",
 )
+@workload_options
 @click.option("--plot", type=PATH, help="Draw the error against m and epsilon (.svg or .png).")
 @click.option("--card", type=PATH, help="Draw who faces which epsilon (.svg or .png).")
 @json_option
 def plan(
     population: int | None,
-    cells: int,
+    cells: int | None,
     epsilon: str | None,
     delta: str | None,
     error: float | None,
@@ -57,14 +60,41 @@ def plan(
     sum_of_squares: str | None,
     noise_split: str,
     max_pair_epsilon: str | None,
+    tables: TableOptions,
     plot: Path | None,
     card: Path | None,
     as_json: bool,
 ) -> None:
     """Say how many rows to sample, how much to perturb, and what error to expect.
 
-    Leave --epsilon or --population away and give --error to ask for it.
+    Leave --epsilon or --population away and give --error to ask for it. Of several tables: what they cost together, the
+    foreseen error of a typical pair, and the bytes over each link; leave --epsilon away and give --pair-error.
     """
+    if tables.are_given:
+        alone = {
+            "--cells": cells,
+            "--error": error,
+            "--max-local-epsilon": max_local_epsilon,
+            "--max-pair-epsilon": max_pair_epsilon,
+            "--sum-of-squares": sum_of_squares,
+            "--plot": plot,
+            "--card": card,
+        }
+        for name, value in alone.items():
+            if value is not None:
+                raise InvalidInputError("it is about a release of one table", where=name, remedy="Leave it away.")
+        show_workload(
+            tables,
+            population=population,
+            epsilon=epsilon,
+            delta=delta,
+            sample=sample,
+            noise_split=noise_split,
+            as_json=as_json,
+        )
+        return
+    if cells is None:
+        raise click.UsageError("Missing option '--cells', or '--study' with the tables of a release of several.")
     question = PlanQuestion(
         cells=cells,
         population=population,

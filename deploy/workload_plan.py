@@ -12,21 +12,24 @@ from statistics import median
 
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.privacy.price import Price, price_budget, share
+from veiltab.common.privacy.price import Price, price_budget
 from veiltab.common.privacy.workload import expected_distance, foreseen_errors, workload_prices
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.workload import WorkloadSpec
-from veiltab.common.release.workload_guarantees import workload_pure_epsilon
 from veiltab.common.schemes import Scheme, scheme_of
 from veiltab.common.study.file import Study
+from veiltab.curator.allowance import Allowance
 from veiltab.curator.release import check_request, plan_question, requested_columns
-from veiltab.curator.workload import most_bytes, planned_workload
+from veiltab.curator.workload import charge_of, most_bytes, planned_workload
 
 LARGEST_EPSILON = Decimal(20)
 """Largest epsilon that is looked at for an error."""
 
 _CLOSE = Decimal("1.002")
+_CENTRAL_LIMIT = 0.995
+"""Part of an error that is aimed at by the central limit, so that the mechanisms, priced exactly, keep to all of it."""
+
 _NO_ALIGNMENT = "0" * 32
 
 
@@ -61,15 +64,14 @@ class WorkloadPlan:
 
     @cached_property
     def price(self) -> Price:
-        """The price of all tables together, at most."""
+        """The price of the requested epsilon and delta, which the tables divide."""
         return price_budget(self.workload.epsilon, self.workload.delta)
 
     @cached_property
     def share(self) -> Decimal:
-        """What part of every curator's budget it takes: of mu^2, or of the pure epsilon where that has no delta."""
-        if self.study.budget_delta is None:
-            return workload_pure_epsilon(self.workload) / self.study.budget_epsilon
-        return share(self.price, price_budget(self.study.budget_epsilon, self.study.budget_delta))
+        """What part of every curator's budget is charged: of mu^2, or of the pure epsilon where that has no delta."""
+        allowance = Allowance(epsilon=self.study.budget_epsilon, delta=self.study.budget_delta)
+        return allowance.share(charge_of(self.workload, allowance))
 
     @cached_property
     def errors(self) -> tuple[TableErrors, ...]:
@@ -154,13 +156,14 @@ def epsilon_for(request: ReleaseRequest, study: Study, *, population: int, pair_
     """
     if not 0 < pair_error < 1:
         raise InvalidInputError("the error must lie between 0 and 1", where="pair error")
+    aim = pair_error * _CENTRAL_LIMIT
     scheme = scheme_of(request.scheme, population=population, sample=request.sample or population)
     low, high = Decimal("0.001"), LARGEST_EPSILON
-    if _foreseen(request, study, scheme, high) > pair_error:
+    if _foreseen(request, study, scheme, high) > aim:
         return None
     while high / low > _CLOSE:
         middle = (low * high).sqrt()
-        enough = _foreseen(request, study, scheme, middle) <= pair_error
+        enough = _foreseen(request, study, scheme, middle) <= aim
         low, high = (low, middle) if enough else (middle, high)
     return Decimal(f"{high:.4g}")
 

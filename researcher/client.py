@@ -43,7 +43,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import (
     request_to_proto,
 )
-from veiltab.common.release.workloads import Tables, Workload, tables_of
+from veiltab.common.release.workloads import Workload, asked_tables
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Role
@@ -155,7 +155,7 @@ class Client:
             VeiltabError: the request is not valid, or the service does not answer.
         """
         self._check_owner("start a release")
-        names, several = self._tables(attributes, tables, workload, repeats)
+        names, several = asked_tables(self.study, attributes, tables, workload, repeats)
         asked = ReleaseRequest(
             release_id=secrets.token_hex(16),
             researcher=self._desk.name,
@@ -267,33 +267,6 @@ class Client:
         """Return the counts of the noisy rows of a table as they travel."""
         request = researcher_pb2.FetchHistogramRequest(release_id=release_id)
         return self._link.wait(self._service.fetch(self._service.stub.FetchHistogram, request))
-
-    def _tables(
-        self,
-        attributes: Sequence[str],
-        tables: Sequence[Sequence[str]],
-        workload: Workload | str | None,
-        repeats: int,
-    ) -> tuple[tuple[str, ...], Tables]:
-        """Return the attributes of a request and its tables, all in study order."""
-        if tables:
-            if attributes or workload is not None:
-                raise InvalidInputError("tables stand alone, without attributes or a workload", where="tables")
-            several = tuple(self.study.domain(table).names for table in tables)
-            union = self.study.domain(dict.fromkeys(name for table in several for name in table)).names
-            return union, Tables(tables=several, repeats=repeats)
-        names = self.study.domain(attributes).names
-        if workload is None:
-            return names, Tables(tables=(), repeats=repeats)
-        if repeats:
-            raise InvalidInputError("a workload says itself how many tables run again", where="repeats")
-        try:
-            return names, tables_of(Workload(workload), names)
-        except ValueError:
-            known = ", ".join(one.value for one in Workload)
-            raise InvalidInputError(
-                f"no workload {workload!r}", where="workload", remedy=f"Known: {known}; or list the tables."
-            ) from None
 
     def _split(self, asked: Parameter | None) -> Decimal:
         """Return the curators' part of the noise: as asked, else as the study says."""

@@ -16,6 +16,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.noise_split import DEFAULT_SPLIT
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.wire import request_from_proto
+from veiltab.common.release.workloads import Workload, tables_of
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study
 from veiltab.researcher.cli import researcher
@@ -114,3 +115,45 @@ def test_every_choice_is_an_option_of_the_command(monkeypatch: pytest.MonkeyPatc
     ran = CliRunner().invoke(researcher, words, catch_exceptions=False)
     assert ran.exit_code == 0, ran.output
     assert {name: given[name] for name in KEYWORDS} == KEYWORDS
+
+
+PAIRS = (("sex", "age"), ("sex", "salary"), ("age", "salary"))
+
+
+def test_a_workload_becomes_the_tables_it_stands_for(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("salary", "sex", "age")
+    for workload, repeats in (("pairs", 0), (Workload.LINKED, 3)):
+        request = asked(study, monkeypatch, *names, workload=workload, epsilon=1, delta="1e-6")
+        assert (request.attributes, request.tables, request.repeats) == (("sex", "age", "salary"), PAIRS, repeats)
+    listed = asked(study, monkeypatch, tables=[["age", "sex"], ["salary", "age"]], epsilon=1, delta="1e-6")
+    assert (listed.attributes, listed.tables) == (("sex", "age", "salary"), (("sex", "age"), ("age", "salary")))
+    many = tables_of(Workload.LINKED, [f"a{number}" for number in range(14)])
+    assert (len(many.tables), many.repeats) == (91, 40)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "choices", "problem"),
+    [
+        (("sex",), {"workload": "pairs"}, "at least three attributes, not 1"),
+        (("sex", "age"), {"workload": "linked"}, "at least three attributes, not 2"),
+        (("sex", "age", "sex"), {"workload": "pairs"}, "'sex' twice"),
+        (("sex", "age", "wage"), {"workload": "pairs"}, "no attribute 'wage'"),
+        (("sex", "age", "salary"), {"workload": "triples"}, "no workload 'triples'.*Known: pairs, linked"),
+        (("sex", "age", "salary"), {"workload": "pairs", "delta": None}, "several tables need a delta"),
+        (("sex", "age", "salary"), {"workload": "pairs", "repeats": 1}, "says itself how many tables run again"),
+        (("sex", "age", "salary"), {"workload": "pairs", "scheme": "poisson"}, "without replacement"),
+        (("sex", "age", "salary"), {"workload": "pairs", "max_pair_epsilon": 2}, "with a cap"),
+        (("sex",), {"tables": PAIRS}, "stand alone"),
+        ((), {"tables": [["sex"]]}, "at least two of them"),
+        ((), {"tables": [["sex", "age"], ["age", "sex"]]}, "a table is listed twice"),
+        ((), {"tables": [["sex", "sex"], ["age"]]}, "'sex' twice"),
+        ((), {"tables": ["sex", "age"]}, "Write \\['sex'\\]"),
+        ((), {"tables": PAIRS, "repeats": 4}, "at most all tables can be repeated"),
+        (("sex", "age"), {"repeats": 1}, "only tables of a release of several"),
+    ],
+)
+def test_what_is_no_workload_is_refused_before_anybody_is_asked(
+    study: Study, monkeypatch: pytest.MonkeyPatch, attributes: tuple[str, ...], choices: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        asked(study, monkeypatch, *attributes, **({"epsilon": 1, "delta": "1e-6"} | choices))
