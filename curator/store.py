@@ -19,7 +19,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import erase_traces, open_database, transaction
 from veiltab.curator.progress import HELD, ColumnDigests, CuratorRelease, GrantDecision, PublicationDigests
-from veiltab.curator.workload import MOST_TABLES_AT_A_TIME, request_of_table
+from veiltab.curator.workload import MOST_TABLES_AT_A_TIME, TableState, request_of_table
 
 _MIGRATIONS = (
     """
@@ -296,10 +296,10 @@ class CuratorStore:
                 ],
             )
 
-    def tables(self, release_id: str) -> dict[int, ReleaseState]:
+    def tables(self, release_id: str) -> dict[int, TableState]:
         """Return number -> state of the tables of a release that run, or are over."""
-        rows = self.connection.execute("SELECT number, state FROM release WHERE part_of = ?", [release_id])
-        return {row["number"]: ReleaseState(row["state"]) for row in rows}
+        rows = self.connection.execute("SELECT number, state, failure FROM release WHERE part_of = ?", [release_id])
+        return {row["number"]: TableState(state=ReleaseState(row["state"]), failure=row["failure"]) for row in rows}
 
     def bytes_uploaded_of_tables(self, release_id: str) -> int:
         """Return how many bytes the server has of this curator's columns of all tables of a release."""

@@ -6,7 +6,7 @@ Tables that run a second time are chosen by the researcher after the first resul
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from statistics import median
 
@@ -27,6 +27,14 @@ from veiltab.curator.release import PlanQuestion, canaries_of
 MOST_TABLES_AT_A_TIME = 8
 """Most tables of a release that run at a time: those of the lowest numbers that are not over, so that no curator waits
 for a table that another one has not begun."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """Where one table of a release stands here, and why it ended without a result, if it did."""
+
+    state: ReleaseState
+    failure: str = ""
 
 
 def planned_workload(question: PlanQuestion) -> WorkloadSpec:
@@ -155,7 +163,7 @@ def next_step_of_tables(
     stored: CuratorRelease,
     own: Review,
     peers: tuple[Progress, ...] | VeiltabError,
-    tables: Mapping[int, ReleaseState],
+    tables: Mapping[int, TableState],
     now: float,
 ) -> Step | Wait | End:
     """Return a curator's next step for a release of several tables.
@@ -179,12 +187,13 @@ def next_step_of_tables(
 
 
 def _step_with_tables(
-    stored: CuratorRelease, workload: WorkloadSpec, tables: Mapping[int, ReleaseState]
+    stored: CuratorRelease, workload: WorkloadSpec, tables: Mapping[int, TableState]
 ) -> Step | Wait | End:
-    for number, state in sorted(tables.items()):
-        if state.unsuccessful:
-            return End(ReleaseState.FAILED, f"table {number}, {', '.join(workload.attributes(number))}: {state.value}")
-    ready = sum(state is ReleaseState.READY for state in tables.values())
+    for number, table in sorted(tables.items()):
+        if table.state.unsuccessful:
+            why = table.failure or table.state.value
+            return End(ReleaseState.FAILED, f"table {', '.join(workload.attributes(number))}: {why}")
+    ready = sum(table.state is ReleaseState.READY for table in tables.values())
     if ready < len(tables):
         return Wait(f"{ready} of {len(tables)} tables are ready")
     if workload.repeats and stored.choice is None:
@@ -192,6 +201,7 @@ def _step_with_tables(
     return Step.FINISH
 
 
-def _is_whole(workload: WorkloadSpec, tables: Mapping[int, ReleaseState]) -> bool:
+def _is_whole(workload: WorkloadSpec, tables: Mapping[int, TableState]) -> bool:
     """Whether every table has run once."""
-    return all(tables.get(number) is ReleaseState.READY for number in range(len(workload.tables)))
+    first = [tables.get(number) for number in range(len(workload.tables))]
+    return all(table is not None and table.state is ReleaseState.READY for table in first)

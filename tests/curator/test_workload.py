@@ -27,13 +27,15 @@ from veiltab.common.release.guarantees import two_sided_release
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import WorkloadSpec
+from veiltab.common.release.wire import workload_to_proto
+from veiltab.common.release.workload import MAX_TABLES, WorkloadSpec
 from veiltab.common.release.workload_guarantees import check_tables_keep_what_was_asked, workload_card, workload_price
+from veiltab.common.rpc.server import MAX_MESSAGE
 from veiltab.common.study.file import Study
 from veiltab.curator.allowance import Allowance
 from veiltab.curator.coalitions import bounds_of_charges
 from veiltab.curator.ledger import Ledger
-from veiltab.curator.planning import PlanAnswer, answer_charge, answer_plan, charge_question
+from veiltab.curator.planning import _LONGEST_LINE, PlanAnswer, answer_charge, answer_plan, charge_question
 from veiltab.curator.progress import (
     APPROVED,
     CuratorRelease,
@@ -49,6 +51,7 @@ from veiltab.curator.release import PlanQuestion, check_request
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.workload import (
     MOST_TABLES_AT_A_TIME,
+    TableState,
     charge_of,
     check_choice,
     most_bytes,
@@ -162,6 +165,23 @@ def test_the_plan_and_the_charge_travel_through_the_planning_process(workload: W
     refused = replace(QUESTION, columns=ASKED[:1])
     with pytest.raises(VeiltabError, match="every table"):
         read_canonical(PlanAnswer, answer_plan(canonical_text(refused))).planned()
+
+
+@pytest.mark.long
+def test_as_many_tables_as_any_study_allows_are_planned_in_one_line() -> None:
+    columns = tuple(
+        Column(attribute=f"an-attribute-with-a-long-name-{number}", owner="alice" if number % 2 else "bob", size=2)
+        for number in range(64)
+    )
+    names = tuple(column.attribute for column in columns)
+    request = replace(REQUEST, attributes=names, tables=tuple(combinations(names, 2))[:MAX_TABLES], repeats=MAX_TABLES)
+    question = replace(QUESTION, request=request, columns=columns, asked=columns, population=200_000)
+    answer = answer_plan(canonical_text(question))
+    planned = read_canonical(PlanAnswer, answer).planned()
+    assert isinstance(planned, WorkloadSpec)
+    assert (len(planned.tables), len(planned.repeated), planned.repeats) == (MAX_TABLES, MAX_TABLES, MAX_TABLES)
+    assert len(answer) < _LONGEST_LINE
+    assert len(workload_to_proto(planned).SerializeToString()) < MAX_MESSAGE
 
 
 def test_what_people_see_of_it_before_they_decide(workload: WorkloadSpec) -> None:
@@ -308,7 +328,11 @@ def release(workload: WorkloadSpec, **changes: Any) -> CuratorRelease:  # noqa: 
 
 
 OWN = Review(curator="alice", is_charged=True)
-READY = dict.fromkeys(range(6), ReleaseState.READY)
+READY = dict.fromkeys(range(6), TableState(state=ReleaseState.READY))
+
+
+def at(state: ReleaseState, failure: str = "") -> TableState:
+    return TableState(state=state, failure=failure)
 
 
 def test_the_tables_open_once_everyone_has_charged(workload: WorkloadSpec) -> None:
@@ -333,18 +357,19 @@ def test_before_the_charge_the_steps_are_those_of_any_release(workload: Workload
 
 
 def test_a_release_is_ready_with_all_its_tables(workload: WorkloadSpec) -> None:
-    def after(tables: dict[int, ReleaseState], choice: tuple[int, ...] | None = None) -> Step | Wait | End:
+    def after(tables: dict[int, TableState], choice: tuple[int, ...] | None = None) -> Step | Wait | End:
         return next_step_of_tables(release(workload, choice=choice), OWN, (progress(),), tables, 1)
 
-    assert after(READY | {2: ReleaseState.PERTURBING}) == Wait("5 of 6 tables are ready")
+    assert after(READY | {2: at(ReleaseState.PERTURBING)}) == Wait("5 of 6 tables are ready")
     assert after(READY) == Wait("researcher rosa: has not chosen the tables that run a second time yet")
     assert after(READY, ()) is Step.FINISH
-    assert after(READY | {7: ReleaseState.PLANNED}, (1,)) == Wait("6 of 7 tables are ready")
-    assert after(READY | {7: ReleaseState.READY}, (1,)) is Step.FINISH
+    assert after(READY | {7: at(ReleaseState.PLANNED)}, (1,)) == Wait("6 of 7 tables are ready")
+    assert after(READY | {7: at(ReleaseState.READY)}, (1,)) is Step.FINISH
     once = replace(workload, repeated=(), repeats=0)
     assert next_step_of_tables(release(once), OWN, (progress(),), READY, 1) is Step.FINISH
     for state in (ReleaseState.FAILED, ReleaseState.DENIED, ReleaseState.EXPIRED):
-        assert after(READY | {7: state}, (1,)) == End(ReleaseState.FAILED, f"table 7, age, job: {state.value}")
+        assert after(READY | {7: at(state)}, (1,)) == End(ReleaseState.FAILED, f"table age, job: {state.value}")
+        assert after(READY | {7: at(state, "no noise")}, (1,)) == End(ReleaseState.FAILED, "table age, job: no noise")
 
 
 def test_at_the_deadline_the_first_results_stand_if_they_are_whole(workload: WorkloadSpec) -> None:
@@ -352,10 +377,10 @@ def test_at_the_deadline_the_first_results_stand_if_they_are_whole(workload: Wor
     stored = release(workload, choice=(1,), waiting_for="table age: x")
     away = UnavailableError("no connection", where="curator bob")
     for peers in ((progress(),), away):
-        unfinished = READY | {7: ReleaseState.EXPIRED}
+        unfinished = READY | {7: at(ReleaseState.EXPIRED)}
         assert next_step_of_tables(stored, OWN, peers, unfinished, late) is Step.FINISH
         assert next_step_of_tables(replace(stored, choice=None), OWN, peers, READY, late) is Step.FINISH
-        ended = next_step_of_tables(stored, OWN, peers, READY | {2: ReleaseState.EXPIRED}, late)
+        ended = next_step_of_tables(stored, OWN, peers, READY | {2: at(ReleaseState.EXPIRED)}, late)
         assert ended == End(ReleaseState.EXPIRED, "the deadline passed; table age: x")
 
 
@@ -441,7 +466,7 @@ def test_tables_are_no_requests_and_run_some_at_a_time_in_order(store: CuratorSt
     store.choose_tables(ID, (4,), 3)
     assert running() == {19}
     assert store.release(ID).choice == (4,)
-    assert store.tables(ID) == dict.fromkeys(range(15), ReleaseState.READY) | {19: ReleaseState.PLANNED}
+    assert store.tables(ID) == dict.fromkeys(range(15), at(ReleaseState.READY)) | {19: at(ReleaseState.PLANNED)}
 
 
 def test_the_end_of_a_release_ends_its_tables_but_not_those_that_are_ready(
@@ -452,8 +477,7 @@ def test_the_end_of_a_release_ends_its_tables_but_not_those_that_are_ready(
     opened.set_bytes_uploaded(workload.table_id(1), 8)
     assert opened.bytes_uploaded_of_tables(ID) == 15
     opened.end(ID, ReleaseState.FAILED, "why")
-    assert opened.tables(ID) == {0: ReleaseState.READY} | dict.fromkeys(range(1, 6), ReleaseState.FAILED)
-    assert opened.release(workload.table_id(1)).failure == "why"
+    assert opened.tables(ID) == {0: at(ReleaseState.READY)} | dict.fromkeys(range(1, 6), at(ReleaseState.FAILED, "why"))
 
 
 def test_what_is_known_of_one_table_is_not_asked_of_several(workload: WorkloadSpec) -> None:
