@@ -107,6 +107,13 @@ def test_the_command_line_says_what_was_released(village: World, tmp_path: Path)
     )
     assert estimate.code == 0, estimate.errors
     assert len(estimate.data["cells"]) == len((tmp_path / "e.csv").read_text().splitlines()) - 1 == 3
+    shares = village.command(
+        "researcher", "estimate", *common, *named, "--attributes", "region,income", "--given", "region"
+    )
+    assert shares.code == 0, shares.errors
+    assert sum(row["estimate"] for row in shares.data["rows"]) == pytest.approx(3)
+    refused = village.command("researcher", "estimate", *common, *named, "--model", "income ~ height")
+    assert (refused.code, refused.data["error"]["where"]) == (2, "model")
     report = village.command("researcher", "report", *common, *named, "--out", tmp_path / "r.html")
     assert report.code == 0, report.errors
     assert "<html" in (tmp_path / "r.html").read_text().lower()
