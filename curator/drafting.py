@@ -4,9 +4,9 @@ What is proposed quotes the table, and is for the curator's own terminal. Only w
 """
 
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
@@ -27,19 +27,19 @@ class IdProposal:
         columns: its id columns.
         normalise: steps that make spellings of one id agree.
         shapes: how the ids of each column are written.
-        reasons: why these columns are proposed.
+        reason: why these columns are proposed.
     """
 
     columns: tuple[str, ...]
     normalise: tuple[str, ...]
     shapes: tuple[str, ...]
-    reasons: tuple[str, ...]
+    reason: str
 
     def as_text(self) -> str:
         """Return the proposal for people."""
         pairs = zip(self.columns, self.shapes, strict=True)
         shapes = ", ".join(f"{column}, written as {shape}" for column, shape in pairs)
-        return "\n".join([f"ids: {shapes}", *(f"  why: {reason}" for reason in self.reasons)])
+        return f"ids: {shapes}\n  why: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,64 +106,73 @@ def propose_table(
     """
     check_name("--name", curator)
     header = read_header(path)
-    check_once("--id names", id_columns, "Name each id column once.")
-    for name in (*id_columns, *without):
-        if name not in header:
-            raise InvalidInputError(
-                f"column {name!r} is not in the header", where=str(path), remedy=f"Columns: {', '.join(header)}."
-            )
-    profiles = profile_columns(path, [name for name, kind in header.items() if not kind])
+    _check_columns(path, header, [*id_columns, *without])
+    profiles = profile_columns(path, [name for name, kind in header.items() if not kind and name not in without])
     if not profiles or not profiles[0].rows:
         raise InvalidInputError("the file has no rows", where=str(path), remedy="Give a table with at least one row.")
     chosen, reason = (tuple(id_columns), "named by --id") if id_columns else _id_column(path, profiles)
-    found = [Omission(column=name, reason=f"it has the type {kind}") for name, kind in header.items() if kind]
-    found += [Omission(column=name, reason="left out by --without") for name in without]
-    kept = [profile for profile in profiles if profile.column not in {*chosen, *without}]
-    proposals = [
-        propose(profile, name=name, owner=curator, use_quantiles=use_quantiles)
-        if profile.column
-        else Omission(column="", reason="it has no name; name it in the header if it is of use")
-        for profile, name in zip(kept, _names([profile.column for profile in kept]), strict=True)
-    ]
-    attributes = [proposal for proposal in proposals if isinstance(proposal, AttributeProposal)]
-    found += [proposal for proposal in proposals if isinstance(proposal, Omission)]
+    proposals = _proposals(profiles, chosen, curator, use_quantiles=use_quantiles)
+    proposals |= {
+        name: Omission(column=name, reason=f"it has the type {kind}") for name, kind in header.items() if kind
+    }
+    proposals |= {name: Omission(column=name, reason="left out by --without") for name in without}
+    ordered = [proposals[name] for name in header if name in proposals]
+    attributes = [proposal for proposal in ordered if isinstance(proposal, AttributeProposal)]
     reading = read_respondents(path, chosen, NORMALISE_STEPS, [proposal.rule for proposal in attributes])
     if reading.errors:
         raise reading.errors[0]
+    shapes = id_shapes(reading.ids, len(chosen))
     return TableProposal(
         curator=curator,
         rows=reading.rows_read,
         respondents=len(reading.ids),
-        ids=IdProposal(
-            columns=chosen,
-            normalise=NORMALISE_STEPS,
-            shapes=id_shapes(reading.ids, len(chosen)),
-            reasons=(reason,),
-        ),
-        attributes=tuple(
-            proposal.with_counts(column) for proposal, column in zip(attributes, reading.columns, strict=True)
-        ),
-        omissions=tuple(sorted(found, key=lambda omission: list(header).index(omission.column))),
+        ids=IdProposal(columns=chosen, normalise=NORMALISE_STEPS, shapes=shapes, reason=reason),
+        attributes=tuple(one.with_counts(column) for one, column in zip(attributes, reading.columns, strict=True)),
+        omissions=tuple(proposal for proposal in ordered if isinstance(proposal, Omission)),
     )
 
 
-def _names(columns: Sequence[str]) -> list[str]:
-    """Return an attribute name for each column, all different."""
-    taken: Counter[str] = Counter()
-    names = []
-    for column in columns:
-        lowered = column.lower()
-        name = lowered if is_attribute_name(lowered) else re.sub("-+", "-", attribute_name(column))
-        taken[name] += 1
-        names.append(name if taken[name] == 1 else f"{name[:36]}-{taken[name]}")
-    return names
+def _check_columns(path: Path, header: Collection[str], named: Sequence[str]) -> None:
+    """Refuse columns that the options name twice, or that are not there."""
+    check_once("--id and --without name", named, "Name each column once.")
+    for name in named:
+        if name not in header:
+            raise InvalidInputError(
+                f"column {name!r} is not in the header", where=str(path), remedy=f"Columns: {', '.join(header)}."
+            )
+
+
+def _proposals(
+    profiles: Sequence[ColumnProfile], id_columns: Collection[str], curator: str, *, use_quantiles: bool
+) -> dict[str, AttributeProposal | Omission]:
+    """Return a proposal for each column that is no id, by the column."""
+    proposals: dict[str, AttributeProposal | Omission] = {}
+    taken: set[str] = set()
+    for profile in profiles:
+        column = profile.column
+        if not column:
+            reason = "it has no name; name it in the header if it is of use"
+            proposals[column] = Omission(column=column, reason=reason)
+        elif column not in id_columns:
+            name = _free_name(column, taken)
+            taken.add(name)
+            proposals[column] = propose(profile, name=name, owner=curator, use_quantiles=use_quantiles)
+    return proposals
+
+
+def _free_name(column: str, taken: Collection[str]) -> str:
+    """Return an attribute name for a column, with a number where another column has it."""
+    lowered = column.lower()
+    name = lowered if is_attribute_name(lowered) else re.sub("-+", "-", attribute_name(column))
+    numbered = (name if number == 1 else f"{name[:34]}-{number}" for number in count(1))
+    return next(name for name in numbered if name not in taken)
 
 
 def _id_column(path: Path, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str], str]:
     """Return the column that names the respondents: a different value in every row, and best a name that says so."""
     unique = [profile for profile in profiles if profile.is_unique and profile.column]
     named = [profile for profile in unique if looks_like_id(profile.column)]
-    plain = [profile for profile in unique if profile.are_whole or not profile.numbers]
+    plain = [profile for profile in unique if profile.are_whole]
     chosen = named or plain
     if len(chosen) == 1 or named:
         return (chosen[0].column,), "every row has another value"

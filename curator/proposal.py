@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import count
 
+from veiltab.common.core.coding import NUMBER
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import AttributeRule, attribute_rule
@@ -154,13 +155,12 @@ def propose(
     except InvalidInputError as error:
         return Omission(column=profile.column, reason=error.problem)
     is_binned = "bins" in coding
+    public = ("the edges are quantiles of this table, and every party reads them",)
     return AttributeProposal(
         table=table,
         rule=rule,
         reasons=(*reasons, *more),
-        warnings=("the edges are quantiles of this table, and every party reads them",)
-        if is_binned and use_quantiles
-        else (),
+        warnings=public if is_binned and use_quantiles else (),
         numbers=_range(profile) if is_binned else None,
     )
 
@@ -172,7 +172,7 @@ def _rule(table: Mapping[str, object]) -> AttributeRule:
 def _range(profile: ColumnProfile) -> tuple[Decimal, Decimal]:
     """Return the smallest and the largest number of a column that holds some."""
     if profile.low is None or profile.high is None:
-        raise AssertionError
+        raise ValueError(profile.column)
     return profile.low, profile.high
 
 
@@ -214,7 +214,7 @@ def _reason_of_numbers(profile: ColumnProfile) -> str:
 
 def _reason_of_texts(profile: ColumnProfile, texts: int) -> str:
     if texts > MOST_CATEGORIES and profile.numbers >= _MOSTLY * profile.present:
-        others = [value for value in profile.values if not value[-1:].isdigit()][:_SHOWN]
+        others = [value for value in profile.values if not NUMBER.fullmatch(value)][:_SHOWN]
         return f"{profile.present - profile.numbers:,} rows hold no number, such as {', '.join(map(ascii, others))}"
     if texts >= _MOSTLY * profile.counted:
         return "almost every row has a text of its own, which would name people"

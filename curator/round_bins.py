@@ -39,21 +39,28 @@ def round_edges(low: Decimal, high: Decimal, sample: NDArray[np.float64]) -> tup
 
 
 def quantile_edges(low: Decimal, high: Decimal, sample: NDArray[np.float64]) -> tuple[Decimal, ...]:
-    """Return edges at the quartiles, rounded to two digits; the outer ones are round as those of `round_edges`."""
+    """Return edges at the quartiles, rounded to two digits, between outer ones that are round.
+
+    Where no quartile lies between these, the edges are those of `round_edges`.
+    """
     outer = _equal_edges(low, high)
     inner = sorted({_plain(Decimal(f"{quantile:.1e}")) for quantile in np.quantile(sample, _QUANTILES)})
-    return (outer[0], *(edge for edge in inner if outer[0] < edge < outer[-1]), outer[-1])
+    between = [edge for edge in inner if outer[0] < edge < outer[-1]]
+    return (outer[0], *between, outer[-1]) if between else round_edges(low, high, sample)
 
 
 def _equal_edges(low: Decimal, high: Decimal) -> tuple[Decimal, ...]:
     """Return multiples of the smallest step among 1, 2, 5, 10, ... that makes few enough bins."""
-    exponent = (high - low).adjusted() - 2
-    for step in _ladder("125", exponent):
-        first = (low / step).to_integral_value(ROUND_FLOOR)
-        last = (high / step).to_integral_value(ROUND_CEILING)
-        if last - first <= _EQUAL_BINS:
-            return tuple(_plain(step * place) for place in range(int(first), int(last) + 1))
-    raise AssertionError
+    steps = _ladder("125", (high - low).adjusted() - 2)
+    places = (_places(low, high, step) for step in steps)
+    return next(edges for edges in places if len(edges) <= _EQUAL_BINS + 1)
+
+
+def _places(low: Decimal, high: Decimal, step: Decimal) -> tuple[Decimal, ...]:
+    """Return the multiples of a step from the last one not above `low` to the first one not below `high`."""
+    first = int((low / step).to_integral_value(ROUND_FLOOR))
+    last = int((high / step).to_integral_value(ROUND_CEILING))
+    return tuple(_plain(step * place) for place in range(first, last + 1))
 
 
 def _growing_edges(high: Decimal, digits: str) -> tuple[Decimal, ...]:

@@ -69,6 +69,7 @@ def draft(
     What is shown on the terminal quotes the table. The file holds only what was confirmed; every party will read it.
     With --json and without --yes, the command asks nothing and writes nothing.
     """
+    from veiltab.common.study.draft import draft_from_bytes
     from veiltab.curator.drafting import propose_table
     from veiltab.deploy.study_dialogue import confirm_table
     from veiltab.deploy.toml_text import toml_text
@@ -85,7 +86,9 @@ def draft(
         raise InvalidInputError(
             "no column is left to make an attribute", where=str(table_path), remedy="Add a column with categories."
         )
-    _write(path, toml_text(proposal.draft()))
+    text = toml_text(proposal.draft())
+    draft_from_bytes(text.encode(), str(path))
+    _write(path, text)
     said = f"{path} is written, with {len(proposal.attributes)} attributes. Read it: every party will."
     emit(as_json, {"file": path, **proposal.as_dict()}, said)
 

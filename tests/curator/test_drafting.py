@@ -197,7 +197,7 @@ def test_edges_of_a_person(propose: Propose) -> None:
         ([f"Ann {row}" for row in range(100)], "almost every row has a text of its own, which would name people"),
         ([*(f"Ann {row}" for row in range(9)), "Ann 0"], "almost every row has a text of its own"),
         ([f"town {row}" for row in range(65)] * 4, "65 different texts, and 64 at most are proposed"),
-        ([*range(1000, 1200), "many", "none"], r"2 rows hold no number, such as 'many', 'none'"),
+        ([*range(1000, 1200), "many", "x1"], r"2 rows hold no number, such as 'many', 'x1'"),
         ([5 * number for number in (1, 10**16)] * 5, "its numbers are too large for bins"),
         (range(500, 600), "it numbers the rows"),
         (["x" * 81, "y"] * 5, "cannot be shown"),
@@ -238,14 +238,15 @@ def test_values_are_counted_until_there_are_many(
 
 
 def test_names_that_are_no_attribute_names(propose: Propose) -> None:
-    header = ["id", "Hours (week)", "hours-week", "Größe", "_x", "", "hours_2"]
-    proposal = propose(header, [[row, *[row % 2] * 6] for row in range(9)])
+    header = ["id", "Hours (week)", "hours-week", "Größe", "_x", "", "hours_2", "hours-week-2"]
+    proposal = propose(header, [[row, *[row % 2] * 7] for row in range(9)])
     assert {one.rule.column: one.name for one in proposal.attributes} == {
         "Hours (week)": "hours-week",
         "hours-week": "hours-week-2",
         "Größe": "gr-e",
         "_x": "x",
         "hours_2": "hours_2",
+        "hours-week-2": "hours-week-2-2",
     }
     assert [(one.column, one.reason.split(";")[0]) for one in proposal.omissions] == [("", "it has no name")]
 
@@ -266,7 +267,7 @@ def test_ids(propose: Propose) -> None:
     for id_columns, problem in (
         (["household"], "50 rows repeat the id"),
         (["ID"], "column 'ID' is not in the header. Columns: pid, household, place, sex"),
-        (["pid", "pid"], "--id names 'pid' twice"),
+        (["pid", "pid"], "--id and --without name 'pid' twice"),
     ):
         with pytest.raises(InvalidInputError, match=problem):
             propose(header, rows, id_columns=id_columns)

@@ -48,3 +48,9 @@ def test_quantiles_have_two_digits_and_lie_within_round_edges() -> None:
     sample = np.linspace(0, 1, 1001) ** 2 * 98_765
     found = quantile_edges(Decimal(0), Decimal(98_765), sample)
     assert [str(edge) for edge in found] == ["0", "6200", "25000", "56000", "100000"]
+
+
+def test_quantiles_that_all_are_the_smallest_number_make_no_edges() -> None:
+    sample = np.array([0.0] * 90 + [50.0, 100.0])
+    low, high = Decimal(0), Decimal(100)
+    assert quantile_edges(low, high, sample) == round_edges(low, high, sample)
