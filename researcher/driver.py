@@ -48,7 +48,7 @@ class ResearcherDriver:
         self.store = store
         self._identity = identity
         self._polling = Polling(study, store)
-        self._workloads = Workloads(study, store, self._polling, self._drive_table)
+        self._workloads = Workloads(study, store, self._drive_table)
         self._receiver = Receiver(self.name, study.server.name, store)
         self._parties: PartyLinks | None = None
         self._started = asyncio.Event()

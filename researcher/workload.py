@@ -19,7 +19,6 @@ from veiltab.common.study.file import Study
 from veiltab.researcher.agreement import agreed_workload
 from veiltab.researcher.model.choosing import chosen_tables
 from veiltab.researcher.parties import PartyLinks
-from veiltab.researcher.polling import Polling
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore, StoredTable
 from veiltab.researcher.table_result import TableResult, table_result
 from veiltab.v1 import curator_pb2
@@ -40,7 +39,6 @@ class Workloads:
     Args:
         study: the study file.
         store: durable state.
-        polling: asks the parties.
         drive: brings a table to its end.
     """
 
@@ -48,12 +46,10 @@ class Workloads:
         self,
         study: Study,
         store: ResearcherStore,
-        polling: Polling,
         drive: Callable[[ReleaseSpec, PartyLinks], Awaitable[None]],
     ) -> None:
         self._study = study
         self._store = store
-        self._polling = polling
         self._drive = drive
         self._under_way: dict[str, list[str]] = {}
 

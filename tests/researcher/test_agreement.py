@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests.researcher.made_workload import COLUMNS, request_for_pairs, workload_with
 from veiltab.common.errors import FailedReleaseError, NotReadyError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.study.file import Study
-from veiltab.researcher.agreement import agreed_spec
+from veiltab.researcher.agreement import agreed_spec, agreed_table, agreed_workload
 
 Make = Callable[..., Any]
 OTHER = "0" * 31 + "2"
@@ -107,3 +109,78 @@ def test_a_part_is_taken_only_if_the_request_goes_on_without_the_rest(
     spec = replace(make_spec(), columns=(make_spec().columns[0], more))
     with pytest.raises(FailedReleaseError, match="asked for: columns"):
         agreed_spec(make_request(partial=True), study, spec, by_everyone(spec))
+
+
+def planned_by_all(**changes: Any) -> dict[str, WorkloadSpec]:  # noqa: ANN401 - any field of a workload
+    """Return what the curators say if all say the same."""
+    return dict.fromkeys(("alice", "bob"), workload_with(**changes))
+
+
+def test_a_workload_that_all_planned_as_it_was_asked_for_is_taken(study: Study) -> None:
+    for request in (request_for_pairs(), request_for_pairs(canaries=None), request_for_pairs(sample=1000)):
+        assert agreed_workload(request, study, planned_by_all()) == workload_with()
+
+
+@pytest.mark.parametrize("missing", ["alice", "bob"])
+def test_no_workload_is_taken_before_every_curator_has_planned(study: Study, missing: str) -> None:
+    planned = planned_by_all()
+    del planned[missing]
+    with pytest.raises(NotReadyError, match=f"curator {missing}: has not planned"):
+        agreed_workload(request_for_pairs(), study, planned)
+
+
+def test_curators_that_planned_other_tables_are_found(study: Study) -> None:
+    planned = planned_by_all() | {"bob": workload_with(sample=999)}
+    with pytest.raises(FailedReleaseError, match="curator bob: it planned another release than curator alice"):
+        agreed_workload(request_for_pairs(), study, planned)
+
+
+WORKLOAD_CHANGES: dict[str, dict[str, Any]] = {
+    "researcher": {"researcher": "rita"},
+    "epsilon": {"epsilon": Decimal("0.2")},
+    "delta": {"delta": Decimal("1e-7")},
+    "sampling": {"sampling": Sampling.INDICES},
+    "pad": {"pad": Pad.OTP},
+    "deadline": {"deadline": 2_000_000_001},
+    "sample": {"sample": 999},
+    "study file": {"study_digest": "ab" * 32},
+    "columns": {"columns": tuple(replace(column, owner="bob") for column in COLUMNS)},
+    "tables": {"tables": workload_with().tables[:2], "repeated": workload_with().tables[:2]},
+    "repeats": {"repeats": 3},
+    "canaries": {"tables": tuple(replace(plan, canaries=0) for plan in workload_with().tables)},
+    "another release": {"release_id": OTHER},
+}
+
+
+@pytest.mark.parametrize("change", WORKLOAD_CHANGES)
+def test_a_workload_that_was_not_asked_for_is_refused_even_if_all_agree(study: Study, change: str) -> None:
+    with pytest.raises(FailedReleaseError, match=change):
+        agreed_workload(request_for_pairs(sample=1000), study, planned_by_all(**WORKLOAD_CHANGES[change]))
+
+
+def test_every_field_that_a_workload_repeats_of_a_request_is_compared() -> None:
+    repeated = set(WorkloadSpec.__dataclass_fields__) & set(type(request_for_pairs()).__dataclass_fields__)
+    assert repeated - {"release_id", "scheme"} <= set(WORKLOAD_CHANGES)  # "wor" is the only scheme of tables
+
+
+def test_of_a_partial_workload_the_tables_with_what_is_denied_are_left_out(study: Study) -> None:
+    plan = workload_with().tables[0]
+    rest = {"columns": COLUMNS[:2], "tables": (plan,), "repeated": (plan,), "repeats": 1}
+    taken = agreed_workload(request_for_pairs(partial=True), study, planned_by_all(**rest))
+    assert taken.attributes(0) == ("sex", "age")
+    with pytest.raises(FailedReleaseError, match="asked for: columns"):
+        agreed_workload(request_for_pairs(), study, planned_by_all(**rest))
+
+
+def test_a_table_is_the_one_of_its_workload(study: Study) -> None:
+    first = workload_with().table(0)
+    assert agreed_table(first, study, first, by_everyone(first)) == first
+    with pytest.raises(NotReadyError, match="has not planned"):
+        agreed_table(first, study, first, {"alice": first})
+    weaker = replace(first, server_replacement=1)
+    with pytest.raises(FailedReleaseError, match="another table than was agreed before the charge"):
+        agreed_table(first, study, weaker, by_everyone(weaker))
+    with pytest.raises(FailedReleaseError, match="curator alice: the server published another release"):
+        agreed_table(first, study, weaker, by_everyone(first))
+    with pytest.raises(FailedReleaseError, match="answered about another release"):
+        agreed_table(first, study, workload_with().table(1), by_everyone(first))
