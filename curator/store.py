@@ -263,12 +263,15 @@ class CuratorStore:
             release_id: of all the tables.
             numbers: of the tables to record.
             now: Unix seconds.
+
+        Raises:
+            ConflictError: somebody asked for another release under the id of a table.
         """
         with transaction(self.connection):
             self._open_tables(release_id, numbers, now)
 
     def choose_tables(self, release_id: str, numbers: tuple[int, ...], now: int) -> None:
-        """Record which tables run a second time, and these as releases that are planned, at once."""
+        """Record which tables run a second time, and these as releases that are planned, at once; as `open_tables`."""
         with transaction(self.connection) as db:
             db.execute("UPDATE release SET choice = ? WHERE id = ?", [json.dumps(numbers), release_id])
             self._open_tables(release_id, map(_workload(self.release(release_id)).again, numbers), now)
@@ -295,6 +298,8 @@ class CuratorStore:
                     number,
                 ],
             )
+            if self.release(spec.release_id).part_of != release_id:
+                raise ConflictError("another release has the id of a table", where=f"release {release_id}")
 
     def tables(self, release_id: str) -> dict[int, TableState]:
         """Return number -> state of the tables of a release that run, or are over."""

@@ -441,6 +441,19 @@ def test_a_table_is_decided_and_charged_with_its_release(opened: CuratorStore, w
         opened.deny(workload.table_id(0), "late")
 
 
+def test_another_release_under_the_id_of_a_table_ends_the_tables(store: CuratorStore, workload: WorkloadSpec) -> None:
+    store.add(REQUEST, 1)
+    store.set_workload(ID, workload)
+    for number in (2, 8):
+        store.add(request_with(release_id=workload.table_id(number)), 1)
+    with pytest.raises(ConflictError, match="another release"):
+        store.open_tables(ID, range(6), 2)
+    assert store.tables(ID) == {}
+    with pytest.raises(ConflictError, match="another release"):
+        store.choose_tables(ID, (1, 2), 2)
+    assert store.release(ID).choice is None
+
+
 def test_tables_are_no_requests_and_run_some_at_a_time_in_order(store: CuratorStore) -> None:
     sizes = {f"a{number}": 2 for number in range(6)}
     columns = tuple(Column(attribute=name, owner="alice", size=size) for name, size in sizes.items())

@@ -1,6 +1,7 @@
 """Releases of several tables between real curators and a real server, over TLS; a raw client is the desk."""
 
 import asyncio
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.protocol.village import FREE, Rules
@@ -217,6 +219,31 @@ def test_a_table_whose_server_cheats_ends_all_tables(desk: RawDesk) -> None:
     for name in ("alice", "bob"):
         assert asked.release_id in desk.world.charges(name)  # what was charged stays charged
     desk.world.restart(CLOUD)
+
+
+@pytest.mark.long
+def test_a_linked_release_of_a_desk_survives_the_death_of_every_party(desk: RawDesk) -> None:
+    world = desk.world
+    world.ensure(ROSA)
+    with world.client(timeout=20) as client:
+        linked = client.request(list(FREE), workload="linked", epsilon=4, delta="1e-6", canaries=20)
+    desk.wait(linked.id, lambda states: set(states) == {ReleaseState.UPLOADING})
+    workload = desk.workload(linked.id)
+    for number, party in enumerate((ALICE, ROSA, CLOUD, BOB)):
+        desk.wait(workload.table_id(number), lambda states: ReleaseState.READY in states)
+        world.local.kill(*party, signal.SIGKILL)
+        world.start(party)
+    with world.client(timeout=120) as client:
+        ready = client.release(linked.id)
+        ready.wait()
+        measured = ready.measurements()
+    assert [one.number for one in measured] == list(range(12))
+    for one in measured:
+        truth = world.people.counts(one.names)
+        assert one.counts.sum() == truth.sum() == 400
+        assert np.corrcoef(one.counts, truth)[0, 1] > 0.5
+    for name in ("alice", "bob"):
+        assert world.charges(name).count(linked.id) == 1
 
 
 KILLS = [
