@@ -107,15 +107,14 @@ def propose_table(
     check_name("--name", curator)
     header = read_header(path)
     _check_columns(path, header, [*id_columns, *without])
-    profiles = profile_columns(path, [name for name, kind in header.items() if not kind and name not in without])
+    unreadable = {name: f"it has the type {kind}" for name, kind in header.items() if kind}
+    unwanted = unreadable | dict.fromkeys(without, "left out by --without")
+    profiles = profile_columns(path, [name for name in header if name not in unwanted])
     if not profiles or not profiles[0].rows:
         raise InvalidInputError("the file has no rows", where=str(path), remedy="Give a table with at least one row.")
     chosen, reason = (tuple(id_columns), "named by --id") if id_columns else _id_column(path, profiles)
     proposals = _proposals(profiles, chosen, curator, use_quantiles=use_quantiles)
-    proposals |= {
-        name: Omission(column=name, reason=f"it has the type {kind}") for name, kind in header.items() if kind
-    }
-    proposals |= {name: Omission(column=name, reason="left out by --without") for name in without}
+    proposals |= {name: Omission(column=name, reason=why) for name, why in unwanted.items()}
     ordered = [proposals[name] for name in header if name in proposals]
     attributes = [proposal for proposal in ordered if isinstance(proposal, AttributeProposal)]
     reading = read_respondents(path, chosen, NORMALISE_STEPS, [proposal.rule for proposal in attributes])
