@@ -64,6 +64,7 @@ def test_a_party_ends_at_any_moment(tmp_path: Path, after: str, record_property:
             releases.append(begin_release(world))
             time.sleep(chance.uniform(0, LONGEST))
             if disk:
+                world.local.wait_for(*who)  # on a full disk it would not begin
                 disk.fill()
                 time.sleep(chance.uniform(0, LONGEST))
             if after == "after SIGHUP":
