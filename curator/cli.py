@@ -246,9 +246,10 @@ def _entry_text(entry: Entry) -> str:
     facts = entry.facts
     asked = Decimal(str(facts["epsilon"])) if facts.get("delta") and "epsilon" in facts else entry.epsilon
     delta = f", delta {facts['delta']}" if facts.get("delta") else ""
+    tables = f"{entry.tables} tables of " if entry.tables else ""
     return (
         f"{entry.number:4}  {_time_of(entry) or 'time unknown'}  {facts['researcher']}"
-        f"  {', '.join(map(str, _list(facts['attributes'])))}  epsilon {upward(asked)}{delta}"
+        f"  {tables}{', '.join(map(str, _list(facts['attributes'])))}  epsilon {upward(asked)}{delta}"
         f"  charge {percent(entry.share)}  {entry.release_id}"
     )
 

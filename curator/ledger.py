@@ -59,6 +59,14 @@ class Entry:
     price: Price | None
     share: Decimal
 
+    @property
+    def tables(self) -> int:
+        """How many tables were charged together, second runs counted; 0 for a release of one table."""
+        kinds, repeats = self.facts.get("tables", []), self.facts.get("repeats", 0)
+        if not isinstance(kinds, list) or not isinstance(repeats, int):
+            return 0
+        return sum(int(kind["count"]) for kind in kinds) + repeats
+
 
 class Ledger:
     """All charges of one curator, over all researchers, against one budget.

@@ -259,6 +259,7 @@ def test_ten_releases_of_several_tables_take_the_sum_of_their_prices(
         ledger.reserve(replace(workload, release_id="c" * 32), charges["0" * 32])
     Ledger(store.connection, Decimal(4), Decimal("1e-6")).verify()
     assert entries["0" * 32].facts["repeats"] == 2
+    assert entries["0" * 32].tables == 6 + 2
 
 
 def test_a_release_may_take_a_whole_budget(store: CuratorStore, workload: WorkloadSpec) -> None:
