@@ -87,8 +87,8 @@ class CuratorServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ChooseTables(self, request, context):
-        """Names the tables of a release of several that are released a second time, once all tables are ready: once only; the
-        same choice again changes nothing, another one is refused. Callers: researchers.
+        """Names the tables of a release of several that are released a second time, once its tables are under way. The same
+        choice again changes nothing, another one is refused. Callers: researchers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -40,8 +40,8 @@ class CuratorServiceStub:
     GetProposal: _grpc.UnaryUnaryMultiCallable[_curator_pb2.GetProposalRequest, _curator_pb2.GetProposalResponse]
     """Says what became of a proposal of the caller's. Callers: researchers."""
     ChooseTables: _grpc.UnaryUnaryMultiCallable[_curator_pb2.ChooseTablesRequest, _curator_pb2.ChooseTablesResponse]
-    """Names the tables of a release of several that are released a second time, once all tables are ready: once only; the
-    same choice again changes nothing, another one is refused. Callers: researchers.
+    """Names the tables of a release of several that are released a second time, once its tables are under way. The same
+    choice again changes nothing, another one is refused. Callers: researchers.
     """
     GetReceipt: _grpc.UnaryUnaryMultiCallable[_curator_pb2.GetReceiptRequest, _curator_pb2.GetReceiptResponse]
     """Says what this curator's test of the server showed, and how to repeat it, to whom an attribute was granted.
@@ -66,8 +66,8 @@ class CuratorServiceAsyncStub(CuratorServiceStub):
     GetProposal: _aio.UnaryUnaryMultiCallable[_curator_pb2.GetProposalRequest, _curator_pb2.GetProposalResponse]  # type: ignore[assignment]
     """Says what became of a proposal of the caller's. Callers: researchers."""
     ChooseTables: _aio.UnaryUnaryMultiCallable[_curator_pb2.ChooseTablesRequest, _curator_pb2.ChooseTablesResponse]  # type: ignore[assignment]
-    """Names the tables of a release of several that are released a second time, once all tables are ready: once only; the
-    same choice again changes nothing, another one is refused. Callers: researchers.
+    """Names the tables of a release of several that are released a second time, once its tables are under way. The same
+    choice again changes nothing, another one is refused. Callers: researchers.
     """
     GetReceipt: _aio.UnaryUnaryMultiCallable[_curator_pb2.GetReceiptRequest, _curator_pb2.GetReceiptResponse]  # type: ignore[assignment]
     """Says what this curator's test of the server showed, and how to repeat it, to whom an attribute was granted.
@@ -107,8 +107,8 @@ class CuratorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _curator_pb2.ChooseTablesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_curator_pb2.ChooseTablesResponse, _abc.Awaitable[_curator_pb2.ChooseTablesResponse]]:
-        """Names the tables of a release of several that are released a second time, once all tables are ready: once only; the
-        same choice again changes nothing, another one is refused. Callers: researchers.
+        """Names the tables of a release of several that are released a second time, once its tables are under way. The same
+        choice again changes nothing, another one is refused. Callers: researchers.
         """
 
     @_abc_1.abstractmethod
