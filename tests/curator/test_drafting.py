@@ -1,5 +1,7 @@
 """What is proposed for tables that nobody prepared, shaped like R's HI and Mroz, and for tables that are no good."""
 
+import csv
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -8,11 +10,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.draft import draft_from_bytes
 from veiltab.curator.drafting import TableProposal, propose_table
 from veiltab.curator.profile import profile_columns
 from veiltab.curator.proposal import AttributeProposal
+from veiltab.deploy.toml_text import toml_text
 
 Propose = Callable[..., TableProposal]
 ROWS = 200
@@ -324,3 +330,35 @@ def test_the_draft_has_what_is_left_of_the_attributes(propose: Propose) -> None:
         "normalise": ["strip", "casefold", "nfc"],
         "id_shapes": ["9+"],
     }
+
+
+MARKED = ("", "NA", "drop", "category", "missing", "1", "2.50", "1e300", "-3", "1,5", "2001-02-03", " A", "a")
+CELLS = st.one_of(
+    st.sampled_from(MARKED),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5),
+    st.decimals(-1000, 1000, allow_nan=False, places=2).map(str),
+)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.tuples(CELLS, CELLS), min_size=1), often=st.lists(CELLS, max_size=3), use_quantiles=st.booleans()
+)
+def test_whatever_a_table_holds_its_draft_is_valid_and_codes_every_value(
+    tmp_path: Path, rows: list[tuple[str, str]], often: list[str], *, use_quantiles: bool
+) -> None:
+    path = tmp_path / "alice.csv"
+    cells = [*rows, *((value, value) for value in often * 9)]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+        writer.writerows([("id", "x", "y"), *((number, *row) for number, row in enumerate(cells))])
+    try:
+        # It reads the table again by the rules that it proposes, and refuses values that they do not know.
+        proposal = propose_table(path, "alice", id_columns=["id"], use_quantiles=use_quantiles)
+    except InvalidInputError as error:
+        assert re.search("all [0-9]+ rows miss a value", str(error))  # noqa: PT017 - or there is a proposal
+        return
+    assert len(proposal.attributes) + len(proposal.omissions) == 2
+    if proposal.attributes:
+        draft = draft_from_bytes(toml_text(proposal.draft()).encode(), "")
+        assert draft.attributes == tuple(one.table for one in proposal.attributes)
