@@ -269,6 +269,7 @@ def test_a_release_may_take_a_whole_budget(store: CuratorStore, workload: Worklo
     assert Decimal("0.99") < ledger.share <= 1
 
 
+@pytest.mark.long
 def test_coalitions_face_the_worst_tables_that_may_be_chosen(tmp_path: Path, workload: WorkloadSpec) -> None:
     def faced(charged: WorkloadSpec) -> dict[tuple[str, ...], Decimal | None]:
         store = CuratorStore(tmp_path / f"{charged.repeats}.sqlite")

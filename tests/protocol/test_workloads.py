@@ -128,6 +128,7 @@ def test_without_repeats_nothing_can_be_chosen(desk: RawDesk) -> None:
     assert isinstance(refusal(desk, asked.release_id, []), InvalidInputError)
 
 
+@pytest.mark.long
 def test_no_table_exists_before_everyone_has_decided_and_a_denial_ends_all(desk: RawDesk) -> None:
     asked = several(attributes=("region", "income", "health"), tables=(("region", "health"), ("income", "health")))
     desk.propose(asked)
