@@ -25,6 +25,7 @@ import numpy as np
 
 from veiltab.researcher.model.calibration import Calibration, array_shapes
 from veiltab.researcher.model.junction import JunctionTree
+from veiltab.researcher.model.loss import Loss
 from veiltab.researcher.model.measurement import Floats, Table
 from veiltab.researcher.model.tree_distribution import TreeDistribution
 
@@ -36,16 +37,6 @@ _LATER_GROWTH = 1.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Target:
-    """A table as its clique sees it: the clique's shape, the axes to sum out, and the values and shape in between."""
-
-    shape: tuple[int, ...]
-    dropped: tuple[int, ...]
-    values: Floats
-    weight: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Point:
     """Potentials, and what follows from them."""
 
@@ -53,39 +44,6 @@ class _Point:
     conditionals: list[Floats]
     loss: float
     slopes: list[Floats]
-
-
-class _Loss:
-    """L and its slope by the marginals, over tables that each fit in a clique."""
-
-    def __init__(self, tree: JunctionTree, tables: Sequence[Table]) -> None:
-        self._targets: list[list[_Target]] = [[] for _ in tree.cliques]
-        for table in tables:
-            number = tree.containing(table.axes)
-            if number is None:
-                raise ValueError("a table fits in no clique")
-            axes = tree.cliques[number].axes
-            inside = [axis for axis in axes if axis in table.axes]
-            values = table.values.transpose([table.axes.index(axis) for axis in inside])
-            self._targets[number].append(
-                _Target(
-                    shape=tree.sizes(axes),
-                    dropped=tuple(place for place, axis in enumerate(axes) if axis not in table.axes),
-                    values=values.reshape([tree.shape[axis] if axis in table.axes else 1 for axis in axes]),
-                    weight=table.weight,
-                )
-            )
-
-    def __call__(self, marginals: Sequence[Floats]) -> tuple[float, list[Floats]]:
-        loss, slopes = 0.0, []
-        for marginal, targets in zip(marginals, self._targets, strict=True):
-            slope = np.zeros(marginal.shape)
-            for target in targets:
-                error = marginal.reshape(target.shape).sum(axis=target.dropped, keepdims=True) - target.values
-                loss += target.weight * float(np.vdot(error, error)) / 2
-                slope.reshape(target.shape)[...] += target.weight * error
-            slopes.append(slope)
-        return loss, slopes
 
 
 def tree_path(tree: JunctionTree, tables: Sequence[Table], margins: Sequence[Floats]) -> Iterator[TreeDistribution]:
@@ -99,7 +57,7 @@ def tree_path(tree: JunctionTree, tables: Sequence[Table], margins: Sequence[Flo
     Yields:
         The distribution after 0, EVERY, 2 EVERY, ... steps.
     """
-    calibration, loss = Calibration(tree), _Loss(tree, tables)
+    calibration, loss = Calibration(tree), Loss(tree, tables)
 
     def look(theta: Sequence[Floats]) -> _Point:
         conditionals = calibration.conditionals(theta)

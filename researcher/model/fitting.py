@@ -5,22 +5,20 @@ other pairs only what follows; and a mixture of products, which knows every pair
 ways, so their average is better than either. The tables themselves say when each fit is to stop and what the share of
 the mixture is. First both models are fitted to tables with more noise, y + c z, where z follows the law of the noise,
 and judged by y - z/c, whose noise is independent of that (the noise is nearly normal). A fit stops where its error by
-the judge is least, and with A and B the marginals of tree and mixture there,
+the judge is, within a standard error of the difference, least: at the earliest such look, since what comes later is
+weaker and more of it noise. With A and B the marginals of tree and mixture there,
 
-    s = sum_t w_t <B_t - A_t, y_t - z_t/c - A_t> / l,    l = sum_t w_t ||B_t - A_t||^2,    se(s) = sqrt((1 + 1/c^2)/l)
+    s = sum_t w_t <B_t - A_t, y_t - z_t/c - A_t> / l,    l = sum_t w_t ||B_t - A_t||^2,    se(s)^2 = (1 + 1/c^2)/l
 
-is the share of B with which (1 - s) A + s B has the least squared error over all measured tables. It is rounded to
-twentieths, and at most 3/10: measured pairs ask for more, but say nothing of three attributes, of which a mixture knows
-least (Adult, 14 attributes, epsilon 1: the mean distance of all triples is .050 with s = 0, .048 with .3, .055 with
-.65; that of pairs is .022, .020 and .020). Where it is less than three standard errors above 0 the tables do not need
-the mixture, and the tree, which has the larger entropy, stays alone. Then both are fitted to y, as far and with that
-share.
+is the share of B with which (1 - s) A + s B has the least squared error over all measured tables. The share used is
+s - 3 se(s), cut to [0, 1] and rounded to twentieths: the tables must need the mixture, since the tree has the larger
+entropy and knows more than pairs. Then both are fitted to y, as far and with that share.
 
-Source: Wolpert, Stacked generalization (1992); Leiner, Duan, Wasserman, Ramdas, Data fission (2023); Neufeld et al.,
-Data thinning (2024).
+Source: Wolpert, Stacked generalization (1992); Breiman et al., Classification and regression trees (1984), section
+3.4.3 (one standard error); Leiner, Duan, Wasserman, Ramdas, Data fission (2023); Neufeld et al., Data thinning (2024).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from math import sqrt
@@ -44,15 +42,13 @@ MOST_ROWS = 10_000_000
 THINNING = 0.5
 """c: how much noise the tables get to which the two models are fitted for comparison, as a share of their own."""
 
-MOST_SHARE = 0.3
-"""Largest share of the mixture."""
-
-MOST_LOOKS = 16
-"""Looks after which a fit ends at the latest, 25 steps each."""
+MOST_TREE_LOOKS, MOST_MIXTURE_LOOKS = 20, 40
+"""Looks after which a fit ends at the latest, 25 steps each; a step of the mixture is the cheaper one."""
 
 PATIENCE = 4
 """Looks without a better one after which a fit ends."""
 
+_JUDGE_VARIANCE = 1 + 1 / THINNING**2
 _NOISE = b"noise between two halves of a measurement"
 
 
@@ -77,6 +73,8 @@ class Model:
         """What it is, in words."""
         if self.mixture_share == 0:
             return "junction tree"
+        if self.mixture_share == 1:
+            return "mixture of products"
         return f"junction tree ({1 - self.mixture_share:.0%}) and mixture of products ({self.mixture_share:.0%})"
 
     def marginal(self, names: Sequence[str]) -> Floats:
@@ -135,8 +133,8 @@ def fit(domain: Domain, measurements: Sequence[Measurement], *, rows: int, most_
     junctions = junction_tree(domain.shape, edges)
     noisier, judge = _thinned(tables)
     clique_judge = parts_in(junctions, judge)
-    tree_looks, tree = _best(_tree_path(junctions, noisier, rows), clique_judge)
-    mixture_looks, mixture = _best(_mixture_path(domain.shape, noisier, rows), judge)
+    tree_looks, tree = _stop(_tree_path(junctions, noisier, rows), clique_judge, MOST_TREE_LOOKS)
+    mixture_looks, mixture = _stop(_mixture_path(domain.shape, noisier, rows), judge, MOST_MIXTURE_LOOKS)
     share = _share(tree, mixture, judge)
     first = next(islice(_tree_path(junctions, tables, rows), tree_looks, None))
     second = next(islice(_mixture_path(domain.shape, tables, rows), mixture_looks, None))
@@ -173,35 +171,39 @@ def _thinned(tables: Mapping[Axes, Table]) -> tuple[dict[Axes, Table], list[Tabl
     return noisier, judge
 
 
-def _best(path: Iterator[Distribution], judge: Sequence[Table]) -> tuple[int, Distribution]:
-    """Return the number of the best look at a model, by tables that it is not fitted to, and what it shows."""
-    looks: list[tuple[float, Distribution]] = []
+def _seen(marginals: Iterable[Floats], judge: Sequence[Table]) -> Floats:
+    """Return tables side by side, each cell in standard deviations of the measured one."""
+    return np.concatenate([sqrt(t.weight) * values.reshape(-1) for t, values in zip(judge, marginals, strict=True)])
+
+
+def _stop(path: Iterator[Distribution], judge: Sequence[Table], most: int) -> tuple[int, Distribution]:
+    """Return the number of the look at which a fit is to stop, by tables it is not fitted to, and what it shows."""
+    target = _seen((table.values for table in judge), judge)
+    looks: list[tuple[Distribution, Floats, float]] = []
     best = 0
     for look, distribution in enumerate(path):
-        looks.append((_loss(distribution, judge), distribution))
-        if looks[look][0] < looks[best][0]:
-            best = look
-        if look in {MOST_LOOKS, best + PATIENCE}:
+        seen = _seen((distribution.marginal(table.axes) for table in judge), judge)
+        looks.append((distribution, seen, float(np.vdot(seen - target, seen - target))))
+        best = min(best, look, key=lambda place: looks[place][2])
+        if look in {most, best + PATIENCE}:
             break
-    return best, looks[best][1]
-
-
-def _loss(distribution: Distribution, judge: Sequence[Table]) -> float:
-    errors = ((table.weight, distribution.marginal(table.axes) - table.values) for table in judge)
-    return sum(weight * float(np.vdot(error, error)) for weight, error in errors)
+    _, seen, least = looks[best]
+    for look, (distribution, earlier, loss) in enumerate(looks):
+        if loss - least <= 2 * sqrt(_JUDGE_VARIANCE) * float(np.linalg.norm(earlier - seen)):
+            return look, distribution
+    raise AssertionError("the best look is as good as itself")
 
 
 def _share(tree: Distribution, mixture: Distribution, judge: Sequence[Table]) -> float:
     """Return the share of the mixture with the least squared error by tables that neither was fitted to."""
-    along = length = 0.0
-    for table in judge:
-        first = tree.marginal(table.axes)
-        difference = mixture.marginal(table.axes) - first
-        along += table.weight * float(np.vdot(difference, table.values - first))
-        length += table.weight * float(np.vdot(difference, difference))
-    if along <= 3 * sqrt((1 + 1 / THINNING**2) * length):
+    first = _seen((tree.marginal(table.axes) for table in judge), judge)
+    difference = _seen((mixture.marginal(table.axes) for table in judge), judge) - first
+    along = float(difference @ (_seen((table.values for table in judge), judge) - first))
+    length = float(difference @ difference)
+    if length == 0:
         return 0.0
-    return round(min(along / length, MOST_SHARE) * 20) / 20
+    supported = along / length - 3 * sqrt(_JUDGE_VARIANCE / length)
+    return round(min(max(supported, 0.0), 1.0) * 20) / 20
 
 
 def parts_in(tree: JunctionTree, tables: Sequence[Table]) -> list[Table]:

@@ -7,7 +7,7 @@ from tests.researcher.model.made_tables import Floats, domain_of, log_linear, ma
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model.average import Distribution
 from veiltab.researcher.model.choosing import chosen_pairs, chosen_tables, graph_of, scores_of
-from veiltab.researcher.model.fitting import MOST_SHARE, fit
+from veiltab.researcher.model.fitting import fit
 from veiltab.researcher.model.junction import junction_tree
 from veiltab.researcher.model.measurement import Measurement, tables_of
 
@@ -99,15 +99,12 @@ def pair_error(distribution: Distribution, joint: Floats) -> float:
     return sum(total_variation(distribution.marginal(pair), margin(joint, pair)) for pair in pairs) / len(pairs)
 
 
-@pytest.mark.parametrize(
-    ("most_cells", "weight", "kind"),
-    [(64, 1e5, "junction tree (70%) and mixture of products (30%)"), (1024, 1e5, "junction tree")],
-)
-def test_a_mixture_helps_a_tree_that_may_not_have_every_pair(most_cells: int, weight: float, kind: str) -> None:
+@pytest.mark.parametrize(("most_cells", "least", "largest"), [(64, 0.9, 1.0), (1024, 0.0, 0.0)])
+def test_the_mixture_gets_the_share_that_the_tables_support(most_cells: int, least: float, largest: float) -> None:
+    # A tree of 64 cells misses 6 of the 10 pairs; one of 1,024 has them all.
     dense = log_linear(MANY.shape, list(combinations(range(5), 2)), seed=8, strength=0.6)
-    model = fit(MANY, noisy_pairs(dense, weight, 0), rows=10**5, most_cells=most_cells)
-    assert model.mixture_share <= MOST_SHARE
-    assert model.kind == kind
+    model = fit(MANY, noisy_pairs(dense, 1e5, 0), rows=10**5, most_cells=most_cells)
+    assert least <= model.mixture_share <= largest
 
 
 def test_the_tree_stands_alone_where_the_tables_need_no_more() -> None:
