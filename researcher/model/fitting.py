@@ -11,8 +11,11 @@ weaker and more of it noise. With A and B the marginals of tree and mixture ther
     s = sum_t w_t <B_t - A_t, y_t - z_t/c - A_t> / l,    l = sum_t w_t ||B_t - A_t||^2,    se(s)^2 = (1 + 1/c^2)/l
 
 is the share of B with which (1 - s) A + s B has the least squared error over all measured tables. The share used is
-s - 3 se(s), cut to [0, 1] and rounded to twentieths: the tables must need the mixture, since the tree has the larger
-entropy and knows more than pairs. Then both are fitted to y, as far and with that share.
+half of s - 3 se(s), at least 0, in twentieths. The tables must need the mixture, since the tree has the larger entropy;
+and half of s has three quarters of the gain on what was measured, while most of what nobody measured, three attributes
+and more, is left to the tree (Adult, 14 attributes, epsilon 1: s is .65; the mean total variation distance over all
+pairs is .0222 with the tree alone, .0201 with .3 and .0204 with .6 of the mixture, over all triples .0501, .0484 and
+.0550). Then both are fitted to y, as far and with that share.
 
 Source: Wolpert, Stacked generalization (1992); Breiman et al., Classification and regression trees (1984), section
 3.4.3 (one standard error); Leiner, Duan, Wasserman, Ramdas, Data fission (2023); Neufeld et al., Data thinning (2024).
@@ -73,8 +76,6 @@ class Model:
         """What it is, in words."""
         if self.mixture_share == 0:
             return "junction tree"
-        if self.mixture_share == 1:
-            return "mixture of products"
         return f"junction tree ({1 - self.mixture_share:.0%}) and mixture of products ({self.mixture_share:.0%})"
 
     def marginal(self, names: Sequence[str]) -> Floats:
@@ -142,7 +143,7 @@ def fit(domain: Domain, measurements: Sequence[Measurement], *, rows: int, most_
         domain=domain,
         graph=tuple((domain.names[one], domain.names[other]) for one, other in edges),
         mixture_share=share,
-        distribution=Average(first, second, share) if 0 < share < 1 else second if share else first,
+        distribution=Average(first, second, share) if share else first,
     )
 
 
@@ -195,7 +196,7 @@ def _stop(path: Iterator[Distribution], judge: Sequence[Table], most: int) -> tu
 
 
 def _share(tree: Distribution, mixture: Distribution, judge: Sequence[Table]) -> float:
-    """Return the share of the mixture with the least squared error by tables that neither was fitted to."""
+    """Return the share of the mixture, by tables that neither was fitted to."""
     first = _seen((tree.marginal(table.axes) for table in judge), judge)
     difference = _seen((mixture.marginal(table.axes) for table in judge), judge) - first
     along = float(difference @ (_seen((table.values for table in judge), judge) - first))
@@ -203,7 +204,7 @@ def _share(tree: Distribution, mixture: Distribution, judge: Sequence[Table]) ->
     if length == 0:
         return 0.0
     supported = along / length - 3 * sqrt(_JUDGE_VARIANCE / length)
-    return round(min(max(supported, 0.0), 1.0) * 20) / 20
+    return round(min(max(supported, 0.0), 1.0) / 2 * 20) / 20
 
 
 def parts_in(tree: JunctionTree, tables: Sequence[Table]) -> list[Table]:

@@ -99,7 +99,7 @@ def pair_error(distribution: Distribution, joint: Floats) -> float:
     return sum(total_variation(distribution.marginal(pair), margin(joint, pair)) for pair in pairs) / len(pairs)
 
 
-@pytest.mark.parametrize(("most_cells", "least", "largest"), [(64, 0.9, 1.0), (1024, 0.0, 0.0)])
+@pytest.mark.parametrize(("most_cells", "least", "largest"), [(64, 0.4, 0.5), (1024, 0.0, 0.0)])
 def test_the_mixture_gets_the_share_that_the_tables_support(most_cells: int, least: float, largest: float) -> None:
     # A tree of 64 cells misses 6 of the 10 pairs; one of 1,024 has them all.
     dense = log_linear(MANY.shape, list(combinations(range(5), 2)), seed=8, strength=0.6)
