@@ -55,11 +55,12 @@ def graph_of(shape: Shape, scores: Mapping[Axes, float], *, most_cells: int) -> 
     Args:
         shape: sizes of all attributes.
         scores: of the tables to choose from, the largest first.
-        most_cells: of the junction tree of the graph.
+        most_cells: of the junction tree of the graph, unless the spanning tree alone has more.
 
     Returns:
-        The attributes of the tables, in the order of their choice: first those of a maximum spanning tree, then every
-        other one with a positive score; without any whose graph would have too many cells.
+        The attributes of the tables, in the order of their choice: first those of a maximum spanning tree, whose
+        junction tree has no cell that was not measured; then every other table with a positive score, without any
+        whose graph would have too many cells.
     """
     chosen: list[Axes] = []
     edges: set[Edge] = set()
@@ -70,7 +71,7 @@ def graph_of(shape: Shape, scores: Mapping[Axes, float], *, most_cells: int) -> 
             if axes in chosen or (len(components) < len(axes) if joins else score <= 0):
                 continue
             more = edges.union(combinations(axes, 2))
-            if junction_tree(shape, more).cells <= most_cells:
+            if joins or junction_tree(shape, more).cells <= most_cells:
                 chosen.append(axes)
                 edges = more
                 component = [min(components) if one in components else one for one in component]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from tests.researcher.model.made_tables import Floats, domain_of, log_linear, margin, measured, total_variation
+from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model.descent import EVERY, tree_path
 from veiltab.researcher.model.junction import JunctionTree, junction_tree
 from veiltab.researcher.model.measurement import Measurement, Table, tables_of
@@ -85,3 +86,11 @@ def test_marginals_of_any_attributes_are_those_of_the_joint_table() -> None:
         for axes in combinations((3, 0, 4, 2, 1), size):
             assert model.marginal(axes).shape == tuple(shape[axis] for axis in axes)
             assert np.allclose(model.marginal(axes), margin(joint, axes), atol=1e-6)
+
+
+def test_a_marginal_that_needs_too_large_a_table_is_refused() -> None:
+    shape = (4000, 1, 4000)
+    tree = junction_tree(shape, [])
+    model = TreeDistribution(tree, [np.full((1, tree.shape[clique.residual[0]]), 0.5) for clique in tree.cliques])
+    with pytest.raises(InvalidInputError, match="a table of 16000000 cells"):
+        model.marginal((0, 2))
