@@ -70,6 +70,11 @@ if TYPE_CHECKING:
     from veiltab.researcher.microdata.synthesis import Microdata
 
 
+_LOOK_AGAIN_SECONDS = 0.1
+_MANY_TABLES_SECONDS = 0.5
+"""Seconds between looks at a release of several tables, each of which tells of all of them."""
+
+
 class Client:
     """A connection to a researcher's service, of the researcher itself or of one of its analysts.
 
@@ -333,7 +338,7 @@ class Release:
                     where=f"release {self.id}",
                     remedy="The release goes on; run the same command again to keep waiting for it.",
                 )
-            time.sleep(0.1)
+            time.sleep(_MANY_TABLES_SECONDS if status.tables else _LOOK_AGAIN_SECONDS)
 
     def respondents(self) -> str:
         """Say whom n counts under the study's rules for missing values, and which attributes have a category of them.

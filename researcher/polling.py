@@ -44,6 +44,8 @@ class Polling:
         self.statuses: dict[str, Statuses] = {}
         self._study = study
         self._store = store
+        # Release -> curator -> what was recorded of its last answer: every record waits for the disk.
+        self._recorded: dict[str, dict[str, object]] = {}
 
     def of(self, release_id: str) -> Statuses:
         """Return what the parties said last about a release; what is put there is remembered."""
@@ -52,6 +54,7 @@ class Polling:
     def forget(self, release_id: str) -> None:
         """Forget what the parties said about a release."""
         self.statuses.pop(release_id, None)
+        self._recorded.pop(release_id, None)
 
     async def ask_curators(
         self, stored: ResearcherRelease, parties: PartyLinks
@@ -92,6 +95,11 @@ class Polling:
         return answers
 
     def _record(self, stored: ResearcherRelease, curator: str, answer: curator_pb2.GetProposalResponse) -> None:
+        """Record the times and sizes of a curator's answer, if they are other ones than those of the last."""
+        known = self._recorded.setdefault(stored.request.release_id, {})
+        figures = (dict(answer.seconds), answer.bytes_uploaded, answer.HasField("left_out"), answer.left_out)
+        if known.get(curator) == figures:
+            return
         self._store.set_measure(
             stored.request.release_id,
             _seconds_from_proto(answer.seconds, f"curator {curator}: "),
@@ -99,6 +107,7 @@ class Polling:
         )
         if answer.HasField("left_out"):
             self._store.set_left_out(stored.request.release_id, curator, answer.left_out)
+        known[curator] = figures
 
     async def ask_server(self, release_id: str, parties: PartyLinks) -> tuple[ReleaseSpec, bytes]:
         """Return the published spec and the salt of its columns' digests; raise while there is none."""

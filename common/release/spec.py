@@ -8,6 +8,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 
 from veiltab.common.core.canonical import LATER, canonical_text, read_canonical
 from veiltab.common.core.domain import symbol_dtype
@@ -178,15 +179,21 @@ class ReleaseSpec:
     @classmethod
     def from_json(cls, text: str) -> "ReleaseSpec":
         """Read back what `to_json` wrote, also that of a version without curators' noise and canaries."""
-        facts = json.loads(text)
-        if "replacement" in facts:
-            facts["server_replacement"] = facts.pop("replacement")
-            text = json.dumps({"curator_replacement": 0, "canaries": 0} | facts)
-        return read_canonical(cls, text)
+        return _read_spec(text)
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the canonical text."""
         return hashlib.sha256(self.to_json().encode()).digest()
+
+
+@lru_cache(maxsize=512)
+def _read_spec(text: str) -> ReleaseSpec:
+    """Read a spec; a party reads that of a release from its database at every step."""
+    facts = json.loads(text)
+    if "replacement" in facts:
+        facts["server_replacement"] = facts.pop("replacement")
+        text = json.dumps({"curator_replacement": 0, "canaries": 0} | facts)
+    return read_canonical(ReleaseSpec, text)
 
 
 def spec_of(  # noqa: PLR0913 - one argument a quantity
