@@ -288,14 +288,16 @@ def report(client: "Client", release_name: str, confidence: float, out: Path, as
     Of a release of several tables it is about microdata of as many rows as there are respondents, with the seed
     "report"; `veiltab researcher synthesise --report` writes the page that goes with a file of your own.
     """
+    from veiltab.researcher.microdata.report import render
     from veiltab.researcher.page import check_page, write_page
-    from veiltab.researcher.presentation import microdata_page, report_page
+    from veiltab.researcher.presentation import card_of, microdata_report, report_page
 
     check_page(out)
     release = client.release(release_name)
     known = release.status()
     if known.tables:
-        html = microdata_page(client.study, known, release.synthesise(seed="report"), release.measurements())
+        microdata, tables = release.synthesise(seed="report"), release.measurements()
+        html = render(microdata_report(client.study, microdata, tables, card_of(known)))
     else:
         html = report_page(client.study, known, release.estimate(confidence=confidence))
     write_page(html, out)
@@ -353,9 +355,11 @@ def synthesise(
     )
     files = microdata.write(out)
     if page is not None:
-        from veiltab.researcher.presentation import microdata_page
+        from veiltab.researcher.microdata.report import render
+        from veiltab.researcher.presentation import card_of, microdata_report
 
-        write_page(microdata_page(client.study, release.status(), microdata, release.measurements()), page)
+        tables, card = release.measurements(), card_of(release.status())
+        write_page(render(microdata_report(client.study, microdata, tables, card)), page)
     known = microdata.provenance
     data = {
         "release": release.id,

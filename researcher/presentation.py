@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
+from veiltab.common.privacy.card import EpsilonCard
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec
@@ -20,7 +21,6 @@ from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.microdata.expectation import expected_error
 from veiltab.researcher.microdata.files import Rows
 from veiltab.researcher.microdata.report import MicrodataReport
-from veiltab.researcher.microdata.report import render as render_microdata
 from veiltab.researcher.microdata.synthesis import Microdata
 from veiltab.researcher.release_status import Status
 from veiltab.researcher.report import ReportInput, render
@@ -54,48 +54,50 @@ def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray
     )
 
 
-def microdata_page(
-    study: Study, status: Status, microdata: Microdata, tables: Sequence[TableResult], truth: Rows | None = None
-) -> str:
-    """Return the HTML report of the first copy of the microdata of a release.
+def microdata_report(
+    study: Study, microdata: Microdata, tables: Sequence[TableResult], card: EpsilonCard, truth: Rows | None = None
+) -> MicrodataReport:
+    """Return what there is to say of the first copy of the microdata of a release; some seconds of work.
 
     Args:
         study: under which it was asked for.
-        status: of the release.
         microdata: of two or more attributes.
         tables: as they were measured.
+        card: of the release.
         truth: the true rows where they are known (a demonstration), or None.
 
     Raises:
-        FailedReleaseError: the release has no result.
         InvalidInputError: microdata of a single attribute.
     """
     domain, model = microdata.domain, microdata.models[0]
     if len(domain.names) < 2:
         raise InvalidInputError("a report of microdata needs two or more attributes")
     rows = np.concatenate(list(microdata.chunks()))
-    return render_microdata(
-        MicrodataReport(
-            title=f"{study.title}: microdata",
-            domain=domain,
-            owners={name: study.owner_of(name) for name in domain.names},
-            provenance=microdata.provenance,
-            model=model,
-            rows=rows,
-            tables=tuple(tables),
-            expected=expected_error(domain, tables, model, rows, hashlib.sha256(b"expected error").digest()),
-            card=_card(status),
-            dates=(("report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),),
-            truth=truth,
-        )
+    return MicrodataReport(
+        title=f"{study.title}: microdata",
+        domain=domain,
+        owners={name: study.owner_of(name) for name in domain.names},
+        provenance=microdata.provenance,
+        model=model,
+        rows=rows,
+        tables=tuple(tables),
+        expected=expected_error(domain, tables, model, rows, hashlib.sha256(b"expected error").digest()),
+        card=card.rows(),
+        dates=(("report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),),
+        truth=truth,
     )
 
 
-def _card(status: Status) -> tuple[tuple[str, str], ...]:
+def card_of(status: Status) -> EpsilonCard:
+    """Return who faces which epsilon of a release; of several tables, some seconds of work.
+
+    Raises:
+        FailedReleaseError: it has no result.
+    """
     if status.workload is not None:
-        return workload_card(status.workload).rows()
+        return workload_card(status.workload)
     if status.spec is not None:
-        return epsilon_card(status.spec).rows()
+        return epsilon_card(status.spec)
     raise FailedReleaseError(status.failure or "there is no result", where=f"release {status.release_id}")
 
 

@@ -4,9 +4,10 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES
 from veiltab.deploy.local.collection_cli import collect
+from veiltab.deploy.local.linked_cli import linked
 from veiltab.deploy.local.table_cli import table
 
-DEFAULT = "table"
+DEFAULT = "linked"
 """The demonstration that runs if none is named."""
 
 
@@ -31,7 +32,7 @@ class DemoGroup(click.Group):
 
 @click.group(
     cls=DemoGroup,
-    commands=[table, collect],
+    commands=[linked, table, collect],
     epilog=f"Without a command: {DEFAULT}, with its options.\n\n"
     f"Example: veiltab demo table --epsilon 0.5 --delta 1e-6\n{EXIT_CODES}",
 )

@@ -2,7 +2,6 @@
 
 import signal
 import sys
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon, release_facts
 from veiltab.common.release.modes import Pad, Sampling
+from veiltab.deploy.local.printing import console_of, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -170,16 +170,13 @@ def _outcome_dict(outcome: "Outcome") -> dict[str, object]:
 
 
 def _print(result: "DemoResult", out: Path) -> None:
-    from rich.console import Console
-
-    # Piped output has no width; without one, long rows of a table would wrap.
-    console = Console(width=None if sys.stdout.isatty() else 110)
-    _print_table(console, "What each party saw", ("party", "what it saw"), list(result.seen.items()))
+    console = console_of()
+    print_table(console, "What each party saw", ("party", "what it saw"), list(result.seen.items()))
     for outcome in result.outcomes:
         _print_outcome(console, outcome)
     first = result.outcomes[0].status
     seconds = {**result.seconds, **dict(sorted(first.seconds.items()))}
-    _print_table(console, "Seconds", ("step", "seconds"), [(step, f"{taken:.3f}") for step, taken in seconds.items()])
+    print_table(console, "Seconds", ("step", "seconds"), [(step, f"{taken:.3f}") for step, taken in seconds.items()])
     console.print(f"Report with pictures: {result.report}")
     console.print(f"Release certificate: {result.certificate}")
     console.print(f"Check it: veiltab verify {result.certificate} --study {result.certificate.parent / 'study.toml'}")
@@ -204,28 +201,14 @@ def _print_outcome(console: "Console", outcome: "Outcome") -> None:
         f"{outcome.researcher}: {', '.join(estimate.domain.names)} (n = {spec.population}, m = {spec.sample},"
         f" K = {estimate.domain.cells}, gamma = {float(spec.mechanism.gamma):.3f})"
     )
-    _print_table(console, title, ("cell", "estimate", "95% interval", "projected", "truth"), rows)
+    print_table(console, title, ("cell", "estimate", "95% interval", "projected", "truth"), rows)
     console.print(
         f"Error of the joint distribution: {outcome.l2_error:.5f}"
         f" (expected root mean square: {outcome.expected_root_mse:.5f})\n"
     )
-    _print_table(console, "Epsilon card", ("adversary", "faces"), epsilon_card(spec).rows())
+    print_table(console, "Epsilon card", ("adversary", "faces"), epsilon_card(spec).rows())
     if outcome.status.receipts:
         tests = [(receipt.tested_by, receipt.sentence(receipt.tester)) for receipt in outcome.status.receipts]
-        _print_table(console, "Tests of the server's noise", ("tested by", "result"), tests)
+        print_table(console, "Tests of the server's noise", ("tested by", "result"), tests)
     sent = [(link, f"{count:,}") for link, count in sorted(outcome.status.bytes.items())]
-    _print_table(console, "Bytes of columns and keys", ("link", "bytes"), sent)
-
-
-def _print_table(console: "Console", title: str, headings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, heading in enumerate(headings):
-        numeric = bool(rows) and rows[0][number].replace(".", "").replace(",", "").lstrip("-")[:1].isdigit()
-        table.add_column(heading, justify="right" if numeric and number else "left", no_wrap=numeric)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    console.print(table)
+    print_table(console, "Bytes of columns and keys", ("link", "bytes"), sent)

@@ -53,11 +53,12 @@ def linked_study(
     return toml_text(study).encode()
 
 
-def write_tables(folder: Path) -> dict[str, Path]:
+def write_tables(folder: Path, people: int = POPULATION) -> dict[str, Path]:
     """Write one CSV file a curator, `<curator>.csv`, with an id column and its seven attributes.
 
     Args:
         folder: an existing folder.
+        people: so many that both curators hold, the first of the data set.
 
     Returns:
         Curator -> its file.
@@ -65,7 +66,7 @@ def write_tables(folder: Path) -> dict[str, Path]:
     owners = {rule.name: rule.owner for rule in load_study(STUDY_FILE).attributes}
     columns = {name: np.array(values)[entries].tolist() for name, (values, entries) in _people().items()}
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    return write_registers(folder, owners, rows, rows, EXTRA_PEOPLE)
+    return write_registers(folder, owners, rows[:people], rows, EXTRA_PEOPLE)
 
 
 @lru_cache(maxsize=1)

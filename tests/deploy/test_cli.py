@@ -84,8 +84,9 @@ def test_every_example_names_options_that_exist(path: tuple[str, ...]) -> None:
     [
         ([], DEFAULT, "as_json", False),
         (["--epsilon=0.5", "--json"], DEFAULT, "as_json", True),
-        (["--server", "lazy"], "table", "behaviour", "lazy"),
-        (["--table", "a.csv", "b.csv"], "table", "more_tables", (Path("b.csv"),)),
+        (["--people", "2000"], "linked", "people", 2000),
+        (["table", "--server", "lazy"], "table", "behaviour", "lazy"),
+        (["table", "--table", "a.csv", "b.csv"], "table", "more_tables", (Path("b.csv"),)),
         (["table", "--epsilon", "3"], "table", "epsilon", "3"),
         (["collect", "--nodes", "9"], "collect", "nodes", 9),
     ],
@@ -101,13 +102,21 @@ def test_a_demonstration_runs_though_none_is_named(
     assert (ran, given[option]) == (name, value)
 
 
-@pytest.mark.parametrize("args", [["--nodes", "2000"], ["--epsilon", "2", "--nodes=9"]])
+@pytest.mark.parametrize(
+    ("args", "command"),
+    [
+        (["--nodes", "2000"], "collect --nodes"),
+        (["--epsilon", "2", "--nodes=9"], "collect --nodes"),
+        (["--server", "lazy"], "table --server"),
+        (["--table", "a.csv", "b.csv"], "table --table"),
+    ],
+)
 def test_an_option_of_another_demonstration_names_its_place(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], args: list[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], args: list[str], command: str
 ) -> None:
     code, out, err = run_with(monkeypatch, capsys, "demo", *args)
     assert (code, out) == (2, "")
-    assert "--nodes is an option of another demonstration: veiltab demo collect --nodes" in err
+    assert f"is an option of another demonstration: veiltab demo {command}" in err
 
 
 @pytest.mark.parametrize("args", [["nothing"], ["curator", "nothing"], ["plan", "--nothing"], ["plan"]])

@@ -1,0 +1,31 @@
+"""Tables of a demonstration in a terminal."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def console_of() -> "Console":
+    """Return where a demonstration prints."""
+    from rich.console import Console  # noqa: PLC0415 - slow to load
+
+    # Piped output has no width; without one, long rows of a table would wrap.
+    return Console(width=None if sys.stdout.isatty() else 110)
+
+
+def print_table(console: "Console", title: str, headings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
+    """Print rows under a title and headings; columns of numbers to the right."""
+    from rich import box  # noqa: PLC0415 - slow to load
+    from rich.markup import escape  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, heading in enumerate(headings):
+        numeric = bool(rows) and rows[0][number].replace(".", "").replace(",", "").lstrip("-")[:1].isdigit()
+        table.add_column(heading, justify="right" if numeric and number else "left", no_wrap=numeric)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print(table)
