@@ -22,7 +22,7 @@ from veiltab.researcher.model.junction import Edge, Shape, junction_tree
 from veiltab.researcher.model.measurement import Axes, Measurement, Table, one_way, tables_of
 
 MOST_CELLS = 60_000
-"""Cells of a junction tree unless said: a fit of about two seconds."""
+"""Cells of the junction tree of the tables that are chosen to be measured again, unless said."""
 
 
 def scores_of(shape: Shape, tables: Mapping[Axes, Table], *, rows: int) -> dict[Axes, float]:

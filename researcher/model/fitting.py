@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model.average import Average, Distribution
-from veiltab.researcher.model.choosing import MOST_CELLS, graph_of, scores_of
+from veiltab.researcher.model.choosing import graph_of, scores_of
 from veiltab.researcher.model.descent import tree_path
 from veiltab.researcher.model.drawing import Uniforms
 from veiltab.researcher.model.junction import JunctionTree, Shape, junction_tree
@@ -41,6 +41,9 @@ from veiltab.researcher.model.mixture import mixture_path
 
 MOST_ROWS = 10_000_000
 """Most rows drawn at once."""
+
+MOST_CELLS = 120_000
+"""Cells of the junction tree unless said: a fit takes 2 to 4 s of a processor."""
 
 THINNING = 0.5
 """c: how much noise the tables get to which the two models are fitted for comparison, as a share of their own."""
