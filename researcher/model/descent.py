@@ -65,7 +65,7 @@ def tree_path(tree: JunctionTree, tables: Sequence[Table], margins: Sequence[Flo
         return _Point(theta=theta, conditionals=conditionals, loss=value, slopes=slopes)
 
     alpha, growth, momentum = 1 / max(table.weight for table in tables), _FIRST_GROWTH, 1.0
-    last: Sequence[Floats] = independence(tree, margins)
+    last: Sequence[Floats] = _independence(tree, margins)
     point = look(last)
     for step in count():
         if step % EVERY == 0:
@@ -83,7 +83,7 @@ def tree_path(tree: JunctionTree, tables: Sequence[Table], margins: Sequence[Flo
             alpha, growth = alpha / 2, _LATER_GROWTH
 
 
-def independence(tree: JunctionTree, margins: Sequence[Floats]) -> list[Floats]:
+def _independence(tree: JunctionTree, margins: Sequence[Floats]) -> list[Floats]:
     """Return potentials of independent attributes."""
     potentials = []
     for clique, (separators, _) in zip(tree.cliques, array_shapes(tree), strict=True):

@@ -11,11 +11,11 @@ weaker and more of it noise. With A and B the marginals of tree and mixture ther
     s = sum_t w_t <B_t - A_t, y_t - z_t/c - A_t> / l,    l = sum_t w_t ||B_t - A_t||^2,    se(s)^2 = (1 + 1/c^2)/l
 
 is the share of B with which (1 - s) A + s B has the least squared error over all measured tables. The share used is
-half of s - 3 se(s), at least 0, in twentieths. The tables must need the mixture, since the tree has the larger entropy;
-and half of s has three quarters of the gain on what was measured, while most of what nobody measured, three attributes
-and more, is left to the tree (Adult, 14 attributes, epsilon 1: s is .65; the mean total variation distance over all
-pairs is .0222 with the tree alone, .0201 with .3 and .0204 with .6 of the mixture, over all triples .0501, .0484 and
-.0550). Then both are fitted to y, as far and with that share.
+(s - 3 se(s))/2, at least 0, in twentieths. The tables must need the mixture, since the tree has the larger entropy; and
+half of s has three quarters of the gain on what was measured, while most of what nobody measured, three attributes and
+more, is left to the tree (Adult, 14 attributes, epsilon 1: s - 3 se(s) is .55; the mean total variation distance over
+all pairs is .0225 with the tree alone, .0204 with .3 and .0205 with .6 of the mixture; over all triples it is .0505,
+.0486 and .0550). Then both are fitted to y, as far and with that share.
 
 Source: Wolpert, Stacked generalization (1992); Breiman et al., Classification and regression trees (1984), section
 3.4.3 (one standard error); Leiner, Duan, Wasserman, Ramdas, Data fission (2023); Neufeld et al., Data thinning (2024).
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model.average import Average, Distribution
-from veiltab.researcher.model.choosing import graph_of, scores_of
+from veiltab.researcher.model.choosing import MOST_CELLS, graph_of, scores_of
 from veiltab.researcher.model.descent import tree_path
 from veiltab.researcher.model.drawing import Uniforms
 from veiltab.researcher.model.junction import JunctionTree, Shape, junction_tree
@@ -41,9 +41,6 @@ from veiltab.researcher.model.mixture import mixture_path
 
 MOST_ROWS = 10_000_000
 """Most rows drawn at once."""
-
-MOST_CELLS = 120_000
-"""Cells of the junction tree unless said: a fit takes 2 to 4 s of a processor."""
 
 THINNING = 0.5
 """c: how much noise the tables get to which the two models are fitted for comparison, as a share of their own."""
