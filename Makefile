@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 PROTOS := $(wildcard protos/veiltab/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants reliability lint format proto proto-check proto-accept bench bench-peers compose-test lock clean
+.PHONY: help demo test test-all mutants reliability lint format proto proto-check proto-accept bench bench-linked bench-peers compose-test lock clean
 
 help: ## this list; durations are those of two cores
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 15
@@ -70,6 +70,13 @@ bench: .venv/dev ## measures, in ratios to plain numpy and pandas: 5 min
 	$(BIN)/python -m benchmarks.release
 	$(BIN)/python -m benchmarks.reports
 
+.venv/linked: .venv/dev benchmarks/linked-requirements.txt
+	$(PIP) --require-hashes -r benchmarks/linked-requirements.txt
+	@touch $@
+
+bench-linked: .venv/linked ## linked data beside what a trusted curator could do: 15 min
+	$(BIN)/python -m benchmarks.linked --picture docs/pictures/linked.svg
+
 .venv-peers/ready: benchmarks/peers-requirements.txt
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
@@ -85,6 +92,7 @@ lock: .venv/dev ## refresh the pinned versions: 5 s
 	$(COMPILE) --all-extras --group dev pyproject.toml -o requirements-dev.lock
 	$(COMPILE) --constraint requirements-dev.lock --extra researcher pyproject.toml -o requirements.lock
 	$(COMPILE) --constraint requirements-dev.lock --group build -o requirements-build.lock
+	$(COMPILE) --constraint requirements-dev.lock --group linked pyproject.toml -o benchmarks/linked-requirements.txt
 	for extra in metrics otel postgres; do $(COMPILE) --constraint requirements-dev.lock --extra $$extra \
 	  $$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' requirements.lock) \
 	  pyproject.toml -o deploy/compose/locks/$$extra.lock; done

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tests.protocol.test_desk import OTHER_COLUMN
@@ -229,3 +230,55 @@ def test_a_table_that_fails_ends_the_release_and_the_others(mortal: World) -> No
             assert all(one.state.finished for one in release.tables())
     finally:
         mortal.restart(CLOUD)
+
+
+def test_microdata_are_written_by_an_analyst_and_repeat_by_their_seed(
+    village: World, label: str, tmp_path: Path
+) -> None:
+    asked = ("--release", label, "--rows", "300", "--copies", "2", "--seed", "s")
+    written = command(village, "synthesise", *asked, "--out", tmp_path / "rows.parquet", analyst=True)
+    assert written.code == 0, written.errors
+    files = [Path(file) for file in written.data["files"]]
+    assert [file.name for file in files] == ["rows-1.parquet", "rows-2.parquet"]
+    frame = pd.read_parquet(files[1])
+    assert tuple(frame.columns) == THREE
+    assert frame.attrs["release"] == standing(village, label).release_id
+    with village.client() as client:
+        again = client.release(label).synthesise(rows=300, copies=2, seed="s")
+        assert frame.astype(str).equals(again.frame(2).astype(str))
+
+
+@pytest.mark.long
+def test_a_page_goes_with_the_microdata(village: World, label: str, tmp_path: Path) -> None:
+    page, report = tmp_path / "page.html", tmp_path / "report.html"
+    options = ("--out", tmp_path / "rows.csv", "--report", page)
+    written = command(village, "synthesise", "--release", label, *options, as_json=False)
+    assert written.code == 0, written.errors
+    assert "Rows are drawn from a model and are not people." in written.text
+    assert len(pd.read_csv(tmp_path / "rows.csv")) == 1500
+    assert (tmp_path / "rows.csv.json").exists()
+    assert command(village, "report", "--release", label, "--out", report).code == 0
+    for file in (page, report):
+        assert "expected, mean over all pairs" in file.read_text("utf-8")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--rows", "0"), "a copy has 1 to"),
+        (("--rows", "1000000000"), "a copy has 1 to"),
+        (("--copies", "0"), "there are 1 to 100 copies"),
+        (("--attributes", "region,smoker,employed"), "no table of the release has employed"),
+        (("--out", "rows.xlsx"), "microdata cannot be written as .xlsx"),
+        (("--out", "/no/such/folder/rows.csv"), "the folder of the microdata does not exist"),
+    ],
+)
+def test_microdata_that_cannot_be_are_refused_in_words(
+    village: World, label: str, tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    out = () if "--out" in options else ("--out", tmp_path / "rows.csv")
+    refused = command(village, "synthesise", "--release", label, *options, *out)
+    assert refused.code == 2
+    assert said in refused.errors
+    assert not list(tmp_path.iterdir())
