@@ -1,7 +1,7 @@
 """Collects the signed statements of a release's parties into its certificate."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.spec import ReleaseSpec
@@ -29,6 +29,13 @@ async def certify(
     parties = signers(study)
     answers = await asyncio.gather(*(ask(party, spec.release_id) for party in parties))
     statements = dict(zip((party.uri for party in parties), answers, strict=True))
+    # Its epsilon card takes up to seconds, and that of each of many tables may be asked for.
+    return await asyncio.to_thread(_checked, spec, study, authority, statements)
+
+
+def _checked(
+    spec: ReleaseSpec, study: Study, authority: bytes, statements: Mapping[str, SignedText]
+) -> ReleaseCertificate:
     certificate = ReleaseCertificate.of(spec, authority, statements)
     wrong = [found for found in verified(certificate, study, authority) if not found.holds]
     if wrong:
