@@ -229,7 +229,7 @@ def simulated(loop: VirtualLoop, fallback: Callable[[int], bytes], channel: Call
     def opened(endpoint: str, *_: object, **__: object) -> object:
         return channel(endpoint)
 
-    async def answered(_: Planner, kind: str, text: str) -> str:
+    async def answered(_: Planner, kind: str, text: str, _tables: int) -> str:
         return await asyncio.to_thread(ANSWERS[kind], text)
 
     with (
