@@ -24,7 +24,9 @@ table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-n
 th, td { padding: .34rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid #d9dfe5; }
 thead th { border-bottom: 2px solid #8a949e; font-size: .82rem; vertical-align: bottom; }
 .n { text-align: right; white-space: nowrap; }
-figure { margin: .8rem 0; } svg { display: block; max-width: 100%; height: auto; }
+figure { margin: .8rem 0; } figure > div { overflow-x: auto; }
+svg { display: block; max-width: 100%; height: auto; }
+@media screen and (max-width: 38rem) { svg { min-width: 34rem; } }
 figcaption, .note { font-size: .88rem; color: #47525e; }
 .read { border-left: 4px solid #16324f; padding: .1rem 0 .1rem 1rem; }
 @page { margin: 15mm; }
