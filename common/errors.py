@@ -114,6 +114,12 @@ class FailedReleaseError(VeiltabError):
     exit_code = 6
 
 
+class ExpiredReleaseError(FailedReleaseError):
+    """A release that ended because time ran out at a party."""
+
+    reason = "RELEASE_EXPIRED"
+
+
 def error_class(reason: str) -> type[VeiltabError]:
     """Return the class of a reason, so that a peer's refusal is raised here as the same class."""
     return next((cls for cls in kinds() if cls.reason == reason), VeiltabError)

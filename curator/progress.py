@@ -26,6 +26,7 @@ from veiltab.common.errors import (
     BudgetExceededError,
     ConflictError,
     DeniedError,
+    ExpiredReleaseError,
     FailedReleaseError,
     IntegrityError,
     InvalidInputError,
@@ -36,7 +37,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.state import ReleaseState, ended_without_result
 from veiltab.common.release.workload import WorkloadSpec
 
 APPROVED, HELD, DENIED = "approved", "held", "denied"
@@ -253,7 +254,9 @@ def next_step(
     return _step_of(stored, own, peers) if ended is None else _end_with(ended)
 
 
-def outcome_of(error: VeiltabError | OSError, *, is_charged: bool) -> Wait | End:
+def outcome_of(  # noqa: PLR0911 - one for each outcome
+    error: VeiltabError | OSError, *, is_charged: bool
+) -> Wait | End:
     """Return the outcome of a refused step: wait after a temporary refusal, else end the release.
 
     Before the charge an end costs nothing, and tells the researcher at once. After it, only what shows that the release
@@ -270,6 +273,8 @@ def outcome_of(error: VeiltabError | OSError, *, is_charged: bool) -> Wait | End
             return Wait(str(error))
         case OSError():
             return Wait(f"this curator's disk: {type(error).__name__} ({error.strerror})")
+        case ExpiredReleaseError():
+            return End(ReleaseState.EXPIRED, str(error))
         case IntegrityError() | ConflictError() | FailedReleaseError():
             return End(ReleaseState.FAILED, str(error))
         case VeiltabError() if is_charged:
@@ -313,7 +318,7 @@ def check_key_may_leave(stored: CuratorRelease, decision: GrantDecision | None, 
     if stored.state is ReleaseState.DENIED:
         raise DeniedError("the release is denied", where=f"release {stored.request.release_id}")
     if stored.state.unsuccessful:
-        raise FailedReleaseError(stored.failure or f"the release is {stored.state.value}")
+        raise ended_without_result(stored.state, stored.failure)
     if stored.state is not ReleaseState.READY or stored.spec is None:
         raise NotReadyError("not every curator has tested the server yet", where=f"attribute {attribute}")
 
@@ -444,8 +449,7 @@ def _has_uploaded(peer: Progress) -> bool:
 
 
 def _end_with(peer: Progress) -> End:
-    state = ReleaseState.DENIED if peer.state is ReleaseState.DENIED else ReleaseState.FAILED
-    return End(state, f"curator {peer.curator}: {peer.failure or f'the release is {peer.state.value}'}")
+    return End(peer.state, f"curator {peer.curator}: {peer.failure or f'the release is {peer.state.value}'}")
 
 
 def _lacking(peers: tuple[Progress, ...], has: Callable[[Progress], bool], what: str) -> Wait | None:

@@ -8,14 +8,13 @@ import grpc
 
 from veiltab.common.core.message_fields import words_from_proto
 from veiltab.common.errors import (
-    FailedReleaseError,
     IntegrityError,
     InvalidInputError,
     NotReadyError,
     TransferError,
 )
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.state import ReleaseState, ended_without_result
 from veiltab.common.release.wire import spec_to_proto, state_from_proto
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.chunks import file_chunks
@@ -113,9 +112,7 @@ class ServerLink:
         """Return how a release stands at the server, unless it ended there."""
         state = state_from_proto(answer.state)
         if state.unsuccessful:
-            raise FailedReleaseError(
-                words_from_proto(answer.failure) or f"the release is {state.value}", where=self.name
-            )
+            raise ended_without_result(state, words_from_proto(answer.failure), where=self.name)
         return state
 
     async def _upload_column(self, spec: ReleaseSpec, attribute: str, path: Path, digest: bytes, offset: int) -> None:

@@ -11,7 +11,14 @@ from math import prod
 from statistics import median
 
 from veiltab.common.core.mechanism import GammaDiagonal
-from veiltab.common.errors import ConflictError, DeniedError, InvalidInputError, NotReadyError, VeiltabError
+from veiltab.common.errors import (
+    ConflictError,
+    DeniedError,
+    ExpiredReleaseError,
+    InvalidInputError,
+    NotReadyError,
+    VeiltabError,
+)
 from veiltab.common.privacy.noise_split import NoiseSharing
 from veiltab.common.privacy.workload import check_carries, expected_distance, workload_mechanisms, workload_prices
 from veiltab.common.release.request import ReleaseRequest
@@ -139,6 +146,7 @@ def check_choice(stored: CuratorRelease, numbers: tuple[int, ...]) -> bool:
         InvalidInputError: none can run a second time, too many, or a number that is no table's.
         ConflictError: another choice was recorded.
         NotReadyError: not every curator has charged the release yet.
+        ExpiredReleaseError: it ended at its deadline, with the first results.
         DeniedError: the release is over.
     """
     workload = stored.workload
@@ -152,6 +160,8 @@ def check_choice(stored: CuratorRelease, numbers: tuple[int, ...]) -> bool:
         if stored.choice != numbers:
             raise ConflictError("other tables were chosen before", where=f"release {stored.request.release_id}")
         return False
+    if stored.state is ReleaseState.READY:
+        raise ExpiredReleaseError("the deadline passed, and the first results stand", where="tables")
     if stored.state.finished:
         raise DeniedError("the release is over", where=f"release {stored.request.release_id}")
     if stored.state is not ReleaseState.UPLOADING:
@@ -189,16 +199,22 @@ def next_step_of_tables(
 def _step_with_tables(
     stored: CuratorRelease, workload: WorkloadSpec, tables: Mapping[int, TableState]
 ) -> Step | Wait | End:
+    late = {number for number in tables if _is_late_repeat(workload, number, tables[number])}
     for number, table in sorted(tables.items()):
-        if table.state.unsuccessful:
+        if table.state.unsuccessful and number not in late:
             why = table.failure or table.state.value
             return End(ReleaseState.FAILED, f"table {', '.join(workload.attributes(number))}: {why}")
     ready = sum(table.state is ReleaseState.READY for table in tables.values())
-    if ready < len(tables):
+    if ready + len(late) < len(tables):
         return Wait(f"{ready} of {len(tables)} tables are ready")
     if workload.repeats and stored.choice is None:
         return Wait(f"researcher {workload.researcher}: has not chosen the tables that run a second time yet")
     return Step.FINISH
+
+
+def _is_late_repeat(workload: WorkloadSpec, number: int, table: TableState) -> bool:
+    """Whether time ran out for a table that ran a second time, at any party: the first results stand."""
+    return number >= len(workload.tables) and table.state is ReleaseState.EXPIRED
 
 
 def _is_whole(workload: WorkloadSpec, tables: Mapping[int, TableState]) -> bool:

@@ -9,7 +9,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from veiltab.common.errors import DeniedError, InvalidInputError, NotReadyError, UnavailableError, VeiltabError
+from veiltab.common.errors import (
+    DeniedError,
+    ExpiredReleaseError,
+    InvalidInputError,
+    NotReadyError,
+    UnavailableError,
+    VeiltabError,
+)
 from veiltab.common.observe.steps import release_ended, step
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
@@ -172,15 +179,21 @@ class ResearcherDriver:
                 await advance(stored)
             except VeiltabError as error:
                 if not _may_heal(error):
-                    state = ReleaseState.DENIED if isinstance(error, DeniedError) else ReleaseState.FAILED
-                    self.store.finish(release_id, state, str(error))
+                    self._end(release_id, _end_after(error), str(error))
                 elif time.time() > stored.request.deadline:
                     reason = "the deadline passed; " + self._waiting(release_id)
-                    self.store.finish(release_id, ReleaseState.EXPIRED, reason)
+                    self._end(release_id, ReleaseState.EXPIRED, reason)
                 else:
                     await pause_after(attempt)
                     attempt += 1
         return stored.state
+
+    def _end(self, release_id: str, state: ReleaseState, failure: str) -> None:
+        """Record how a release ended; when time runs out, the first results of several tables stand: they were paid."""
+        if state is ReleaseState.EXPIRED and self._workloads.has_first_results(release_id):
+            self.store.finish(release_id, ReleaseState.READY)
+        else:
+            self.store.finish(release_id, state, failure)
 
     def _waiting(self, release_id: str) -> str:
         reasons = [reason for _, reason in self.statuses.get(release_id, {}).values() if reason]
@@ -230,3 +243,14 @@ class ResearcherDriver:
 def _may_heal(error: VeiltabError) -> bool:
     """Whether a refusal is worth asking again after: so is one that nobody foresaw, for the release is paid for."""
     return isinstance(error, NotReadyError | UnavailableError) or error.reason == VeiltabError.reason
+
+
+def _end_after(error: VeiltabError) -> ReleaseState:
+    """Return how a release ends with what no party will ever do."""
+    match error:
+        case DeniedError():
+            return ReleaseState.DENIED
+        case ExpiredReleaseError():
+            return ReleaseState.EXPIRED
+        case _:
+            return ReleaseState.FAILED

@@ -6,14 +6,13 @@ from math import inf
 from veiltab.common.core.message_fields import words_from_proto
 from veiltab.common.errors import (
     DeniedError,
-    FailedReleaseError,
     NotFoundError,
     NotReadyError,
     UnavailableError,
     VeiltabError,
 )
 from veiltab.common.release.spec import ReleaseSpec
-from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.state import ReleaseState, ended_without_result
 from veiltab.common.release.wire import spec_from_proto, state_from_proto
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties import PartyLinks
@@ -86,7 +85,7 @@ class Polling:
                 raise DeniedError(words_from_proto(answer.failure))
             # A curator whose test of the server failed ends a release that is published, too.
             if state is ReleaseState.FAILED or (state.unsuccessful and stored.spec is None):
-                raise FailedReleaseError(words_from_proto(answer.failure))
+                raise ended_without_result(state, words_from_proto(answer.failure))
             answers[name] = answer
         if unreachable:
             raise unreachable
@@ -125,7 +124,7 @@ class Polling:
         missing = words_from_proto(", ".join(answer.waiting_for))
         statuses[who] = (state, f"waits for the columns {missing}" if missing else "")
         if state.unsuccessful:
-            raise FailedReleaseError(words_from_proto(answer.failure), where=who)
+            raise ended_without_result(state, words_from_proto(answer.failure), where=who)
         if state is not ReleaseState.READY:
             raise NotReadyError("the release is not published yet", where=who)
         self._store.set_measure(

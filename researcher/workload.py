@@ -57,6 +57,11 @@ class Workloads:
         """Return the id of the first table of a release that is under way, or its own."""
         return next(iter(self._under_way.get(release_id, ())), release_id)
 
+    def has_first_results(self, release_id: str) -> bool:
+        """Whether a release has several tables, each of which has run once."""
+        first = [one.state for one in self._store.tables(release_id) if not one.is_repeat]
+        return bool(first) and all(state is ReleaseState.READY for state in first)
+
     async def advance(
         self,
         stored: ResearcherRelease,
@@ -72,6 +77,7 @@ class Workloads:
 
         Raises:
             NotReadyError, UnavailableError: a curator is not that far, or does not answer.
+            ExpiredReleaseError: a curator's clock says that it is too late to choose.
             FailedReleaseError: the curators contradict one another.
         """
         workload = self._store.workload(stored.request.release_id) or self._agreed(stored, answers)

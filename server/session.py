@@ -9,12 +9,11 @@ from dataclasses import dataclass, field, replace
 from veiltab.common.errors import (
     ConflictError,
     DeniedError,
-    FailedReleaseError,
     IntegrityError,
     NotReadyError,
 )
 from veiltab.common.release.spec import Column, ReleaseSpec
-from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.state import ReleaseState, ended_without_result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +57,7 @@ class Session:
     def check_open(self) -> None:
         """Refuse bytes for a release that no longer takes any."""
         if self.state.unsuccessful:
-            raise FailedReleaseError(
-                self.failure or f"the release is {self.state.value}", where=f"release {self.spec.release_id}"
-            )
+            raise ended_without_result(self.state, self.failure, where=f"release {self.spec.release_id}")
         if self.state is not ReleaseState.UPLOADING:
             raise ConflictError("the release takes no more data", where=f"release {self.spec.release_id}")
 
@@ -104,9 +101,7 @@ class Session:
 
     def _check_published(self) -> None:
         if self.state.unsuccessful:
-            raise FailedReleaseError(
-                self.failure or f"the release is {self.state.value}", where=f"release {self.spec.release_id}"
-            )
+            raise ended_without_result(self.state, self.failure, where=f"release {self.spec.release_id}")
         if self.state is not ReleaseState.READY:
             raise NotReadyError("the release is not published yet", where=f"release {self.spec.release_id}")
 

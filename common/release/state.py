@@ -3,6 +3,8 @@
 from enum import Enum
 from typing import assert_never
 
+from veiltab.common.errors import ExpiredReleaseError, FailedReleaseError
+
 
 class ReleaseState(Enum):
     """The state of a release at one party; the order of the first six is the order of the steps."""
@@ -41,3 +43,15 @@ class ReleaseState(Enum):
                 return False
             case _:
                 assert_never(self)
+
+
+def ended_without_result(state: ReleaseState, failure: str, *, where: str = "") -> FailedReleaseError:
+    """Return what says of a release that expired or failed how it ended; of its end, if nothing is said of the cause.
+
+    Args:
+        state: in which it ended.
+        failure: why; may be empty.
+        where: the party or release concerned.
+    """
+    kind = ExpiredReleaseError if state is ReleaseState.EXPIRED else FailedReleaseError
+    return kind(failure or f"the release is {state.value}", where=where)

@@ -23,6 +23,7 @@ from veiltab.common.errors import (
     ClosedRoundError,
     ConflictError,
     DeniedError,
+    ExpiredReleaseError,
     FailedReleaseError,
     IntegrityError,
     InvalidInputError,
@@ -52,6 +53,7 @@ CODES: dict[type[VeiltabError], grpc.StatusCode] = {
     IntegrityError: grpc.StatusCode.DATA_LOSS,
     TransferError: grpc.StatusCode.DATA_LOSS,
     FailedReleaseError: grpc.StatusCode.ABORTED,
+    ExpiredReleaseError: grpc.StatusCode.ABORTED,
     VeiltabError: grpc.StatusCode.INTERNAL,
 }
 """The status of each kind of error. Several kinds may share one: the detail says which it is."""

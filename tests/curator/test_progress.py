@@ -15,6 +15,7 @@ from veiltab.common.errors import (
     ClosedRoundError,
     ConflictError,
     DeniedError,
+    ExpiredReleaseError,
     FailedReleaseError,
     IntegrityError,
     InvalidInputError,
@@ -135,12 +136,11 @@ def test_a_release_ends_where_it_ended_elsewhere() -> None:
         peers = (progress(), progress(curator="carol", state=state, failure="why"))
         outcome = next_step(stored, REVIEWED, peers, 1)
         if state.unsuccessful:
-            ended = ReleaseState.DENIED if state is ReleaseState.DENIED else ReleaseState.FAILED
-            assert outcome == End(ended, "curator carol: why")
+            assert outcome == End(state, "curator carol: why")
         else:
             assert outcome is Step.UPLOAD
     silent = progress(state=ReleaseState.EXPIRED)
-    assert next_step(stored, REVIEWED, (silent,), 1) == End(ReleaseState.FAILED, "curator bob: the release is expired")
+    assert next_step(stored, REVIEWED, (silent,), 1) == End(ReleaseState.EXPIRED, "curator bob: the release is expired")
 
 
 def test_what_is_held_waits_for_a_person_as_long_as_the_budget_holds_it() -> None:
@@ -267,7 +267,9 @@ def test_a_record_that_no_curator_has_is_refused() -> None:
         next_step(release(state=ReleaseState.PLANNED), REVIEWED, (progress(),), 1)
 
 
-FAILED, DENIED_END = (partial(End, state) for state in (ReleaseState.FAILED, ReleaseState.DENIED))
+FAILED, DENIED_END, EXPIRED = (
+    partial(End, state) for state in (ReleaseState.FAILED, ReleaseState.DENIED, ReleaseState.EXPIRED)
+)
 
 
 OUTCOMES: list[tuple[VeiltabError, Outcome, Outcome]] = [
@@ -288,6 +290,7 @@ OUTCOMES: list[tuple[VeiltabError, Outcome, Outcome]] = [
     (IntegrityError("no"), FAILED("no"), FAILED("no")),
     (ConflictError("no"), FAILED("no"), FAILED("no")),
     (FailedReleaseError("no"), FAILED("no"), FAILED("no")),
+    (ExpiredReleaseError("no"), EXPIRED("no"), EXPIRED("no")),
 ]
 
 

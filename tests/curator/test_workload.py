@@ -15,6 +15,7 @@ from veiltab.common.errors import (
     BudgetExceededError,
     ConflictError,
     DeniedError,
+    ExpiredReleaseError,
     IntegrityError,
     InvalidInputError,
     NotReadyError,
@@ -369,9 +370,26 @@ def test_a_release_is_ready_with_all_its_tables(workload: WorkloadSpec) -> None:
     assert after(READY | {7: at(ReleaseState.READY)}, (1,)) is Step.FINISH
     once = replace(workload, repeated=(), repeats=0)
     assert next_step_of_tables(release(once), OWN, (progress(),), READY, 1) is Step.FINISH
-    for state in (ReleaseState.FAILED, ReleaseState.DENIED, ReleaseState.EXPIRED):
+    for state in (ReleaseState.FAILED, ReleaseState.DENIED):
         assert after(READY | {7: at(state)}, (1,)) == End(ReleaseState.FAILED, f"table age, job: {state.value}")
         assert after(READY | {7: at(state, "no noise")}, (1,)) == End(ReleaseState.FAILED, "table age, job: no noise")
+
+
+def test_the_first_results_stand_when_time_runs_out_earlier_by_the_clock_of_another_party(
+    workload: WorkloadSpec,
+) -> None:
+    stored = release(workload, choice=(0, 1))
+    late, runs = at(ReleaseState.EXPIRED, "curator bob: the deadline passed"), at(ReleaseState.PERTURBING)
+
+    def after(tables: dict[int, TableState]) -> Step | Wait | End:
+        return next_step_of_tables(stored, OWN, (progress(state=ReleaseState.READY),), tables, DEADLINE - 1)
+
+    assert after(READY | {6: late, 7: runs}) == Wait("6 of 8 tables are ready")
+    assert after(READY | {6: late, 7: late}) is Step.FINISH
+    assert after(READY | {6: late, 7: at(ReleaseState.READY)}) is Step.FINISH
+    failed = after(READY | {6: late, 7: at(ReleaseState.FAILED, "no noise")})
+    assert failed == End(ReleaseState.FAILED, "table age, job: no noise")
+    assert isinstance(after(READY | {0: late}), End)
 
 
 def test_at_the_deadline_the_first_results_stand_if_they_are_whole(workload: WorkloadSpec) -> None:
@@ -399,9 +417,10 @@ def test_a_choice_fits_what_was_charged_and_is_made_once(workload: WorkloadSpec)
         check_choice(replace(stored, choice=()), (0,))
     with pytest.raises(NotReadyError):
         check_choice(replace(stored, state=ReleaseState.CHARGED), (0,))
-    for state in (ReleaseState.READY, ReleaseState.FAILED):
-        with pytest.raises(DeniedError):
-            check_choice(replace(stored, state=state), (0,))
+    with pytest.raises(ExpiredReleaseError):
+        check_choice(replace(stored, state=ReleaseState.READY), (0,))
+    with pytest.raises(DeniedError):
+        check_choice(replace(stored, state=ReleaseState.FAILED), (0,))
     for none in (replace(workload, repeated=(), repeats=0), None):
         with pytest.raises(InvalidInputError, match="no table"):
             check_choice(replace(stored, workload=none), ())

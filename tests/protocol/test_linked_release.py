@@ -7,7 +7,7 @@ import pytest
 
 from tests.protocol.test_desk import OTHER_COLUMN
 from tests.protocol.village import FREE
-from tests.protocol.world import ANA, CLOUD, PACE, ROSA, Answer, World, launcher, made_world
+from tests.protocol.world import ANA, BOB, CLOUD, PACE, ROSA, Answer, World, launcher, made_world
 from veiltab.common.errors import DeniedError, FailedReleaseError, InvalidInputError, NotReadyError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Role
@@ -198,6 +198,24 @@ def test_what_was_paid_for_stands_when_the_desk_is_gone_between_the_phases(morta
         assert {one.state for one in first} == {ReleaseState.READY}
         assert {one.state for one in second} <= {ReleaseState.EXPIRED}
         assert [one.names for one in release.measurements()] == list(PAIRS)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("after", [True, False], ids=["chosen", "not chosen"])
+def test_what_was_paid_for_stands_when_a_curator_is_gone_between_the_phases(mortal: World, *, after: bool) -> None:
+    point = "veiltab.curator.driver:CuratorDriver.choose:1" + (":after" if after else "")
+    mortal.restart(BOB, how=launcher(PACE, point))
+    label = mortal.label()
+    linked(mortal, *THREE, label=label, lifetime_seconds=15)
+    mortal.wait_for_kill(BOB)
+    with mortal.client() as client:
+        release = client.release(label)
+        status = release.wait(40)
+        first, second = phases(status)
+        assert {one.state for one in first} == {ReleaseState.READY}
+        assert {one.state for one in second} == {ReleaseState.EXPIRED}
+        assert [one.names for one in release.measurements()] == list(PAIRS)
+    mortal.start(BOB)
 
 
 @pytest.mark.long
