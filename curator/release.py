@@ -14,7 +14,7 @@ from veiltab.common.core.mechanism import TwoSidedNoise
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.planning import Plan, plan_release
 from veiltab.common.release.guarantees import check_keeps_what_was_asked
-from veiltab.common.release.receipt import cells_of_owners, planned_canaries
+from veiltab.common.release.receipt import LEAST_CAP, cells_of_owners, planned_canaries
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
 from veiltab.common.schemes import Scheme, SizeLaw, poisson_size, scheme_class
@@ -23,7 +23,7 @@ from veiltab.curator.progress import CuratorRelease, Progress
 
 _MOST_DRAWS = 2**32
 _MOST_DRAWS_EACH = 64
-"""Largest ratio of the rows of a sample or a first stage to the population."""
+"""Largest ratio of the rows of a sample or a first stage to the population, and of canaries to it."""
 
 MOST_OPEN_EACH = 32
 """Most requests of one researcher that are open at a curator."""
@@ -260,8 +260,15 @@ def planned_spec(question: PlanQuestion) -> ReleaseSpec:
 
 
 def canaries_of(request: ReleaseRequest, columns: tuple[Column, ...], scheme: Scheme, noise: TwoSidedNoise) -> int:
-    """Return the canaries of a table: what was asked for, or as many as show half of the server's noise."""
+    """Return the canaries of a table: what was asked for, or as many as show half of the server's noise.
+
+    Raises:
+        InvalidInputError: many times more are asked for than there are respondents; every curator would store them.
+    """
     if request.canaries is not None:
+        most = max(LEAST_CAP, _MOST_DRAWS_EACH * scheme.population)
+        if request.canaries > most:
+            raise InvalidInputError(f"at most {most} canaries can be hidden, not {request.canaries}", where="canaries")
         return request.canaries
     planned = planned_canaries(noise.server, cells_of_owners(columns), scheme.sample)
     if request.sampling.is_by_server:

@@ -153,6 +153,13 @@ def test_too_few_respondents_and_too_small_an_epsilon_are_refused() -> None:
         planned_workload(replace(QUESTION, request=tiny, population=500))
 
 
+def test_canaries_that_would_fill_the_disks_of_curators_are_refused() -> None:
+    most = 64 * QUESTION.population
+    assert planned_workload(replace(QUESTION, request=replace(REQUEST, canaries=most))).tables[0].canaries == most
+    with pytest.raises(InvalidInputError, match=f"at most {most} canaries"):
+        planned_workload(replace(QUESTION, request=replace(REQUEST, canaries=most + 1)))
+
+
 def test_the_server_may_sample_each_table() -> None:
     request = replace(REQUEST, sampling=Sampling.SERVER, sample=10_000, repeats=0)
     sampled = planned_workload(replace(QUESTION, request=request))
