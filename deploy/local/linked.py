@@ -6,11 +6,13 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 
 from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
 from veiltab.common.privacy.card import EpsilonCard
 from veiltab.common.privacy.price import price_budget
 from veiltab.common.release.workload import WorkloadSpec
@@ -150,8 +152,11 @@ def run_linked(options: LinkedOptions, say: Callable[[str], None]) -> LinkedResu
         say: called with a line about each step.
 
     Raises:
+        InvalidInputError: the packages for the report are missing.
         VeiltabError: a party refused.
     """
+    with importing("researcher", "the report of the demonstration"):
+        import_module("matplotlib")
     clock = Clock()
     with clock.step("prepare tables and certificates"):
         say(f"writing the tables of two curators: {options.people:,} people whom both hold, and some whom one holds")
