@@ -24,7 +24,7 @@ help: ## this list; durations are those of two cores
 	$(PIP) --require-hashes -r requirements-dev.lock
 	@touch $@
 
-demo: .venv/ready ## the linked census by processes on this machine: 2 min; a minute more where .venv is new
+demo: .venv/ready ## the linked census by processes on this machine: 1 min; 2 where .venv is new
 	$(BIN)/veiltab demo
 
 test: .venv/dev ## everything that is quick: 5 min

@@ -14,7 +14,7 @@ the model joins directly and pairs that it does not are counted apart; in each g
 
     expected distance = sqrt(D*^2 + (misfit mean sum sqrt(p))^2 / (2 pi))
 
-An estimate, and no bound. On Adult it is 14, 5 and 7% below the truth at epsilon .5, 1 and 3.
+An estimate, and no bound. On Adult it was 7 to 22% below the truth in seven releases at epsilon .5, 1 and 3.
 
 Source: Efron, How biased is the apparent error rate of a prediction rule? (1986), for the correction.
 """

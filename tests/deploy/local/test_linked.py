@@ -78,4 +78,4 @@ def test_the_whole_census_is_as_near_as_a_trusted_curator_would_bring_it(tmp_pat
     assert found["release"]["tables"] == 91 + 40
     assert found["errors"]["pairs"] < 0.022
     assert found["errors"]["triples"] < 0.051
-    assert found["expected"]["pairs"] == pytest.approx(found["errors"]["pairs"], rel=0.2)
+    assert found["expected"]["pairs"] == pytest.approx(found["errors"]["pairs"], rel=0.4)
