@@ -150,6 +150,8 @@ def check_choice(stored: CuratorRelease, numbers: tuple[int, ...]) -> bool:
         DeniedError: the release is over.
     """
     workload = stored.workload
+    if workload is None and stored.request.repeats and not stored.state.finished:
+        raise NotReadyError("the release is not planned yet", where="tables")
     if workload is None or not workload.repeats:
         raise InvalidInputError("no table of this release runs a second time", where="tables")
     if len(numbers) > workload.repeats:

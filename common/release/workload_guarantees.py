@@ -7,7 +7,6 @@ from decimal import Decimal
 from functools import lru_cache
 from itertools import chain, repeat
 
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.card import Bound, EpsilonCard
 from veiltab.common.privacy.coalitions import Coalition
 from veiltab.common.privacy.description import ReleaseDescription
@@ -17,16 +16,14 @@ from veiltab.common.release.guarantees import two_sided_release
 from veiltab.common.release.workload import WorkloadSpec
 
 
-def check_tables_keep_what_was_asked(workload: WorkloadSpec) -> None:
-    """Refuse tables whose prices together exceed that of the requested epsilon and delta; some seconds of work.
+def tables_keep_what_was_asked(workload: WorkloadSpec) -> bool:
+    """Return whether the prices of all tables together are within that of the requested epsilon and delta.
 
-    Raises:
-        InvalidInputError: they do.
+    Seconds of work: each kind of table is priced.
     """
     budget = price_budget(workload.epsilon, workload.delta)
     together = workload_price(workload, lambda release: price_within(release, budget))
-    if together.mu > budget.mu or together.slack > budget.slack:
-        raise InvalidInputError("the tables cost more than the epsilon that was asked for", where="tables")
+    return together.mu <= budget.mu and together.slack <= budget.slack
 
 
 def workload_price(workload: WorkloadSpec, pricing: Callable[[ReleaseDescription], Price]) -> Price:
@@ -66,8 +63,7 @@ def workload_slots(workload: WorkloadSpec) -> tuple[Slots, ...]:
 def workload_card(workload: WorkloadSpec) -> EpsilonCard:
     """Return who faces which epsilon of all tables together, whichever are chosen to run a second time.
 
-    Against the desk and its analysts no more is stated than what was asked for, which the tables keep by their prices;
-    see `check_tables_keep_what_was_asked`.
+    Against the desk and its analysts no more is stated than what was asked for, if the tables keep it by their prices.
     """
     bounds = bounds_together(
         workload_slots(workload),
@@ -81,6 +77,8 @@ def workload_card(workload: WorkloadSpec) -> EpsilonCard:
 def _no_more_than_asked(bound: Bound, workload: WorkloadSpec) -> Bound:
     is_desk = bound.roles in {Coalition.ANALYST.roles, Coalition.DESK.roles}
     if not is_desk or bound.epsilon is None or bound.epsilon <= workload.epsilon:
+        return bound
+    if not tables_keep_what_was_asked(workload):
         return bound
     other = bound.other or (bound.epsilon, bound.delta)
     return replace(bound, epsilon=workload.epsilon, delta=workload.delta, other=other)

@@ -30,7 +30,7 @@ from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import workload_to_proto
 from veiltab.common.release.workload import MAX_TABLES, WorkloadSpec
-from veiltab.common.release.workload_guarantees import check_tables_keep_what_was_asked, workload_card, workload_price
+from veiltab.common.release.workload_guarantees import tables_keep_what_was_asked, workload_card, workload_price
 from veiltab.common.rpc.server import MAX_MESSAGE
 from veiltab.common.study.file import Study
 from veiltab.curator.allowance import Allowance
@@ -107,7 +107,7 @@ def store(tmp_path: Path) -> Iterator[CuratorStore]:
 def test_every_pair_is_planned_and_together_they_keep_what_was_asked(workload: WorkloadSpec) -> None:
     assert [workload.attributes(number) for number in range(6)] == list(combinations(SIZES, 2))
     assert (len(workload.repeated), workload.repeats, workload.sample) == (6, 2, 20_000)
-    check_tables_keep_what_was_asked(workload)
+    assert tables_keep_what_was_asked(workload)
     budget = price_budget(Decimal(1), Decimal("1e-6"))
     together = workload_price(workload, lambda release: price_within(release, budget))
     assert budget.mu * Decimal("0.997") < together.mu <= budget.mu
@@ -116,13 +116,15 @@ def test_every_pair_is_planned_and_together_they_keep_what_was_asked(workload: W
     assert all(plan.canaries > 0 and plan.curator_replacement > 0 for plan in workload.tables)
 
 
-def test_tables_with_less_noise_are_refused(workload: WorkloadSpec) -> None:
+def test_tables_with_less_noise_keep_it_no_more_and_their_card_says_what_they_cost(workload: WorkloadSpec) -> None:
     bold = replace(workload.tables[0], server_replacement=workload.tables[0].server_replacement // 2)
-    with pytest.raises(InvalidInputError, match="cost more"):
-        check_tables_keep_what_was_asked(replace(workload, tables=(bold, *workload.tables[1:])))
-    bold = replace(workload.repeated[5], curator_replacement=0)
-    with pytest.raises(InvalidInputError, match="cost more"):
-        check_tables_keep_what_was_asked(replace(workload, repeated=(*workload.repeated[:5], bold)))
+    less = replace(workload, tables=(bold, *workload.tables[1:]))
+    assert not tables_keep_what_was_asked(less)
+    analyst = next(bound for bound in workload_card(less).bounds if bound.roles == Coalition.ANALYST.roles)
+    assert analyst.epsilon is not None
+    assert analyst.epsilon > Decimal("1.01")
+    bold = replace(workload.repeated[5], server_replacement=workload.repeated[5].server_replacement // 2)
+    assert not tables_keep_what_was_asked(replace(workload, repeated=(*workload.repeated[:5], bold)))
 
 
 def test_tables_with_a_denied_attribute_are_left_out_and_the_others_stay_as_they_were(workload: WorkloadSpec) -> None:
@@ -422,15 +424,17 @@ def test_a_choice_fits_what_was_charged_and_is_made_once(workload: WorkloadSpec)
             check_choice(stored, bad)
     with pytest.raises(ConflictError):
         check_choice(replace(stored, choice=()), (0,))
+    asked = replace(stored, request=REQUEST, workload=None, state=ReleaseState.APPROVED)
+    with pytest.raises(NotReadyError, match="not planned yet"):
+        check_choice(asked, (0,))
     with pytest.raises(NotReadyError):
         check_choice(replace(stored, state=ReleaseState.CHARGED), (0,))
     with pytest.raises(ExpiredReleaseError):
         check_choice(replace(stored, state=ReleaseState.READY), (0,))
     with pytest.raises(DeniedError):
         check_choice(replace(stored, state=ReleaseState.FAILED), (0,))
-    for none in (replace(workload, repeated=(), repeats=0), None):
-        with pytest.raises(InvalidInputError, match="no table"):
-            check_choice(replace(stored, workload=none), ())
+    with pytest.raises(InvalidInputError, match="no table"):
+        check_choice(replace(stored, workload=replace(workload, repeated=(), repeats=0)), (0,))
 
 
 # The records
