@@ -74,7 +74,7 @@ bench: .venv/dev ## measures, in ratios to plain numpy and pandas: 5 min
 	$(PIP) --require-hashes -r benchmarks/linked-requirements.txt
 	@touch $@
 
-bench-linked: .venv/linked ## linked data beside what a trusted curator could do: 15 min
+bench-linked: .venv/linked ## linked data beside what a trusted curator could do: 6 min
 	$(BIN)/python -m benchmarks.linked --picture docs/pictures/linked.svg
 
 .venv-peers/ready: benchmarks/peers-requirements.txt
