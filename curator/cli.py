@@ -410,21 +410,36 @@ def _requests_text(listed: list[dict[str, object]], ledger: Ledger) -> str:
             f" {', '.join(map(str, _list(request['attributes'])))} at epsilon {request['epsilon']}"
         )
         lines.extend(
-            f"  {label}: {'yes' if request[key] is True else request[key]}"
+            f"  {label}: {_shown(request[key])}"
             for key, label in _LABELS.items()
             if request.get(key) and key != "tables"
         )
         if tables := _list(request["tables"]):
-            lines.append(f"  tables: {len(tables)}, as {'; '.join(', '.join(table) for table in tables[:_SHOWN])}")
+            named = "; ".join(" x ".join(table) for table in tables[:_SHOWN])
+            lines.append(f"  tables: {len(tables)}{', for example' if len(tables) > _SHOWN else ':'} {named}")
         if isinstance(size := request.get("bytes"), int):
             lines.append(f"  bytes sent from here: {size:,}")
         if isinstance(charge := request.get("charge"), Decimal):
             lines.append(f"  charge: {percent(charge)} of the budget")
-        lines.extend(f"  decision here: {name} {verdict}" for name, verdict in _pairs(request["own"]))
+        lines.extend(
+            f"  decision here: {name} {'was held' if verdict == HELD and request['failure'] else verdict}"
+            for name, verdict in _pairs(request["own"])
+        )
         lines.extend(f"  {bound.name}: {bound.faces}" for bound in _card(request))
     if not listed:
         lines.append("No requests.")
     return "\n".join(lines)
+
+
+def _shown(fact: object) -> str:
+    """Return a fact for people: an error with three digits, and whether something is so in words."""
+    match fact:
+        case bool():
+            return "yes"
+        case float():
+            return f"{fact:.3g}"
+        case _:
+            return str(fact)
 
 
 def _card(request: dict[str, object]) -> tuple[Bound, ...]:

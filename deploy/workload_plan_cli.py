@@ -22,7 +22,8 @@ _OPTIONS = (
     click.option("--study", type=PATH, metavar="STUDY.toml", help="Study file that names the attributes of tables."),
     click.option("--attributes", help="Attributes of a --workload, separated by commas; by default all of the study."),
     click.option("--workload", type=click.Choice([one.value for one in Workload]), help="Tables of the --attributes."),
-    click.option("--tables", multiple=True, metavar="A,B", help="Attributes of one of several tables; repeat it."),
+    click.option("--tables", multiple=True, metavar="A,B [A,C ...]", help="Attributes of each of several tables."),
+    click.argument("more_tables", metavar="", nargs=-1),
     click.option(
         "--repeats", type=click.IntRange(min=0), default=0, help="So many of the --tables may run a second time."
     ),
@@ -55,6 +56,10 @@ def workload_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def with_options(**values: Any) -> None:  # noqa: ANN401 - whatever click read
+        more = values.pop("more_tables")
+        if more and not values["tables"]:
+            raise click.UsageError(f"Got unexpected extra argument ({more[0]})")
+        values["tables"] = (*values["tables"], *more)
         tables = TableOptions(**{name: values.pop(name) for name in own})
         command(tables=tables, **values)
 

@@ -147,10 +147,10 @@ def check_carries(scheme: Scheme, cells: Sequence[int], prices: WorkloadPrices) 
     error = median(foreseen_errors(scheme, cells, prices))
     if error > MOST_ERROR:
         number = tables_carried(scheme, sorted(cells)[len(cells) // 2], prices)
+        carried = f"at most {number} such tables" if number else "not even one such table"
         raise InvalidInputError(
             f"the epsilon is too small for {len(cells)} tables: the error of a typical one would be {error:.2g}"
-            f" (total variation distance); it would carry {number or 'no'} such tables with an error of at most"
-            f" {MOST_ERROR}",
+            f" (total variation distance); it would carry {carried} with an error of at most {MOST_ERROR}",
             where="epsilon",
             remedy=_REMEDY,
         )
