@@ -26,7 +26,7 @@ CHEAP = '[[rule]]\nmaximum_charge = 0.05\ndecision = "approve"\n'
 
 @pytest.fixture
 def driver(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], CuratorDriver]]:
-    async def answered_here(_: Planner, kind: str, text: str) -> str:
+    async def answered_here(_: Planner, kind: str, text: str, _tables: int) -> str:
         return ANSWERS[kind](text)
 
     monkeypatch.setattr(Planner, "_ask", answered_here)
