@@ -1,6 +1,6 @@
 """`veiltab researcher`: run the service, ask for a release, see how it stands, estimate, report."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -35,7 +35,9 @@ confidence_option = click.option(
     "--confidence", default=0.95, show_default=True, type=click.FloatRange(0, 1, min_open=True, max_open=True)
 )
 attributes_option = click.option(
-    "--attributes", help="Only these attributes, separated by commas: the marginal over the others."
+    "--attributes",
+    help="Only these attributes, separated by commas: the marginal over the others. By default those that --model or"
+    " --total names, else all of the only table.",
 )
 
 
@@ -208,11 +210,16 @@ def estimate(
         given=tuple(_split(given)) if given else (), contrast=Contrast(contrast) if contrast else None, **asked
     )
     release = client.release(release_name)
-    found = _table(release, attributes, confidence)
+    names: Sequence[str] = ()
+    if attributes is not None:
+        names = _split(attributes)
+    elif question.model or question.totals:
+        names = question.attributes(release.domain())
+    found = _table(release, names, confidence)
     if question.is_plain and compare is None and isinstance(found, TableEstimate):
         _emit_table(release, found, out, as_json)
         return
-    other = None if compare is None else _table(_another(client, compare, release), attributes, confidence)
+    other = None if compare is None else _table(_another(client, compare, release), names, confidence)
     _emit_analysis(release, answer(question, found, other), out, as_json)
 
 
@@ -453,10 +460,11 @@ def _another(client: "Client", name: str, release: "Release") -> "Release":
     return other
 
 
-def _table(release: "Release", attributes: str | None, confidence: float) -> "Table":
-    if attributes is None:
+def _table(release: "Release", attributes: Sequence[str], confidence: float) -> "Table":
+    """Return the table of some attributes; without any, the only table of a release."""
+    if not attributes:
         return release.estimate(confidence=confidence)
-    return release.table(_split(attributes), confidence=confidence)
+    return release.table(attributes, confidence=confidence)
 
 
 class _Watcher:

@@ -24,6 +24,7 @@ import numpy as np
 
 from veiltab.common.command.options import load_party
 from veiltab.common.command.parties import desk_of, serving_parties
+from veiltab.common.core.domain import Domain
 from veiltab.common.core.rounding import Parameter, parse_delta, parse_epsilon
 from veiltab.common.errors import (
     DeniedError,
@@ -350,6 +351,17 @@ class Release:
         self._client.check_study(status.study_digest, f"release {self.id}")
         return respondents_sentence(self._client.study, status.granted, status.left_out)
 
+    def domain(self) -> Domain:
+        """Return the attributes that have a result, with the study's categories.
+
+        Raises:
+            NotReadyError: the release is not ready.
+            InvalidInputError: the release was asked for under another study file than the client's.
+        """
+        return self._client.study.domain(
+            {name for table in self._ready_status().ready_tables for name in table.attributes}
+        )
+
     def tables(self) -> tuple[TableStatus, ...]:
         """Return the tables of the release that are under way or over, by number; of one table, itself as number 0."""
         return self.status().all_tables
@@ -409,7 +421,7 @@ class Release:
                 raise InvalidInputError(
                     f"this is a release of {len(status.tables)} tables",
                     where=f"release {self.id}",
-                    remedy="Name the attributes of one.",
+                    remedy="Name the attributes of one, with --attributes, or in Python release.table([...]).",
                 )
             (result,) = self._results(status, status.ready_tables)
             return self._estimate(status, result, confidence)

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from veiltab.common.core.domain import Domain
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.analysis.comparisons import Table, compare, conditional_shares, contrasts
 from veiltab.researcher.analysis.contrasts import Contrast
+from veiltab.researcher.analysis.formula import parse_formula
 from veiltab.researcher.analysis.regression import regress
 from veiltab.researcher.analysis.result import Analysis
 from veiltab.researcher.analysis.subgroups import parse_subgroup, total_contrasts, totals
@@ -50,6 +52,21 @@ class Question:
     def is_plain(self) -> bool:
         """Whether nothing but the cells of the table is asked for."""
         return self == Question()
+
+    def attributes(self, domain: Domain) -> tuple[str, ...]:
+        """Return the attributes of the table that a model or totals are about; none for shares, which name only groups.
+
+        Args:
+            domain: the attributes that may be named.
+
+        Raises:
+            InvalidInputError: the model or a total does not parse.
+        """
+        named = {name for text in self.totals for name in parse_subgroup(text, domain)}
+        if self.model:
+            formula = parse_formula(self.model, domain)
+            named = {formula.response, *formula.attributes}
+        return tuple(name for name in domain.names if name in named)
 
 
 def answer(question: Question, table: Table, other: Table | None = None) -> Analysis:

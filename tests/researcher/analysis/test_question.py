@@ -36,11 +36,15 @@ class MadeReleases:
 
     def release(self, name: str) -> SimpleNamespace:
         def estimate(*choices: object, **keywords: object) -> Table:
-            attributes = next((one for one in (*choices, *keywords.values()) if isinstance(one, list)), None)
+            attributes = next((one for one in (*choices, *keywords.values()) if isinstance(one, list | tuple)), None)
             found = self._estimates[name]
             return found if attributes is None else found.marginal(attributes)
 
-        said = {"status": lambda: None, "respondents": lambda: "n counts all"}
+        said = {
+            "status": lambda: None,
+            "respondents": lambda: "n counts all",
+            "domain": lambda: self._estimates[name].domain,
+        }
         return SimpleNamespace(id=name, estimate=estimate, table=estimate, **said)
 
 

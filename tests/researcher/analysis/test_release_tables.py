@@ -1,11 +1,14 @@
 """Tables of a release of several: measured ones pooled, others from the model and marked."""
 
+import json
+from contextlib import nullcontext
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
 import pytest
+from click.testing import CliRunner, Result
 
 from tests.researcher.analysis.simulated import simulated_counts
 from veiltab.common.errors import InvalidInputError, UnavailableError
@@ -17,6 +20,7 @@ from veiltab.common.study.file import Study
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.analysis.result import NO_INTERVAL
+from veiltab.researcher.cli import researcher
 from veiltab.researcher.client import Client, Release
 from veiltab.researcher.pooling import PooledEstimate
 from veiltab.researcher.release_status import Status, TableStatus
@@ -100,6 +104,14 @@ def linked(study: Study) -> Release:
     return Release(cast("Client", client), "a" * 32, continued=False)
 
 
+def estimated(release: Release, words: list[str], monkeypatch: pytest.MonkeyPatch) -> Result:
+    """Return what `veiltab researcher estimate` prints of a release."""
+    client = SimpleNamespace(release=lambda _: release)
+    monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: nullcontext(client))
+    start = ["estimate", "study.toml", "--name", "rosa", "--identity", "pki", "--release", "linked"]
+    return CliRunner().invoke(researcher, [*start, *words], catch_exceptions=False)
+
+
 def test_a_table_that_was_measured_is_pooled_and_another_is_modelled(linked: Release) -> None:
     measured = linked.table(["salary", "sex"], confidence=0.9)
     assert isinstance(measured, PooledEstimate)
@@ -113,6 +125,37 @@ def test_a_table_that_was_measured_is_pooled_and_another_is_modelled(linked: Rel
     assert set(found.notes) == {NO_INTERVAL}
     np.testing.assert_allclose(found.estimate, (truth / truth.sum(axis=0)).T.reshape(-1), atol=0.02)
     assert linked.table(["salary"]).marginal(["salary"]).domain.names == ("salary",)
+
+
+@pytest.mark.parametrize(
+    ("words", "names", "is_measured"),
+    [
+        (["--total", "salary=high & sex=f"], ["sex", "salary"], True),
+        (["--total", "salary=high", "--total", "sex=f"], ["sex", "salary"], True),
+        (["--model", "salary=high ~ sex"], ["sex", "salary"], True),
+        (["--model", "~ sex * age"], ["sex", "age"], False),
+    ],
+)
+def test_a_question_names_the_table_that_it_is_about(
+    linked: Release,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    names: list[str],
+    *,
+    is_measured: bool,
+) -> None:
+    found = json.loads(estimated(linked, [*words, "--json"], monkeypatch).stdout)
+    assert found["measured"] is is_measured
+    named = estimated(linked, [*words, "--attributes", ",".join(names), "--json"], monkeypatch)
+    assert json.loads(named.stdout) == found
+
+
+@pytest.mark.parametrize("words", [[], ["--given", "sex"]])
+def test_without_attributes_shares_have_no_table(
+    linked: Release, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    with pytest.raises(InvalidInputError, match=r"release of 3 tables.*--attributes.*release\.table"):
+        estimated(linked, words, monkeypatch)
 
 
 def test_the_model_is_fitted_once(linked: Release, monkeypatch: pytest.MonkeyPatch) -> None:
