@@ -1,6 +1,7 @@
 """`veiltab researcher`: run the service, ask for a release, see how it stands, estimate, report."""
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -87,7 +88,10 @@ def serve(options: ServeOptions) -> None:
 )
 @with_client
 @click.argument("more_tables", metavar="", nargs=-1)
-@click.option("--attributes", help="Attributes of one table, or of a --workload, separated by commas.")
+@click.option(
+    "--attributes",
+    help="Attributes of one table, or of a --workload (by default all of the study), separated by commas.",
+)
 @click.option(
     "--tables", multiple=True, metavar="A,B [A,C ...]", help="Attributes of each of several tables; needs a --delta."
 )
@@ -156,6 +160,8 @@ def request(
         **choices,
     )
     note(f"release {release.id}" + (" (continued)" if release.continued else ""))
+    if choices["workload"] or tables:
+        note(_planning_hint(attributes, (*tables, *more_tables), choices))
     status = release.wait(timeout, _Watcher()) if wait else release.status()
     emit(as_json, _status_dict(status) | {"continued": release.continued}, _status_text(status))
 
@@ -452,6 +458,18 @@ def _split(attributes: str) -> list[str]:
     return [name.strip() for name in attributes.split(",")]
 
 
+def _planning_hint(attributes: str | None, tables: Sequence[str], choices: Mapping[str, Any]) -> str:
+    """Return the command that says what several tables cost and how near to the truth they come."""
+    own = {name: choices[name] for name in ("workload", "repeats", "epsilon", "delta", "sample")}
+    words = [f"--{name} {shlex.quote(str(value))}" for name, value in own.items() if value]
+    words += [f"--attributes {shlex.quote(attributes)}"] if attributes else []
+    words += [f"--tables {shlex.quote(table)}" for table in tables]
+    return (
+        f"veiltab plan --study STUDY.toml --population N {' '.join(words)} says the tables, the price, the foreseen"
+        " error and the bytes; N is the number of common respondents."
+    )
+
+
 def _another(client: "Client", name: str, release: "Release") -> "Release":
     """Return the release of a name, which must not be the one that it is compared with."""
     other = client.release(name)
@@ -514,7 +532,8 @@ def _status_dict(status: "Status") -> dict[str, object]:
         "receipts": [receipt.facts() for receipt in status.receipts],
         "failure": status.failure,
         "parties": {
-            party: {"state": state.value, "waiting_for": reason} for party, (state, reason) in status.parties.items()
+            party: {"state": state.value, "waiting_for": status.waits.get(party, "")}
+            for party, (state, _) in status.parties.items()
         },
         "seconds": status.seconds,
         "bytes": status.bytes,
@@ -529,9 +548,13 @@ def _status_text(status: "Status") -> str:
     if status.progress:
         lines.append(f"  {status.progress}")
     lines.extend(
-        f"  {party}: {state.value}{', waits: ' + reason if reason else ''}"
-        for party, (state, reason) in sorted(status.parties.items())
+        f"  {party}: {state.value}{', waits: ' + status.waits[party] if party in status.waits else ''}"
+        for party, (state, _) in sorted(status.parties.items())
     )
+    if status.workload is not None:
+        workload = status.workload
+        again = f", up to {workload.repeats} of them a second time" if workload.repeats else ""
+        lines.append(f"  n = {workload.population}, m = {workload.sample}, {len(workload.tables)} tables{again}")
     if status.spec is not None:
         spec = status.spec
         lines.append(

@@ -132,7 +132,7 @@ class Client:
         """Ask the curators for a release, or continue the unfinished one that asks for the same.
 
         Args:
-            attributes: names from the study, of one table or of a workload.
+            attributes: names from the study, of one table or of a workload; of a workload by default all.
             epsilon: in nats, as a text or a number; a float counts as Python shows it, so 0.5 is "0.5". Pure unless
                 there is a delta. Of all tables together.
             tables: the attributes of each table, instead of `attributes`.
@@ -161,6 +161,8 @@ class Client:
             VeiltabError: the request is not valid, or the service does not answer.
         """
         self._check_owner("start a release")
+        if workload is not None and not (attributes or tables):
+            attributes = [rule.name for rule in self.study.attributes]
         names, several = asked_tables(self.study, attributes, tables, workload, repeats)
         asked = ReleaseRequest(
             release_id=secrets.token_hex(16),

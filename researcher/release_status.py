@@ -110,14 +110,18 @@ class Status:
         return spec
 
     @property
+    def waits(self) -> dict[str, str]:
+        """Party -> what the release waits for there; empty once the release has ended, whatever was said before."""
+        if self.state.finished:
+            return {}
+        return {party: reason for party, (_, reason) in sorted(self.parties.items()) if reason}
+
+    @property
     def waiting_for(self) -> str:
         """What the release waits for, party by party, as text."""
-        if self.state.finished:
-            return ""
         reasons = [
             reason if reason.startswith((party, "curator ", "server ")) else f"{party}: {reason}"
-            for party, (_, reason) in sorted(self.parties.items())
-            if reason
+            for party, reason in self.waits.items()
         ]
         return "; ".join(dict.fromkeys(reason.rstrip(".") for reason in reasons))
 

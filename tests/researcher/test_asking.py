@@ -1,5 +1,6 @@
 """Every choice of a request is a keyword of the client's and an option of the command's, and reaches the service."""
 
+import shlex
 from contextlib import nullcontext
 from dataclasses import fields, replace
 from decimal import Decimal
@@ -19,6 +20,7 @@ from veiltab.common.release.wire import request_from_proto
 from veiltab.common.release.workloads import Workload, tables_of
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study
+from veiltab.deploy.plan_cli import plan
 from veiltab.researcher.cli import researcher
 from veiltab.researcher.client import Client
 
@@ -117,6 +119,33 @@ def test_every_choice_is_an_option_of_the_command(monkeypatch: pytest.MonkeyPatc
     assert {name: given[name] for name in KEYWORDS} == KEYWORDS
 
 
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("--attributes sex", None),
+        ("--workload linked", "--workload linked --epsilon 1 --delta 1e-6"),
+        ("--workload pairs --attributes 'a b,c'", "--workload pairs --epsilon 1 --delta 1e-6 --attributes 'a b,c'"),
+        ("--tables a,b b,c --repeats 1", "--repeats 1 --epsilon 1 --delta 1e-6 --tables a,b --tables b,c"),
+    ],
+)
+def test_who_asks_for_several_tables_reads_how_to_plan_them(
+    monkeypatch: pytest.MonkeyPatch, words: str, options: str | None
+) -> None:
+    release = SimpleNamespace(id="f" * 32, continued=False, status=lambda: None)
+    service = nullcontext(SimpleNamespace(request=lambda *_, **__: release))
+    monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: service)
+    monkeypatch.setattr("veiltab.researcher.cli._status_dict", lambda _: {})
+    monkeypatch.setattr("veiltab.researcher.cli._status_text", lambda _: "")
+    start = ["request", "study.toml", "--name", "rosa", "--identity", "pki", "--epsilon", "1", "--delta", "1e-6"]
+    said = CliRunner().invoke(researcher, [*start, *shlex.split(words)], catch_exceptions=False).stderr
+    if options is None:
+        assert "plan" not in said
+        return
+    assert f"veiltab plan --study STUDY.toml --population N {options} says" in said
+    planned = {word for word in shlex.split(options) if word.startswith("--")} | {"--study", "--population"}
+    assert planned <= {name for parameter in plan.params for name in parameter.opts}
+
+
 PAIRS = (("sex", "age"), ("sex", "salary"), ("age", "salary"))
 
 
@@ -125,6 +154,8 @@ def test_a_workload_becomes_the_tables_it_stands_for(study: Study, monkeypatch: 
     for workload, repeats in (("pairs", 0), (Workload.LINKED, 3)):
         request = asked(study, monkeypatch, *names, workload=workload, epsilon=1, delta="1e-6")
         assert (request.attributes, request.tables, request.repeats) == (("sex", "age", "salary"), PAIRS, repeats)
+    everything = asked(study, monkeypatch, workload="pairs", epsilon=1, delta="1e-6")
+    assert everything.attributes == tuple(rule.name for rule in study.attributes)
     listed = asked(study, monkeypatch, tables=[["age", "sex"], ["salary", "age"]], epsilon=1, delta="1e-6")
     assert (listed.attributes, listed.tables) == (("sex", "age", "salary"), (("sex", "age"), ("age", "salary")))
     many = tables_of(Workload.LINKED, [f"a{number}" for number in range(14)])
@@ -144,6 +175,7 @@ def test_a_workload_becomes_the_tables_it_stands_for(study: Study, monkeypatch: 
         (("sex", "age", "salary"), {"workload": "pairs", "scheme": "poisson"}, "without replacement"),
         (("sex", "age", "salary"), {"workload": "pairs", "max_pair_epsilon": 2}, "with a cap"),
         (("sex",), {"tables": PAIRS}, "stand alone"),
+        ((), {"tables": PAIRS, "workload": "pairs"}, "stand alone"),
         ((), {"tables": [["sex"]]}, "at least two of them"),
         ((), {"tables": [["sex", "age"], ["age", "sex"]]}, "a table is listed twice"),
         ((), {"tables": [["sex", "sex"], ["age"]]}, "'sex' twice"),

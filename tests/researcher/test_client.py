@@ -119,7 +119,7 @@ def test_a_status_is_read_whole(make_spec: Make) -> None:
         left_out={"alice": 3, "bob": 0},
         receipts=RECEIPTS,
     )
-    assert status.waiting_for == ""
+    assert (status.waiting_for, status.waits) == ("", {})
     waiting = replace(status, state=ReleaseState.REQUESTED)
     assert waiting.waiting_for == "curator bob: a person decides; server cloud: waits for salary"
     answer.ClearField("spec")

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import cast
@@ -148,6 +149,23 @@ def test_a_question_names_the_table_that_it_is_about(
     assert found["measured"] is is_measured
     named = estimated(linked, [*words, "--attributes", ",".join(names), "--json"], monkeypatch)
     assert json.loads(named.stdout) == found
+
+
+@pytest.mark.parametrize("state", [ReleaseState.READY, ReleaseState.FAILED, ReleaseState.UPLOADING])
+def test_a_status_shows_its_tables_and_waits_only_until_the_end(
+    study: Study, monkeypatch: pytest.MonkeyPatch, state: ReleaseState
+) -> None:
+    waits = {"curator alice": (ReleaseState.UPLOADING, "0 of 2 tables are ready")}
+    shown = replace(made_status(study), state=state, parties=waits)
+    client = SimpleNamespace(status=lambda _: shown)
+    monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: nullcontext(client))
+    words = ["status", "study.toml", "--name", "rosa", "--identity", "pki", "--release", "linked"]
+    text = CliRunner().invoke(researcher, words, catch_exceptions=False).stdout
+    assert "n = 200000, m = 200000, 2 tables, up to 1 of them a second time" in text
+    assert ("0 of 2 tables are ready" in text) is (state is ReleaseState.UPLOADING)
+    plain = json.loads(CliRunner().invoke(researcher, [*words, "--json"], catch_exceptions=False).stdout)
+    reason = "0 of 2 tables are ready" if state is ReleaseState.UPLOADING else ""
+    assert plain["parties"] == {"curator alice": {"state": "uploading", "waiting_for": reason}}
 
 
 @pytest.mark.parametrize("words", [[], ["--given", "sex"]])
