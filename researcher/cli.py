@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import click
 
@@ -225,8 +225,29 @@ def estimate(
     if question.is_plain and compare is None and isinstance(found, TableEstimate):
         _emit_table(release, found, out, as_json)
         return
-    other = None if compare is None else _table(_another(client, compare, release), names, confidence)
-    _emit_analysis(release, answer(question, found, other), out, as_json)
+    other = None if compare is None else _other_table(client, compare, release, names, confidence)
+    _emit_analysis(release, found, answer(question, found, other), out, as_json)
+
+
+def _source(table: "Table", status: "Status") -> str:
+    """Say of how many respondents a table is, and of a release of several tables how often it was measured."""
+    from veiltab.researcher.analysis.modelled import ModelledTable
+    from veiltab.researcher.estimation import TableEstimate
+    from veiltab.researcher.pooling import PooledEstimate
+
+    counted = f"n = {table.population:,}."
+    if not status.tables:
+        return counted
+    match table:
+        case ModelledTable():
+            return f"{counted} From a model of all tables of the release: none has all of these attributes."
+        case PooledEstimate():
+            runs = len(table.parts)
+            return f"{counted} Measured by {runs} tables of the release, pooled; one that ran twice counts as two."
+        case TableEstimate():
+            return f"{counted} Measured by one table of the release, which ran once."
+        case _:
+            assert_never(table)
 
 
 def _emit_table(release: "Release", found: "TableEstimate", out: Path | None, as_json: bool) -> None:
@@ -256,6 +277,7 @@ def _emit_table(release: "Release", found: "TableEstimate", out: Path | None, as
         "",
         f"Expected root-mean-square error: {found.root_mse:.5f}. Intervals at {found.confidence:.0%}.",
         *([FEW_ROWS] if found.has_few_rows else []),
+        _source(found, known),
         respondents,
         *card,
         f"Study file: {found.study_digest}.",
@@ -264,14 +286,15 @@ def _emit_table(release: "Release", found: "TableEstimate", out: Path | None, as
     emit(as_json, data, "\n".join(lines))
 
 
-def _emit_analysis(release: "Release", analysis: "Analysis", out: Path | None, as_json: bool) -> None:
+def _emit_analysis(release: "Release", found: "Table", analysis: "Analysis", out: Path | None, as_json: bool) -> None:
     from veiltab.researcher.table import write
 
     if out is not None:
         write(analysis.frame(), out)
+    known = release.status()
     respondents = release.respondents()
     data = {
-        "release": _status_dict(release.status())["release"],
+        "release": _status_dict(known)["release"],
         "title": analysis.title,
         "unit": analysis.unit.value,
         "confidence": analysis.confidence,
@@ -282,7 +305,7 @@ def _emit_analysis(release: "Release", analysis: "Analysis", out: Path | None, a
         "respondents": respondents,
         "out": out,
     }
-    lines = [analysis.text(), respondents, *([] if out is None else [f"Written: {out}"])]
+    lines = [analysis.text(), _source(found, known), respondents, *([] if out is None else [f"Written: {out}"])]
     emit(as_json, data, "\n".join(lines))
 
 
@@ -470,12 +493,18 @@ def _planning_hint(attributes: str | None, tables: Sequence[str], choices: Mappi
     )
 
 
-def _another(client: "Client", name: str, release: "Release") -> "Release":
-    """Return the release of a name, which must not be the one that it is compared with."""
+def _other_table(
+    client: "Client", name: str, release: "Release", attributes: Sequence[str], confidence: float
+) -> "Table":
+    """Return the table of another release, with which that of a release is compared."""
     other = client.release(name)
     if other.id == release.id:
         raise InvalidInputError("a release is compared with itself", where="--compare", remedy="Name another release.")
-    return other
+    try:
+        return _table(other, attributes, confidence)
+    except InvalidInputError as error:
+        where = f"--compare {name}: {error.where}" if error.where else f"--compare {name}"
+        raise InvalidInputError(error.problem, where=where, remedy=error.remedy) from error
 
 
 def _table(release: "Release", attributes: Sequence[str], confidence: float) -> "Table":

@@ -471,6 +471,10 @@ class Release:
             return self.estimate(confidence=confidence).plot()
         return self.estimate(attributes, confidence=confidence).plot()
 
+    def __repr__(self) -> str:
+        """Return the id alone: nothing is asked of the service."""
+        return f"Release({self.id!r})"
+
     def _repr_html_(self) -> str:
         try:
             status = self.status()

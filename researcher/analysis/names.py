@@ -1,9 +1,13 @@
 """Reads attributes and categories in a text, whatever characters they have: the longest name that fits is meant."""
 
+import re
 from collections.abc import Iterable
 
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.errors import InvalidInputError
+
+_NEXT_SIGN = re.compile(r"[|&~]|\s[+*]\s")
+"""Where a name that is refused most probably ends; + and * alone stand in many names."""
 
 
 class Reader:
@@ -64,6 +68,8 @@ class Reader:
     def refusal(self, wanted: str, remedy: str = "") -> InvalidInputError:
         """Return the refusal of a text in which something else comes next."""
         rest = self._text[self._at : self._at + 40]
+        name = _NEXT_SIGN.split(rest, maxsplit=1)[0].rstrip()
+        rest = name or rest
         return InvalidInputError(
             f"expected {wanted}, but {f'{rest!r} comes next' if rest else 'the text ends'}",
             where=self._where,

@@ -51,6 +51,12 @@ class Microdata:
     models: tuple[Model, ...]
     provenance: Provenance
 
+    def __repr__(self) -> str:
+        """Return its size, attributes and seed, on one line."""
+        known = self.provenance
+        size = f"rows={known.rows}, copies={known.copies}"
+        return f"Microdata({size}, attributes={self.domain.names!r}, seed={known.seed!r})"
+
     def chunks(self, copy: int = 1) -> Iterator[Rows]:
         """Yield the rows of a copy, counted from 1, as symbols of shape (rows, attributes); the same at every call.
 

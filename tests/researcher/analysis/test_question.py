@@ -41,7 +41,7 @@ class MadeReleases:
             return found if attributes is None else found.marginal(attributes)
 
         said = {
-            "status": lambda: None,
+            "status": lambda: SimpleNamespace(tables=()),
             "respondents": lambda: "n counts all",
             "domain": lambda: self._estimates[name].domain,
         }
@@ -49,7 +49,7 @@ class MadeReleases:
 
 
 def asked(words: Sequence[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wages: Table = WHOLE) -> Result:
-    client = MadeReleases(wages=wages, before=BEFORE)
+    client = MadeReleases(wages=wages, before=BEFORE, elsewhere=BEFORE.marginal(["sex"]))
     monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: nullcontext(client))
     monkeypatch.setattr("veiltab.researcher.cli._status_dict", lambda _: {"release": {"id": "1"}})
     start = ["estimate", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--release", "wages"]
@@ -125,6 +125,11 @@ def test_a_table_of_a_model_is_marked_whatever_is_asked(monkeypatch: pytest.Monk
         (["--given", "education", "--ratio", "--reference", "education=mid|low"], "several categories"),
         (["--given", "education", "--ratio", "--reference", "sex=m"], "not among the given"),
         (["--attributes", "salary", "--compare", "wages"], "compared with itself"),
+        (["--attributes", "wealth", "--compare", "before"], "^no attribute 'wealth'"),
+        (
+            ["--attributes", "salary", "--compare", "elsewhere"],
+            "^--compare elsewhere: no attribute 'salary'. Known: sex",
+        ),
         (["--total", "sex=m", "--compare", "before"], "only shares are compared"),
         (["--model", "salary ~ sex", "--compare", "before"], "only shares are compared"),
         (["--total", "sex=m", "--total", "sex=f", "--odds-ratio"], "not totals"),

@@ -151,6 +151,22 @@ def test_a_question_names_the_table_that_it_is_about(
     assert json.loads(named.stdout) == found
 
 
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [
+        ("sex,salary", "Measured by 2 tables of the release, pooled"),
+        ("age,salary", "Measured by one table of the release, which ran once."),
+        ("sex,age", "From a model of all tables of the release"),
+    ],
+)
+def test_a_person_reads_where_a_table_comes_from(
+    linked: Release, monkeypatch: pytest.MonkeyPatch, attributes: str, said: str
+) -> None:
+    for words in ([], ["--given", attributes.split(",", maxsplit=1)[0]]):
+        shown = estimated(linked, ["--attributes", attributes, *words], monkeypatch).stdout
+        assert f"n = {TABLE.sum():,}. {said}" in shown
+
+
 @pytest.mark.parametrize("state", [ReleaseState.READY, ReleaseState.FAILED, ReleaseState.UPLOADING])
 def test_a_status_shows_its_tables_and_waits_only_until_the_end(
     study: Study, monkeypatch: pytest.MonkeyPatch, state: ReleaseState
@@ -185,6 +201,11 @@ def test_the_model_is_fitted_once(linked: Release, monkeypatch: pytest.MonkeyPat
 def test_an_attribute_outside_the_study_is_refused(linked: Release) -> None:
     with pytest.raises(InvalidInputError, match="no attribute 'height'"):
         linked.table(["height"])
+
+
+def test_a_release_is_shown_by_its_id_without_a_question(linked: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linked._client, "status", None)
+    assert repr(linked) == f"Release('{'a' * 32}')"
 
 
 def test_a_notebook_shows_a_release_with_its_texts_escaped(linked: Release, monkeypatch: pytest.MonkeyPatch) -> None:

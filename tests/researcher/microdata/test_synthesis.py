@@ -43,6 +43,11 @@ def test_the_same_seed_gives_the_same_rows_and_another_gives_others() -> None:
     assert not np.array_equal(rows, all_rows(microdata(seed="t")))
 
 
+def test_microdata_are_shown_on_one_line() -> None:
+    made = microdata(rows=3)
+    assert repr(made) == f"Microdata(rows=3, copies=1, attributes={made.domain.names!r}, seed='s')"
+
+
 def test_copies_have_models_of_their_own() -> None:
     made = microdata(copies=3)
     shares = [model.marginal(("age", "job")) for model in made.models]
