@@ -92,6 +92,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.long
 def test_the_release_of_another_id_is_never_taken(running: World) -> None:
     first = running.ask(("region", "income"), "--wait", "--label", running.label()).data["release"]["id"]
     older = release_of_server(running, first)

@@ -50,6 +50,7 @@ def test_labels_of_another_order_are_refused_by_name(world: World, swapped: Path
     assert (asked.code, REFUSAL in asked.errors) == (2, True)
 
 
+@pytest.mark.long
 def test_a_service_that_is_restarted_with_another_file_reads_its_old_results_with_theirs(
     world: World, swapped: Path
 ) -> None:

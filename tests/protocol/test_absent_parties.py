@@ -33,6 +33,7 @@ def test_the_same_command_continues_once_the_party_is_back(mortal: World, who: W
     assert mortal.charges("alice").count(release_id) == mortal.charges("bob").count(release_id) == 1
 
 
+@pytest.mark.long
 def test_without_a_label_the_unfinished_release_is_continued(mortal: World) -> None:
     mortal.local.kill(*BOB)
     first, second = (mortal.ask(NAMES, "--wait", "--timeout", "0.3") for _ in range(2))

@@ -46,6 +46,9 @@ QUICK = {
     "researcher, fetching": Kill(who=ROSA, point="veiltab.common.rpc.chunks:verify:3"),
 }
 
+IN_EVERY_RUN = {"server, after the rename", "curator, encrypting", "curator, testing", "researcher, fetching"}
+"""Those of them that are no long tests."""
+
 LONG = [
     *(
         Kill(who=CLOUD, point=f"{point}{when}")
@@ -217,11 +220,15 @@ def one_ciphertext_a_key(world: World, release_id: str) -> None:
     assert set(made) == set(FREE)
 
 
-@pytest.mark.parametrize("name", list(QUICK))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in IN_EVERY_RUN else pytest.mark.long) for name in QUICK],
+)
 def test_a_party_that_is_killed_and_started_again_continues_the_release(mortal: World, name: str) -> None:
     killed(mortal, QUICK[name])
 
 
+@pytest.mark.long
 def test_a_curator_that_is_killed_after_its_upload_waits_for_the_other(mortal: World) -> None:
     # Alice has deleted her ciphertext, and the server still waits for Bob's when she is back.
     mortal.restart(BOB, how=launcher(PACE, "veiltab.curator.encryption:ColumnEncryption.encrypt:1:4"))

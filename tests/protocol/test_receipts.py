@@ -113,6 +113,7 @@ def test_a_server_without_the_noise_of_a_release_ends_it_before_a_key_leaves(mor
     mortal.restart(CLOUD)
 
 
+@pytest.mark.long
 def test_no_key_leaves_any_curator_when_a_single_one_rejects_the_server(tmp_path: Path) -> None:
     world = made_world(tmp_path / "study", owners=THREE)
     with world.local:

@@ -108,6 +108,7 @@ def with_table(world: World, path: Path) -> None:
     world.restart(ALICE)
 
 
+@pytest.mark.long
 def test_tables_without_common_or_with_too_few_respondents_are_refused(strict: World, tmp_path: Path) -> None:
     right = strict.local.tables["alice"]
     names = [name for name, owner in TWO.items() if owner == "alice"]

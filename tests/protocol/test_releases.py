@@ -119,6 +119,7 @@ def test_the_command_line_says_what_was_released(village: World, tmp_path: Path)
     assert "<html" in (tmp_path / "r.html").read_text().lower()
 
 
+@pytest.mark.long
 def test_three_curators_release_the_table_they_share(tmp_path: Path) -> None:
     world = made_world(tmp_path / "study", owners=THREE)
     truth = world.people.counts(FREE)

@@ -62,6 +62,7 @@ def test_the_server_samples_what_it_cannot_read(village: World) -> None:
         assert len(village.published(asked.id)["region"]) == 500
 
 
+@pytest.mark.long
 def test_adult_at_a_small_delta_is_twenty_times_better(tmp_path: Path) -> None:
     options = DemoOptions(out=tmp_path / "demo", epsilon=Decimal("0.5"), delta=Decimal("1e-6"))
     (outcome,) = run_demo(options, lambda _: None).outcomes

@@ -249,6 +249,7 @@ def test_without_its_packages_it_says_what_to_install(tmp_path: Path, monkeypatc
     open_state(tmp_path / "server.sqlite", SCRIPTS, "").close()
 
 
+@pytest.mark.long
 def test_a_store_works_again_when_its_database_is_back(
     tmp_path: Path, make_spec: Callable[..., object], url: str, cluster: Cluster
 ) -> None:
