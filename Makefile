@@ -27,7 +27,7 @@ help: ## this list; durations are those of two cores
 demo: .venv/ready ## the linked census by processes on this machine: 1 min; 2 where .venv is new
 	$(BIN)/veiltab demo
 
-test: .venv/dev ## everything that is quick: 5 min
+test: .venv/dev ## everything that is quick: 8 min
 	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile
 
 test-all: .venv/dev ## the long tests too: 20 min

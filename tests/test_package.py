@@ -98,6 +98,7 @@ def test_a_wheel_from_the_source_distribution_is_the_same(wheel: Path, sdist: Pa
     assert build(WHEEL, source, tmp_path / "wheel").read_bytes() == wheel.read_bytes()
 
 
+@pytest.mark.long
 def test_an_installed_veiltab_runs_beside_modules_of_the_same_names(
     packages: Path, veiltab: Path, tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def test_a_party_that_is_stopped_in_order_at_any_time_loses_nothing(mortal: Worl
     assert mortal.charges("alice").count(release.id) == mortal.charges("bob").count(release.id) == 1
 
 
+@pytest.mark.long
 def test_the_server_s_publication_outlives_it(mortal: World) -> None:
     with mortal.client() as client:
         release = client.request(NAMES, epsilon="4", label=mortal.label())

@@ -54,6 +54,7 @@ def test_an_analyst_reads_what_its_researcher_reads(village: World, label: str) 
         assert {(Subject.RELEASES, ""), (Subject.STATUS, release_id), (Subject.COUNTS, release_id)} <= asked
 
 
+@pytest.mark.long
 def test_every_reading_command_works_for_an_analyst(village: World, label: str, tmp_path: Path) -> None:
     listed = command(village, "status", ANA)
     assert listed.code == 0, listed.errors

@@ -87,6 +87,7 @@ def test_a_denied_request_ends_everywhere_and_costs_nothing(village: World) -> N
             key_of(village, ROSA, curator, release_id, attribute)
 
 
+@pytest.mark.long
 def test_a_request_that_nobody_decides_about_expires_and_costs_nothing(village: World) -> None:
     with village.client() as client:
         asked = client.request(("region", "health"), epsilon="4", label=village.label(), lifetime_seconds=4)

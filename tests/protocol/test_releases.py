@@ -90,6 +90,7 @@ def test_a_publication_is_fetched_twice_with_equal_bytes(village: World) -> None
     assert asyncio.run(fetched()) == asyncio.run(fetched()) == village.published(asked.id)
 
 
+@pytest.mark.long
 def test_the_command_line_says_what_was_released(village: World, tmp_path: Path) -> None:
     asked = village.ask(FREE, "--wait", "--timeout", "30", "--label", "from the command line", "--purpose", "a test")
     assert asked.code == 0, asked.errors

@@ -131,6 +131,7 @@ def paused(world: World) -> tuple[str, Columns]:
     return release_id, columns
 
 
+@pytest.mark.long
 def test_the_server_and_a_researcher_without_a_key_see_uniform_noise(big: World) -> None:
     sizes = {name: len(CATEGORIES[name]) for name in FREE}
     releases: list[str] = []

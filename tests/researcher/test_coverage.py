@@ -143,6 +143,7 @@ def released(folder: Path, spec: ReleaseSpec, rng: np.random.Generator) -> Estim
     return Estimate(domain=DOMAIN, design=design_of(spec, CELLS, counted=int(counts.sum())), counts=counts)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])
 def test_four_hundred_releases_with_noise_of_both_sides_and_canaries(
     tmp_path: Path, make_spec: Callable[..., Any], sampling: Sampling
