@@ -41,7 +41,7 @@ from veiltab.researcher.drawing import ACCENT, INK, SOFT, check_picture, logarit
 from veiltab.researcher.estimation import ReleaseDesign
 from veiltab.researcher.microdata.comparison import fractions_of, mean_distance
 from veiltab.researcher.microdata.files import Rows
-from veiltab.researcher.model.choosing import chosen_pairs
+from veiltab.researcher.model.choosing import chosen_tables
 from veiltab.researcher.model.fitting import fit
 from veiltab.researcher.model.measurement import Measurement
 from veiltab.researcher.table_result import TableResult
@@ -174,7 +174,7 @@ def linked_rows(people: People, epsilon: Decimal, noise: Noise, seed: bytes) -> 
     if prices.again is None:
         raise AssertionError("the plan has a second phase")
     measurements = [noise(t, price, law) for t, price, law in zip(tables, prices.first, first, strict=True)]
-    for pair in chosen_pairs(domain, measurements, rows=n, count=REPEATS):
+    for pair in chosen_tables(domain, measurements, rows=n, count=REPEATS):
         axes = (domain.names.index(pair[0]), domain.names.index(pair[1]))
         measurements.append(noise(axes, prices.again, again[tables.index(axes)]))
     return fit(domain, measurements, rows=n).sample(n, seed)

@@ -360,10 +360,9 @@ def _facts(spec: ReleaseSpec) -> dict[str, object]:
 
 def _facts_of_tables(workload: WorkloadSpec) -> dict[str, object]:
     """Return the facts of several tables: those of each kind of them once, with how many there are."""
-    again = (workload.table(workload.again(number)) for number in range(len(workload.repeated)))
     return {
         "tables": _kinds(workload.each_table()),
-        "repeated": _kinds(again),
+        "repeated": _kinds(workload.each_repeat()),
         "repeats": workload.repeats,
         **_facts_of_request(workload),
     }

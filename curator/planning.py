@@ -7,7 +7,6 @@ answer is stored.
 """
 
 import asyncio
-import hashlib
 import signal
 import sys
 from collections import defaultdict
@@ -15,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 
-from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.core.canonical import canonical_digest, canonical_text, read_canonical
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.privacy.card import Bound
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
@@ -105,7 +104,7 @@ class ChargeQuestion:
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the question."""
-        return hashlib.sha256(canonical_text(self).encode()).digest()
+        return canonical_digest(self)
 
     def charge(self) -> Charge:
         """Return the charge, after the work."""

@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import ceil, prod
 from typing import assert_never
 
-from veiltab.common.core.canonical import LATER, canonical_text
+from veiltab.common.core.canonical import LATER, canonical_digest
 from veiltab.common.core.mechanism import TwoSidedNoise
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.planning import Plan, plan_release
@@ -211,7 +211,7 @@ class PlanQuestion:
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the question."""
-        return hashlib.sha256(canonical_text(self).encode()).digest()
+        return canonical_digest(self)
 
 
 def plan_question(

@@ -109,24 +109,20 @@ def charge_of(workload: WorkloadSpec, allowance: Allowance) -> Charge:
     return Charge(epsilon=workload_pure_epsilon(workload), price=price)
 
 
+def table_error(table: ReleaseSpec) -> float:
+    """Return the expected total variation distance of a table's unbiased estimate from the truth."""
+    gamma = float(table.mechanism.gamma)
+    return expected_distance(population=table.population, sample=table.sample, cells=table.cells, gamma=gamma)
+
+
 def typical_error(workload: WorkloadSpec) -> float:
-    """Return the median over the tables of the expected total variation distance of the unbiased estimate."""
-    return median(
-        expected_distance(
-            population=table.population, sample=table.sample, cells=table.cells, gamma=float(table.mechanism.gamma)
-        )
-        for table in workload.each_table()
-    )
+    """Return the median over the tables of `table_error`."""
+    return median(map(table_error, workload.each_table()))
 
 
 def most_bytes(workload: WorkloadSpec, curator: str) -> int:
     """Return how many bytes a curator sends to the server at the most, whichever tables run a second time."""
-
-    def sent(table: ReleaseSpec) -> int:
-        return sum(column.byte_length(table.uploaded_rows) for column in table.columns_of(curator))
-
-    again = sorted(sent(workload.table(workload.again(number))) for number in range(len(workload.repeated)))
-    return sum(map(sent, workload.each_table())) + sum(again[len(again) - workload.repeats :])
+    return workload.most(lambda table: sum(c.byte_length(table.uploaded_rows) for c in table.columns_of(curator)))
 
 
 def request_of_table(request: ReleaseRequest, table: ReleaseSpec) -> ReleaseRequest:

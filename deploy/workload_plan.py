@@ -3,7 +3,6 @@
 It is what every curator would plan: the same functions, for a population that the asker names.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -13,7 +12,7 @@ from statistics import median
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.price import Price, price_budget
-from veiltab.common.privacy.workload import expected_distance, foreseen_errors, workload_prices
+from veiltab.common.privacy.workload import foreseen_errors, workload_prices
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.workload import WorkloadSpec
@@ -21,7 +20,7 @@ from veiltab.common.schemes import Scheme, scheme_of
 from veiltab.common.study.file import Study
 from veiltab.curator.allowance import Allowance
 from veiltab.curator.release import check_request, plan_question, requested_columns
-from veiltab.curator.workload import charge_of, most_bytes, planned_workload
+from veiltab.curator.workload import charge_of, most_bytes, planned_workload, table_error
 
 LARGEST_EPSILON = Decimal(20)
 """Largest epsilon that is looked at for an error."""
@@ -77,14 +76,14 @@ class WorkloadPlan:
     def errors(self) -> tuple[TableErrors, ...]:
         """The foreseen errors of each table, in their order."""
         workload = self.workload
+        second = [table_error(table) for table in workload.each_repeat()] or [None] * len(workload.tables)
         found = []
-        for number in range(len(workload.tables)):
-            once = _error(workload.table(number))
-            again = _error(workload.table(workload.again(number))) if workload.repeats else None
+        for number, (table, again) in enumerate(zip(workload.each_table(), second, strict=True)):
+            once = table_error(table)
             found.append(
                 TableErrors(
                     attributes=workload.attributes(number),
-                    cells=workload.table(number).cells,
+                    cells=table.cells,
                     once=once,
                     # Estimates weighted by their precisions: precisions add up.
                     twice=None if again is None else (once**-2 + again**-2) ** -0.5,
@@ -111,18 +110,12 @@ class WorkloadPlan:
         curators = [one.name for one in self.study.curators]
         uploads = {f"curator {name} -> {server}": most_bytes(self.workload, name) for name in curators}
         desk = f"researcher {researcher}"
-        fetched = self._most(lambda table: sum(c.byte_length(table.published_rows) for c in table.columns))
+        fetched = self.workload.most(lambda table: sum(c.byte_length(table.published_rows) for c in table.columns))
         keys = {
-            f"curator {name} -> {desk}": self._most(lambda table, name=name: _key_bytes(table, name))  # type: ignore[misc]
+            f"curator {name} -> {desk}": self.workload.most(lambda table, name=name: _key_bytes(table, name))  # type: ignore[misc]
             for name in curators
         }
         return {link: count for link, count in (uploads | {f"{server} -> {desk}": fetched} | keys).items() if count}
-
-    def _most(self, size: Callable[[ReleaseSpec], int]) -> int:
-        """Return the sum of some size of the tables, whichever run a second time."""
-        workload = self.workload
-        again = sorted(size(workload.table(workload.again(number))) for number in range(len(workload.repeated)))
-        return sum(map(size, workload.each_table())) + sum(again[len(again) - workload.repeats :])
 
 
 def plan_workload(request: ReleaseRequest, study: Study, *, population: int) -> WorkloadPlan:
@@ -179,11 +172,6 @@ def _foreseen(request: ReleaseRequest, study: Study, scheme: Scheme, epsilon: De
     errors = foreseen_errors(scheme, cells, prices)
     pairs = [error for error, table in zip(errors, asked.tables, strict=True) if len(table) == 2]
     return median(pairs or errors)
-
-
-def _error(table: ReleaseSpec) -> float:
-    gamma = float(table.mechanism.gamma)
-    return expected_distance(population=table.population, sample=table.sample, cells=table.cells, gamma=gamma)
 
 
 def _key_bytes(table: ReleaseSpec, curator: str) -> int:

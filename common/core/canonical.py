@@ -5,6 +5,7 @@ text is one JSON object with sorted keys and without white space. A field that i
 field with its default: a new field changes no text, and so no identity and no digest, of a record that does not use it.
 """
 
+import hashlib
 import json
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
@@ -31,6 +32,11 @@ def canonical_text(record: object, *, without: frozenset[str] = frozenset()) -> 
     """
     plain = {name: value for name, value in _plain_fields(record).items() if name not in without}
     return json.dumps(plain, sort_keys=True, separators=(",", ":"))
+
+
+def canonical_digest(record: object) -> bytes:
+    """Return the SHA-256 of a record's canonical text."""
+    return hashlib.sha256(canonical_text(record).encode()).digest()
 
 
 def read_canonical(kind: type[Record], text: str) -> Record:

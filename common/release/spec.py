@@ -3,14 +3,13 @@
 Plain data, valid by itself. `guarantees` checks that it keeps the requested epsilon.
 """
 
-import hashlib
 import json
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 
-from veiltab.common.core.canonical import LATER, canonical_text, read_canonical
+from veiltab.common.core.canonical import LATER, canonical_digest, canonical_text, read_canonical
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
 from veiltab.common.core.rounding import parse_epsilon
@@ -20,13 +19,11 @@ from veiltab.common.privacy.planning import Plan
 from veiltab.common.release.modes import Pad, Sampling, check_modes
 from veiltab.common.release.request import RELEASE_ID, ReleaseRequest
 from veiltab.common.schemes import scheme_of
+from veiltab.common.study.file import MAX_CELLS
 from veiltab.common.study.naming import check_attribute_name, check_name
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ALIGNMENT = re.compile(r"[0-9a-f]{32}")
-
-MAX_CELLS = 2**22
-"""Largest joint table of a release; a study sets its own limit below it."""
 
 MAX_CANARIES = 2**32
 """Most canaries of a release."""
@@ -183,7 +180,7 @@ class ReleaseSpec:
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the canonical text."""
-        return hashlib.sha256(self.to_json().encode()).digest()
+        return canonical_digest(self)
 
 
 @lru_cache(maxsize=512)

@@ -1,6 +1,6 @@
 """Requests, specs and what they consist of, to and from protocol messages."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sized
 from decimal import Decimal
 from enum import Enum
 from typing import TypeVar
@@ -14,8 +14,9 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.workload import MAX_TABLES, TablePlan, WorkloadSpec
+from veiltab.common.release.workload import TablePlan, WorkloadSpec
 from veiltab.common.schemes import SCHEMES
+from veiltab.common.study.file import MAX_TABLES
 from veiltab.v1 import release_pb2
 
 _STATES: dict[ReleaseState, release_pb2.ReleaseState] = {
@@ -93,8 +94,8 @@ def spec_to_proto(spec: ReleaseSpec) -> release_pb2.ReleaseSpec:
         columns=map(_column_to_proto, spec.columns),
         population=spec.population,
         sample=spec.sample,
-        server_replacement=spec.server_replacement.to_bytes(_PROBABILITY_BYTES, "big"),
-        curator_replacement=spec.curator_replacement.to_bytes(_PROBABILITY_BYTES, "big"),
+        server_replacement=_units_to_proto(spec.server_replacement),
+        curator_replacement=_units_to_proto(spec.curator_replacement),
         canaries=spec.canaries,
         epsilon=str(spec.epsilon),
         scheme=scheme_to_proto(spec.scheme),
@@ -110,13 +111,11 @@ def spec_to_proto(spec: ReleaseSpec) -> release_pb2.ReleaseSpec:
 
 def spec_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
     """Decode and validate a release spec, whose mechanism keeps what was asked for."""
-    if len(message.columns) > MAX_COLUMNS:
-        raise InvalidInputError(f"a release has at most {MAX_COLUMNS} columns", where="columns")
     spec = ReleaseSpec(
         release_id=text_from_proto(message.release_id, "release id"),
         study_digest=text_from_proto(message.study_digest, "study digest"),
         researcher=text_from_proto(message.researcher, "researcher"),
-        columns=tuple(map(_column_from_proto, message.columns)),
+        columns=_columns_from_proto(message.columns),
         population=whole_from_proto(message.population, "population"),
         sample=whole_from_proto(message.sample, "sample"),
         server_replacement=_units_from_proto(message.server_replacement),
@@ -160,13 +159,11 @@ def workload_to_proto(workload: WorkloadSpec) -> release_pb2.WorkloadSpec:
 
 def workload_from_proto(message: release_pb2.WorkloadSpec) -> WorkloadSpec:
     """Decode and validate the spec of a release of several tables; whoever reads it checks what they cost together."""
-    if len(message.columns) > MAX_COLUMNS:
-        raise InvalidInputError(f"a release has at most {MAX_COLUMNS} columns", where="columns")
     return WorkloadSpec(
         release_id=text_from_proto(message.release_id, "release id"),
         study_digest=text_from_proto(message.study_digest, "study digest"),
         researcher=text_from_proto(message.researcher, "researcher"),
-        columns=tuple(map(_column_from_proto, message.columns)),
+        columns=_columns_from_proto(message.columns),
         population=whole_from_proto(message.population, "population"),
         sample=whole_from_proto(message.sample, "sample"),
         epsilon=parse_epsilon(text_from_proto(message.epsilon, "epsilon")),
@@ -185,15 +182,14 @@ def workload_from_proto(message: release_pb2.WorkloadSpec) -> WorkloadSpec:
 def _table_to_proto(table: TablePlan) -> release_pb2.TablePlan:
     return release_pb2.TablePlan(
         columns=table.columns,
-        server_replacement=table.server_replacement.to_bytes(_PROBABILITY_BYTES, "big"),
-        curator_replacement=table.curator_replacement.to_bytes(_PROBABILITY_BYTES, "big"),
+        server_replacement=_units_to_proto(table.server_replacement),
+        curator_replacement=_units_to_proto(table.curator_replacement),
         canaries=table.canaries,
     )
 
 
 def _tables_from_proto(messages: Collection[release_pb2.TablePlan]) -> tuple[TablePlan, ...]:
-    if len(messages) > MAX_TABLES:
-        raise InvalidInputError(f"a release has at most {MAX_TABLES} tables", where="tables")
+    _check_most(messages, MAX_TABLES, "tables")
     return tuple(
         TablePlan(
             columns=tuple(message.columns),
@@ -203,6 +199,10 @@ def _tables_from_proto(messages: Collection[release_pb2.TablePlan]) -> tuple[Tab
         )
         for message in messages
     )
+
+
+def _units_to_proto(units: int) -> bytes:
+    return units.to_bytes(_PROBABILITY_BYTES, "big")
 
 
 def _units_from_proto(data: bytes) -> int:
@@ -215,12 +215,22 @@ def _column_to_proto(column: Column) -> release_pb2.Column:
     return release_pb2.Column(attribute=column.attribute, owner=column.owner, size=column.size)
 
 
-def _column_from_proto(message: release_pb2.Column) -> Column:
-    return Column(
-        attribute=text_from_proto(message.attribute, "attribute"),
-        owner=text_from_proto(message.owner, "owner"),
-        size=message.size,
+def _columns_from_proto(messages: Collection[release_pb2.Column]) -> tuple[Column, ...]:
+    _check_most(messages, MAX_COLUMNS, "columns")
+    return tuple(
+        Column(
+            attribute=text_from_proto(message.attribute, "attribute"),
+            owner=text_from_proto(message.owner, "owner"),
+            size=message.size,
+        )
+        for message in messages
     )
+
+
+def _check_most(messages: Sized, most: int, what: str, where: str = "") -> None:
+    """Refuse more messages than a release can have, before any of them is read."""
+    if len(messages) > most:
+        raise InvalidInputError(f"a release has at most {most} {what}", where=where or what)
 
 
 def request_to_proto(request: ReleaseRequest) -> release_pb2.ReleaseRequest:
@@ -249,10 +259,8 @@ def request_to_proto(request: ReleaseRequest) -> release_pb2.ReleaseRequest:
 
 def request_from_proto(message: release_pb2.ReleaseRequest, researcher: str) -> ReleaseRequest:
     """Decode and validate a request of the researcher that the certificate names."""
-    if len(message.attributes) > MAX_COLUMNS:
-        raise InvalidInputError(f"a release has at most {MAX_COLUMNS} columns", where="attributes")
-    if len(message.tables) > MAX_TABLES:
-        raise InvalidInputError(f"a release has at most {MAX_TABLES} tables", where="tables")
+    _check_most(message.attributes, MAX_COLUMNS, "columns", where="attributes")
+    _check_most(message.tables, MAX_TABLES, "tables")
     return ReleaseRequest(
         release_id=text_from_proto(message.release_id, "release id"),
         researcher=researcher,

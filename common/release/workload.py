@@ -6,18 +6,16 @@ second time, chosen after the first results, table i is then number T + i of T t
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.core.canonical import canonical_digest, canonical_text, read_canonical
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
-
-MAX_TABLES = 2000
-"""Most tables of a release; a study sets its own limit below it."""
+from veiltab.common.study.file import MAX_TABLES
 
 
 def table_id(release_id: str, number: int) -> str:
@@ -153,6 +151,15 @@ class WorkloadSpec:
         """Yield the tables as they run first, in order of their numbers."""
         return (self.table(number) for number in range(len(self.tables)))
 
+    def each_repeat(self) -> Iterator[ReleaseSpec]:
+        """Yield the tables as they run a second time, in the same order; nothing without repeats."""
+        return (self.table(self.again(number)) for number in range(len(self.repeated)))
+
+    def most(self, size: Callable[[ReleaseSpec], int]) -> int:
+        """Return the sum of some size of the tables that run, at the most: whichever run a second time."""
+        again = sorted(map(size, self.each_repeat()), reverse=True)
+        return sum(map(size, self.each_table())) + sum(again[: self.repeats])
+
     def attributes(self, number: int) -> tuple[str, ...]:
         """Return the attributes of a table, in study order."""
         return tuple(self.columns[place].attribute for place in self.plan(number).columns)
@@ -168,7 +175,7 @@ class WorkloadSpec:
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the canonical text."""
-        return hashlib.sha256(self.to_json().encode()).digest()
+        return canonical_digest(self)
 
 
 @lru_cache(maxsize=16)

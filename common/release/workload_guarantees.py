@@ -33,9 +33,9 @@ def workload_price(workload: WorkloadSpec, pricing: Callable[[ReleaseDescription
         workload: what runs.
         pricing: prices one table; it is called once for each kind of them.
     """
-    first = Counter(workload.table(number).description for number in range(len(workload.tables)))
+    first = Counter(table.description for table in workload.each_table())
     prices = list(chain.from_iterable(repeat(pricing(kind), count) for kind, count in first.items()))
-    again = {workload.table(workload.again(number)).description for number in range(len(workload.repeated))}
+    again = {table.description for table in workload.each_repeat()}
     if again:
         prices += repeat(max(map(pricing, again), key=lambda one: one.mu), workload.repeats)
     return total(prices)
@@ -43,20 +43,18 @@ def workload_price(workload: WorkloadSpec, pricing: Callable[[ReleaseDescription
 
 def workload_pure_epsilon(workload: WorkloadSpec) -> Decimal:
     """Return the pure epsilon of all tables together, nats, an upper bound; as `workload_price`."""
-    numbers = range(len(workload.tables))
-    first = sum((workload.table(number).description.pure_epsilon for number in numbers), Decimal(0))
-    again = (workload.table(workload.again(number)).description.pure_epsilon for number in numbers)
+    first = sum((table.description.pure_epsilon for table in workload.each_table()), Decimal(0))
+    again = (table.description.pure_epsilon for table in workload.each_repeat())
     return first + (workload.repeats * max(again) if workload.repeats else 0)
 
 
 def workload_slots(workload: WorkloadSpec) -> tuple[Slots, ...]:
     """Return the tables with the noise of either side, for the bounds of coalitions."""
-    numbers = range(len(workload.tables))
-    first = Counter(two_sided_release(workload.table(number)) for number in numbers)
+    first = Counter(map(two_sided_release, workload.each_table()))
     slots = tuple(Slots(candidates=(release,), count=count) for release, count in first.items())
     if not workload.repeats:
         return slots
-    again = dict.fromkeys(two_sided_release(workload.table(workload.again(number))) for number in numbers)
+    again = dict.fromkeys(map(two_sided_release, workload.each_repeat()))
     return (*slots, Slots(candidates=tuple(again), count=workload.repeats))
 
 

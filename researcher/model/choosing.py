@@ -100,11 +100,3 @@ def chosen_tables(
     scores = scores_of(domain.shape, tables_of(domain, measurements), rows=rows)
     ranking = dict.fromkeys((*graph_of(domain.shape, scores, most_cells=most_cells), *scores))
     return tuple(tuple(domain.names[axis] for axis in axes) for axes in list(ranking)[:count])
-
-
-def chosen_pairs(
-    domain: Domain, measurements: Sequence[Measurement], *, rows: int, count: int, most_cells: int = MOST_CELLS
-) -> tuple[tuple[str, str], ...]:
-    """Choose as chosen_tables does, but tables of pairs alone."""
-    chosen = chosen_tables(domain, measurements, rows=rows, count=len(measurements), most_cells=most_cells)
-    return tuple((names[0], names[1]) for names in chosen if len(names) == 2)[:count]

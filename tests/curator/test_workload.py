@@ -29,10 +29,10 @@ from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import workload_to_proto
-from veiltab.common.release.workload import MAX_TABLES, WorkloadSpec
+from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.release.workload_guarantees import tables_keep_what_was_asked, workload_card, workload_price
 from veiltab.common.rpc.server import MAX_MESSAGE
-from veiltab.common.study.file import Study
+from veiltab.common.study.file import MAX_TABLES, Study
 from veiltab.curator.allowance import Allowance
 from veiltab.curator.coalitions import bounds_of_charges
 from veiltab.curator.ledger import Ledger

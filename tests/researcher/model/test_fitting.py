@@ -6,7 +6,7 @@ import pytest
 from tests.researcher.model.made_tables import Floats, domain_of, log_linear, margin, measured, total_variation
 from veiltab.common.errors import InvalidInputError
 from veiltab.researcher.model.average import Distribution
-from veiltab.researcher.model.choosing import chosen_pairs, chosen_tables, graph_of, scores_of
+from veiltab.researcher.model.choosing import chosen_tables, graph_of, scores_of
 from veiltab.researcher.model.fitting import fit
 from veiltab.researcher.model.junction import junction_tree
 from veiltab.researcher.model.measurement import Measurement, tables_of
@@ -30,10 +30,10 @@ def test_a_marginal_has_the_order_that_was_asked_for() -> None:
 
 def test_the_strongest_pairs_are_chosen_and_a_tree_first() -> None:
     measurements = [measured(DOMAIN, TREE, one + other) for one, other in combinations("abcd", 2)]
-    chosen = chosen_pairs(DOMAIN, measurements, rows=10**6, count=3)
+    chosen = chosen_tables(DOMAIN, measurements, rows=10**6, count=3)
     assert set(chosen) == {("a", "b"), ("b", "c"), ("b", "d")}
-    assert len(chosen_pairs(DOMAIN, measurements, rows=10**6, count=5)) == 5
-    assert chosen_pairs(DOMAIN, measurements, rows=10**6, count=0) == ()
+    assert len(chosen_tables(DOMAIN, measurements, rows=10**6, count=5)) == 5
+    assert chosen_tables(DOMAIN, measurements, rows=10**6, count=0) == ()
 
 
 @pytest.mark.parametrize(("most_cells", "cells"), [(36, 36), (71, 60), (72, 72)])
@@ -151,4 +151,4 @@ def test_a_weak_dependence_in_few_cells_goes_before_noise_in_many() -> None:
     joint = log_linear((2, 2, 16, 16), [(0, 1), (2,), (3,)], seed=5)
     pairs = [one + other for one, other in combinations("abcd", 2)]
     measurements = [measured(domain, joint, names, weight=1e5, generator=generator) for names in pairs]
-    assert chosen_pairs(domain, measurements, rows=10**6, count=1) == (("a", "b"),)
+    assert chosen_tables(domain, measurements, rows=10**6, count=1) == (("a", "b"),)
