@@ -24,7 +24,7 @@ from veiltab.common.core.rounding import parse_delta, parse_epsilon, upward
 from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.privacy.card import Bound
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.rpc.identity import Party, Role
@@ -43,7 +43,7 @@ from veiltab.curator.planning import (
 )
 from veiltab.curator.policy import Policy, policy_of
 from veiltab.curator.progress import APPROVED, DENIED, HELD, CuratorRelease, GrantDecision
-from veiltab.curator.release import plan_of, plan_question, requested_columns
+from veiltab.curator.release import plan_of, plan_question
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.trial import hypothetical_request, try_policy
 from veiltab.curator.workload import most_bytes, typical_error
@@ -52,8 +52,8 @@ policy_option = click.option(
     "--policy", "policy_path", type=click.Path(path_type=Path), help="Policy file; without one, a person decides."
 )
 
-_HEADLINE = {"release_id", "researcher", "attributes", "epsilon"}
-_BELOW = {field.name: field.name.replace("_", " ") for field in fields(ReleaseRequest) if field.name not in _HEADLINE}
+_ELSEWHERE = {"release_id", "researcher", "attributes", "epsilon", "tables"}
+_BELOW = {field.name: field.name.replace("_", " ") for field in fields(ReleaseRequest) if field.name not in _ELSEWHERE}
 _LABELS = _BELOW | {
     "waiting_for": "waits for",
     "failure": "failed",
@@ -409,11 +409,7 @@ def _requests_text(listed: list[dict[str, object]], ledger: Ledger) -> str:
             f"\n{request['release']}  {request['state']}  {request['researcher']} asks for"
             f" {', '.join(map(str, _list(request['attributes'])))} at epsilon {request['epsilon']}"
         )
-        lines.extend(
-            f"  {label}: {_shown(request[key])}"
-            for key, label in _LABELS.items()
-            if request.get(key) and key != "tables"
-        )
+        lines.extend(f"  {label}: {_shown(request[key])}" for key, label in _LABELS.items() if request.get(key))
         if tables := _list(request["tables"]):
             named = "; ".join(" x ".join(table) for table in tables[:_SHOWN])
             lines.append(f"  tables: {len(tables)}{', for example' if len(tables) > _SHOWN else ':'} {named}")

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from veiltab.common.errors import BudgetExceededError, InvalidInputError, NotReadyError
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.study.file import Study
@@ -19,7 +19,7 @@ from veiltab.curator.ledger import Ledger
 from veiltab.curator.planning import Planner
 from veiltab.curator.policy import Outlook, Policy
 from veiltab.curator.progress import HELD, CuratorRelease, Review
-from veiltab.curator.release import plan_question, requested_columns
+from veiltab.curator.release import plan_question
 from veiltab.curator.store import CuratorStore
 
 

@@ -3,10 +3,8 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veiltab.common.study.id_shapes import DECIMALS, TEXT, WHOLE_NUMBERS
+from veiltab.common.study.id_shapes import DECIMALS, MOST_CHARACTERS, TEXT, WHOLE_NUMBERS
 from veiltab.curator.respondents import SEPARATOR
-
-_MOST = 80
 
 
 def id_shapes(ids: pa.ChunkedArray, columns: int) -> tuple[str, ...]:
@@ -32,7 +30,7 @@ def _shape(ids: pa.ChunkedArray) -> str:
     patterns = pc.unique(pc.replace_substring_regex(pc.replace_substring_regex(ids, r"[0-9]", "9"), r"\pL", "a"))
     if len(patterns) == 1:
         (pattern,) = patterns.to_pylist()
-        if not pattern.isprintable() or len(pattern) > _MOST:
+        if not pattern.isprintable() or len(pattern) > MOST_CHARACTERS:
             return TEXT
         return "0" + pattern[1:] if has_leading_zeros else str(pattern)
     return WHOLE_NUMBERS if _all(ids, r"^[0-9]+$") and not has_leading_zeros else TEXT

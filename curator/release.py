@@ -16,7 +16,7 @@ from veiltab.common.privacy.planning import Plan, plan_release
 from veiltab.common.release.guarantees import check_keeps_what_was_asked
 from veiltab.common.release.receipt import LEAST_CAP, cells_of_owners, planned_canaries
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
+from veiltab.common.release.spec import Column, ReleaseSpec, requested_columns, spec_of
 from veiltab.common.schemes import Scheme, SizeLaw, poisson_size, scheme_class
 from veiltab.common.study.file import Study
 from veiltab.curator.progress import CuratorRelease, Progress
@@ -226,15 +226,6 @@ def plan_question(
         population=population,
         alignment=alignment,
         asked=requested_columns(request, study) if request.is_workload else (),
-    )
-
-
-def requested_columns(request: ReleaseRequest, study: Study) -> tuple[Column, ...]:
-    """Return the columns that a request asks for, in study order."""
-    return tuple(
-        Column(attribute=rule.name, owner=rule.owner, size=rule.attribute.size)
-        for rule in study.attributes
-        if rule.name in request.attributes
     )
 
 

@@ -14,12 +14,12 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.price import Price, price_budget
 from veiltab.common.privacy.workload import foreseen_errors, workload_prices
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.schemes import Scheme, scheme_of
 from veiltab.common.study.file import Study
 from veiltab.curator.allowance import Allowance
-from veiltab.curator.release import check_request, plan_question, requested_columns
+from veiltab.curator.release import check_request, plan_question
 from veiltab.curator.workload import charge_of, most_bytes, planned_workload, table_error
 
 LARGEST_EPSILON = Decimal(20)
@@ -76,10 +76,10 @@ class WorkloadPlan:
     def errors(self) -> tuple[TableErrors, ...]:
         """The foreseen errors of each table, in their order."""
         workload = self.workload
-        second = [table_error(table) for table in workload.each_repeat()] or [None] * len(workload.tables)
+        second = list(map(table_error, workload.each_repeat()))
         found = []
-        for number, (table, again) in enumerate(zip(workload.each_table(), second, strict=True)):
-            once = table_error(table)
+        for number, table in enumerate(workload.each_table()):
+            once, again = table_error(table), second[number] if second else None
             found.append(
                 TableErrors(
                     attributes=workload.attributes(number),

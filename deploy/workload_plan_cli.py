@@ -9,24 +9,18 @@ from typing import Any
 import click
 
 from veiltab.common.command.cli import PATH, emit
+from veiltab.common.command.options import tables_options
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.noise_split import parse_split
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.workloads import Workload, asked_tables
+from veiltab.common.release.workloads import asked_tables
 from veiltab.common.study.file import load_study
 from veiltab.deploy.workload_plan import LARGEST_EPSILON, WorkloadPlan, epsilon_for, plan_workload
 
 _OPTIONS = (
     click.option("--study", type=PATH, metavar="STUDY.toml", help="Study file that names the attributes of tables."),
-    click.option("--attributes", help="Attributes of a --workload, separated by commas; by default all of the study."),
-    click.option("--workload", type=click.Choice([one.value for one in Workload]), help="Tables of the --attributes."),
-    click.option("--tables", multiple=True, metavar="A,B [A,C ...]", help="Attributes of each of several tables."),
-    click.argument("more_tables", metavar="", nargs=-1),
-    click.option(
-        "--repeats", type=click.IntRange(min=0), default=0, help="So many of the --tables may run a second time."
-    ),
     click.option("--pair-error", type=float, help="Total variation distance of a typical pair to aim at."),
 )
 _DEADLINE = 2**31
@@ -38,9 +32,9 @@ class TableOptions:
     """The options that name several tables; see those of the same names."""
 
     study: Path | None
-    attributes: str | None
+    attributes: tuple[str, ...]
     workload: str | None
-    tables: tuple[str, ...]
+    tables: tuple[tuple[str, ...], ...]
     repeats: int
     pair_error: float | None
 
@@ -56,16 +50,12 @@ def workload_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def with_options(**values: Any) -> None:  # noqa: ANN401 - whatever click read
-        more = values.pop("more_tables")
-        if more and not values["tables"]:
-            raise click.UsageError(f"Got unexpected extra argument ({more[0]})")
-        values["tables"] = (*values["tables"], *more)
         tables = TableOptions(**{name: values.pop(name) for name in own})
         command(tables=tables, **values)
 
     for option in reversed(_OPTIONS):
         with_options = option(with_options)
-    return with_options
+    return tables_options(with_options)
 
 
 def show_workload(
@@ -91,15 +81,10 @@ def show_workload(
         raise InvalidInputError("give an epsilon, or a pair error to aim at", where="--epsilon")
     if delta is None:
         raise InvalidInputError("several tables need a delta", where="--delta", remedy="1e-6 is usual.")
+    if not (options.tables or options.workload):
+        raise InvalidInputError("name the tables, or a workload of the attributes", where="--workload")
     study = load_study(options.study)
-    everything = [] if options.tables else [rule.name for rule in study.attributes]
-    names, several = asked_tables(
-        study,
-        _split(options.attributes) if options.attributes else everything,
-        [_split(table) for table in options.tables],
-        options.workload,
-        options.repeats,
-    )
+    names, several = asked_tables(study, options.attributes, options.tables, options.workload, options.repeats)
     request = ReleaseRequest(
         release_id=_NO_RELEASE,
         researcher=study.researchers[0].name,
@@ -117,8 +102,6 @@ def show_workload(
         tables=several.tables,
         repeats=several.repeats,
     )
-    if not request.is_workload:
-        raise InvalidInputError("name the tables, or a workload of the attributes", where="--workload")
     needed = None
     if options.pair_error is not None:
         needed = epsilon_for(request, study, population=population, pair_error=options.pair_error)
@@ -126,10 +109,6 @@ def show_workload(
     plan = plan_workload(request, study, population=population)
     is_feasible = options.pair_error is None or needed is not None
     emit(as_json, _as_dict(plan, is_feasible=is_feasible), _text(plan, options.pair_error, is_feasible=is_feasible))
-
-
-def _split(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",")]
 
 
 def _as_dict(plan: WorkloadPlan, *, is_feasible: bool) -> dict[str, object]:

@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 from veiltab.common.errors import FailedReleaseError, NotReadyError
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.schemes import SizeLaw, scheme_class
 from veiltab.common.study.file import Study
@@ -131,11 +131,7 @@ def _unlike_study(spec: ReleaseSpec | WorkloadSpec, study: Study, request: Relea
     """Yield what a spec states otherwise than the study file."""
     if spec.study_digest != study.digest:
         yield "study file"
-    asked = tuple(
-        Column(attribute=rule.name, owner=rule.owner, size=rule.attribute.size)
-        for rule in study.attributes
-        if rule.name in request.attributes
-    )
+    asked = requested_columns(request, study)
     is_part = tuple(column for column in asked if column in spec.columns) == spec.columns
     if not is_part or (spec.columns != asked and not request.partial):
         yield "columns"

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, Command, emit, finite, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, PATH, Command, emit, finite, json_option, listed, note
 from veiltab.common.command.options import (
     ServeOptions,
     connected,
     noise_options,
     serve_options,
+    tables_options,
 )
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.workloads import Workload
 from veiltab.common.schemes import SCHEMES
 from veiltab.common.storage.files import written_whole
 from veiltab.researcher.analysis.options import QUESTION_EXAMPLES, question_options
@@ -87,25 +87,7 @@ def serve(options: ServeOptions) -> None:
     " or --tables age,salary education,salary"
 )
 @with_client
-@click.argument("more_tables", metavar="", nargs=-1)
-@click.option(
-    "--attributes",
-    help="Attributes of one table, or of a --workload (by default all of the study), separated by commas.",
-)
-@click.option(
-    "--tables", multiple=True, metavar="A,B [A,C ...]", help="Attributes of each of several tables; needs a --delta."
-)
-@click.option(
-    "--workload",
-    type=click.Choice([one.value for one in Workload]),
-    help="Tables of the --attributes: every pair, or every pair and the strongest again. Needs a --delta.",
-)
-@click.option(
-    "--repeats",
-    type=click.IntRange(min=0),
-    default=0,
-    help="So many of the --tables may run a second time, chosen after the first results.",
-)
+@tables_options
 @click.option("--epsilon", required=True, help="Epsilon in nats, of all tables together; pure unless with --delta.")
 @click.option("--delta", help="Keep (epsilon, delta) by the secret order instead: far more accurate.")
 @click.option(
@@ -141,9 +123,8 @@ def serve(options: ServeOptions) -> None:
 def request(
     client: "Client",
     *,
-    attributes: str | None,
-    tables: tuple[str, ...],
-    more_tables: tuple[str, ...],
+    attributes: tuple[str, ...],
+    tables: tuple[tuple[str, ...], ...],
     lifetime_hours: float,
     wait: bool,
     timeout: float,
@@ -151,17 +132,10 @@ def request(
     **choices: Any,  # noqa: ANN401 - the other options are keywords of Client.request
 ) -> None:
     """Ask the curators for a release; the same command continues an unfinished one."""
-    if more_tables and not tables:
-        raise click.UsageError(f"Got unexpected extra argument ({more_tables[0]})")
-    release = client.request(
-        _split(attributes) if attributes else (),
-        tables=tuple(tuple(_split(table)) for table in (*tables, *more_tables)),
-        lifetime_seconds=round(lifetime_hours * 3600),
-        **choices,
-    )
+    release = client.request(attributes, tables=tables, lifetime_seconds=round(lifetime_hours * 3600), **choices)
     note(f"release {release.id}" + (" (continued)" if release.continued else ""))
     if choices["workload"] or tables:
-        note(_planning_hint(attributes, (*tables, *more_tables), choices))
+        note(_planning_hint(attributes, tables, choices))
     status = release.wait(timeout, _Watcher()) if wait else release.status()
     emit(as_json, _status_dict(status) | {"continued": release.continued}, _status_text(status))
 
@@ -213,12 +187,12 @@ def estimate(
     from veiltab.researcher.estimation import TableEstimate
 
     question = Question(
-        given=tuple(_split(given)) if given else (), contrast=Contrast(contrast) if contrast else None, **asked
+        given=listed(given) if given else (), contrast=Contrast(contrast) if contrast else None, **asked
     )
     release = client.release(release_name)
     names: Sequence[str] = ()
     if attributes is not None:
-        names = _split(attributes)
+        names = listed(attributes)
     elif question.model or question.totals:
         names = question.attributes(release.domain())
     found = _table(release, names, confidence)
@@ -332,8 +306,7 @@ def report(client: "Client", release_name: str, confidence: float, out: Path, as
     release = client.release(release_name)
     known = release.status()
     if known.tables:
-        microdata, tables = release.synthesise(seed="report"), release.measurements()
-        html = render(microdata_report(client.study, microdata, tables, card_of(known)))
+        html = render(microdata_report(client.study, release.synthesise(seed="report"), card_of(known)))
     else:
         html = report_page(client.study, known, release.estimate(confidence=confidence))
     write_page(html, out)
@@ -387,15 +360,14 @@ def synthesise(
         check_page(page)
     release = client.release(release_name)
     microdata = release.synthesise(
-        rows=rows, copies=copies, seed=seed, attributes=_split(attributes) if attributes else None
+        rows=rows, copies=copies, seed=seed, attributes=listed(attributes) if attributes else None
     )
     files = microdata.write(out)
     if page is not None:
         from veiltab.researcher.microdata.report import render
         from veiltab.researcher.presentation import card_of, microdata_report
 
-        tables, card = release.measurements(), card_of(release.status())
-        write_page(render(microdata_report(client.study, microdata, tables, card)), page)
+        write_page(render(microdata_report(client.study, microdata, card_of(release.status()))), page)
     known = microdata.provenance
     data = {
         "release": release.id,
@@ -434,7 +406,7 @@ def certificate(client: "Client", release_name: str, table: str | None, out: Pat
     """
     release = client.release(release_name)
     written = {}
-    tables = release.tables_of(_split(table) if table else None)
+    tables = release.tables_of(listed(table) if table else None)
     for one in tables:
         path = out if len(tables) == 1 else out / f"{one.number:04d}-{'-'.join(one.attributes)}.certificate"
         with written_whole(path) as file:
@@ -477,16 +449,12 @@ def _instant(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _split(attributes: str) -> list[str]:
-    return [name.strip() for name in attributes.split(",")]
-
-
-def _planning_hint(attributes: str | None, tables: Sequence[str], choices: Mapping[str, Any]) -> str:
+def _planning_hint(attributes: Sequence[str], tables: Sequence[Sequence[str]], choices: Mapping[str, Any]) -> str:
     """Return the command that says what several tables cost and how near to the truth they come."""
     own = {name: choices[name] for name in ("workload", "repeats", "epsilon", "delta", "sample")}
     words = [f"--{name} {shlex.quote(str(value))}" for name, value in own.items() if value]
-    words += [f"--attributes {shlex.quote(attributes)}"] if attributes else []
-    words += [f"--tables {shlex.quote(table)}" for table in tables]
+    words += [f"--attributes {shlex.quote(','.join(attributes))}"] if attributes else []
+    words += [f"--tables {shlex.quote(','.join(table))}" for table in tables]
     return (
         f"veiltab plan --study STUDY.toml --population N {' '.join(words)} says the tables, the price, the foreseen"
         " error and the bytes; N is the number of common respondents."

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, overload
 
 import grpc
-import numpy as np
 
 from veiltab.common.command.options import load_party
 from veiltab.common.command.parties import desk_of, serving_parties
@@ -41,9 +40,7 @@ from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.wire import (
-    request_to_proto,
-)
+from veiltab.common.release.wire import request_to_proto
 from veiltab.common.release.workloads import Workload, asked_tables
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
@@ -57,12 +54,13 @@ from veiltab.researcher.analysis.comparisons import Table
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.drawing import Picture
 from veiltab.researcher.estimation import Estimate, TableEstimate
-from veiltab.researcher.model.fitting import Model, fit
+from veiltab.researcher.model.fitting import Model
 from veiltab.researcher.page import facts
 from veiltab.researcher.pooling import pooled
 from veiltab.researcher.release_status import Status, TableStatus, release_status_from_proto
 from veiltab.researcher.rows import rows_of_counts
-from veiltab.researcher.table_result import TableResult, table_result
+from veiltab.researcher.table import labelled, to_frame
+from veiltab.researcher.table_result import TableResult, fitted, table_result
 from veiltab.v1 import researcher_pb2, researcher_pb2_grpc
 
 if TYPE_CHECKING:
@@ -161,8 +159,6 @@ class Client:
             VeiltabError: the request is not valid, or the service does not answer.
         """
         self._check_owner("start a release")
-        if workload is not None and not (attributes or tables):
-            attributes = [rule.name for rule in self.study.attributes]
         names, several = asked_tables(self.study, attributes, tables, workload, repeats)
         asked = ReleaseRequest(
             release_id=secrets.token_hex(16),
@@ -402,7 +398,7 @@ class Release:
     def estimate(self, attributes: None = None, *, confidence: float = 0.95) -> Estimate: ...
 
     @overload
-    def estimate(self, attributes: Sequence[str], *, confidence: float = 0.95) -> TableEstimate: ...
+    def estimate(self, attributes: Sequence[str] | None, *, confidence: float = 0.95) -> TableEstimate: ...
 
     def estimate(self, attributes: Sequence[str] | None = None, *, confidence: float = 0.95) -> TableEstimate:
         """Return an estimated joint distribution.
@@ -427,7 +423,10 @@ class Release:
                 )
             (result,) = self._results(status, status.ready_tables)
             return self._estimate(status, result, confidence)
-        status = self._ready_status()
+        return self._pooled(self._ready_status(), attributes, confidence)
+
+    def _pooled(self, status: Status, attributes: Sequence[str], confidence: float) -> TableEstimate:
+        """Return the table of some attributes, pooled of all tables that have them."""
         wanted = self._client.study.domain(attributes).names
         having = [one for one in status.ready_tables if set(one.attributes).issuperset(wanted)]
         if not having:
@@ -455,7 +454,7 @@ class Release:
         status = self._ready_status()
         wanted = set(self._client.study.domain(attributes).names)
         if not status.tables or any(wanted <= set(one.attributes) for one in status.ready_tables):
-            return self.estimate(attributes, confidence=confidence)
+            return self._pooled(status, attributes, confidence)
         model = self._model(status)
         return ModelledTable(
             domain=model.domain.subset(attributes),
@@ -467,8 +466,6 @@ class Release:
 
     def plot(self, attributes: Sequence[str] | None = None, *, confidence: float = 0.95) -> Picture:
         """Draw the estimates with their intervals; as `estimate` does. `save` writes the picture."""
-        if attributes is None:
-            return self.estimate(confidence=confidence).plot()
         return self.estimate(attributes, confidence=confidence).plot()
 
     def __repr__(self) -> str:
@@ -494,10 +491,6 @@ class Release:
 
     def frame(self, attributes: Sequence[str] | None = None, *, confidence: float = 0.95) -> "pd.DataFrame":
         """Return the estimates as a DataFrame, one row a cell; as `estimate` does."""
-        from veiltab.researcher.table import to_frame  # noqa: PLC0415 - pandas is slow to load
-
-        if attributes is None:
-            return to_frame(self.estimate(confidence=confidence))
         return to_frame(self.estimate(attributes, confidence=confidence))
 
     def rows(self) -> "pd.DataFrame":
@@ -518,8 +511,7 @@ class Release:
         columns = {}
         rows = rows_of_counts(found.counts, found.domain.shape, secrets.token_bytes(32))
         for attribute, symbols in zip(found.domain.attributes, rows, strict=True):
-            kind = pd.CategoricalDtype(list(attribute.categories), ordered=True)
-            columns[attribute.name] = pd.Categorical.from_codes(symbols.astype(np.int32), dtype=kind)
+            columns[attribute.name] = labelled(symbols, attribute)
         frame = pd.DataFrame(columns)
         frame.attrs["study_digest"] = found.study_digest
         return frame
@@ -552,7 +544,8 @@ class Release:
         from veiltab.researcher.microdata.synthesis import check_size, synthesise  # noqa: PLC0415 - slow to load
 
         check_size(1 if rows is None else rows, copies)
-        status, tables = self._ready_status(), self.measurements()
+        status = self._ready_status()
+        tables = self._results(status, status.ready_tables)
         return synthesise(
             self._client.study.domain(status.attributes if attributes is None else attributes),
             status,
@@ -592,8 +585,7 @@ class Release:
         if self._fitted is None:
             results = self._results(status, status.ready_tables)
             domain = self._client.study.domain({name for result in results for name in result.names})
-            measured = [result.measurement for result in results]
-            self._fitted = fit(domain, measured, rows=results[0].design.population)
+            self._fitted = fitted(domain, results)
         return self._fitted
 
     def _estimate(self, status: Status, result: TableResult, confidence: float) -> Estimate:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -30,7 +30,7 @@ from veiltab.common.study.file import Study, load_study
 from veiltab.researcher.agreement import agreed_spec, agreed_table
 from veiltab.researcher.certifying import certify
 from veiltab.researcher.parties import PartyLinks
-from veiltab.researcher.polling import Polling, Statuses, planned_specs
+from veiltab.researcher.polling import Answers, Polling, Statuses, planned_specs
 from veiltab.researcher.receiving import Receiver
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore
 from veiltab.researcher.workload import Workloads
@@ -38,6 +38,9 @@ from veiltab.researcher.workload import Workloads
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
 _LONGEST_LIFETIME = 365 * 86_400
+
+Agreement = Callable[[ReleaseSpec, Mapping[str, ReleaseSpec]], ReleaseSpec]
+"""Returns the spec that the server (what it published) and every curator (what it planned) state."""
 
 
 class ResearcherDriver:
@@ -205,24 +208,27 @@ class ResearcherDriver:
         if stored.request.is_workload:
             await self._workloads.advance(stored, answers, parties)
             return
-        published, salt = await self._polling.ask_server(stored.request.release_id, parties)
-        spec = agreed_spec(stored.request, self.study, published, planned_specs(answers))
-        self.store.set_spec(spec.release_id, spec)
-        await self._receiver.receive(spec, salt, parties)
+        await self._receive(stored, answers, partial(agreed_spec, stored.request, self.study), parties)
 
     async def _drive_table(self, table: ReleaseSpec, parties: PartyLinks) -> None:
         """Bring a table of a release of several to its end."""
 
         async def advance(stored: ResearcherRelease) -> None:
             answers = await self._polling.ask_curators(stored, parties)
-            published, salt = await self._polling.ask_server(table.release_id, parties)
-            spec = agreed_table(table, self.study, published, planned_specs(answers))
-            self.store.set_spec(spec.release_id, spec)
-            await self._receiver.receive(spec, salt, parties)
+            await self._receive(stored, answers, partial(agreed_table, table, self.study), parties)
 
         await self._bring_to_end(table.release_id, advance)
         self.store.delete_columns(table.release_id)
         self._polling.forget(table.release_id)
+
+    async def _receive(
+        self, stored: ResearcherRelease, answers: Answers, agreed: Agreement, parties: PartyLinks
+    ) -> None:
+        """Receive what the server published of a release, or of a table, once every party states the same of it."""
+        published, salt = await self._polling.ask_server(stored.request.release_id, parties)
+        spec = agreed(published, planned_specs(answers))
+        self.store.set_spec(spec.release_id, spec)
+        await self._receiver.receive(spec, salt, parties)
 
     def _check_study(self, stored: ResearcherRelease) -> None:
         """Let a release wait that was asked for under another study file; going on would label its cells wrongly.

@@ -123,7 +123,7 @@ class TableEstimate(ABC):
     @property
     def codebook(self) -> dict[str, list[str]]:
         """Attribute -> its categories, in the order of the cells."""
-        return {attribute.name: list(attribute.categories) for attribute in self.domain.attributes}
+        return self.domain.codebook
 
     def rows(self, fractions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return fractions (or standard errors, or interval ends) as rows of the table: n times them."""
@@ -222,14 +222,10 @@ class Estimate(TableEstimate):
         Source: derived; a row kept or replaced uniformly in all attributes is so in any of them.
         """
         domain = self.domain.subset(names)
-        kept = [self.domain.names.index(name) for name in names]
-        others = tuple(axis for axis in range(len(self.domain.shape)) if axis not in kept)
-        summed = self.counts.reshape(self.domain.shape).sum(axis=others)
-        order = np.argsort(np.argsort(kept))
         return Estimate(
             domain=domain,
             design=self.design.marginal(domain.cells),
-            counts=summed.transpose(order).reshape(-1),
+            counts=self.domain.summed(self.counts, names),
             confidence=self.confidence,
             study_digest=self.study_digest,
         )

@@ -1,6 +1,6 @@
 """The frame of a self-contained HTML page: no script, no font and no picture from elsewhere."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -98,3 +98,9 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numeric: set[i
     )
     body = "\n".join(lines)
     return f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>'
+
+
+def codebook_table(codebook: Mapping[str, Sequence[str]]) -> str:
+    """Return every category of every attribute, in the order of the study file under which the release was made."""
+    rows = [(name, " | ".join(categories)) for name, categories in codebook.items()]
+    return table(("attribute", "categories, in the study file's order"), rows)

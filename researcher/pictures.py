@@ -218,8 +218,4 @@ def _fields(  # noqa: PLR0913  one call draws one map
 def _marginal_truth(
     estimate: TableEstimate, truth: NDArray[np.float64] | None, axis: int
 ) -> NDArray[np.float64] | None:
-    if truth is None:
-        return None
-    others = tuple(other for other in range(len(estimate.domain.shape)) if other != axis)
-    summed: NDArray[np.float64] = truth.reshape(estimate.domain.shape).sum(axis=others)
-    return summed
+    return None if truth is None else estimate.domain.summed(truth, [estimate.domain.names[axis]])

@@ -19,6 +19,9 @@ from veiltab.researcher.parties import PartyLinks
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore
 from veiltab.v1 import curator_pb2
 
+Answers = Mapping[str, curator_pb2.GetProposalResponse]
+"""Curator -> what it says about a release."""
+
 Statuses = dict[str, tuple[ReleaseState, str]]
 """Role and name of a party -> where a release stands there, and what the party waits for."""
 
@@ -133,7 +136,7 @@ class Polling:
         return spec_from_proto(answer.spec), answer.salt
 
 
-def planned_specs(answers: Mapping[str, curator_pb2.GetProposalResponse]) -> dict[str, ReleaseSpec]:
+def planned_specs(answers: Answers) -> dict[str, ReleaseSpec]:
     """Return what curators planned for a release of one table, as far as they have."""
     return {name: spec_from_proto(answer.spec) for name, answer in answers.items() if answer.HasField("spec")}
 

@@ -1,18 +1,18 @@
 """Makes a report of a release's status and estimate."""
 
 import hashlib
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.errors import FailedReleaseError, InvalidInputError
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.card import EpsilonCard
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.release.workload_guarantees import workload_card
 from veiltab.common.schemes import scheme_class
 from veiltab.common.study.file import Study
@@ -24,7 +24,6 @@ from veiltab.researcher.microdata.report import MicrodataReport
 from veiltab.researcher.microdata.synthesis import Microdata
 from veiltab.researcher.release_status import Status
 from veiltab.researcher.report import ReportInput, render
-from veiltab.researcher.table_result import TableResult
 
 
 def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray[np.float64] | None = None) -> str:
@@ -33,9 +32,8 @@ def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray
     Raises:
         FailedReleaseError: it has no result.
     """
-    spec = status.spec
-    if spec is None:
-        raise FailedReleaseError(status.failure or "there is no result", where=f"release {status.release_id}")
+    (table,) = status.all_tables
+    spec = status.spec_of(table)
     return render(
         ReportInput(
             title=f"{study.title}: {', '.join(estimate.domain.names)}",
@@ -46,7 +44,7 @@ def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray
             scheme=f"{scheme_class(spec.scheme).title}, {_sampling(spec.sampling)}",
             pad=_pad(spec.pad),
             respondents=respondents_sentence(study, estimate.domain.names, status.left_out),
-            dates=(("report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),),
+            dates=_dates(),
             card=epsilon_card(spec).rows(),
             receipts=status.receipts,
             truth=truth,
@@ -55,14 +53,13 @@ def report_page(study: Study, status: Status, estimate: Estimate, truth: NDArray
 
 
 def microdata_report(
-    study: Study, microdata: Microdata, tables: Sequence[TableResult], card: EpsilonCard, truth: Rows | None = None
+    study: Study, microdata: Microdata, card: EpsilonCard, truth: Rows | None = None
 ) -> MicrodataReport:
     """Return what there is to say of the first copy of the microdata of a release; some seconds of work.
 
     Args:
         study: under which it was asked for.
         microdata: of two or more attributes.
-        tables: as they were measured.
         card: of the release.
         truth: the true rows where they are known (a demonstration), or None.
 
@@ -80,10 +77,10 @@ def microdata_report(
         provenance=microdata.provenance,
         model=model,
         rows=rows,
-        tables=tuple(tables),
-        expected=expected_error(domain, tables, model, rows, hashlib.sha256(b"expected error").digest()),
+        tables=microdata.tables,
+        expected=expected_error(domain, microdata.tables, model, rows, hashlib.sha256(b"expected error").digest()),
         card=card.rows(),
-        dates=(("report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),),
+        dates=_dates(),
         truth=truth,
     )
 
@@ -94,11 +91,13 @@ def card_of(status: Status) -> EpsilonCard:
     Raises:
         FailedReleaseError: it has no result.
     """
-    if status.workload is not None:
-        return workload_card(status.workload)
-    if status.spec is not None:
-        return epsilon_card(status.spec)
-    raise FailedReleaseError(status.failure or "there is no result", where=f"release {status.release_id}")
+    description = status.description()
+    return workload_card(description) if isinstance(description, WorkloadSpec) else epsilon_card(description)
+
+
+def _dates() -> tuple[tuple[str, str], ...]:
+    """Return what happened when."""
+    return (("report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),)
 
 
 def _sampling(sampling: Sampling) -> str:

@@ -98,16 +98,25 @@ class Status:
     def _alone(self) -> TableStatus:
         return TableStatus(number=0, phase=1, release_id=self.release_id, state=self.state, attributes=self.granted)
 
+    def description(self) -> ReleaseSpec | WorkloadSpec:
+        """Return the public description, of one table or of several.
+
+        Raises:
+            FailedReleaseError: there is no result.
+        """
+        description = self.workload or self.spec
+        if description is None:
+            raise FailedReleaseError(self.failure or "there is no result", where=f"release {self.release_id}")
+        return description
+
     def spec_of(self, table: TableStatus) -> ReleaseSpec:
         """Return the spec of a table.
 
         Raises:
-            FailedReleaseError: there is none.
+            FailedReleaseError: there is no result.
         """
-        spec = self.spec if self.workload is None else self.workload.table(table.number)
-        if spec is None:
-            raise FailedReleaseError(self.failure or "there is no result", where=f"release {self.release_id}")
-        return spec
+        description = self.description()
+        return description.table(table.number) if isinstance(description, WorkloadSpec) else description
 
     @property
     def waits(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ from veiltab.common.privacy.planning import FEW_ROWS
 from veiltab.common.release.receipt import Receipt
 from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.independence import IndependenceTest, independence
-from veiltab.researcher.page import facts, figure, page, table
+from veiltab.researcher.page import codebook_table, facts, figure, page, table
 from veiltab.researcher.pictures import CELLS_SHOWN, estimates_picture, heat_map, largest, marginals_picture
 
 CELLS_LISTED = 1000
@@ -88,7 +88,7 @@ def render(report: ReportInput) -> str:
         ("Estimates", _estimates(report)),
         ("One attribute at a time", _marginals(report)),
         *_dependence(report, tests),
-        ("Codebook", _codebook(report)),
+        ("Codebook", codebook_table(report.estimate.codebook)),
         ("All cells", _cells(report)),
     ]
     design = report.estimate.design
@@ -243,12 +243,6 @@ def _cells(report: ReportInput) -> str:
     note = f'<p class="note">The {CELLS_LISTED:,} largest of {estimate.domain.cells:,} cells.</p>'
     listed = table(headings, rows, numeric=set(range(first, len(headings))))
     return (note if len(shown) < estimate.domain.cells else "") + listed
-
-
-def _codebook(report: ReportInput) -> str:
-    """Return every category of every attribute, in the order of the study file under which the release was made."""
-    rows = [(name, " | ".join(categories)) for name, categories in report.estimate.codebook.items()]
-    return table(("attribute", "categories, in the study file's order"), rows)
 
 
 def _numbers(estimate: Estimate, shown: NDArray[np.intp], truth: NDArray[np.float64] | None) -> list[tuple[str, ...]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.core.domain import Attribute
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.researcher.estimation import Estimate, TableEstimate
@@ -77,6 +78,14 @@ def statistics(estimate: TableEstimate, truth: NDArray[np.float64] | None = None
     return columns | scaled
 
 
+def labelled(symbols: NDArray[np.integer[Any]], attribute: Attribute) -> pd.Categorical[Any]:
+    """Return symbols as a column of ordered categories, which are those of the study file."""
+    with importing("researcher", "a data frame"):
+        import pandas as pd  # noqa: PLC0415 - an optional package
+
+    return pd.Categorical.from_codes(symbols, categories=pd.Index(attribute.categories), ordered=True)
+
+
 def to_frame(estimate: TableEstimate, truth: NDArray[np.float64] | None = None) -> pd.DataFrame:
     """Return one row a cell: the category of each attribute, then the columns of `statistics`.
 
@@ -99,7 +108,7 @@ def to_frame(estimate: TableEstimate, truth: NDArray[np.float64] | None = None) 
     taken = {*numbers, "study_digest"}
     for attribute, codes in zip(estimate.domain.attributes, symbols, strict=True):
         name = free_name(attribute.name, taken, estimate.domain.names)
-        columns[name] = pd.Categorical.from_codes(codes, categories=pd.Index(attribute.categories), ordered=True)
+        columns[name] = labelled(codes, attribute)
     frame = pd.DataFrame(columns | numbers)
     frame.attrs |= {"study_digest": estimate.study_digest, "codebook": estimate.codebook}
     return frame

@@ -1,14 +1,17 @@
 """The result of one table: its noisy rows, counted, and what is public about how they came to be."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.core.domain import Domain
 from veiltab.common.core.mechanism import invert
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.schemes import scheme_of
+from veiltab.researcher.model.fitting import Model, fit
 from veiltab.researcher.model.measurement import Measurement
 from veiltab.researcher.uncertainty import ReleaseDesign, total_variance
 
@@ -59,6 +62,15 @@ def table_result(number: int, names: tuple[str, ...], spec: ReleaseSpec, histogr
     return TableResult(
         number=number, names=names, counts=counts, design=design_of(spec, cells, counted=int(counts.sum()))
     )
+
+
+def fitted(domain: Domain, tables: Sequence[TableResult]) -> Model:
+    """Return the model of the tables of a release.
+
+    Raises:
+        InvalidInputError: an attribute of the domain is in none of them.
+    """
+    return fit(domain, [one.measurement for one in tables], rows=tables[0].design.population)
 
 
 def design_of(spec: ReleaseSpec, cells: int, *, counted: int) -> ReleaseDesign:

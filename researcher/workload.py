@@ -7,7 +7,7 @@ is whole, that phase stands: it was paid for.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from veiltab.common.errors import NotReadyError
 from veiltab.common.observe.steps import step
@@ -19,9 +19,9 @@ from veiltab.common.study.file import Study
 from veiltab.researcher.agreement import agreed_workload
 from veiltab.researcher.model.choosing import chosen_tables
 from veiltab.researcher.parties import PartyLinks
+from veiltab.researcher.polling import Answers
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore, StoredTable
 from veiltab.researcher.table_result import TableResult, table_result
-from veiltab.v1 import curator_pb2
 
 _AT_ONCE = 8
 """Tables of a release that are under way at once."""
@@ -65,7 +65,7 @@ class Workloads:
     async def advance(
         self,
         stored: ResearcherRelease,
-        answers: Mapping[str, curator_pb2.GetProposalResponse],
+        answers: Answers,
         parties: PartyLinks,
     ) -> None:
         """Bring a release of several tables to its end.
@@ -89,9 +89,7 @@ class Workloads:
                 return
         self._store.finish(workload.release_id, ReleaseState.READY)
 
-    def _agreed(
-        self, stored: ResearcherRelease, answers: Mapping[str, curator_pb2.GetProposalResponse]
-    ) -> WorkloadSpec:
+    def _agreed(self, stored: ResearcherRelease, answers: Answers) -> WorkloadSpec:
         """Record what every curator planned, and its tables, once all of them have charged it."""
         planned = {name: workload_from_proto(one.workload) for name, one in answers.items() if one.HasField("workload")}
         workload = agreed_workload(stored.request, self._study, planned)

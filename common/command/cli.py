@@ -43,6 +43,11 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() or one in "\n\t" else " " for one in text)
 
 
+def listed(names: str) -> tuple[str, ...]:
+    """Return names that are separated by commas, without white space around them."""
+    return tuple(name.strip() for name in names.split(","))
+
+
 def finite(_context: click.Context, _option: click.Parameter, value: float) -> float:
     """Refuse a duration that is negative, infinite or "nan", which Python accepts as a number."""
     if not 0 <= value < inf:

@@ -9,11 +9,12 @@ from typing import Any
 
 import click
 
-from veiltab.common.command.cli import PATH
+from veiltab.common.command.cli import PATH, listed
 from veiltab.common.command.config import ENVIRONMENT, KEYS, read_party_file
 from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.process.protection import keep_files_private
+from veiltab.common.release.workloads import Workload
 from veiltab.common.rpc.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study, load_study
 
@@ -51,6 +52,30 @@ _NOISE_OPTIONS = (
         "--canaries",
         type=click.IntRange(min=0),
         help="Rows that test the server; by default as the study says, or as many as the test needs.",
+    ),
+)
+_TABLES_OPTIONS = (
+    click.option(
+        "--attributes",
+        help="Attributes of one table, or of a --workload (by default all of the study), separated by commas.",
+    ),
+    click.option(
+        "--tables",
+        multiple=True,
+        metavar="A,B [A,C ...]",
+        help="Attributes of each of several tables; needs a --delta.",
+    ),
+    click.argument("more_tables", metavar="", nargs=-1),
+    click.option(
+        "--workload",
+        type=click.Choice([one.value for one in Workload]),
+        help="Tables of the --attributes: every pair, or every pair and the strongest again. Needs a --delta.",
+    ),
+    click.option(
+        "--repeats",
+        type=click.IntRange(min=0),
+        default=0,
+        help="So many of the --tables may run a second time, chosen after the first results.",
     ),
 )
 listen_option = click.option(
@@ -101,6 +126,26 @@ def noise_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_NOISE_OPTIONS):
         command = option(command)
     return command
+
+
+def tables_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the choice of what is released: `attributes`, `tables` (names each), `workload` and `repeats`."""
+
+    @functools.wraps(command)
+    def with_tables(
+        *, attributes: str | None, tables: tuple[str, ...], more_tables: tuple[str, ...], **options: object
+    ) -> None:
+        if more_tables and not tables:
+            raise click.UsageError(f"Got unexpected extra argument ({more_tables[0]})")
+        command(
+            attributes=listed(attributes) if attributes else (),
+            tables=tuple(map(listed, (*tables, *more_tables))),
+            **options,
+        )
+
+    for option in reversed(_TABLES_OPTIONS):
+        with_tables = option(with_tables)
+    return with_tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

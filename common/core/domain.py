@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ MAX_CATEGORIES = 65_536
 
 Symbols = NDArray[np.uint8] | NDArray[np.uint16]
 """A column of symbols 0..K_a-1, in the narrowest unsigned type that holds them."""
+
+Number = TypeVar("Number", np.int64, np.float64)
 
 
 def symbol_dtype(size: int) -> np.dtype[np.uint8] | np.dtype[np.uint16]:
@@ -91,6 +94,24 @@ class Domain:
             if name not in known:
                 raise InvalidInputError(f"no attribute {name!r}", remedy=f"Known: {', '.join(self.names)}.")
         return Domain(attributes=tuple(known[name] for name in names))
+
+    def summed(self, values: NDArray[Number], names: Sequence[str]) -> NDArray[Number]:
+        """Return values of the cells summed down to some attributes, in C order of the domain of `names`.
+
+        Args:
+            values: one a cell, shape (K,).
+            names: attributes to keep, each once.
+        """
+        kept = [self.names.index(name) for name in names]
+        others = tuple(axis for axis in range(len(self.shape)) if axis not in kept)
+        order = np.argsort(np.argsort(kept))
+        summed: NDArray[Number] = values.reshape(self.shape).sum(axis=others).transpose(order).reshape(-1)
+        return summed
+
+    @property
+    def codebook(self) -> dict[str, list[str]]:
+        """Attribute -> its categories, in the order of the cells."""
+        return {attribute.name: list(attribute.categories) for attribute in self.attributes}
 
     def categories_of(self, cell: int) -> tuple[str, ...]:
         """Return the category of each attribute in cell number `cell`."""

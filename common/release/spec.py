@@ -19,7 +19,7 @@ from veiltab.common.privacy.planning import Plan
 from veiltab.common.release.modes import Pad, Sampling, check_modes
 from veiltab.common.release.request import RELEASE_ID, ReleaseRequest
 from veiltab.common.schemes import scheme_of
-from veiltab.common.study.file import MAX_CELLS
+from veiltab.common.study.file import MAX_CELLS, Study
 from veiltab.common.study.naming import check_attribute_name, check_name
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -221,4 +221,13 @@ def spec_of(  # noqa: PLR0913 - one argument a quantity
         deadline=request.deadline,
         delta=request.delta,
         stage=request.stage,
+    )
+
+
+def requested_columns(request: ReleaseRequest, study: Study) -> tuple[Column, ...]:
+    """Return the columns that a request asks for, in study order."""
+    return tuple(
+        Column(attribute=rule.name, owner=rule.owner, size=rule.attribute.size)
+        for rule in study.attributes
+        if rule.name in request.attributes
     )

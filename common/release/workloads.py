@@ -61,7 +61,7 @@ def asked_tables(
 
     Args:
         study: the study file.
-        attributes: of one table or of a workload.
+        attributes: of one table or of a workload; of a workload by default all.
         tables: the attributes of each table, instead of the attributes.
         workload: one that has a name, or its name.
         repeats: so many of the tables may run a second time.
@@ -75,6 +75,8 @@ def asked_tables(
         several = tuple(study.domain(table).names for table in tables)
         union = study.domain(dict.fromkeys(name for table in several for name in table)).names
         return union, Tables(tables=several, repeats=repeats)
+    if workload is not None and not attributes:
+        attributes = [rule.name for rule in study.attributes]
     names = study.domain(attributes).names
     if workload is None:
         return names, Tables(tables=(), repeats=repeats)

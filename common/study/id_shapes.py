@@ -18,16 +18,17 @@ WHOLE_NUMBERS = "9+"
 DECIMALS = "9+.0"
 TEXT = "text"
 
-_MOST = 80
+MOST_CHARACTERS = 80
+"""Of a shape; what is longer is a text."""
 
 
 def check_id_shape(shape: str) -> None:
     """Refuse a text that is no shape, such as an id itself."""
     if shape == DECIMALS:
         return
-    if not 1 <= len(shape) <= _MOST or not shape.isprintable() or re.search(r"[1-8]|.0", shape):
+    if not 1 <= len(shape) <= MOST_CHARACTERS or not shape.isprintable() or re.search(r"[1-8]|.0", shape):
         raise InvalidInputError(
-            f"id_shapes has {shape[:_MOST]!r}, which is no shape",
+            f"id_shapes has {shape[:MOST_CHARACTERS]!r}, which is no shape",
             remedy=f"Write 9 for a digit, a for a letter, or one of: {WHOLE_NUMBERS}, {DECIMALS}, {TEXT}.",
         )
 

@@ -1,16 +1,14 @@
 """`veiltab demo collect`: a round of collection on this machine."""
 
-import signal
-import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from veiltab.common.collection.oracles import ORACLE_NAMES
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
 from veiltab.common.core.rounding import parse_epsilon
+from veiltab.deploy.local.command import end_parties_on_sigterm, out_option
 
 if TYPE_CHECKING:
     from veiltab.deploy.local.collection import CollectionResult
@@ -38,17 +36,17 @@ _NEXT = """Next:
     show_default=True,
     help="The local randomiser; auto chooses the one with the least expected variance.",
 )
-@click.option("--out", type=PATH, help="New folder for all output; by default veiltab-collection-TIME.")
+@out_option("veiltab-collection")
 @json_option
 def collect(
-    nodes: int, domain: int, epsilon: str, rate: str, distribution: str, oracle: str, out: Path | None, as_json: bool
+    nodes: int, domain: int, epsilon: str, rate: str, distribution: str, oracle: str, out: Path, as_json: bool
 ) -> None:
     """Run a round of collection here: server, researcher and a fleet of nodes as processes, over real TLS."""
     from veiltab.deploy.local.collection import CollectionOptions, run_collection
     from veiltab.researcher.collection.strata import rate_of
 
     options = CollectionOptions(
-        out=out or Path(f"veiltab-collection-{datetime.now(UTC):%Y%m%d-%H%M%S}"),
+        out=out,
         nodes=nodes,
         domain=domain,
         epsilon=parse_epsilon(epsilon),
@@ -56,8 +54,7 @@ def collect(
         distribution=distribution,
         oracle=oracle,
     )
-    # On SIGTERM the demonstration ends its parties too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    end_parties_on_sigterm()
     result = run_collection(options, note)
     emit(as_json, _as_dict(result), _as_text(result))
 

@@ -245,7 +245,7 @@ def _shown(  # noqa: PLR0913 - one argument a part of the demonstration
         say("writing the report: which pairs depend on each other, and what error is to be expected")
         with clock.step("report"):
             card = pricing.result()
-            report = microdata_report(local.study, microdata, release.measurements(), card, truth.rows)
+            report = microdata_report(local.study, microdata, card, truth.rows)
             page.write_text(render(report), "utf-8")
     with clock.step("compare with the truth"):
         pairs, triples = (mean_distance(report.rows, truth.rows, truth.domain.shape, size) for size in (2, 3))

@@ -1,15 +1,13 @@
 """`veiltab demo linked`: many tables of two curators under one charge, and microdata beside the truth."""
 
-import signal
-import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option, note
+from veiltab.common.command.cli import EXIT_CODES, emit, json_option, listed, note
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
+from veiltab.deploy.local.command import end_parties_on_sigterm, out_option
 from veiltab.deploy.local.printing import console_of, print_table
 
 if TYPE_CHECKING:
@@ -31,11 +29,9 @@ _NEXT = """Next:
 @click.option("--attributes", help="Only these attributes of the census, separated by commas; by default all 14.")
 @click.option("--people", type=int, default=48_842, show_default=True, help="People whom both curators hold.")
 @click.option("--seed", default="census", show_default=True, help="Of the microdata.")
-@click.option("--out", type=PATH, help="New folder for all output; by default veiltab-demo-TIME.")
+@out_option("veiltab-demo")
 @json_option
-def linked(
-    epsilon: str, delta: str, attributes: str | None, people: int, seed: str, out: Path | None, as_json: bool
-) -> None:
+def linked(epsilon: str, delta: str, attributes: str | None, people: int, seed: str, out: Path, as_json: bool) -> None:
     """Release every pair of the linked census here, draw microdata, and show the truth beside them.
 
     Alice holds seven attributes of 48,842 people, Bob seven others. Every pair of the fourteen is released under one
@@ -44,15 +40,14 @@ def linked(
     from veiltab.deploy.local.linked import LinkedOptions, run_linked
 
     options = LinkedOptions(
-        out=out or Path(f"veiltab-demo-{datetime.now(UTC):%Y%m%d-%H%M%S}"),
-        attributes=tuple(name.strip() for name in attributes.split(",")) if attributes else (),
+        out=out,
+        attributes=listed(attributes) if attributes else (),
         people=people,
         epsilon=parse_epsilon(epsilon),
         delta=parse_delta(delta),
         seed=seed,
     )
-    # On SIGTERM the demonstration ends its parties too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    end_parties_on_sigterm()
     result = run_linked(options, note)
     if as_json:
         emit(as_json, _as_dict(result), "")

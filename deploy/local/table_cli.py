@@ -1,8 +1,6 @@
 """`veiltab demo table`: one release on this machine, compared with the truth."""
 
-import signal
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +12,7 @@ from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon, release_facts
 from veiltab.common.release.modes import Pad, Sampling
+from veiltab.deploy.local.command import end_parties_on_sigterm, out_option
 from veiltab.deploy.local.printing import console_of, print_table
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ _NEXT = """Next:
     help="Your own tables, one a curator, with exactly one column in common: the id.",
 )
 @click.argument("more_tables", nargs=-1, type=PATH, metavar="")
-@click.option("--out", type=PATH, help="New folder for all output; by default veiltab-demo-TIME.")
+@out_option("veiltab-demo")
 @json_option
 def table(
     curators: int,
@@ -81,7 +80,7 @@ def table(
     behaviour: str,
     tables: tuple[Path, ...],
     more_tables: tuple[Path, ...],
-    out: Path | None,
+    out: Path,
     as_json: bool,
     **noise: Any,  # noqa: ANN401 - the options of noise, which are fields of DemoOptions
 ) -> None:
@@ -100,7 +99,7 @@ def table(
     if behaviour != "honest" and grant == "partial":
         raise InvalidInputError("a server that cheats is shown with one release", where="--grant")
     options = DemoOptions(
-        out=out or Path(f"veiltab-demo-{datetime.now(UTC):%Y%m%d-%H%M%S}"),
+        out=out,
         curators=curators,
         epsilon=parse_epsilon(epsilon),
         delta=None if delta is None else parse_delta(delta),
@@ -110,8 +109,7 @@ def table(
         partial=grant == "partial",
         **noise,
     )
-    # On SIGTERM the demonstration ends its parties too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    end_parties_on_sigterm()
     if behaviour != "honest":
         _show_cheat(behaviour, options, as_json=as_json)
         return

@@ -40,7 +40,7 @@ def conditional_shares(table: Table, given: Sequence[str] = ()) -> Analysis:
     ordered, groups = _ordered(table, given)
     shares = shares_of(ordered, groups)
     z = quantile(table)
-    low, high = (shares.bounds(np.full((shares.part.size, 1), side * z))[:, 0] for side in (-1.0, 1.0))
+    low, high = shares.interval(z)
     said = shares.is_said(z)
     return Analysis(
         title=f"share of {_listed(ordered.domain.names[len(given) :])}" + _given(given),

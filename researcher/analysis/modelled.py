@@ -52,12 +52,9 @@ class ModelledTable:
             InvalidInputError: an unknown or repeated attribute, or none.
         """
         domain = self.domain.subset(names)
-        kept = [self.domain.names.index(name) for name in names]
-        others = tuple(axis for axis in range(len(self.domain.shape)) if axis not in kept)
-        summed = self.raw.reshape(self.domain.shape).sum(axis=others)
         return ModelledTable(
             domain=domain,
-            raw=summed.transpose(np.argsort(np.argsort(kept))).reshape(-1),
+            raw=self.domain.summed(self.raw, names),
             population=self.population,
             confidence=self.confidence,
             study_digest=self.study_digest,

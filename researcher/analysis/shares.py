@@ -73,6 +73,11 @@ class Shares:
         half = np.abs(z) * np.sqrt(np.maximum(centre * steep + 4.0 * lead * here, 0.0))
         return at + _ratio(centre + np.sign(z) * half, 2.0 * np.where(lead > 0, lead, 0.0))
 
+    def interval(self, z: float) -> tuple[Floats, Floats]:
+        """Return the lower and upper score bounds at level z > 0, shape (s,) each; as `bounds`."""
+        low, high = (self.bounds(np.full((self.part.size, 1), level))[:, 0] for level in (-z, z))
+        return low, high
+
     @property
     def spread(self) -> Floats:
         """Standard deviation of T_hat c at the estimate, shape (s,)."""

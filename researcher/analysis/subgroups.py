@@ -61,7 +61,7 @@ def totals(table: Table, subgroups: Sequence[Subgroup]) -> Analysis:
     """
     part, members = _members(table, subgroups)
     shares, z = _shares(part, members, np.ones(members.shape, np.bool_)), quantile(table)
-    low, high = (table.population * shares.bounds(np.full((len(members), 1), side * z))[:, 0] for side in (-1.0, 1.0))
+    low, high = (table.population * end for end in shares.interval(z))
     return _analysis(part, subgroups, (table.population * shares.estimate, low, high), title="total")
 
 
@@ -95,8 +95,8 @@ def total_contrasts(table: Table, kind: Contrast, subgroups: Sequence[Subgroup])
         case Contrast.RATIO:
             shares = _shares(part, others, others | first)
             said = shares.is_said(z)
-            low, high = (shares.bounds(np.full((len(others), 1), level))[:, 0] for level in (-z, z))
-            value, low, high = (np.where(said, _odds(share), np.nan) for share in (shares.estimate, low, high))
+            ends = (shares.estimate, *shares.interval(z))
+            value, low, high = (np.where(said, _odds(share), np.nan) for share in ends)
             value = np.where(np.isfinite(value), value, np.nan)
         case Contrast.ODDS_RATIO:
             raise InvalidInputError("an odds ratio compares shares, not totals", where="subgroup")

@@ -80,4 +80,4 @@ class Provenance:
         """
         facts = {"warning": WARNING, "veiltab": version("veiltab"), "relation": RELATION} | asdict(self)
         facts |= {"copy": copy, "preserved": self.preserved, "not_preserved": self.lost}
-        return facts | {"codebook": {attribute.name: attribute.categories for attribute in domain.attributes}}
+        return facts | {"codebook": domain.codebook}

@@ -14,7 +14,7 @@ from veiltab.researcher.microdata.pictures import agreement_picture, graph_pictu
 from veiltab.researcher.microdata.provenance import RELATION, WARNING, Provenance
 from veiltab.researcher.model.fitting import Model
 from veiltab.researcher.model.measurement import Axes, Floats, Table
-from veiltab.researcher.page import facts, figure, page, table
+from veiltab.researcher.page import codebook_table, facts, figure, page, table
 from veiltab.researcher.table_result import TableResult
 
 PAIRS_LISTED = 200
@@ -91,7 +91,7 @@ def render(report: MicrodataReport) -> str:
         ("What was released", _facts(report)),
         ("Who faces which epsilon", table(("adversary", "faces"), report.card)),
         ("Every pair", _listed(report, pairs)),
-        ("Codebook", _codebook(report)),
+        ("Codebook", codebook_table(report.domain.codebook)),
     ]
     lead = (
         f"{len(report.rows):,} rows of {len(report.domain.names)} attributes, drawn from a model of"
@@ -210,11 +210,6 @@ def _listed(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> str:
     headings += [] if report.truth is None else ["file from the true pair"]
     scope = f'<p class="note">The {len(shown):,} most dependent of {len(pairs):,} pairs.</p>'
     return (scope if len(shown) < len(pairs) else "") + table(headings, rows, numeric=set(range(2, len(headings))))
-
-
-def _codebook(report: MicrodataReport) -> str:
-    rows = [(a.name, " | ".join(a.categories)) for a in report.domain.attributes]
-    return table(("attribute", "categories, in the study file's order"), rows)
 
 
 def _pairs(report: MicrodataReport) -> tuple[_Pair, ...]:

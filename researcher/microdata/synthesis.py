@@ -16,14 +16,15 @@ import numpy as np
 
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Domain
-from veiltab.common.errors import FailedReleaseError, InvalidInputError
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.researcher.microdata.files import Rows, copy_paths, write_rows
 from veiltab.researcher.microdata.provenance import Parameters, Provenance
 from veiltab.researcher.microdata.redrawing import redrawn
-from veiltab.researcher.model.fitting import Model, fit
+from veiltab.researcher.model.fitting import Model
 from veiltab.researcher.release_status import Status
-from veiltab.researcher.table_result import TableResult
+from veiltab.researcher.table import labelled
+from veiltab.researcher.table_result import TableResult, fitted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,11 +44,13 @@ class Microdata:
 
     Args:
         domain: their columns.
+        tables: as they were measured, to which the first model is fitted.
         models: one a copy.
         provenance: where they come from.
     """
 
     domain: Domain
+    tables: tuple[TableResult, ...]
     models: tuple[Model, ...]
     provenance: Provenance
 
@@ -80,9 +83,7 @@ class Microdata:
         rows = np.concatenate(list(self.chunks(copy)))
         frame = pd.DataFrame(
             {
-                attribute.name: pd.Categorical.from_codes(
-                    rows[:, axis], categories=pd.Index(attribute.categories), ordered=True
-                )
+                attribute.name: labelled(rows[:, axis], attribute)
                 for axis, attribute in enumerate(self.domain.attributes)
             }
         )
@@ -117,15 +118,6 @@ def check_size(rows: int, copies: int) -> None:
         raise InvalidInputError(f"a copy has 1 to {MOST_ROWS:,} rows, not {rows:,}", where="rows")
     if not 1 <= copies <= MOST_COPIES:
         raise InvalidInputError(f"there are 1 to {MOST_COPIES} copies, not {copies:,}", where="copies")
-
-
-def fitted(domain: Domain, tables: Sequence[TableResult]) -> Model:
-    """Return the model of the tables of a release.
-
-    Raises:
-        InvalidInputError: an attribute of the domain is in none of them.
-    """
-    return fit(domain, [one.measurement for one in tables], rows=tables[0].design.population)
 
 
 def drawn_anew(domain: Domain, tables: Sequence[TableResult], model: Model, key: bytes) -> tuple[TableResult, ...]:
@@ -166,9 +158,7 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
         FailedReleaseError: there is no result.
     """
     check_size(rows, copies)
-    description = status.workload or status.spec
-    if description is None:
-        raise FailedReleaseError(status.failure or "there is no result", where=f"release {status.release_id}")
+    description = status.description()
     tables = _tables_of(domain, tables, status.release_id)
     model = fitted(domain, tables)
     secret = _secret(seed)
@@ -178,6 +168,7 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
         models = tuple(fitted(domain, drawn_anew(domain, tables, model, key)) for key in keys)
     return Microdata(
         domain=domain,
+        tables=tables,
         models=models,
         provenance=Provenance(
             study_digest=status.study_digest,

@@ -25,7 +25,7 @@ from veiltab.common.errors import (
     UnavailableError,
 )
 from veiltab.common.release.modes import Pad, Sampling
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
@@ -37,7 +37,7 @@ from veiltab.curator.ledger import Ledger
 from veiltab.curator.planning import ANSWERS
 from veiltab.curator.policy import Policy, Rule
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision, Progress, PublicationDigests
-from veiltab.curator.release import plan_question, planned_spec, requested_columns
+from veiltab.curator.release import plan_question, planned_spec
 from veiltab.curator.shared_sample import checked_indices
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table

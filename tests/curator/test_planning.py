@@ -13,11 +13,11 @@ import pytest
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.allowance import Allowance
 from veiltab.curator.planning import Planner, seconds_for, stored_card, stored_plan
-from veiltab.curator.release import PlanQuestion, plan_question, planned_spec, requested_columns
+from veiltab.curator.release import PlanQuestion, plan_question, planned_spec
 from veiltab.curator.store import CuratorStore
 
 Make = Callable[..., Any]

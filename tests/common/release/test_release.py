@@ -19,8 +19,9 @@ from veiltab.common.privacy.planning import plan_release
 from veiltab.common.release.guarantees import check_keeps_what_was_asked, epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.spec import MAX_CELLS, Column, ReleaseSpec, spec_of
+from veiltab.common.release.spec import Column, ReleaseSpec, spec_of
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.study.file import MAX_CELLS
 
 Make = Callable[..., Any]
 

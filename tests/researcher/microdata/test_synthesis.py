@@ -3,6 +3,8 @@
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,19 +12,22 @@ import pytest
 
 from tests.researcher.microdata.made_linked import DOMAIN, PEOPLE, RELEASE_ID, measured, people, status, workload
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
+from veiltab.common.privacy.card import EpsilonCard
 from veiltab.researcher.microdata.combining import combine
 from veiltab.researcher.microdata.comparison import distance, fractions_of, mean_distance
 from veiltab.researcher.microdata.expectation import expected_error
 from veiltab.researcher.microdata.provenance import WARNING
+from veiltab.researcher.microdata.report import render
 from veiltab.researcher.microdata.synthesis import (
     CHUNK,
     MOST_ROWS,
     Microdata,
     check_size,
     drawn_anew,
-    fitted,
     synthesise,
 )
+from veiltab.researcher.presentation import microdata_report
+from veiltab.researcher.table_result import fitted
 
 TRUTH = people()
 TABLES = measured(TRUTH, seed=1)
@@ -115,6 +120,15 @@ def test_an_attribute_outside_every_table_is_named() -> None:
     made = synthesise(part, status(), TABLES, rows=10, copies=1, seed="s")
     assert all_rows(made).shape == (10, 3)
     assert all("wage" not in names for names in made.provenance.tables)
+
+
+def test_a_page_may_be_about_some_of_the_attributes() -> None:
+    part = DOMAIN.subset(["age", "job", "town"])
+    made = synthesise(part, status(), TABLES, rows=PEOPLE, copies=1, seed="s")
+    study: Any = SimpleNamespace(title="A study", owner_of=lambda name: {"town": "bob"}.get(name, "alice"))
+    report = microdata_report(study, made, EpsilonCard(bounds=()))
+    assert [one.names for one in report.tables] == [("age", "job"), ("age", "town"), ("job", "town")]
+    assert "wage" not in render(report)
 
 
 @pytest.mark.parametrize(("rows", "copies"), [(0, 1), (-1, 1), (MOST_ROWS + 1, 1), (10**9, 1), (1, 0), (1, 101)])
