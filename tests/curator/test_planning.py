@@ -174,6 +174,16 @@ def first_children_beside(before: set[psutil.Process]) -> set[psutil.Process]:
     return children
 
 
+async def end(planner: Planner, task: asyncio.Task[object], workers: set[psutil.Process]) -> None:
+    """Cancel a question and close the planner; no worker is left."""
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await planner.close()
+    _, alive = await asyncio.to_thread(psutil.wait_procs, workers, 20)
+    assert alive == []
+
+
 def test_a_party_that_ends_takes_its_worker_along(
     store: CuratorStore, ask: Callable[..., PlanQuestion], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,12 +195,7 @@ def test_a_party_that_ends_takes_its_worker_along(
         before = set(psutil.Process().children())
         task = asyncio.create_task(planner.spec(question))
         workers = await asyncio.to_thread(first_children_beside, before)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await planner.close()
-        _, alive = await asyncio.to_thread(psutil.wait_procs, workers, 20)
-        assert alive == []
+        await end(planner, task, workers)
 
     asyncio.run(scenario())
     assert stored_plan(store, question) is None
@@ -213,11 +218,6 @@ def test_a_question_about_several_tables_has_longer_and_keeps_no_question_about_
             workers = await asyncio.to_thread(first_children_beside, before)
         assert await planner.spec(one) == planned_spec(one)
         assert not task.done()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await planner.close()
-        _, alive = await asyncio.to_thread(psutil.wait_procs, workers, 20)
-        assert alive == []
+        await end(planner, task, workers)
 
     asyncio.run(scenario())

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from tests.conftest import request_with, spec_with
+from tests.curator.made_records import recorded, shown
 from veiltab.common.errors import (
     BudgetExceededError,
     ClosedRoundError,
@@ -60,36 +61,11 @@ REVIEWED = Review(curator="alice")
 
 
 def release(**changes: Any) -> CuratorRelease:  # noqa: ANN401 - any field
-    fields: dict[str, Any] = {
-        "request": REQUEST,
-        "state": ReleaseState.REQUESTED,
-        "waiting_for": "",
-        "failure": "",
-        "spec": None,
-        "sample_check": b"",
-        "seconds": {},
-        "bytes_uploaded": 0,
-        "created": 1,
-        "since": 1,
-    }
-    return CuratorRelease(**(fields | changes))
+    return recorded(**({"request": REQUEST} | changes))
 
 
 def progress(**changes: Any) -> Progress:  # noqa: ANN401 - any field
-    fields: dict[str, Any] = {
-        "curator": "bob",
-        "state": ReleaseState.PLANNED,
-        "decided": True,
-        "granted": frozenset({"salary"}),
-        "denied": frozenset(),
-        "spec_digest": b"",
-        "reserved": False,
-        "charged": False,
-        "sample_check": b"",
-        "tested": False,
-        "failure": "",
-    }
-    return Progress(**(fields | changes))
+    return shown(**({"granted": frozenset({"salary"})} | changes))
 
 
 # One look

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import request_with
+from tests.curator.made_records import recorded, shown
 from veiltab.common.core.canonical import canonical_text, read_canonical
 from veiltab.common.errors import (
     BudgetExceededError,
@@ -306,37 +307,11 @@ def test_coalitions_face_the_worst_tables_that_may_be_chosen(tmp_path: Path, wor
 
 
 def progress(**changes: Any) -> Progress:  # noqa: ANN401 - any field
-    fields: dict[str, Any] = {
-        "curator": "bob",
-        "state": ReleaseState.UPLOADING,
-        "decided": True,
-        "granted": frozenset(),
-        "denied": frozenset(),
-        "spec_digest": b"",
-        "reserved": False,
-        "charged": True,
-        "sample_check": b"",
-        "tested": False,
-        "failure": "",
-    }
-    return Progress(**(fields | changes))
+    return shown(**({"state": ReleaseState.UPLOADING, "charged": True} | changes))
 
 
 def release(workload: WorkloadSpec, **changes: Any) -> CuratorRelease:  # noqa: ANN401 - any field
-    fields: dict[str, Any] = {
-        "request": REQUEST,
-        "state": ReleaseState.UPLOADING,
-        "waiting_for": "",
-        "failure": "",
-        "spec": None,
-        "sample_check": b"",
-        "seconds": {},
-        "bytes_uploaded": 0,
-        "created": 1,
-        "since": 1,
-        "workload": workload,
-    }
-    return CuratorRelease(**(fields | changes))
+    return recorded(**({"request": REQUEST, "state": ReleaseState.UPLOADING, "workload": workload} | changes))
 
 
 OWN = Review(curator="alice", is_charged=True)

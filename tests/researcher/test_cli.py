@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tests.researcher.made_status import made_status
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.privacy.planning import FEW_ROWS
-from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.researcher.cli import researcher
 from veiltab.researcher.estimation import Estimate
-from veiltab.researcher.release_status import Status
 from veiltab.researcher.uncertainty import ReleaseDesign
 
 Make = Callable[..., Any]
@@ -28,21 +27,7 @@ def test_an_estimate_from_fewer_rows_than_cells_says_so(
     study: Study, make_spec: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rows: int, *, warned: bool
 ) -> None:
     spec = make_spec()
-    status = Status(
-        release_id=spec.release_id,
-        label="wages",
-        state=ReleaseState.READY,
-        study_digest=spec.study_digest,
-        attributes=("sex", "salary"),
-        epsilon="1",
-        failure="",
-        parties={},
-        spec=spec,
-        granted=("sex", "salary"),
-        receipts=(),
-        seconds={},
-        bytes={},
-    )
+    status = made_status(spec=spec, study_digest=spec.study_digest, granted=("sex", "salary"))
     mechanism = GammaDiagonal(cells=4, replacement=2**62)
     estimate = Estimate(
         domain=study.domain(("sex", "salary")),

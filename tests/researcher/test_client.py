@@ -7,14 +7,14 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from tests.conftest import STUDY
+from tests.researcher.made_status import made_status
 from veiltab.common.errors import DeniedError, FailedReleaseError, IntegrityError, UnavailableError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_to_proto
 from veiltab.common.rpc.identity import Party, Role
-from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.common.study.file import Study
 from veiltab.researcher.client import Client, Release
 from veiltab.researcher.release_status import Status, release_status_from_proto
 from veiltab.researcher.server_check import receipt_to_proto
@@ -24,21 +24,7 @@ from veiltab.v1 import release_pb2, researcher_pb2
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
 NOW = 1_900_000_000
-STATUS = Status(
-    release_id=ID,
-    label="wages",
-    state=ReleaseState.UPLOADING,
-    study_digest=study_from_bytes(STUDY, "study.toml").digest,
-    attributes=("sex", "salary"),
-    epsilon="0.1",
-    failure="",
-    parties={},
-    spec=None,
-    granted=(),
-    receipts=(),
-    seconds={},
-    bytes={},
-)
+STATUS = made_status(release_id=ID, state=ReleaseState.UPLOADING, epsilon="0.1")
 
 
 RECEIPTS = tuple(

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tests.common.schemes.made_up import OneRespondent
+from tests.researcher.made_status import made_status
 from veiltab.common.errors import FailedReleaseError
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipt import receipt_of
-from veiltab.common.release.state import ReleaseState
 from veiltab.common.schemes import SCHEMES, has_stage
 from veiltab.common.study.file import Study
 from veiltab.researcher.estimation import Estimate
@@ -26,20 +26,8 @@ Make = Callable[..., Any]
 @pytest.fixture
 def status(make_spec: Make) -> Status:
     spec = make_spec(epsilon=Decimal("1.25"))
-    return Status(
-        release_id=spec.release_id,
-        label="wages",
-        state=ReleaseState.READY,
-        study_digest=spec.study_digest,
-        attributes=("sex", "salary"),
-        epsilon="1.25",
-        failure="",
-        parties={},
-        spec=spec,
-        granted=("sex", "salary"),
-        receipts=(),
-        seconds={},
-        bytes={},
+    return made_status(
+        release_id=spec.release_id, study_digest=spec.study_digest, epsilon="1.25", spec=spec, granted=("sex", "salary")
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.researcher.analysis.simulated import simulated_counts
+from tests.researcher.made_status import made_status
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import Column
@@ -38,7 +39,7 @@ PLANS = tuple(
 )
 
 
-def made_status(study: Study) -> Status:
+def linked_status(study: Study) -> Status:
     workload = WorkloadSpec(
         release_id="a" * 32,
         study_digest=study.digest,
@@ -70,20 +71,12 @@ def made_status(study: Study) -> Status:
         )
         for number, attributes in ((0, ("sex", "salary")), (1, ("age", "salary")), (2, ("sex", "salary")))
     )
-    return Status(
+    return made_status(
         release_id="a" * 32,
         label="<b>linked</b>",
-        state=ReleaseState.READY,
         study_digest=study.digest,
         attributes=NAMES,
-        epsilon="1",
-        failure="",
-        parties={},
-        spec=None,
         granted=NAMES,
-        receipts=(),
-        seconds={},
-        bytes={},
         tables=tables,
         workload=workload,
     )
@@ -92,7 +85,7 @@ def made_status(study: Study) -> Status:
 @pytest.fixture
 def linked(study: Study) -> Release:
     """A ready release of two pairs, one of which ran twice."""
-    status, rng = made_status(study), np.random.default_rng(101)
+    status, rng = linked_status(study), np.random.default_rng(101)
     histograms = {}
     for table in status.tables:
         spec = status.spec_of(table)
@@ -172,7 +165,7 @@ def test_a_status_shows_its_tables_and_waits_only_until_the_end(
     study: Study, monkeypatch: pytest.MonkeyPatch, state: ReleaseState
 ) -> None:
     waits = {"curator alice": (ReleaseState.UPLOADING, "0 of 2 tables are ready")}
-    shown = replace(made_status(study), state=state, parties=waits)
+    shown = replace(linked_status(study), state=state, parties=waits)
     client = SimpleNamespace(status=lambda _: shown)
     monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: nullcontext(client))
     words = ["status", "study.toml", "--name", "rosa", "--identity", "pki", "--release", "linked"]

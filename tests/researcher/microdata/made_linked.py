@@ -6,11 +6,11 @@ from itertools import combinations
 
 import numpy as np
 
+from tests.researcher.made_status import made_status
 from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import Column
-from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import TablePlan, WorkloadSpec
 from veiltab.researcher.estimation import ReleaseDesign
 from veiltab.researcher.microdata.comparison import fractions_of
@@ -103,19 +103,10 @@ def workload() -> WorkloadSpec:
 
 def status() -> Status:
     """Return how a desk says that the release stands."""
-    return Status(
+    return made_status(
         release_id=RELEASE_ID,
         label="linked",
-        state=ReleaseState.READY,
         study_digest="cd" * 32,
         attributes=DOMAIN.names,
-        epsilon="1",
-        failure="",
-        parties={},
-        spec=None,
-        granted=(),
-        receipts=(),
-        seconds={},
-        bytes={},
         workload=workload(),
     )

@@ -1,0 +1,40 @@
+"""A release as a curator has recorded it, and a curator's progress as its peers see it."""
+
+from typing import Any
+
+from veiltab.common.release.state import ReleaseState
+from veiltab.curator.progress import CuratorRelease, Progress
+
+
+def recorded(**changes: Any) -> CuratorRelease:  # noqa: ANN401 - any field; the request is needed
+    """Return a release that has just been asked for, unless changed."""
+    fields: dict[str, Any] = {
+        "state": ReleaseState.REQUESTED,
+        "waiting_for": "",
+        "failure": "",
+        "spec": None,
+        "sample_check": b"",
+        "seconds": {},
+        "bytes_uploaded": 0,
+        "created": 1,
+        "since": 1,
+    }
+    return CuratorRelease(**(fields | changes))
+
+
+def shown(**changes: Any) -> Progress:  # noqa: ANN401 - any field
+    """Return how far bob is: he has decided, and granted nothing, unless changed."""
+    fields: dict[str, Any] = {
+        "curator": "bob",
+        "state": ReleaseState.PLANNED,
+        "decided": True,
+        "granted": frozenset(),
+        "denied": frozenset(),
+        "spec_digest": b"",
+        "reserved": False,
+        "charged": False,
+        "sample_check": b"",
+        "tested": False,
+        "failure": "",
+    }
+    return Progress(**(fields | changes))
