@@ -70,7 +70,7 @@ def draft(
     With --json and without --yes, the command asks nothing and writes nothing.
     """
     from veiltab.common.study.draft import draft_from_bytes
-    from veiltab.curator.drafting import propose_table
+    from veiltab.curator.drafting.table import propose_table
     from veiltab.deploy.study_dialogue import confirm_table
     from veiltab.deploy.toml_text import toml_text
 

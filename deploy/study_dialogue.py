@@ -8,8 +8,8 @@ import click
 
 from veiltab.common.command.cli import printable
 from veiltab.common.errors import InvalidInputError
-from veiltab.curator.drafting import TableProposal
-from veiltab.curator.proposal import AttributeProposal
+from veiltab.curator.drafting.proposal import AttributeProposal
+from veiltab.curator.drafting.table import TableProposal
 
 
 def confirm_table(proposal: TableProposal, *, takes_all: bool) -> TableProposal:

@@ -15,7 +15,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.noise_split import parse_split
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
-from veiltab.common.release.workloads import asked_tables
+from veiltab.common.release.tables import asked_tables
 from veiltab.common.study.file import load_study
 from veiltab.deploy.workload_plan import LARGEST_EPSILON, WorkloadPlan, epsilon_for, plan_workload
 

@@ -40,8 +40,8 @@ from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.tables import Workload, asked_tables
 from veiltab.common.release.wire import request_to_proto
-from veiltab.common.release.workloads import Workload, asked_tables
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Role

@@ -14,7 +14,7 @@ from veiltab.common.command.config import ENVIRONMENT, KEYS, read_party_file
 from veiltab.common.command.parties import parties_of
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.process.protection import keep_files_private
-from veiltab.common.release.workloads import Workload
+from veiltab.common.release.tables import Workload
 from veiltab.common.rpc.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study, load_study
 

@@ -15,8 +15,8 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.privacy.card import EpsilonCard
 from veiltab.common.privacy.price import price_budget
+from veiltab.common.release.tables import Workload
 from veiltab.common.release.workload import WorkloadSpec
-from veiltab.common.release.workloads import Workload
 from veiltab.common.rpc.identity import Role
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.local.folder import new_folder

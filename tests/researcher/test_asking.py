@@ -16,8 +16,8 @@ from tests.common.release.other import GOES_WITH, OTHER_REQUEST
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.noise_split import DEFAULT_SPLIT
 from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.tables import Workload, tables_of
 from veiltab.common.release.wire import request_from_proto
-from veiltab.common.release.workloads import Workload, tables_of
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study
 from veiltab.deploy.plan_cli import plan

@@ -17,8 +17,8 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import AttributeRule, attribute_rule
 from veiltab.curator.column import ColumnReading
-from veiltab.curator.profile import ColumnProfile
-from veiltab.curator.round_bins import quantile_edges, round_edges
+from veiltab.curator.drafting.profile import ColumnProfile
+from veiltab.curator.drafting.round_bins import quantile_edges, round_edges
 
 MOST_CATEGORIES = 64
 """Most categories that are proposed for a column of texts."""

@@ -12,9 +12,9 @@ from pathlib import Path
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.members import NORMALISE_STEPS, check_once
 from veiltab.common.study.naming import attribute_name, check_name, is_attribute_name
-from veiltab.curator.id_shape import id_shapes
-from veiltab.curator.profile import ColumnProfile, profile_columns
-from veiltab.curator.proposal import AttributeProposal, Omission, looks_like_id, propose
+from veiltab.curator.drafting.profile import ColumnProfile, profile_columns
+from veiltab.curator.drafting.proposal import AttributeProposal, Omission, looks_like_id, propose
+from veiltab.curator.id_shapes import id_shapes
 from veiltab.curator.table import read_respondents
 from veiltab.curator.table_file import read_header
 

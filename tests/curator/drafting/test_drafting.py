@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.draft import draft_from_bytes
-from veiltab.curator.drafting import TableProposal, propose_table
-from veiltab.curator.profile import profile_columns
-from veiltab.curator.proposal import AttributeProposal
+from veiltab.curator.drafting.profile import profile_columns
+from veiltab.curator.drafting.proposal import AttributeProposal
+from veiltab.curator.drafting.table import TableProposal, propose_table
 from veiltab.deploy.toml_text import toml_text
 
 Propose = Callable[..., TableProposal]
@@ -236,7 +236,7 @@ def test_values_are_counted_until_there_are_many(
     propose: Propose, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     propose(["id", "x"], [[row, max(row, 3)] for row in range(30)])
-    monkeypatch.setattr("veiltab.curator.profile._MOST_DISTINCT", 10)
+    monkeypatch.setattr("veiltab.curator.drafting.profile._MOST_DISTINCT", 10)
     unique, other = profile_columns(tmp_path / "alice.csv", ["id", "x"])
     assert (len(unique.values), unique.counted, unique.is_unique) == (10, 10, True)
     assert (len(other.values), other.counted, other.is_unique) == (10, 13, False)

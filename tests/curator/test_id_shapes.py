@@ -5,7 +5,7 @@ import pytest
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.id_shapes import can_match, check_id_shape
-from veiltab.curator.id_shape import id_shapes
+from veiltab.curator.id_shapes import id_shapes
 from veiltab.curator.respondents import SEPARATOR
 
 
