@@ -110,7 +110,9 @@ def logs_of(world: World) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    "mode", [(Sampling.SEED, Pad.CHACHA20), (Sampling.INDICES, Pad.OTP)], ids=["seed-chacha20", "indices-otp"]
+    "mode",
+    [(Sampling.SEED, Pad.CHACHA20), pytest.param((Sampling.INDICES, Pad.OTP), marks=pytest.mark.long)],
+    ids=["seed-chacha20", "indices-otp"],
 )
 def test_secrets_stay_where_they_belong(told: World, mode: tuple[Sampling, Pad]) -> None:
     sampling, pad = mode
