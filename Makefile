@@ -89,8 +89,9 @@ compose-test: .venv/dev ## the parties in containers; root on Debian needs no en
 	$(BIN)/python -m pytest -v -m '' tests/compose $(COMPOSE_OPTIONS)
 
 lock: .venv/dev ## refresh the pinned versions: 5 s
-	$(COMPILE) --all-extras --group dev pyproject.toml -o requirements-dev.lock
-	$(COMPILE) --constraint requirements-dev.lock --extra researcher pyproject.toml -o requirements.lock
+	$(COMPILE) --all-extras --group dev --group docs pyproject.toml -o requirements-dev.lock
+	$(COMPILE) --constraint requirements-dev.lock --extra console --extra researcher --extra tables pyproject.toml \
+	  -o requirements.lock
 	$(COMPILE) --constraint requirements-dev.lock --group build -o requirements-build.lock
 	$(COMPILE) --constraint requirements-dev.lock --group linked pyproject.toml -o benchmarks/linked-requirements.txt
 	for extra in metrics otel postgres; do $(COMPILE) --constraint requirements-dev.lock --extra $$extra \
