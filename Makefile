@@ -28,10 +28,10 @@ demo: .venv/ready ## the linked census by processes on this machine: 1 min; 2 wh
 	$(BIN)/veiltab demo
 
 test: .venv/dev ## everything that is quick: 8 min
-	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not long and not browser" -n 2 --dist loadfile
 
 test-all: .venv/dev ## the long tests too: 20 min
-	VEILTAB_EXAMPLES=searching $(BIN)/python -m pytest -m "not compose" -n 2 --dist loadfile
+	VEILTAB_EXAMPLES=searching $(BIN)/python -m pytest -m "not compose and not browser" -n 2 --dist loadfile
 
 mutants: .venv/dev ## what the tests notice of 150 small changes to the core: 1 h
 	$(BIN)/python -m tests.mutation

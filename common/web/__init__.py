@@ -1,0 +1,1 @@
+"""Pages on the loopback interface: the frame of every console."""
