@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
-from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.core.id_prefix import whole_id
 from veiltab.common.observe.spans import Span
 from veiltab.common.observe.trace_file import read_spans
 
@@ -35,14 +35,10 @@ def trace(files: tuple[Path, ...], wanted: str, out: Path | None, as_text: bool,
 
 def _of_one(spans: Sequence[Span], wanted: str) -> tuple[Span, ...]:
     """Return the spans of the trace with an id, or of the one that began last."""
-    traces = [name for name in dict.fromkeys(span.trace for span in spans) if name.startswith(wanted)]
-    if not traces:
-        raise NotFoundError("no such release or round in these files", where="--release")
-    if wanted and len(traces) > 1:
-        raise InvalidInputError(
-            f"{len(traces)} releases or rounds have this prefix", where="--release", remedy="Give more of the id."
-        )
-    return tuple(span for span in spans if span.trace == traces[-1])
+    traces = list(dict.fromkeys(span.trace for span in spans))
+    kinds, remedy = ("release", "round"), f"These files have: {', '.join(traces[-10:]) or 'none'}."
+    chosen = whole_id(wanted or "".join(traces[-1:]), traces, kinds=kinds, where="--release", remedy=remedy)
+    return tuple(span for span in spans if span.trace == chosen)
 
 
 def timeline(spans: Sequence[Span]) -> list[str]:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from veiltab.researcher.estimation import TableEstimate
     from veiltab.researcher.release_status import Status
 
-release_option = click.option("--release", "release_name", required=True, help="Id or label of the release.")
+_RELEASE = "Label of the release, or its id or the beginning of it"
+release_option = click.option("--release", "release_name", required=True, help=f"{_RELEASE}.")
 confidence_option = click.option(
     "--confidence", default=0.95, show_default=True, type=click.FloatRange(0, 1, min_open=True, max_open=True)
 )
@@ -144,7 +145,7 @@ def request(
     epilog="Example: veiltab researcher status study.toml --name rosa --identity pki/researcher-rosa --release wages"
 )
 @with_client
-@click.option("--release", "release_name", help="Id or label of one release; by default all are listed.")
+@click.option("--release", "release_name", help=f"{_RELEASE}; by default all are listed.")
 @json_option
 def status(client: "Client", release_name: str | None, as_json: bool) -> None:
     """Show releases, and the parties that they wait for."""
@@ -394,7 +395,7 @@ def synthesise(
     " --release wages --out wages.certificate"
 )
 @with_client
-@click.option("--release", "release_name", required=True, help="Id or label of the release.")
+@release_option
 @click.option("--table", help="Attributes of a table of a release of several, separated by commas; by default all.")
 @click.option("--out", type=PATH, required=True, help="File to write; a folder for several tables.")
 @json_option

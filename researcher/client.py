@@ -196,7 +196,7 @@ class Client:
         return Release(self, answer.release_id, continued=answer.continued)
 
     def release(self, name: str) -> "Release":
-        """Return a release by id or label."""
+        """Return a release by its label, its id, or the beginning of its id."""
         return Release(self, self.status(name).release_id, continued=True)
 
     def releases(self) -> tuple[Status, ...]:
@@ -206,7 +206,7 @@ class Client:
         return tuple(release_status_from_proto(researcher_pb2.GetResultResponse(summary=s)) for s in answer.releases)
 
     def status(self, name: str) -> Status:
-        """Return how a release stands, by id or label."""
+        """Return how a release stands, named as for `release`."""
         message = researcher_pb2.GetResultRequest(release=name)
         return release_status_from_proto(self._ask(self._service.stub.GetResult, message))
 

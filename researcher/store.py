@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.core.id_prefix import whole_id
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
@@ -182,14 +183,18 @@ class ResearcherStore:
         return path
 
     def release(self, name: str) -> ResearcherRelease:
-        """Return a release by id or label."""
-        row = self.connection.execute(
-            "SELECT * FROM release WHERE id = ? OR (label = ? AND label <> '') ORDER BY id <> ?", [name, name, name]
-        ).fetchone()
+        """Return a release by id, by label, or by a prefix of the id of one that was asked for.
+
+        Raises:
+            NotFoundError: there is none.
+            InvalidInputError: several ids begin with the name.
+        """
+        query = "SELECT * FROM release WHERE id = ? OR (label = ? AND label <> '') ORDER BY id <> ?"
+        row = self.connection.execute(query, [name, name, name]).fetchone()
         if row is None:
-            raise NotFoundError(
-                "no such release", where="release", remedy="`veiltab researcher status` lists the releases there are."
-            )
+            asked = [known["id"] for known in self.connection.execute("SELECT id FROM asked_release")]
+            remedy = "`veiltab researcher status` lists the releases there are."
+            return self.release(whole_id(name, asked, kinds=["release"], where="release", remedy=remedy))
         return _release_of(row)
 
     def releases(self) -> tuple[ResearcherRelease, ...]:

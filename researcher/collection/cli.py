@@ -11,7 +11,7 @@ import click
 from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, finite, json_option, note
 from veiltab.common.errors import ClosedRoundError, InvalidInputError
-from veiltab.researcher.collection.options import CONNECTION, round_option, with_rounds
+from veiltab.researcher.collection.options import CONNECTION, optional_round_option, round_option, with_rounds
 from veiltab.researcher.collection.plan_cli import plan
 from veiltab.researcher.collection.results_cli import adapt, estimate, report
 from veiltab.researcher.collection.simulate_cli import simulate
@@ -154,13 +154,13 @@ def _check_room(status: "RoundStatus", numbers: Mapping[str, int]) -> None:
 
 @collect.command(epilog=f"Example: veiltab collect status {CONNECTION} --round ID")
 @with_rounds
-@click.option("--round", "round_id", help="Id of one round; by default all are listed.")
+@optional_round_option
 @json_option
-def status(rounds: "Rounds", round_id: str | None, as_json: bool) -> None:
+def status(rounds: "Rounds", round_name: str | None, as_json: bool) -> None:
     """Show rounds: open or closed, tokens, reports."""
-    statuses = [rounds.status(one) for one in ([round_id] if round_id else rounds.rounds())]
+    statuses = [rounds.status(one) for one in ([rounds.whole_id(round_name)] if round_name else rounds.rounds())]
     text = "\n".join(status_text(one) for one in statuses) or "No rounds yet."
-    emit(as_json, status_dict(statuses[0]) if round_id else {"rounds": [status_dict(one) for one in statuses]}, text)
+    emit(as_json, status_dict(statuses[0]) if round_name else {"rounds": [status_dict(one) for one in statuses]}, text)
 
 
 @collect.command(epilog=f"Example: veiltab collect close {CONNECTION} --round ID")

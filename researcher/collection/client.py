@@ -7,6 +7,7 @@ rounds.close_round(spec.round_id)
 rounds.tally(spec.round_id)
 """
 
+import re
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ from veiltab.common.collection.round import EVERYONE, Round, RoundStatus, Stratu
 from veiltab.common.collection.tokens import token_digest
 from veiltab.common.collection.wire import round_from_proto, round_to_proto, state_from_proto
 from veiltab.common.command.options import load_party
+from veiltab.common.core.id_prefix import whole_id
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
 from veiltab.common.core.rounding import Parameter, parse_epsilon
 from veiltab.common.errors import IntegrityError, InvalidInputError
@@ -34,6 +36,7 @@ from veiltab.researcher.frequency.tally import Tally
 from veiltab.v1 import collection_pb2, collection_pb2_grpc
 
 _DIGESTS_A_CALL = 2_000
+_ROUND_ID = re.compile(r"[0-9a-f]{32}")
 
 
 class Rounds:
@@ -178,6 +181,18 @@ class Rounds:
         request = collection_pb2.ListRoundsRequest()
         answer = self._ask(self._server.stub.ListRounds, request)
         return [text_from_proto(round_id, "round") for round_id in answer.round_ids]
+
+    def whole_id(self, name: str) -> str:
+        """Return the id of a round of this researcher, of which a person gives all or the beginning.
+
+        Raises:
+            NotFoundError: no round has such an id.
+            InvalidInputError: several have.
+        """
+        if _ROUND_ID.fullmatch(name):
+            return name
+        remedy = "`veiltab collect status` lists your rounds."
+        return whole_id(name, self.rounds(), kinds=["round"], where="--round", remedy=remedy)
 
     def close_round(self, round_id: str) -> tuple[int, bool]:
         """Close a round for good; return when (Unix seconds), and whether it was closed before."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from veiltab.common.errors import ConflictError, NotFoundError
+from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
 from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
@@ -82,6 +82,20 @@ def test_an_id_goes_before_a_label_that_reads_like_it(store: ResearcherStore, ma
     store.start(make_request(release_id=THIRD), OTHER, 100)
     for release_id in (ID, OTHER, THIRD):
         assert store.release(release_id).request.release_id == release_id
+
+
+def test_a_release_is_named_by_the_beginning_of_its_id_unless_another_begins_so(
+    store: ResearcherStore, make_request: Make
+) -> None:
+    first, second, third = (f"{beginning}{'0' * 28}" for beginning in ("ab12", "ab34", "cd12"))
+    for release_id, label in ((first, "cd"), (second, ""), (third, "")):
+        store.start(make_request(release_id=release_id), label, 100)
+        store.finish(release_id, ReleaseState.READY)
+    assert store.release("ab1").request.release_id == first
+    assert store.release("cd").request.release_id == first  # its label
+    assert store.release("cd1").request.release_id == third
+    with pytest.raises(InvalidInputError, match=f"2 releases have this prefix. Give more of the id: {first}, {second}"):
+        store.release("ab")
 
 
 def test_an_unknown_release(store: ResearcherStore, make_request: Make) -> None:
