@@ -230,7 +230,9 @@ class Ledger:
             f"with the release the total would be epsilon {upward(total)} at delta {self.delta}; the release takes"
             f" {percent(self.allowance.share(charge))} of the budget of {self.budget}, and there is {left:.6f} left",
             where="privacy budget",
-            remedy="Ask for a smaller epsilon.",
+            remedy="Ask for a smaller epsilon."
+            if delta is None or delta <= self.delta
+            else f"Ask for a smaller delta first: {delta} is above the budget's.",
         )
 
     def charge(self, release_id: str) -> None:

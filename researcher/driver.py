@@ -28,6 +28,7 @@ from veiltab.common.storage.files import written_whole
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import Study, load_study
 from veiltab.researcher.agreement import agreed_spec, agreed_table
+from veiltab.researcher.budget_check import check_fits_budget
 from veiltab.researcher.certifying import certify
 from veiltab.researcher.parties import PartyLinks
 from veiltab.researcher.polling import Answers, Polling, Statuses, planned_specs
@@ -77,6 +78,7 @@ class ResearcherDriver:
 
         Raises:
             InvalidInputError: another study file, unknown attributes, or a deadline that is over or too far away.
+            BudgetExceededError: no budget can ever hold it.
         """
         if study_digest != self.study.digest:
             raise InvalidInputError(
@@ -92,6 +94,7 @@ class ResearcherDriver:
             attributes=self.study.domain(request.attributes).names,
             tables=tuple(self.study.domain(table).names for table in request.tables),
         )
+        check_fits_budget(request, self.study)
         started = self.store.start(request, label, now)
         self._started.set()
         return started

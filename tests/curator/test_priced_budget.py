@@ -102,6 +102,15 @@ def test_a_pure_budget_counts_the_pure_epsilon_and_says_so(connection: Database)
     assert ledger.remaining == 1
 
 
+def test_a_delta_above_the_budgets_is_blamed(connection: Database) -> None:
+    ledger = Ledger(connection, Decimal("0.7"), DELTA)
+    run(ledger, spec_of(1, "0.5"), spec_of(2, "0.5"))
+    with pytest.raises(BudgetExceededError, match=r"Ask for a smaller delta first: 0.01 is above the budget's\."):
+        reserve(ledger, spec_of(3, "0.5", "0.01"))
+    with pytest.raises(BudgetExceededError, match=r"left\. Ask for a smaller epsilon\.$"):
+        reserve(ledger, spec_of(3, "0.5"))
+
+
 def test_what_is_reserved_counts(connection: Database) -> None:
     ledger = Ledger(connection, Decimal("0.6"), DELTA)
     reserve(ledger, spec_of(1, "0.5"))
