@@ -60,6 +60,12 @@ class Entry:
     share: Decimal
 
     @property
+    def attributes(self) -> tuple[str, ...]:
+        """What was released, as far as it was recorded."""
+        names = self.facts.get("attributes", [])
+        return tuple(map(str, names)) if isinstance(names, list) else ()
+
+    @property
     def tables(self) -> int:
         """How many tables were charged together, second runs counted; 0 for a release of one table."""
         kinds, repeats = self.facts.get("tables", []), self.facts.get("repeats", 0)

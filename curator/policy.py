@@ -3,6 +3,7 @@
 The policy file is a curator's own (TOML):
 
     budget = 2.0                      # optional: less than the study's budget
+    persons = 2                       # optional: so many persons approve what is held; by default 1
 
     [[rule]]                          # the first rule that matches an attribute decides
     researcher = "rosa"               # or "*"
@@ -13,7 +14,7 @@ The policy file is a curator's own (TOML):
     decision = "approve"              # or "hold", or "deny"
     expires_days = 30                 # optional: keys are given out for so long
 
-What no rule matches is held for a person.
+What no rule matches is held for a person. With persons = 2 it is approved once two different persons have approved it.
 
 A rule that approves and names no maximum_delta approves up to the delta of the study's budget, and never above 1/n, n
 being the number of common respondents: with a larger delta, publishing the row of one respondent would keep the
@@ -23,6 +24,7 @@ The charge is that of the whole request, before anything of it is denied. The ch
 aligned: a request waits until then if the decision depends on them.
 """
 
+import json
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -38,7 +40,9 @@ from veiltab.common.study.file import Study
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 
 _VERDICTS = {"approve": APPROVED, "hold": HELD, "deny": DENIED}
+_DECISIONS = {verdict: decision for decision, verdict in _VERDICTS.items()}
 _SECONDS_A_DAY = 86_400
+_MOST_PERSONS = 10
 _MOST_DAYS = 36_500
 
 
@@ -67,6 +71,21 @@ class Rule:
     maximum_delta: Decimal | None = None
     maximum_charge: Decimal | None = None
 
+    @property
+    def text(self) -> str:
+        """The rule in a line, as a policy file may have it."""
+        attributes = None if self.attributes is None else json.dumps(sorted(self.attributes))
+        values = {
+            "researcher": None if self.researcher is None else json.dumps(self.researcher),
+            "attributes": attributes,
+            "maximum_epsilon": self.maximum_epsilon,
+            "maximum_delta": self.maximum_delta,
+            "maximum_charge": self.maximum_charge,
+            "decision": json.dumps(_DECISIONS[self.verdict]),
+            "expires_days": self.expires_days,
+        }
+        return ", ".join(f"{key} = {value}" for key, value in values.items() if value is not None)
+
     def matches(self, request: ReleaseRequest, attribute: str, charge: Decimal) -> bool:
         """Whether this rule is about an attribute of a request."""
         return (
@@ -85,11 +104,13 @@ class Policy:
     Args:
         rules: the first that matches decides.
         budget: the curator's own, nats.
+        persons: so many different persons must approve what is held.
         delta: most that is approved by a rule without a maximum of its own: that of the study's budget.
     """
 
     rules: tuple[Rule, ...] = field(default=())
     budget: Decimal | None = None
+    persons: int = 1
     delta: Decimal | None = None
 
     def budget_within(self, study: Decimal) -> Decimal:
@@ -120,10 +141,17 @@ class Policy:
     def _decide(self, request: ReleaseRequest, attribute: str, now: int, outlook: Outlook | None) -> GrantDecision:
         number = self.deciding_rule(request, attribute, outlook)
         if number is None:
-            return GrantDecision(attribute=attribute, verdict=HELD, expires=None, decided_by="policy")
+            return GrantDecision(attribute=attribute, verdict=HELD, expires=None, decided_by="policy", time=now)
         rule = self.rules[number - 1]
-        expires = None if rule.expires_days is None else now + rule.expires_days * _SECONDS_A_DAY
-        return GrantDecision(attribute=attribute, verdict=rule.verdict, expires=expires, decided_by="policy")
+        return GrantDecision(
+            attribute=attribute,
+            verdict=rule.verdict,
+            expires=None if rule.expires_days is None else now + rule.expires_days * _SECONDS_A_DAY,
+            decided_by="policy",
+            time=now,
+            rule=number,
+            rule_text=rule.text,
+        )
 
     def deciding_rule(self, request: ReleaseRequest, attribute: str, outlook: Outlook | None) -> int | None:
         """Return the number of the rule that decides about an attribute, from 1; None if no rule does.
@@ -191,9 +219,11 @@ def load_policy(
     root = Fields(plain, str(path))
     known = (frozenset(researchers), frozenset(attributes))
     rules = tuple(_rule(fields, *known) for fields in (root.tables("rule") if root.holds("rule", object) else ()))
-    budget = _epsilon(root, "budget")
+    budget, persons = _epsilon(root, "budget"), root.integer("persons", 1)
+    if not 1 <= persons <= _MOST_PERSONS:
+        raise InvalidInputError(f"persons must be a whole number from 1 to {_MOST_PERSONS}", where=root.where)
     root.finish()
-    return Policy(rules=rules, budget=budget, delta=delta)
+    return Policy(rules=rules, budget=budget, persons=persons, delta=delta)
 
 
 def _rule(fields: Fields, researchers: frozenset[str], attributes: frozenset[str]) -> Rule:

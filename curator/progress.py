@@ -17,6 +17,7 @@ What another curator has done stays done unless the release ends there, so a ste
 however old that progress is by then. Every step may be repeated after a crash.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -45,12 +46,50 @@ APPROVED, HELD, DENIED = "approved", "held", "denied"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantDecision:
-    """This curator's decision about one attribute of its own: approved, held or denied."""
+    """This curator's decision about one attribute of its own: approved, held or denied.
+
+    Args:
+        attribute: the attribute.
+        verdict: approved, held or denied.
+        expires: Unix seconds until which its key is given out; None for ever.
+        decided_by: "policy" or "person".
+        time: Unix seconds; 0 where an earlier version recorded none.
+        person: the person whose word was the last; empty for the policy, and where an earlier version recorded none.
+        reason: the person's.
+        rule: number of the policy's rule that matched, from 1; None if none did.
+        rule_text: that rule in a line, as it was then.
+    """
 
     attribute: str
     verdict: str
     expires: int | None
     decided_by: str
+    time: int = 0
+    person: str = ""
+    reason: str = ""
+    rule: int | None = None
+    rule_text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """One person's approval of one attribute.
+
+    Args:
+        attribute: the attribute.
+        person: who approves.
+        time: Unix seconds.
+        reason: why; may be empty.
+        expires: Unix seconds until which the key may be given out, if it is up to this person; None for ever.
+        request_digest: of the request that the person saw.
+    """
+
+    attribute: str
+    person: str
+    time: int
+    reason: str
+    expires: int | None
+    request_digest: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +114,11 @@ class CuratorRelease:
     workload: WorkloadSpec | None = None
     choice: tuple[int, ...] | None = None
     part_of: str = ""
+
+    @property
+    def request_digest(self) -> bytes:
+        """SHA-256 of the request and of the digest of the study file that it is asked under."""
+        return hashlib.sha256(f"{self.study_digest} {self.request.to_json()}".encode()).digest()
 
     @property
     def planned(self) -> ReleaseSpec | WorkloadSpec | None:

@@ -39,7 +39,7 @@ def serve_curator(options: ServeOptions, *, table_path: Path, policy_path: Path 
         OwnedFolder(options.state_folder, identity.party.uri) as folder,
         closing(CuratorStore(folder.path / "curator.sqlite")) as store,
     ):
-        store.set_served_policy(policy_path, len(policy.rules), policy.budget)
+        store.set_served_policy(policy_path, len(policy.rules), policy.budget, policy.persons)
         ledger = Ledger(store.connection, policy.budget_within(study.budget_epsilon), study.budget_delta)
         driver = CuratorDriver(identity, study, folder.path, store, ledger, policy)
         own = (

@@ -6,7 +6,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +18,14 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import erase_traces, open_database, transaction
-from veiltab.curator.progress import HELD, ColumnDigests, CuratorRelease, GrantDecision, PublicationDigests
+from veiltab.curator.progress import (
+    HELD,
+    Approval,
+    ColumnDigests,
+    CuratorRelease,
+    GrantDecision,
+    PublicationDigests,
+)
 from veiltab.curator.workload import MOST_TABLES_AT_A_TIME, TableState, request_of_table
 
 _MIGRATIONS = (
@@ -111,7 +118,22 @@ _MIGRATIONS = (
     CREATE INDEX release_part_of ON release (part_of, number);
     CREATE VIEW asked AS SELECT * FROM release WHERE part_of = ''
     """,
+    """
+    ALTER TABLE decision ADD COLUMN time INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE decision ADD COLUMN person TEXT NOT NULL DEFAULT '';
+    ALTER TABLE decision ADD COLUMN reason TEXT NOT NULL DEFAULT '';
+    ALTER TABLE decision ADD COLUMN rule INTEGER;
+    ALTER TABLE decision ADD COLUMN rule_text TEXT NOT NULL DEFAULT '';
+    CREATE TABLE approval (
+        release_id TEXT NOT NULL REFERENCES release(id), attribute TEXT NOT NULL, person TEXT NOT NULL,
+        time INTEGER NOT NULL, reason TEXT NOT NULL, expires INTEGER, request_digest BLOB NOT NULL,
+        PRIMARY KEY (release_id, attribute, person));
+    ALTER TABLE served_policy ADD COLUMN persons INTEGER NOT NULL DEFAULT 1
+    """,
 )
+
+_DECISION = ", ".join(field.name for field in fields(GrantDecision))
+_APPROVAL = ", ".join(field.name for field in fields(Approval))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +155,26 @@ class PrivateSession:
         """The session that it has finished; empty if there is none."""
         return "" if self.scalar else self.name
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedPolicy:
+    """The policy that the latest process served with.
+
+    Args:
+        path: its file, if it had one.
+        rules: how many it has.
+        budget: the curator's own, nats; None for the study's.
+        persons: so many different persons must approve what is held.
+    """
+
+    path: Path | None
+    rules: int
+    budget: Decimal | None
+    persons: int
+
+
+_MOST_NAMED = 10
+"""Releases that a refusal names."""
 
 _ENDED = [state.value for state in ReleaseState if state.unsuccessful]
 
@@ -188,6 +230,31 @@ class CuratorStore:
         if row is None:
             raise NotFoundError("no such release here", where=f"release {release_id[:32]}")
         return _release_of(row)
+
+    def release_id(self, prefix: str) -> str:
+        """Return the id of the one release that begins so, not that of a table of several.
+
+        Raises:
+            NotFoundError: none does.
+            InvalidInputError: several do.
+        """
+        begun = prefix.strip().lower()
+        if self.knows(begun):
+            return begun
+        rows = self.connection.execute(
+            "SELECT id, researcher FROM asked WHERE substr(id, 1, ?) = ? ORDER BY created, id", [len(begun), begun]
+        ).fetchall()
+        if not rows or not begun:
+            raise NotFoundError("no such release here", where=f"release {prefix[:32]}")
+        if len(rows) > 1:
+            named = ", ".join(f"{row['id']} ({row['researcher']})" for row in rows[:_MOST_NAMED])
+            more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
+            raise InvalidInputError(
+                f"{len(rows)} releases begin so: {named}{more}",
+                where=f"release {prefix[:32]}",
+                remedy="Write more of the id.",
+            )
+        return str(rows[0]["id"])
 
     def knows(self, release_id: str) -> bool:
         """Whether a request is recorded under this id."""
@@ -339,17 +406,21 @@ class CuratorStore:
             NotFoundError: there is no such release.
             InvalidInputError: it is over, or charged.
         """
-        with transaction(self.connection) as db:
-            stored = self.release(release_id)
-            state, paid_as = stored.state, stored.part_of or release_id
-            charged = db.execute("SELECT 1 FROM ledger WHERE release_id = ?", [paid_as]).fetchone()
-            if state.finished or charged:
-                raise InvalidInputError(
-                    f"the release is {state.value}" + (" and charged" if charged else ""),
-                    where=f"release {release_id}",
-                    remedy="What is charged goes on to its end; it is paid for.",
-                )
-            self._end(release_id, ReleaseState.DENIED, reason)
+        with transaction(self.connection):
+            self.record_denial(release_id, reason)
+
+    def record_denial(self, release_id: str, reason: str) -> None:
+        """End a release in the transaction of the caller; see `deny`."""
+        stored = self.release(release_id)
+        state, paid_as = stored.state, stored.part_of or release_id
+        charged = self.connection.execute("SELECT 1 FROM ledger WHERE release_id = ?", [paid_as]).fetchone()
+        if state.finished or charged:
+            raise InvalidInputError(
+                f"the release is {state.value}" + (" and charged" if charged else ""),
+                where=f"release {release_id}",
+                remedy="What is charged goes on to its end; it is paid for.",
+            )
+        self._end(release_id, ReleaseState.DENIED, reason)
 
     def _end(self, release_id: str, state: ReleaseState, failure: str) -> None:
         self.set_state(release_id, state, failure)
@@ -391,23 +462,42 @@ class CuratorStore:
 
     def decide(self, release_id: str, decisions: tuple[GrantDecision, ...]) -> None:
         """Record decisions; a final one stays."""
-        with transaction(self.connection) as db:
-            for d in decisions:
-                db.execute(
-                    "INSERT INTO decision VALUES (?, ?, ?, ?, ?) ON CONFLICT (release_id, attribute) DO UPDATE SET"
-                    " verdict = excluded.verdict, expires = excluded.expires, decided_by = excluded.decided_by"
-                    " WHERE decision.verdict = 'held'",
-                    [release_id, d.attribute, d.verdict, d.expires, d.decided_by],
-                )
+        with transaction(self.connection):
+            self.record_decisions(release_id, decisions)
+
+    def record_decisions(self, release_id: str, decisions: tuple[GrantDecision, ...]) -> None:
+        """Record decisions in the transaction of the caller; a final one stays."""
+        changed = ", ".join(f"{field.name} = excluded.{field.name}" for field in fields(GrantDecision))
+        for decision in decisions:
+            self.connection.execute(
+                f"INSERT INTO decision (release_id, {_DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+                f" ON CONFLICT (release_id, attribute) DO UPDATE SET {changed} WHERE decision.verdict = 'held'",
+                [release_id, *astuple(decision)],
+            )
 
     def decisions(self, release_id: str) -> tuple[GrantDecision, ...]:
         """Return the decisions about a release; those about a table are those about the release that it is part of."""
         rows = self.connection.execute(
-            "SELECT attribute, verdict, expires, decided_by FROM decision WHERE release_id ="
+            f"SELECT {_DECISION} FROM decision WHERE release_id ="  # noqa: S608
             " COALESCE((SELECT part_of FROM release WHERE id = ?1 AND part_of <> ''), ?1)",
             [release_id],
         )
         return tuple(GrantDecision(**dict(row)) for row in rows)
+
+    def record_approvals(self, release_id: str, approvals: Iterable[Approval]) -> None:
+        """Record what persons approved, in the transaction of the caller."""
+        self.connection.executemany(
+            f"INSERT INTO approval (release_id, {_APPROVAL}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+            [[release_id, *astuple(approval)] for approval in approvals],
+        )
+
+    def approvals(self, release_id: str) -> tuple[Approval, ...]:
+        """Return what persons approved of a release, as its request stands; oldest first."""
+        rows = self.connection.execute(
+            f"SELECT {_APPROVAL} FROM approval WHERE release_id = ? AND request_digest = ? ORDER BY rowid",  # noqa: S608
+            [release_id, self.release(release_id).request_digest],
+        )
+        return tuple(Approval(**dict(row)) for row in rows)
 
     # Plans
 
@@ -743,20 +833,28 @@ class CuratorStore:
             db.execute("DELETE FROM private_session WHERE alignment_id <> ?", [alignment_id])
         erase_traces(self.connection)
 
-    def set_served_policy(self, path: Path | None, rules: int, budget: Decimal | None) -> None:
-        """Record the policy that a process serves with: its file, its rules, its own budget."""
-        values = [None if path is None else str(path.absolute()), rules, None if budget is None else str(budget)]
+    def set_served_policy(self, path: Path | None, rules: int, budget: Decimal | None, persons: int = 1) -> None:
+        """Record the policy that a process serves with: its file, its rules, its own budget, its persons."""
+        file, own = None if path is None else str(path.absolute()), None if budget is None else str(budget)
         with transaction(self.connection) as db:
             db.execute("DELETE FROM served_policy")
-            db.execute("INSERT INTO served_policy VALUES (?, ?, ?)", values)
+            db.execute(
+                "INSERT INTO served_policy (path, rules, budget, persons) VALUES (?, ?, ?, ?)",
+                [file, rules, own, persons],
+            )
 
-    def served_policy(self) -> tuple[Path | None, int, Decimal | None]:
-        """Return (file, rules, own budget) of the policy that the latest process served with."""
+    def served_policy(self) -> ServedPolicy:
+        """Return the policy that the latest process served with; one that asks little before there was any."""
         row = self.connection.execute("SELECT * FROM served_policy").fetchone()
         if row is None:
-            return None, 0, None
+            return ServedPolicy(path=None, rules=0, budget=None, persons=1)
         path, budget = row["path"], row["budget"]
-        return None if path is None else Path(path), row["rules"], None if budget is None else Decimal(budget)
+        return ServedPolicy(
+            path=None if path is None else Path(path),
+            rules=row["rules"],
+            budget=None if budget is None else Decimal(budget),
+            persons=row["persons"],
+        )
 
     def witness(self, curator: str) -> tuple[int, bytes]:
         """Return the longest ledger (entries, head) that a peer ever showed."""

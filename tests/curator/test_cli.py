@@ -219,6 +219,63 @@ def test_approve_decides_one_and_deny_the_other(terminal: Terminal, make_request
     assert expiries["age"] is not None
 
 
+def test_two_persons_approve_all_that_waits(terminal: Terminal, make_request: Make) -> None:
+    held(terminal, make_request(), "sex")
+    held(terminal, make_request(release_id=OTHER), "sex", "age")
+    policy = terminal.folder / "policy.toml"
+    policy.write_text("persons = 2")
+    of_two = ("approve", "--policy", str(policy), "--all", "--person")
+    first = terminal.json(*of_two, "Ana Diaz")["releases"]
+    assert first == [
+        {"release": ID, "approved": [], "missing": {"sex": 1}},
+        {"release": OTHER, "approved": [], "missing": {"age": 1, "sex": 1}},
+    ]
+    assert terminal.run(*of_two, "ana diaz") == (0, "Nothing waits for this person.\n", "")
+    code, out, _ = terminal.run(*of_two, "Ben Ode", "--reason", "agreed")
+    assert (code, out) == (0, f"{ID}  Approved: sex\n{OTHER}  Approved: age, sex\n")
+    assert verdicts(terminal, OTHER) == {"sex": (APPROVED, "person"), "age": (APPROVED, "person")}
+
+
+@pytest.mark.parametrize("choice", [(), ("--all", "--release", ID), ("--all", "--attribute", "sex")])
+def test_either_one_request_is_approved_or_all(terminal: Terminal, make_request: Make, choice: tuple[str, ...]) -> None:
+    held(terminal, make_request(), "sex")
+    assert terminal.run("approve", *choice)[0] == 2
+    assert verdicts(terminal) == {"sex": (HELD, "policy")}
+
+
+def test_who_decides_and_why_is_recorded(
+    terminal: Terminal, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held(terminal, make_request(attributes=("sex", "age")), "sex", "age")
+    monkeypatch.setattr("getpass.getuser", lambda: "bode")
+    assert terminal.run("approve", "--release", ID, "--attribute", "age,")[0] == 2
+    assert terminal.run("approve", "--release", ID, "--attribute", "age")[0] == 0
+    assert terminal.run("deny", "--release", ID, "--person", "Ana Diaz", "--reason", "too much")[0] == 0
+    shown = {one["attribute"]: one for one in terminal.json("requests")["requests"][0]["decisions"]}
+    assert (shown["age"]["person"], shown["age"]["reason"]) == ("bode", "")
+    assert (shown["sex"]["person"], shown["sex"]["reason"]) == ("Ana Diaz", "too much")
+    assert datetime.fromisoformat(shown["sex"]["time"]) <= datetime.now(UTC)
+    assert "sex denied; by Ana Diaz: too much" in terminal.run("requests")[1]
+
+    def fail() -> str:
+        raise OSError
+
+    monkeypatch.setattr("getpass.getuser", fail)
+    assert "Say it by --person" in terminal.run("deny", "--release", ID)[2]
+
+
+def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(terminal: Terminal, make_request: Make) -> None:
+    third = "1" + "0" * 31
+    for release_id in (ID, OTHER, third):
+        held(terminal, make_request(release_id=release_id), "sex")
+    assert terminal.json("deny", "--release", " 1")["release"] == third
+    code, _, err = terminal.run("approve", "--release", "00")
+    assert (code, f"2 releases begin so: {ID} (rosa), {OTHER} (rosa)" in err) == (2, True)
+    for unknown in ("", "2", "%"):
+        assert "no such release here" in terminal.run("approve", "--release", unknown)[2]
+    assert verdicts(terminal) == {"sex": (HELD, "policy")}
+
+
 @pytest.mark.parametrize("command", ["approve", "deny"])
 def test_what_is_not_held_is_not_decided(terminal: Terminal, make_request: Make, command: str) -> None:
     held(terminal, make_request(), "sex")

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,8 @@ def test_the_first_rule_that_matches_decides(  # noqa: PLR0913, PLR0917 - one a 
 ) -> None:
     request = make_request(researcher=researcher, attributes=(attribute,), epsilon=Decimal(epsilon))
     (decision,) = load(RULES).decide(request, ["sex", "age", "salary"], NOW)
-    assert decision == GrantDecision(attribute=attribute, verdict=verdict, expires=expires, decided_by="policy")
+    bare = replace(decision, rule=None, rule_text="")
+    assert bare == GrantDecision(attribute=attribute, verdict=verdict, expires=expires, decided_by="policy", time=NOW)
 
 
 LIMITS = """
@@ -170,6 +172,21 @@ def test_without_a_file_a_large_delta_is_refused(make_request: Make) -> None:
     assert not policy.needs_outlook(make_request())
 
 
+def test_a_decision_names_its_rule_by_number_and_text(load: Load, make_request: Make) -> None:
+    asked = make_request(attributes=("sex", "age"), epsilon=Decimal("0.1"))
+    for decision in load(LIMITS).decide(asked, ["sex", "age"], NOW, Outlook(population=10, charge=Decimal("0.05"))):
+        assert decision.rule == {"sex": 3, "age": 4}[decision.attribute]
+        assert f'attributes = ["{decision.attribute}"], maximum_' in decision.rule_text
+    (unmatched,) = load(RULES).decide(make_request(researcher="rita", attributes=("sex",)), ["sex"], NOW)
+    assert (unmatched.rule, unmatched.rule_text) == (None, "")
+
+
+@pytest.mark.parametrize("text", [RULES, LIMITS])
+def test_the_text_of_a_rule_is_a_rule_of_a_policy_file(load: Load, text: str) -> None:
+    rules = load(text).rules
+    assert load(f"rule = [{', '.join(f'{{{rule.text}}}' for rule in rules)}]").rules == rules
+
+
 def test_only_own_attributes_that_are_asked_for_are_decided(load: Load, make_request: Make) -> None:
     request = make_request(attributes=("sex", "salary", "age"))
     decided = load(RULES).decide(request, iter(["age", "sex"]), NOW)
@@ -184,6 +201,7 @@ def test_the_order_of_the_rules_matters(load: Load, make_request: Make) -> None:
 
 
 def test_without_a_policy_a_person_decides(make_request: Make, load: Load) -> None:
+    assert (load("").persons, load("persons = 2").persons) == (1, 2)
     for policy in (load_policy(None, researchers=[], attributes=[]), load(""), load("budget = 1")):
         decided = policy.decide(make_request(), ["sex", "salary"], NOW)
         assert {decision.verdict for decision in decided} == {HELD}
@@ -221,6 +239,10 @@ RULE = "[[rule]]\ndecision = 'deny'\n"
         ("budget = true", "another kind"),
         ("budget = '1'", "another kind"),
         ("budget = [1]", "another kind"),
+        ("persons = 0", "persons must be a whole number from 1 to 10"),
+        ("persons = 11", "persons must be a whole number from 1 to 10"),
+        ("persons = 2.0", "another kind"),
+        ("persons = true", "another kind"),
         ("budgt = 1", "unknown key 'budgt'. Did you mean 'budget'"),
         ("rule = 5", "another kind"),
         ("rule = 'deny'", "another kind"),

@@ -1,0 +1,78 @@
+"""A curator's requests as lines for a terminal."""
+
+from dataclasses import fields
+
+from veiltab.common.core.rounding import upward
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.curator.ledger import Ledger, percent
+from veiltab.curator.progress import HELD, Approval
+from veiltab.curator.requests import AttributeStatus, RequestView
+
+_ELSEWHERE = {"release_id", "researcher", "attributes", "epsilon", "tables"}
+_BELOW = {field.name: field.name.replace("_", " ") for field in fields(ReleaseRequest) if field.name not in _ELSEWHERE}
+_LABELS = _BELOW | {
+    "waiting_for": "waits for",
+    "failure": "failed",
+    "note": "note",
+    "root_mse": "expected root-mean-square error",
+    "typical_error": "expected total variation distance of a typical table",
+    "repeats": "tables that run a second time, chosen after the first results",
+}
+"""What is printed below a request's headline where there is something to print: its key, and what it is called."""
+
+_SHOWN = 3
+"""Tables that are named for people; of more it is said how many there are."""
+
+
+def requests_text(views: tuple[RequestView, ...], ledger: Ledger) -> str:
+    """Return the budget, and each request with its card and what was decided."""
+    lines = [f"Budget {ledger.budget}: spent {upward(ledger.spent)}, {ledger.remaining:.6f} left."]
+    lines += [line for view in views for line in _lines(view)]
+    return "\n".join(lines if views else [*lines, "No requests."])
+
+
+def _lines(view: RequestView) -> list[str]:
+    request, outlook, plain = view.request, view.outlook, view.as_dict()
+    head = f"\n{request.release_id}  {view.stored.state.value}  {request.researcher} asks for"
+    lines = [f"{head} {', '.join(request.attributes)} at epsilon {request.epsilon}"]
+    lines += [f"  {label}: {_shown(plain[key])}" for key, label in _LABELS.items() if plain.get(key)]
+    if request.tables:
+        named = "; ".join(" x ".join(table) for table in request.tables[:_SHOWN])
+        more = ", for example" if len(request.tables) > _SHOWN else ":"
+        lines.append(f"  tables: {len(request.tables)}{more} {named}")
+    if outlook.bytes is not None:
+        lines.append(f"  bytes sent from here: {outlook.bytes:,}")
+    if outlook.charge is not None:
+        left = "" if outlook.remaining_after is None else f"; epsilon {outlook.remaining_after:.6f} left after it"
+        lines.append(f"  charge: {percent(outlook.charge)} of the budget{left}")
+    lines += [f"  decision here: {_decided(one, is_over=bool(view.stored.failure))}" for one in view.own]
+    return lines + [f"  {bound.name}: {bound.faces}" for bound in outlook.card]
+
+
+def _decided(status: AttributeStatus, *, is_over: bool) -> str:
+    decision = status.decision
+    said = [f"{decision.attribute} {'was held' if decision.verdict == HELD and is_over else decision.verdict}"]
+    if decision.rule is not None:
+        said.append(f"by rule {decision.rule} ({decision.rule_text})")
+    elif decision.person and not status.approvals:
+        said.append(f"by {decision.person}{f': {decision.reason}' if decision.reason else ''}")
+    if status.approvals:
+        said.append(f"approved by {', '.join(map(_approved, status.approvals))}")
+    if status.missing and (status.approvals or status.missing > 1) and not is_over:
+        said.append(f"{status.missing} {'persons' if status.missing > 1 else 'other person'} must approve it")
+    return "; ".join(said)
+
+
+def _approved(approval: Approval) -> str:
+    return f"{approval.person} ({approval.reason})" if approval.reason else approval.person
+
+
+def _shown(fact: object) -> str:
+    """Return a fact for people: an error with three digits, and whether something is so in words."""
+    match fact:
+        case bool():
+            return "yes"
+        case float():
+            return f"{fact:.3g}"
+        case _:
+            return str(fact)

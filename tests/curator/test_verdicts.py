@@ -1,0 +1,171 @@
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
+from veiltab.common.release.state import ReleaseState
+from veiltab.curator.persons import person_name, same_person_key
+from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.requests import view_of
+from veiltab.curator.requests_text import requests_text
+from veiltab.curator.standing import Standing, open_standing
+from veiltab.curator.store import CuratorStore
+from veiltab.curator.verdicts import Outcome, approve, deny, waits_for
+
+Make = Callable[..., Any]
+ID, OTHER = "0" * 31 + "1", "1" * 32
+ANA, BEN = "Ana Díaz", "Ben Ode"
+
+
+@pytest.fixture
+def standing(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Iterator[Standing]:
+    """A request that waits for two persons at alice."""
+    (tmp_path / "study.toml").write_bytes(study_bytes)
+    store = CuratorStore(tmp_path / "state" / "curator.sqlite")
+    store.set_served_policy(None, 0, None, persons=2)
+    store.close()
+    with open_standing(tmp_path / "study.toml", "alice", tmp_path / "state", None) as opened:
+        hold(opened, make_request(attributes=("sex", "age")))
+        yield opened
+
+
+def hold(standing: Standing, request: Any) -> None:  # noqa: ANN401 - a request
+    standing.store.add(request, 1)
+    held = (
+        GrantDecision(attribute=name, verdict=HELD, expires=None, decided_by="policy") for name in request.attributes
+    )
+    standing.store.decide(request.release_id, tuple(held))
+
+
+def verdicts(standing: Standing) -> dict[str, str]:
+    return {one.attribute: one.verdict for one in standing.store.decisions(ID)}
+
+
+def test_two_persons_approve(standing: Standing) -> None:
+    before = int(time.time())
+    first = approve(standing, ID, person=ANA, reason="as agreed")
+    assert first == Outcome(release_id=ID, missing={"age": 1, "sex": 1})
+    assert verdicts(standing) == {"sex": HELD, "age": HELD}
+    second = approve(standing, ID, person=BEN, reason="seen\nas well")
+    assert second == Outcome(release_id=ID, approved=("age", "sex"))
+    for decision in standing.store.decisions(ID):
+        assert (decision.verdict, decision.decided_by, decision.person) == (APPROVED, "person", BEN)
+        assert (decision.reason, decision.time >= before) == ("seen as well", True)
+    with pytest.raises(InvalidInputError, match=r"not held \(age is approved, sex is approved\)"):
+        approve(standing, ID, person="Cem Ak")
+
+
+def test_an_approval_counts_attribute_by_attribute(standing: Standing) -> None:
+    assert approve(standing, ID, ["sex"], person=ANA).missing == {"sex": 1}
+    outcome = approve(standing, ID, person=BEN)
+    assert (outcome.approved, outcome.missing) == (("sex",), {"age": 1})
+    # Without names, it is what this person has not approved yet.
+    assert approve(standing, ID, person=ANA).approved == ("age",)
+
+
+@pytest.mark.parametrize("again", [ANA, "ana  díaz", " ANA DÍAZ ", "Ana Di\u0301az", "Ana Diaz", "\uff21na-Díaz"])
+def test_a_person_counts_once_however_the_name_is_spelt(standing: Standing, again: str) -> None:
+    approve(standing, ID, person=ANA)
+    for attributes in ([], ["sex"]):
+        with pytest.raises(ConflictError, match="has approved age, sex before"):
+            approve(standing, ID, attributes, person=again)
+    assert verdicts(standing) == {"sex": HELD, "age": HELD}
+    assert not waits_for(standing, ID, again)
+    assert waits_for(standing, ID, BEN)
+
+
+def test_two_rows_of_one_person_count_as_one(standing: Standing) -> None:
+    approve(standing, ID, ["sex"], person=ANA)
+    row = "SELECT release_id, attribute, 'ANA DIAZ', time, reason, expires, request_digest FROM approval"
+    standing.store.connection.execute(f"INSERT INTO approval {row}")
+    (status, _) = view_of(standing.store.release(ID), standing).own
+    assert ([one.person for one in status.approvals], status.missing) == ([ANA], 1)
+    assert approve(standing, ID, ["sex"], person=BEN).approved == ("sex",)
+
+
+def test_an_approval_of_another_request_does_not_count(standing: Standing) -> None:
+    approve(standing, ID, person=ANA)
+    standing.store.connection.execute("UPDATE release SET study_digest = 'of another study file'")
+    assert approve(standing, ID, person=BEN).missing == {"age": 1, "sex": 1}
+
+
+def test_one_refusal_refuses_also_by_who_approved_before(standing: Standing) -> None:
+    approve(standing, ID, person=ANA)
+    assert deny(standing, ID, ["sex"], person=ANA, reason="on second thoughts").denied == ("sex",)
+    (decision,) = (one for one in standing.store.decisions(ID) if one.attribute == "sex")
+    assert (decision.verdict, decision.person, decision.reason) == (DENIED, ANA, "on second thoughts")
+    assert approve(standing, ID, person=BEN).approved == ("age",)
+    assert verdicts(standing) == {"sex": DENIED, "age": APPROVED}
+
+
+def test_the_earliest_expiry_counts(standing: Standing) -> None:
+    approve(standing, ID, ["sex"], person=ANA, expires=2_000_000_000)
+    approve(standing, ID, ["sex"], person=BEN, expires=2_100_000_000)
+    approve(standing, ID, ["age"], person=ANA)
+    approve(standing, ID, ["age"], person=BEN)
+    assert {one.attribute: one.expires for one in standing.store.decisions(ID)} == {"sex": 2_000_000_000, "age": None}
+
+
+def test_the_number_of_persons_is_never_below_the_served_one(standing: Standing, tmp_path: Path) -> None:
+    for text, persons in (("persons = 1", 2), ("persons = 3", 3)):
+        (tmp_path / "policy.toml").write_text(text)
+        with open_standing(tmp_path / "study.toml", "alice", tmp_path / "state", tmp_path / "policy.toml") as other:
+            assert other.persons == persons
+    standing.store.set_served_policy(None, 0, None)
+    assert standing.persons == 1
+    assert approve(standing, ID, person=ANA).approved == ("age", "sex")
+
+
+def test_nothing_is_decided_after_the_deadline_or_the_end(standing: Standing, make_request: Make) -> None:
+    hold(standing, make_request(release_id=OTHER, attributes=("sex",), deadline=int(time.time()) - 1))
+    for decide in (approve, deny):
+        with pytest.raises(InvalidInputError, match="not held; the deadline passed"):
+            decide(standing, OTHER, ["sex"], person=ANA)
+    standing.store.set_state(ID, ReleaseState.EXPIRED)
+    with pytest.raises(InvalidInputError, match="not held"):
+        approve(standing, ID, person=ANA)
+    with pytest.raises(NotFoundError):
+        approve(standing, "2" * 32, person=ANA)
+    assert not standing.store.approvals(ID)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "-", "A" * 101, "Ana\x1b[2J", "Ana\u200bDiaz", "Ana\u202ezaiD"])
+def test_what_is_no_name(standing: Standing, name: str) -> None:
+    for decide in (approve, deny):
+        with pytest.raises(InvalidInputError, match="a person's name"):
+            decide(standing, ID, person=name)
+    with pytest.raises(InvalidInputError, match="a reason has"):
+        deny(standing, ID, person=ANA, reason=f"{name}\x00")
+    assert verdicts(standing) == {"sex": HELD, "age": HELD}
+
+
+def test_names_are_kept_as_they_are_written() -> None:
+    assert person_name("  Ana \t Di\u0301az ") == ANA
+    assert same_person_key("Ana Díaz") != same_person_key("Ana Ruiz")
+
+
+def test_who_approved_is_shown_to_the_second_person(standing: Standing) -> None:
+    approve(standing, ID, ["sex"], person=ANA, reason="as agreed")
+    view = view_of(standing.store.release(ID), standing)
+    sex, age = view.as_dict()["decisions"]
+    (approval,) = sex["approvals"]
+    assert (approval["person"], approval["reason"], sex["missing"]) == (ANA, "as agreed", 1)
+    assert (age["approvals"], age["missing"], age["verdict"]) == ([], 2, HELD)
+    text = requests_text((view,), standing.ledger)
+    assert f"sex held; approved by {ANA} (as agreed); 1 other person must approve it" in text
+    assert "age held; 2 persons must approve it" in text
+
+
+def test_a_failure_on_the_way_records_nothing(standing: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
+    approve(standing, ID, person=ANA)
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "no space left on device")
+
+    monkeypatch.setattr(CuratorStore, "record_decisions", fail)
+    with pytest.raises(OSError, match="no space left"):
+        approve(standing, ID, person=BEN)
+    assert [one.person for one in standing.store.approvals(ID)] == [ANA, ANA]
