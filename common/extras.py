@@ -10,6 +10,7 @@ EXTRAS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "adapt": frozenset({"scipy"}),
         "composition": frozenset({"dp_accounting"}),
+        "console": frozenset({"jinja2", "starlette", "uvicorn"}),
         "dask": frozenset({"distributed"}),
         "metrics": frozenset({"prometheus_client"}),
         "otel": frozenset({"opentelemetry"}),

@@ -10,6 +10,9 @@ from tests.rooms import rooms
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import EXTRAS, importing
 
+CONSOLES = ("veiltab.common.web.", "veiltab.curator.console.", "veiltab.researcher.console.")
+"""Modules of pages, which only the consoles import."""
+
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]
 
 
@@ -54,7 +57,7 @@ for room in {rooms()}:
             print(module.name)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) == {
+    assert {name for name in done.stdout.split() if not name.startswith(CONSOLES)} == {
         "veiltab.common.observe.metrics",
         "veiltab.common.observe.otlp",
         "veiltab.server.postgres",

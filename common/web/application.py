@@ -1,0 +1,231 @@
+"""A console as an ASGI application: one-time links, sessions, pages, and nothing else."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import assert_never
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import compile_path
+from starlette.types import Receive, Scope, Send
+
+from veiltab.common.errors import (
+    BudgetExceededError,
+    ConflictError,
+    DeniedError,
+    InvalidInputError,
+    NotFoundError,
+    NotReadyError,
+    UnavailableError,
+    VeiltabError,
+)
+from veiltab.common.web.forms import Form, parse_form
+from veiltab.common.web.guard import (
+    SECURITY_HEADERS,
+    RefusedRequestError,
+    check_address,
+    check_form_token,
+    check_origin,
+    check_shape,
+    cookies_of,
+    read_form,
+)
+from veiltab.common.web.pages import FRAME, Console, Frame, Page, Visit
+from veiltab.common.web.sessions import Session, Sessions
+
+_MEDIA_TYPES: Mapping[str, str] = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_NO_SESSION = (
+    "You have no session here. A link works once and for ten minutes, a session ends after half an hour without a page."
+    " Start the console again for a new link."
+)
+_log = logging.getLogger(__name__)
+
+
+class ConsoleApplication:
+    """Answers the requests to a console; see `guard` for what is refused, and in which order.
+
+    Args:
+        console: what it shows.
+        host: the address under which it answers, such as 127.0.0.1:8000.
+        clock: returns Unix seconds.
+    """
+
+    def __init__(self, console: Console, host: str, clock: Callable[[], float] = time.time) -> None:
+        self._console = console
+        self._host = host
+        self._frame = Frame(console)
+        self._sessions = Sessions(clock)
+        self._assets = _read_assets(FRAME / "assets") | _read_assets(console.folder / "assets")
+        self._pages = [(compile_path(page.path)[0], page) for page in console.pages]
+
+    def new_link(self, person: str) -> str:
+        """Return the address at which a person begins a session: once, and within ten minutes."""
+        return f"http://{self._host}/enter?link={self._sessions.new_link(person)}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or begin and end with the server."""
+        match scope["type"]:
+            case "http":
+                response = await self._answer(Request(scope, receive))
+                response.headers.update(SECURITY_HEADERS)
+                await response(scope, receive, send)
+            case "lifespan":
+                await self._live(receive, send)
+            case kind:
+                raise NotImplementedError(kind)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        for session in self._sessions.end_all():
+            await self._record_end(session, "the console stopped")
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            check_address(request, self._host)
+            check_shape(request)
+            first, _, _ = request.url.path[1:].partition("/")
+            match first:
+                case "assets":
+                    return self._asset(request)
+                case "enter":
+                    return await self._enter(request)
+                case place:
+                    return await self._visit(request, place)
+        except RefusedRequestError as refusal:
+            return self._frame.render("refused.html", status=refusal.status, problem=refusal.problem, remedy="")
+
+    def _asset(self, request: Request) -> Response:
+        asset = self._assets.get(request.url.path)
+        if asset is None or request.method == "POST":
+            raise RefusedRequestError(404, "There is no such page.")
+        content, media_type = asset
+        return Response(content, media_type=media_type)
+
+    async def _enter(self, request: Request) -> Response:
+        """Show whose session a link begins; begin it when its form comes back, so that no preview of a link uses it."""
+        try:
+            token = parse_form(request.scope["query_string"]).text("link")
+        except InvalidInputError:
+            raise RefusedRequestError(400, "The link cannot be read.") from None
+        person = self._sessions.person_of(token)
+        if request.url.path != "/enter" or person is None:
+            raise RefusedRequestError(403, _NO_SESSION)
+        if request.method != "POST":
+            return self._frame.render("enter.html", person=person, link=token)
+        check_origin(request, self._host)
+        session = self._sessions.begin(token)
+        if session is None:
+            raise RefusedRequestError(403, _NO_SESSION)
+        try:
+            await run_in_threadpool(self._console.journal.session_began, session.person)
+        except BaseException as error:
+            self._sessions.end(session)
+            if not isinstance(error, VeiltabError):
+                raise
+            return self._refused(error)
+        response = RedirectResponse(f"/{session.place}/", status_code=303)
+        response.set_cookie(
+            session.cookie_name, session.secret, path=f"/{session.place}/", httponly=True, samesite="strict"
+        )
+        return response
+
+    async def _visit(self, request: Request, place: str) -> Response:
+        for over in self._sessions.end_those_over():
+            await self._record_end(over, "its time was over")
+        session = self._sessions.find(place, cookies_of(request))
+        if session is None:
+            raise RefusedRequestError(403, _NO_SESSION)
+        check_origin(request, self._host)
+        form = Form()
+        if request.method == "POST":
+            form = await read_form(request)
+            check_form_token(form, session)
+        path = request.url.path.removeprefix(f"/{place}")
+        if path == "/leave" and request.method == "POST":
+            return await self._leave(session)
+        for pattern, page in self._pages:
+            if matched := pattern.match(path):
+                return await self._show(request, session, page, matched.groupdict(), form)
+        raise RefusedRequestError(404, "There is no such page.")
+
+    async def _leave(self, session: Session) -> Response:
+        if self._sessions.end(session):
+            await self._record_end(session, "signed out")
+        response = self._frame.render("left.html")
+        response.delete_cookie(session.cookie_name, path=f"/{session.place}/", httponly=True, samesite="strict")
+        return response
+
+    async def _show(
+        self, request: Request, session: Session, page: Page, parameters: Mapping[str, str], form: Form
+    ) -> Response:
+        function = page.act if request.method == "POST" else page.show
+        if function is None:
+            raise RefusedRequestError(405, "Nothing can be sent to this page.")
+        try:
+            visit = Visit(
+                session=session,
+                parameters=parameters,
+                query=parse_form(request.scope["query_string"]),
+                form=form,
+                frame=self._frame,
+                page=page,
+            )
+            return await run_in_threadpool(function, visit)
+        except VeiltabError as error:
+            return self._refused(error, session)
+        except Exception as error:  # noqa: BLE001 - a traceback would show values
+            _log.error("a page failed", extra={"error": type(error).__name__})
+            return self._frame.render(
+                "refused.html",
+                status=500,
+                session=session,
+                problem="This page failed. Nothing was changed that is not shown as changed.",
+                remedy="",
+            )
+
+    def _refused(self, error: VeiltabError, session: Session | None = None) -> Response:
+        where = f"{error.where}: " if error.where else ""
+        return self._frame.render(
+            "refused.html",
+            status=_status_of(error),
+            session=session,
+            problem=f"{where}{error.problem}.",
+            remedy=error.remedy,
+        )
+
+    async def _record_end(self, session: Session, reason: str) -> None:
+        try:
+            await run_in_threadpool(self._console.journal.session_ended, session.person, reason)
+        except VeiltabError as error:
+            # The session is over all the same.
+            _log.warning("the end of a session is not recorded", extra={"reason": error.reason})
+
+
+def _status_of(error: VeiltabError) -> int:
+    match error:
+        case NotFoundError():
+            return 404
+        case InvalidInputError():
+            return 400
+        case DeniedError() | BudgetExceededError():
+            return 403
+        case ConflictError():
+            return 409
+        case UnavailableError() | NotReadyError():
+            return 503
+        case VeiltabError():
+            return 500
+        case _:
+            assert_never(error)
+
+
+def _read_assets(folder: Path) -> dict[str, tuple[bytes, str]]:
+    """Return path -> content and type of the files that a console serves."""
+    files = folder.iterdir() if folder.is_dir() else ()
+    return {f"/assets/{path.name}": (path.read_bytes(), _MEDIA_TYPES[path.suffix]) for path in files}

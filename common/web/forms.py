@@ -1,0 +1,63 @@
+"""What a form or the query of an address says: few fields of plain text, each read by its name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from urllib.parse import parse_qsl
+
+from veiltab.common.errors import InvalidInputError
+
+MOST_FIELDS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """Fields of a form; browsers send one field more than once for a list.
+
+    Args:
+        values: name -> what was given, in its order.
+    """
+
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return one field without white space around it.
+
+        Raises:
+            InvalidInputError: the field was given twice.
+        """
+        given = self.values.get(name, (default,))
+        if len(given) != 1:
+            raise InvalidInputError("this field was given more than once", where=name)
+        return given[0].strip()
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a field that may be given any number of times."""
+        return self.values.get(name, ())
+
+
+def parse_form(encoded: bytes) -> Form:
+    """Read an encoded form or query.
+
+    Args:
+        encoded: as application/x-www-form-urlencoded.
+
+    Raises:
+        InvalidInputError: too many fields, text that is not UTF-8, or control characters in it.
+    """
+    try:
+        pairs = parse_qsl(
+            encoded.decode("ascii"),
+            keep_blank_values=True,
+            strict_parsing=bool(encoded),
+            max_num_fields=MOST_FIELDS,
+            errors="strict",
+        )
+    except ValueError:
+        raise InvalidInputError("the form cannot be read", where="form") from None
+    values: dict[str, tuple[str, ...]] = {}
+    for name, value in pairs:
+        if any((ord(one) < 0x20 and one not in "\r\n\t") or one == "\x7f" for one in name + value):
+            raise InvalidInputError("the form has control characters", where="form")
+        values[name] = (*values.get(name, ()), value)
+    return Form(values=MappingProxyType(values))

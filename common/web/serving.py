@@ -1,0 +1,99 @@
+"""Runs a console on the loopback interface, in the main thread of its command, until a signal stops it."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+
+import uvicorn
+
+from veiltab.common.command.cli import emit, note
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.process.logs import log_to_stderr
+from veiltab.common.web.application import ConsoleApplication
+from veiltab.common.web.pages import Console
+
+LOOPBACK = "127.0.0.1"
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def serve_console(console: Console, persons: Sequence[str], *, port: int, as_json: bool) -> None:
+    """Serve a console, and print a one-time link for each person.
+
+    Args:
+        console: what it shows.
+        persons: who may enter.
+        port: of the loopback interface; 0 takes a free one.
+        as_json: whether the links are printed as one JSON object.
+
+    Raises:
+        InvalidInputError: no person, one twice or without a name, or a port that is not free.
+    """
+    check_persons(persons)
+    log_to_stderr()
+    with closing(_bound(port)) as listener:
+        host = f"{LOOPBACK}:{listener.getsockname()[1]}"
+        application = ConsoleApplication(console, host)
+        links = {person: application.new_link(person) for person in persons}
+        lines = [f"{person}: {link}" for person, link in links.items()]
+        emit(as_json, {"links": links}, "\n".join(lines))
+        note("Each link works once, for ten minutes, in a browser on this machine. Ctrl-C ends the console.")
+        _Server(
+            uvicorn.Config(
+                application,
+                http="h11",
+                loop="asyncio",
+                ws="none",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_graceful_shutdown=3,
+            )
+        ).run([listener])
+
+
+def check_persons(persons: Sequence[str]) -> None:
+    """Refuse names of persons who could not be told apart.
+
+    Raises:
+        InvalidInputError: no person, one twice, or one without a name.
+    """
+    if not persons or len(set(persons)) != len(persons) or not all(one.strip() == one != "" for one in persons):
+        raise InvalidInputError(
+            "each person who may enter is named once", where="--person", remedy='Such as --person "Ana Diaz".'
+        )
+
+
+class _Server(uvicorn.Server):
+    """The server, which ends with its command instead of raising the signal again, and when its terminal closes."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Let the signals that end a command end the server in order."""
+        loop = asyncio.get_running_loop()
+        for number in _ENDS:
+            loop.add_signal_handler(number, self._end)
+        try:
+            yield
+        finally:
+            for number in _ENDS:
+                loop.remove_signal_handler(number)
+
+    def _end(self) -> None:
+        self.should_exit = True
+
+
+def _bound(port: int) -> socket.socket:
+    """Return a socket of the loopback interface that nobody else may bind beside it."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((LOOPBACK, port))
+    except OSError as error:
+        listener.close()
+        raise InvalidInputError(
+            f"the console cannot listen at port {port} ({error.strerror})", where="--port", remedy="Leave it out."
+        ) from None
+    return listener

@@ -1,0 +1,102 @@
+"""A browser that speaks ASGI: it sends any bytes, keeps cookies by path, and says whether its body was read."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from http.cookies import SimpleCookie
+from itertools import chain, repeat
+from urllib.parse import unquote_to_bytes, urlencode
+
+from starlette.types import ASGIApp, Message
+
+HOST = "127.0.0.1:8000"
+OWN_PAGE = {"Sec-Fetch-Site": "same-origin", "Origin": f"http://{HOST}"}
+"""What a browser says of itself when a form of the console's own is sent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What came back.
+
+    Args:
+        status: of HTTP.
+        headers: names in small letters.
+        content: the body.
+        is_body_read: whether the console read of the request's body.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+    is_body_read: bool
+
+    @property
+    def text(self) -> str:
+        return self.content.decode()
+
+
+@dataclass
+class Browser:
+    """Sends requests to a console, one after the other.
+
+    Args:
+        application: the console.
+        cookies: path -> name and value of the cookie for what lies below it.
+    """
+
+    application: ASGIApp
+    cookies: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def get(self, path: str, headers: Mapping[str, str] | None = None) -> Answer:
+        return self.send("GET", path, headers=headers or {})
+
+    def post(self, path: str, fields: Mapping[str, str | list[str]], headers: Mapping[str, str] = OWN_PAGE) -> Answer:
+        return self.send_form(path, urlencode(fields, doseq=True).encode(), headers)
+
+    def send_form(self, path: str, body: bytes, headers: Mapping[str, str] = OWN_PAGE) -> Answer:
+        form = {"Content-Type": "application/x-www-form-urlencoded", "Content-Length": str(len(body))}
+        return self.send("POST", path, headers=form | dict(headers), body=[body])
+
+    def send(self, method: str, target: str, *, headers: Mapping[str, str], body: Iterable[bytes] = ()) -> Answer:
+        """Send exactly these headers, beside the host's and the cookies' unless they are among them."""
+        path, _, query = target.partition("?")
+        sent = {"host": HOST} | {name.lower(): value for name, value in headers.items()}
+        if cookies := [f"{name}={value}" for below, (name, value) in self.cookies.items() if path.startswith(below)]:
+            sent.setdefault("cookie", "; ".join(cookies))
+        raw = [(name.encode(), value.encode("latin-1")) for name, value in sent.items()]
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": unquote_to_bytes(path).decode(errors="replace"),
+            "raw_path": path.encode(),
+            "root_path": "",
+            "query_string": query.encode(),
+            "headers": raw,
+            "server": ("127.0.0.1", 8000),
+            "client": ("127.0.0.1", 40_000),
+        }
+        parts = chain(((part, True) for part in body), repeat((b"", False)))
+        messages: list[Message] = []
+        reads: list[int] = []
+
+        async def receive() -> Message:
+            part, more = next(parts)
+            reads.append(len(part))
+            return {"type": "http.request", "body": part, "more_body": more}
+
+        async def send(message: Message) -> None:
+            messages.append(message)
+
+        asyncio.run(self.application(scope, receive, send))  # type: ignore[arg-type]
+        start, *rest = messages
+        answered = {name.decode(): value.decode("latin-1") for name, value in start["headers"]}
+        self._keep(answered.get("set-cookie", ""))
+        content = b"".join(message.get("body", b"") for message in rest)
+        return Answer(status=start["status"], headers=answered, content=content, is_body_read=bool(reads))
+
+    def _keep(self, set_cookie: str) -> None:
+        for name, morsel in SimpleCookie(set_cookie).items():
+            self.cookies[morsel["path"]] = (name, morsel.value)

@@ -1,0 +1,407 @@
+"""A console of two pages, what it refuses, and what it shows."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import unescape
+from itertools import repeat
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from starlette.responses import Response
+from starlette.types import Message
+
+from tests.common.web.browser import HOST, OWN_PAGE, Browser
+from veiltab.common.errors import ConflictError, UnavailableError
+from veiltab.common.web.application import ConsoleApplication
+from veiltab.common.web.pages import Console, Page, Visit
+from veiltab.common.web.sessions import IDLE_SECONDS, LINK_SECONDS, TOTAL_SECONDS
+
+PURPOSE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\N{RIGHT-TO-LEFT OVERRIDE}evil"
+
+
+@dataclass
+class Notebook:
+    """A journal that a test reads, and that can refuse."""
+
+    lines: list[str] = field(default_factory=list)
+    refusal: UnavailableError | None = None
+
+    def session_began(self, person: str) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.lines.append(f"{person} came")
+
+    def session_ended(self, person: str, reason: str) -> None:
+        self.lines.append(f"{person} left: {reason}")
+
+
+@dataclass
+class House:
+    """A console under test: what was done there, its clock, and its browsers."""
+
+    folder: Path
+    now: float = 1_000_000.0
+    done: list[str] = field(default_factory=list)
+    notebook: Notebook = field(default_factory=Notebook)
+
+    def __post_init__(self) -> None:
+        templates = self.folder / "templates"
+        templates.mkdir()
+        (templates / "first.html").write_text(
+            '{% extends "base.html" %}{% from "forms.html" import token %}{% block title %}First{% endblock %}'
+            '{% block content %}<p id="purpose">{{ purpose }}</p>'
+            '<form method="post">{{ token(session) }}</form>{% endblock %}'
+        )
+        pages = (
+            Page(path="/", label="First", show=self._show, act=self._act),
+            Page(path="/kept/{name}", label="", show=self._keep),
+        )
+        self.application = ConsoleApplication(
+            Console(title="Curator alice", study="Wages", folder=self.folder, pages=pages, journal=self.notebook),
+            HOST,
+            lambda: self.now,
+        )
+
+    def _show(self, visit: Visit) -> Response:
+        return visit.render("first.html", purpose=PURPOSE)
+
+    def _act(self, visit: Visit) -> Response:
+        match what := visit.form.text("what"):
+            case "conflict":
+                raise ConflictError("it is decided", where="<b>release</b>", remedy="Look again.")
+            case "fault":
+                raise ZeroDivisionError("the secret is 7")
+            case _:
+                self.done.append(f"{visit.person}: {what}")
+                return visit.go_to("/", f"Done: {what}")
+
+    def _keep(self, visit: Visit) -> Response:
+        return visit.download("a.txt", visit.parameters["name"].encode(), "text/plain")
+
+    def browser(self) -> Browser:
+        return Browser(self.application)
+
+    def link(self, person: str = "Ana Diaz") -> str:
+        address = urlsplit(self.application.new_link(person))
+        assert address.netloc == HOST
+        return f"{address.path}?{address.query}"
+
+    def enter(self, person: str = "Ana Diaz") -> "Guest":
+        browser = self.browser()
+        answer = browser.post(self.link(person), {})
+        assert answer.status == 303, answer.text
+        return Guest(browser=browser, place=answer.headers["location"].rstrip("/"))
+
+
+SAME = {
+    "Sec-Fetch-Site": "same-origin",
+    "Origin": f"http://{HOST}",
+    "Content-Type": "application/x-www-form-urlencoded",
+}
+
+
+@dataclass
+class Guest:
+    """A browser with a session."""
+
+    browser: Browser
+    place: str
+
+    def token(self) -> str:
+        found = re.search(r'name="form_token" value="([^"]+)"', self.browser.get(f"{self.place}/").text)
+        assert found
+        return unescape(found.group(1))
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def test_a_person_enters_reads_acts_and_leaves(house: House) -> None:
+    browser, link = house.browser(), house.link()
+    shown = browser.get(link)
+    assert shown.status == 200
+    assert "Begin as Ana Diaz" in shown.text
+    assert house.notebook.lines == []
+    ana = house.enter()
+    assert house.notebook.lines == ["Ana Diaz came"]
+    answer = ana.browser.post(f"{ana.place}/", {"form_token": ana.token(), "what": "x"})
+    assert (answer.status, answer.headers["location"]) == (303, f"{ana.place}/")
+    assert house.done == ["Ana Diaz: x"]
+    assert "Done: x" in ana.browser.get(f"{ana.place}/").text
+    assert "Done: x" not in ana.browser.get(f"{ana.place}/").text
+    token = ana.token()
+    assert ana.browser.post(f"{ana.place}/leave", {"form_token": token}).status == 200
+    assert ana.browser.get(f"{ana.place}/").status == 403
+    assert house.notebook.lines == ["Ana Diaz came", "Ana Diaz left: signed out"]
+
+
+def test_the_cookie_goes_to_this_session_alone(house: House) -> None:
+    answer = house.browser().post(house.link(), {})
+    place = answer.headers["location"]
+    name, _, rest = answer.headers["set-cookie"].partition("=")
+    secret, *attributes = rest.split("; ")
+    assert re.fullmatch(r"veiltab_[0-9a-f]{16}", name)
+    assert len(secret) == 43
+    assert {one.lower() for one in attributes} == {"httponly", f"path={place}".lower(), "samesite=strict"}
+    assert len(place) == 34
+
+
+def test_every_answer_has_the_headers(house: House) -> None:
+    ana = house.enter()
+    paths = ("/", "/assets/style.css", "/enter?link=x", f"{ana.place}/", f"{ana.place}/kept/a", f"{ana.place}/none")
+    for path in paths:
+        headers = ana.browser.get(path).headers
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none';")
+        assert "unsafe" not in policy
+        assert (headers["cache-control"], headers["x-content-type-options"]) == ("no-store", "nosniff")
+        assert (headers["referrer-policy"], headers["x-frame-options"]) == ("no-referrer", "DENY")
+        assert headers["cross-origin-resource-policy"] == headers["cross-origin-opener-policy"] == "same-origin"
+
+
+def test_texts_of_others_are_shown_and_not_run(house: House) -> None:
+    ana = house.enter()
+    text = ana.browser.get(f"{ana.place}/").text
+    assert "<script>alert" not in text
+    assert "<img" not in text
+    shown = re.search(r'<p id="purpose">(.*?)</p>', text)
+    assert shown
+    assert unescape(shown.group(1)) == PURPOSE.replace("\N{RIGHT-TO-LEFT OVERRIDE}", "\N{REPLACEMENT CHARACTER}")
+    token = ana.token()
+    for what in (PURPOSE, "conflict"):
+        sent = ana.browser.post(f"{ana.place}/", {"form_token": token, "what": what})
+        page = sent if sent.status != 303 else ana.browser.get(f"{ana.place}/")
+        assert "<script>alert" not in page.text
+        assert "<b>release" not in page.text
+    assert "<script>" not in house.browser().get(house.link("<script>alert(1)</script>")).text
+
+
+def test_a_page_has_no_style_or_script_in_itself(house: House) -> None:
+    ana = house.enter()
+    for text in (ana.browser.get(f"{ana.place}/").text, ana.browser.get("/").text, ana.browser.get(house.link()).text):
+        assert not re.search(r"<style|<[^>]*\s(?:style|on\w+)=|javascript:|<script(?![^>]*\ssrc=)", text)
+        assert not re.search(r'(?:src|href|action)="(?:https?:)?//', text)
+
+
+def test_a_refusal_says_where_what_and_what_next_and_a_fault_says_nothing(house: House) -> None:
+    ana = house.enter()
+    token = ana.token()
+    conflict = ana.browser.post(f"{ana.place}/", {"form_token": token, "what": "conflict"})
+    assert conflict.status == 409
+    assert "it is decided" in conflict.text
+    assert "Look again." in conflict.text
+    fault = ana.browser.post(f"{ana.place}/", {"form_token": token, "what": "fault"})
+    assert fault.status == 500
+    assert "secret" not in fault.text
+
+
+def test_a_session_that_cannot_be_recorded_does_not_begin(house: House) -> None:
+    house.notebook.refusal = UnavailableError("this party's disk is full")
+    answer = house.browser().post(house.link(), {})
+    assert answer.status == 503
+    assert "set-cookie" not in answer.headers
+
+
+def test_sessions_end_by_themselves(house: House) -> None:
+    ana, ben = house.enter(), house.enter("Ben Ode")
+    for _ in range(TOTAL_SECONDS // (IDLE_SECONDS - 1)):
+        house.now += IDLE_SECONDS - 1
+        assert ana.browser.get(f"{ana.place}/").status == 200
+    house.now += IDLE_SECONDS - 1
+    assert ana.browser.get(f"{ana.place}/").status == 403
+    assert ben.browser.get(f"{ben.place}/").status == 403
+    assert sorted(house.notebook.lines[2:]) == ["Ana Diaz left: its time was over", "Ben Ode left: its time was over"]
+
+
+def test_the_end_of_the_console_ends_its_sessions(house: House) -> None:
+    house.enter()
+    told: list[str] = []
+
+    async def receive() -> Message:
+        return {"type": "lifespan.shutdown" if told else "lifespan.startup"}
+
+    async def send(message: Message) -> None:
+        told.append(message["type"])
+
+    asyncio.run(house.application({"type": "lifespan"}, receive, send))
+    assert told == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+    assert house.notebook.lines == ["Ana Diaz came", "Ana Diaz left: the console stopped"]
+
+
+FORM = "application/x-www-form-urlencoded"
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A request to be refused.
+
+    Args:
+        status: of the answer.
+        method: of HTTP.
+        path: "{place}" stands for the session, "{token}" for its form token, "{other}" for another session's.
+        body: as `path`.
+        headers: besides those of the console's own page; None takes one away.
+        cookie: whether the session's cookie is sent.
+    """
+
+    status: int
+    method: str = "POST"
+    path: str = "{place}/"
+    body: str | list[bytes] | Iterator[bytes] = "form_token={token}&what=x"
+    headers: dict[str, str | None] = field(default_factory=dict)
+    cookie: bool = True
+
+
+def _get(status: int, path: str = "{place}/", **changes: object) -> Bad:
+    return Bad(status, method="GET", path=path, body="", **changes)  # type: ignore[arg-type]
+
+
+BAD = {
+    "no link": _get(403, "/enter"),
+    "no link, sent": Bad(403, path="/enter", body=""),
+    "an invented link": Bad(403, path="/enter?link=" + "A" * 43, body=""),
+    "two links": _get(400, "/enter?link=a&link=b"),
+    "a link in no text": _get(400, "/enter?link=%ff"),
+    "a page below the entrance": _get(403, "/enter/x?link=a"),
+    "no session": _get(403, "/"),
+    "no session, sent": Bad(403, path="/", cookie=False),
+    "an invented place": _get(403, "/" + "A" * 32 + "/"),
+    "no cookie": _get(403, cookie=False),
+    "no cookie, sent": Bad(403, cookie=False),
+    "another session's cookie": Bad(403, path="{other_place}/"),
+    "a cookie that cannot be read": _get(403, cookie=False, headers={"Cookie": '\x80=;;="\\x;$Path=1'}),
+    "an empty cookie": _get(403, cookie=False, headers={"Cookie": "{cookie_name}="}),
+    "an oversized cookie": _get(431, headers={"Cookie": "a=" + "b" * 20_000}),
+    "many headers": _get(431, headers={f"X-{number}": "y" * 50 for number in range(400)}),
+    "another host": _get(421, headers={"Host": "rebound.example:8000"}),
+    "another host, sent": Bad(421, headers={"Host": "rebound.example:8000"}),
+    "a host by another name": _get(421, headers={"Host": "localhost:8000"}),
+    "the host of another port": _get(421, headers={"Host": "127.0.0.1:8001"}),
+    "a host without port": _get(421, headers={"Host": "127.0.0.1"}),
+    "another host's asset": _get(421, "/assets/style.css", headers={"Host": "rebound.example"}),
+    "another origin": Bad(403, headers={"Origin": "https://elsewhere.example", "Sec-Fetch-Site": None}),
+    "another origin that says it is the same site": Bad(403, headers={"Origin": "http://127.0.0.1:9999"}),
+    "the origin by https": Bad(403, headers={"Origin": f"https://{HOST}"}),
+    "another site": Bad(403, headers={"Sec-Fetch-Site": "cross-site"}),
+    "another port of this machine": Bad(403, headers={"Sec-Fetch-Site": "same-site"}),
+    "typed by hand": Bad(403, headers={"Sec-Fetch-Site": "none"}),
+    "nothing about its origin": Bad(403, headers={"Sec-Fetch-Site": None, "Origin": None}),
+    "an opaque origin alone": Bad(403, headers={"Sec-Fetch-Site": None, "Origin": "null"}),
+    "a page asked for by another site": _get(403, headers={"Sec-Fetch-Site": "cross-site"}),
+    "a page asked for by another port": _get(403, headers={"Sec-Fetch-Site": "same-site"}),
+    "no form token": Bad(403, body="what=x"),
+    "an empty form token": Bad(403, body="form_token=&what=x"),
+    "a wrong form token": Bad(403, body="form_token=" + "A" * 43 + "&what=x"),
+    "another session's form token": Bad(403, body="form_token={other}&what=x"),
+    "a form token in the address": Bad(403, path="{place}/?form_token={token}", body="what=x"),
+    "a form token in a header": Bad(403, body="what=x", headers={"X-Csrf-Token": "{token}"}),
+    "a form token that is no ASCII": Bad(403, body="form_token=%E2%82%AC&what=x"),
+    "leaving without a form token": Bad(403, path="{place}/leave", body=""),
+    "leaving by a link": _get(404, "{place}/leave"),
+    "10 MB": Bad(413, body=[b"what=" + b"x" * 1_000_000] * 10),
+    "10 MB without a session": Bad(413, path="/", body=[b"x" * 1_000_000] * 10, cookie=False),
+    "64 KiB and a byte": Bad(413, body=[b"x" * (64 * 1024 + 1)]),
+    "a body without end": Bad(411, body=repeat(b"a"), headers={"Transfer-Encoding": "chunked"}),
+    "a length that is no number": Bad(400, headers={"Content-Length": "ten"}),
+    "a negative length": Bad(400, headers={"Content-Length": "-1"}),
+    "a length with a sign": Bad(400, headers={"Content-Length": "+5"}),
+    "too many fields": Bad(400, body="form_token={token}&" + "&".join(f"f{number}=" for number in range(101))),
+    "bytes that are no text": Bad(400, body=[b"form_token=\xff\xfe&what=x"]),
+    "escapes that are no text": Bad(400, body="form_token={token}&what=%ff%fe"),
+    "a control character": Bad(400, body="form_token={token}&what=%00"),
+    "an escape sequence": Bad(400, body="form_token={token}&what=%1b%5b2J"),
+    "a field given twice": Bad(400, body="form_token={token}&what=x&what=y"),
+    "no fields": Bad(400, body="nothing"),
+    "JSON": Bad(415, body='{{"what": "x"}}', headers={"Content-Type": "application/json"}),
+    "plain text": Bad(415, headers={"Content-Type": "text/plain"}),
+    "several parts": Bad(415, headers={"Content-Type": "multipart/form-data; boundary=x"}),
+    "no type": Bad(415, headers={"Content-Type": None}),
+    "a page asked for with a body": _get(400, headers={"Content-Length": "5"}),
+    "a page asked for with a body of no length": _get(400, headers={"Transfer-Encoding": "chunked"}),
+    "a body longer than it says": Bad(413, body=repeat(b"a" * 1000), headers={"Content-Length": "9"}),
+    "PUT": Bad(405, method="PUT"),
+    "DELETE": Bad(405, method="DELETE"),
+    "OPTIONS": Bad(405, method="OPTIONS"),
+    "TRACE": Bad(405, method="TRACE"),
+    "an invented method": Bad(405, method="FETCH"),
+    "a method in small letters": Bad(405, method="post"),
+    "a form for a page that takes none": Bad(405, path="{place}/kept/a"),
+    "a page that is not there": _get(404, "{place}/none"),
+    "a page below a page": _get(404, "{place}/kept/a/b"),
+    "a query that cannot be read": _get(400, "{place}/?%ff"),
+    "an asset that is not there": _get(404, "/assets/none.css"),
+    "a file above the assets": _get(404, "/assets/../application.py"),
+    "a file above the assets, escaped": _get(404, "/assets/%2e%2e%2fapplication.py"),
+    "a template": _get(404, "/assets/%2e%2e/templates/base.html"),
+    "a file of the machine": _get(404, "/assets//etc/passwd"),
+    "a form for an asset": Bad(404, path="/assets/style.css"),
+    "a long address": _get(414, "{place}/?a=" + "b" * 5000),
+}
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> tuple[House, Guest, Guest]:
+    house = House(tmp_path_factory.mktemp("console"))
+    return house, house.enter(), house.enter("Ben Ode")
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_request_is_refused_and_changes_nothing(crowd: tuple[House, Guest, Guest], name: str) -> None:
+    bad, (house, ana, ben) = BAD[name], crowd
+    ((cookie_name, _),) = ana.browser.cookies.values()
+    known = {
+        "place": ana.place,
+        "token": ana.token(),
+        "other_place": ben.place,
+        "other": ben.token(),
+        "cookie_name": cookie_name,
+    }
+    browser = ana.browser if bad.cookie else house.browser()
+    body = [bad.body.format_map(known).encode()] if isinstance(bad.body, str) else bad.body
+    wanted: dict[str, str | None] = dict(bad.headers)
+    if bad.method != "GET":
+        length = str(sum(map(len, body))) if isinstance(body, list) else None
+        wanted = {**OWN_PAGE, "Content-Type": FORM, "Content-Length": length, **bad.headers}
+    headers = {name: value.format_map(known) for name, value in wanted.items() if value is not None}
+    answer = browser.send(bad.method, bad.path.format_map(known), headers=headers, body=body)
+    assert answer.status == bad.status, answer.text
+    assert "set-cookie" not in answer.headers
+    assert house.done == []
+    assert house.notebook.lines == ["Ana Diaz came", "Ben Ode came"]
+    # Whoever was there is still there.
+    assert ana.browser.get(f"{ana.place}/").status == ben.browser.get(f"{ben.place}/").status == 200
+
+
+def test_a_link_works_once(house: House) -> None:
+    link = house.link()
+    assert house.browser().post(link, {}).status == 303
+    assert house.browser().post(link, {}).status == house.browser().get(link).status == 403
+    assert house.notebook.lines == ["Ana Diaz came"]
+
+
+def test_a_link_works_for_ten_minutes(house: House) -> None:
+    early, late = house.link(), house.link()
+    house.now += LINK_SECONDS - 1
+    assert house.browser().post(early, {}).status == 303
+    house.now += 1
+    assert house.browser().post(late, {}).status == 403
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "none", None])
+def test_a_link_is_used_by_its_own_page_alone(house: House, site: str | None) -> None:
+    link = house.link()
+    answer = house.browser().post(link, {}, headers={} if site is None else {"Sec-Fetch-Site": site})
+    assert answer.status == 403
+    assert house.browser().post(link, {}).status == 303
+
+
+@pytest.mark.parametrize("path", ["/", "/enter?link=x", "/" + "A" * 32 + "/", "{place}/"])
+def test_nothing_is_read_of_a_body_before_the_session_is_known(house: House, path: str) -> None:
+    answer = house.browser().post(path.format(place=house.enter().place), {"what": "x"})
+    assert answer.status == 403
+    assert not answer.is_body_read
