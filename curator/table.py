@@ -16,7 +16,11 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import AttributeRule, Study
 from veiltab.curator.column import FIRST, ColumnReader, ColumnReading
 from veiltab.curator.respondents import normalised_ids, repeated_rows, string_buffers
-from veiltab.curator.table_file import FIRST_ROW, Batch, first_rows, read_batches
+from veiltab.curator.tables.address import TableAddress
+from veiltab.curator.tables.opening import open_table
+from veiltab.curator.tables.reading import read_batches
+from veiltab.curator.tables.refusals import first_rows
+from veiltab.curator.tables.source import FIRST_ROW, Batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +82,11 @@ class Reading:
     errors: tuple[InvalidInputError, ...]
 
 
-def load_table(path: Path, study: Study, curator_name: str) -> Table:
+def load_table(table: TableAddress | Path, study: Study, curator_name: str) -> Table:
     """Load the table of a curator.
 
     Args:
-        path: a .csv file with a header line, or a .parquet file.
+        table: where the table is.
         study: says which columns are ids and attributes, and how they are coded.
         curator_name: the curator whose table this is.
 
@@ -90,7 +94,7 @@ def load_table(path: Path, study: Study, curator_name: str) -> Table:
         InvalidInputError: for the gravest thing wrong with the file or its rows; it names counts and row numbers (the
             header is row 1), never an id or a value.
     """
-    reading = read_table(path, study, curator_name)
+    reading = read_table(table, study, curator_name)
     if reading.errors:
         raise reading.errors[0]
     columns = {column.rule.name: column.symbols for column in reading.columns}
@@ -104,24 +108,24 @@ def load_table(path: Path, study: Study, curator_name: str) -> Table:
     )
 
 
-def read_table(path: Path, study: Study, curator_name: str) -> Reading:
+def read_table(table: TableAddress | Path, study: Study, curator_name: str) -> Reading:
     """Read a curator's table and gather all errors, not only the first."""
     curator = study.curator(curator_name)
-    return read_respondents(path, curator.id_columns, curator.normalise, study.attributes_of(curator_name))
+    return read_respondents(table, curator.id_columns, curator.normalise, study.attributes_of(curator_name))
 
 
 def read_respondents(
-    path: Path, id_columns: Sequence[str], normalise: Sequence[str], rules: Sequence[AttributeRule]
+    table: TableAddress | Path, id_columns: Sequence[str], normalise: Sequence[str], rules: Sequence[AttributeRule]
 ) -> Reading:
     """Read a table by rules of its own; see `CuratorMember` for what makes a respondent, and `read_table`."""
     rows = _Rows(id_columns, normalise, rules)
     errors: list[InvalidInputError] = []
     try:
-        for batch in read_batches(path, id_columns, {rule.column for rule in rules}):
+        for batch in read_batches(open_table(table), id_columns, {rule.column for rule in rules}):
             rows.take(batch)
     except InvalidInputError as error:
         errors.append(error)
-    return rows.reading(str(path), errors)
+    return rows.reading(TableAddress.of(table).shown, errors)
 
 
 class _Rows:

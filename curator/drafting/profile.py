@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,8 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.coding import NUMBER
 from veiltab.curator.column import entries_of
-from veiltab.curator.table_file import read_batches
+from veiltab.curator.tables.reading import read_batches
+from veiltab.curator.tables.source import Source
 
 MISSING_MARKERS = frozenset({"", "NA", "?", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", ".", "-"})
 """Raw values that are taken for missing ones wherever they stand."""
@@ -76,14 +76,14 @@ class ColumnProfile:
         return not self.missing and len(self.values) == self.counted > 0
 
 
-def profile_columns(path: Path, columns: list[str]) -> tuple[ColumnProfile, ...]:
+def profile_columns(source: Source, columns: list[str]) -> tuple[ColumnProfile, ...]:
     """Read some columns of a table.
 
     Raises:
         InvalidInputError: as `read_batches`.
     """
     profilers = [_Profiler(column) for column in columns]
-    for batch in read_batches(path, (), columns):
+    for batch in read_batches(source, (), columns):
         for profiler in profilers:
             profiler.take(batch.coded[profiler.column])
     return tuple(profiler.profile() for profiler in profilers)

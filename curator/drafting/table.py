@@ -16,7 +16,8 @@ from veiltab.curator.drafting.profile import ColumnProfile, profile_columns
 from veiltab.curator.drafting.proposal import AttributeProposal, Omission, looks_like_id, propose
 from veiltab.curator.id_shapes import id_shapes
 from veiltab.curator.table import read_respondents
-from veiltab.curator.table_file import read_header
+from veiltab.curator.tables.opening import open_table
+from veiltab.curator.tables.reading import read_header
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,11 +106,12 @@ def propose_table(
         InvalidInputError: the table cannot be read, no column names a respondent, or some ids are empty or repeated.
     """
     check_name("--name", curator)
-    header = read_header(path)
+    source = open_table(path)
+    header = read_header(source)
     _check_columns(path, header, [*id_columns, *without])
     unreadable = {name: f"it has the type {kind}" for name, kind in header.items() if kind}
     unwanted = unreadable | dict.fromkeys(without, "left out by --without")
-    profiles = profile_columns(path, [name for name in header if name not in unwanted])
+    profiles = profile_columns(source, [name for name in header if name not in unwanted])
     if not profiles or not profiles[0].rows:
         raise InvalidInputError("the file has no rows", where=str(path), remedy="Give a table with at least one row.")
     chosen, reason = (tuple(id_columns), "named by --id") if id_columns else _id_column(path, profiles)

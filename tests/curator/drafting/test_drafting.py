@@ -18,6 +18,7 @@ from veiltab.common.study.draft import draft_from_bytes
 from veiltab.curator.drafting.profile import profile_columns
 from veiltab.curator.drafting.proposal import AttributeProposal
 from veiltab.curator.drafting.table import TableProposal, propose_table
+from veiltab.curator.tables.opening import open_table
 from veiltab.deploy.toml_text import toml_text
 
 Propose = Callable[..., TableProposal]
@@ -237,7 +238,7 @@ def test_values_are_counted_until_there_are_many(
 ) -> None:
     propose(["id", "x"], [[row, max(row, 3)] for row in range(30)])
     monkeypatch.setattr("veiltab.curator.drafting.profile._MOST_DISTINCT", 10)
-    unique, other = profile_columns(tmp_path / "alice.csv", ["id", "x"])
+    unique, other = profile_columns(open_table(tmp_path / "alice.csv"), ["id", "x"])
     assert (len(unique.values), unique.counted, unique.is_unique) == (10, 10, True)
     assert (len(other.values), other.counted, other.is_unique) == (10, 13, False)
     assert (unique.high, other.high) == (Decimal(29), Decimal(29))
@@ -300,8 +301,8 @@ def test_tables_of_which_no_draft_can_be_made(
 
 def test_files_of_which_no_draft_can_be_made(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_bytes(b"")
-    (tmp_path / "latin.csv").write_bytes("id,x\n1,é\n".encode("latin-1"))
-    for name, problem in (("empty.csv", "is empty"), ("latin.csv", "not UTF-8"), ("none.csv", "cannot be read")):
+    (tmp_path / "wide.csv").write_bytes("id,x\n1,é\n".encode("utf-16-le"))
+    for name, problem in (("empty.csv", "is empty"), ("wide.csv", "no text in UTF-8"), ("none.csv", "cannot be read")):
         with pytest.raises(InvalidInputError, match=problem):
             propose_table(tmp_path / name, "alice")
     with pytest.raises(InvalidInputError, match="is not a name"):

@@ -1,0 +1,75 @@
+"""Arrow columns in the form that a batch has them, and what their types are."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veiltab.curator.tables.source import Batch, Column, ColumnKind, Selection
+
+_EXACT_FLOATS = 2.0**53
+"""Below it, every whole floating-point number is the only one that it may stand for."""
+
+
+def header_of(schema: pa.Schema) -> list[Column]:
+    """Return the columns of a schema."""
+    return [Column(spelling=field.name, kind=kind_of(field.type), type_name=_name(field.type)) for field in schema]
+
+
+def kind_of(type_: pa.DataType) -> ColumnKind:
+    """Return what the values of an Arrow type are."""
+    plain = type_.value_type if pa.types.is_dictionary(type_) else type_
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    exact = (pa.types.is_null, pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal)
+    times = (pa.types.is_date, pa.types.is_timestamp)
+    if any(test(plain) for test in texts):
+        return ColumnKind.WRITTEN
+    if any(test(plain) for test in (*exact, *times)):
+        return ColumnKind.EXACT
+    return ColumnKind.FLOATING if pa.types.is_floating(plain) else ColumnKind.OTHER
+
+
+def batch_of(batch: pa.RecordBatch, selection: Selection) -> Batch:
+    """Give the columns of a record batch their study names and their form."""
+    columns = {
+        name: batch.column(batch.schema.get_field_index(spelling)) for name, spelling in selection.spellings.items()
+    }
+    return formed(batch.num_rows, columns, selection)
+
+
+def formed(rows: int, columns: Mapping[str, pa.Array], selection: Selection) -> Batch:
+    """Return columns in the forms that are wanted; a column may be wanted in both."""
+    return Batch(
+        rows=rows,
+        texts={name: _id_text(columns[name]) for name in selection.texts},
+        coded={name: _encoded(columns[name]) for name in selection.coded},
+    )
+
+
+def _name(type_: pa.DataType) -> str:
+    return str(type_.value_type if pa.types.is_dictionary(type_) else type_)
+
+
+def _text(column: pa.Array) -> pa.Array:
+    """Return a column as plain text."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column if pa.types.is_string(column.type) else column.cast(pa.string())
+
+
+def _id_text(column: pa.Array) -> pa.Array:
+    """Return a column as plain text, whole floating-point numbers as 1234.0 as far as they are exact."""
+    if not pa.types.is_floating(column.type):
+        return _text(column)
+    numbers = column.cast(pa.float64())
+    is_whole = pc.and_(pc.equal(numbers, pc.floor(numbers)), pc.less(pc.abs(numbers), _EXACT_FLOATS))
+    whole = pc.if_else(pc.fill_null(is_whole, fill_value=False), numbers, None).cast(pa.int64()).cast(pa.string())
+    decimals = pc.binary_join_element_wise(whole, pa.scalar(".0"), "")
+    return pc.coalesce(decimals, pc.if_else(pc.is_nan(numbers), None, numbers.cast(pa.string())))
+
+
+def _encoded(column: pa.Array) -> pa.Array:
+    """Return a column as dictionary-encoded text."""
+    if pa.types.is_dictionary(column.type) and pa.types.is_string(column.type.value_type):
+        return column
+    return _text(column).dictionary_encode()

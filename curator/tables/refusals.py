@@ -1,0 +1,54 @@
+"""Refusals about tables: they name the table, counts, row numbers and columns, and quote no value."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from veiltab.common.errors import InvalidInputError
+
+_MOST_NAMES = 20
+_MOST_CHARACTERS = 40
+
+
+def refusal(where: str, problem: str, remedy: str) -> InvalidInputError:
+    """Return a refusal that names the table."""
+    return InvalidInputError(problem, where=where, remedy=remedy)
+
+
+def first_rows(rows: Sequence[int]) -> str:
+    """Return ", first in rows 2, 7" for up to five row numbers."""
+    return f", first in rows {', '.join(str(row) for row in rows[:5])}" if rows else ""
+
+
+def absent_column(where: str, name: str, header: Sequence[str], looks: str) -> InvalidInputError:
+    """Return the refusal of a header without a column: it names the nearest column, or else shows the header.
+
+    A first row of values is not shown: the file has no header then, and the row is data.
+    """
+    problem = f"column {name!r} is not in the header ({looks})"
+    if not looks_like_header(header):
+        return refusal(where, problem, "The first row seems to hold values: put the names of the columns above it.")
+    near = nearest(name, header)
+    said = f"The nearest column is {near!r}. " if near else ""
+    shown = ", ".join(repr(one[:_MOST_CHARACTERS]) for one in header[:_MOST_NAMES])
+    more = f" and {len(header) - _MOST_NAMES} more" if len(header) > _MOST_NAMES else ""
+    return refusal(
+        where, problem, f"{said}The header is: {shown}{more}. Rename the column there, or in the study at every party."
+    )
+
+
+def nearest(name: str, header: Sequence[str]) -> str:
+    """Return the column whose name is nearest to another one, letter case and punctuation apart; "" if none is."""
+    plain = {_plain(one): one for one in reversed(header)}
+    near = get_close_matches(_plain(name), plain, 1, cutoff=0.6)
+    if near:
+        return plain[near[0]]
+    return next((one for text, one in plain.items() if text and (text in _plain(name) or _plain(name) in text)), "")
+
+
+def looks_like_header(names: Sequence[str]) -> bool:
+    """Return whether a first row may be a header: a number or a date is no name."""
+    return not any(name[:1].isdigit() or (name[:1] in "+-." and name[1:2].isdigit()) for name in names)
+
+
+def _plain(name: str) -> str:
+    return "".join(one for one in name.casefold() if one.isalnum())

@@ -1,0 +1,100 @@
+"""What every source of a table gives: its header, a description for people, and batches of columns.
+
+Columns of categories come dictionary-encoded (each distinct value of a batch once), all others as text. Errors of the
+source itself are raised as refusals; a parser's messages are never passed on, because they quote the data.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+import pyarrow as pa
+
+FIRST_ROW = 2
+"""Row number of the first respondent: the header is row 1, and empty lines are not counted."""
+
+BATCH_ROWS = 1 << 16
+"""Rows of a batch, where the source lets the reader choose."""
+
+
+class ColumnKind(Enum):
+    """What the values of a column are, before they become text."""
+
+    WRITTEN = "texts, as somebody wrote them"
+    EXACT = "values with one plain text each"
+    FLOATING = "floating-point numbers"
+    OTHER = "values without a plain text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of a header.
+
+    Args:
+        spelling: its name as the source spells it; white space around it does not count.
+        kind: what its values are.
+        type_name: the source's own name of that type; "" in a text file.
+    """
+
+    spelling: str
+    kind: ColumnKind
+    type_name: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name, without white space around it."""
+        return self.spelling.strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which columns of a source are wanted, and in which form.
+
+    Args:
+        spellings: name of the study -> spelling of the source.
+        texts: names of those wanted as text (ids).
+        coded: names of those wanted dictionary-encoded (attributes); a name may stand in both.
+    """
+
+    spellings: Mapping[str, str]
+    texts: frozenset[str]
+    coded: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Some consecutive rows of a table.
+
+    Args:
+        rows: number of rows.
+        texts: column -> plain text, null where absent.
+        coded: column -> dictionary-encoded text, null where absent.
+    """
+
+    rows: int
+    texts: Mapping[str, pa.Array]
+    coded: Mapping[str, pa.DictionaryArray]
+
+
+class Source(Protocol):
+    """A table that has been opened far enough to know its header."""
+
+    @property
+    def where(self) -> str:
+        """Where the table is, for messages: without passwords."""
+
+    @property
+    def description(self) -> str:
+        """How the table looks, such as "looks semicolon-separated, Latin-1"."""
+
+    def columns(self) -> Sequence[Column]:
+        """Return the header, in the order of the source."""
+
+    def batches(self, selection: Selection) -> Iterator[Batch]:
+        """Read some columns, in the order of the source's rows.
+
+        Raises:
+            InvalidInputError: the source cannot be read to its end, or is malformed. Rows with too few or too many
+                values are counted to the end and raised there.
+        """

@@ -1,0 +1,151 @@
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.curator.tables.address import TableAddress
+from veiltab.curator.tables.opening import open_table
+from veiltab.curator.tables.reading import read_batches, read_header
+from veiltab.curator.tables.sniffing import sniff
+
+ROWS = (("id", "wage", "ort, Land"), ("1", "3,5", "M\u00fcnchen"), ("2", "4,25", "Ko\u0142o | Sopot; PL"))
+
+
+def write(folder: Path, data: bytes, name: str = "t.csv") -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def rows_of(table: Path | TableAddress) -> list[tuple[str | None, ...]]:
+    source = open_table(table)
+    names = list(read_header(source))
+    found: list[tuple[str | None, ...]] = [tuple(names)]
+    for batch in read_batches(source, names, ()):
+        found += zip(*(batch.texts[name].to_pylist() for name in names), strict=True)
+    return found
+
+
+def text(rows: tuple[tuple[str, ...], ...], separator: str, quote: str = '"') -> str:
+    return "".join(separator.join(f"{quote}{value}{quote}" for value in row) + "\r\n" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("separator", "encoding", "name", "looks"),
+    [
+        (",", "utf-8", "t.csv", "looks comma-separated, UTF-8"),
+        (";", "utf-8-sig", "t.csv", "looks semicolon-separated, UTF-8 with a byte order mark"),
+        ("\t", "utf-16", "t.tsv", "looks tab-separated, UTF-16"),
+        ("|", "utf-16", "t.txt", "looks bar-separated, UTF-16"),
+        (";", "utf-8", "t.csv.gz", "looks semicolon-separated, UTF-8, compressed by gzip"),
+    ],
+)
+def test_a_text_file_is_read_however_it_is_written(
+    tmp_path: Path, separator: str, encoding: str, name: str, looks: str
+) -> None:
+    data = text(ROWS, separator).encode(encoding)
+    path = write(tmp_path, gzip.compress(data) if name.endswith(".gz") else data, name)
+    assert rows_of(path) == list(ROWS)
+    assert open_table(path).description == looks
+
+
+def test_text_that_is_no_utf_8_is_taken_for_latin_1_or_windows_1252(tmp_path: Path) -> None:
+    latin = write(tmp_path, "id;ort\n1;M\u00fcnchen\n".encode("latin-1"))
+    assert open_table(latin).description == "looks semicolon-separated, Latin-1"
+    assert rows_of(latin)[1] == ("1", "M\u00fcnchen")
+    windows = write(tmp_path, "id,ort\n1,\u201eM\u00fcnchen\u201c \u20ac\n".encode("windows-1252"), "w.csv")
+    assert open_table(windows).description == "looks comma-separated, Windows-1252"
+    assert rows_of(windows)[1] == ("1", "\u201eM\u00fcnchen\u201c \u20ac")
+
+
+def test_single_quotes_are_quotes_if_every_name_has_them(tmp_path: Path) -> None:
+    path = write(tmp_path, text(ROWS, ",", "'").encode())
+    assert rows_of(path) == list(ROWS)
+    assert open_table(path).description == "looks comma-separated, UTF-8, single quotes"
+    assert rows_of(write(tmp_path, b"id,'x\n1,2\n", "other.csv")) == [("id", "'x"), ("1", "2")]
+
+
+def test_what_its_beginning_does_not_show_is_said_by_a_person(tmp_path: Path) -> None:
+    path = write(tmp_path, b"id,ort\n" + b"1,Bonn\n" * 20_000 + b"2,K\xf6ln\n")
+    with pytest.raises(InvalidInputError, match="in row 20002, the file is not UTF-8 text") as caught:
+        rows_of(path)
+    assert "--encoding windows-1252" in caught.value.remedy
+    assert rows_of(TableAddress(location=str(path), encoding="cp1252"))[-1] == ("2", "K\u00f6ln")
+    with pytest.raises(InvalidInputError, match="encoding 'klingon' is not known"):
+        open_table(TableAddress(location=str(path), encoding="klingon"))
+
+
+def test_a_row_that_contradicts_the_separator_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, b"id;x\n" + b"1;a\n" * 30_000 + b"2,a\n")
+    with pytest.raises(InvalidInputError, match=r"1 rows have more or fewer values.*in rows 30002 \(looks semi"):
+        rows_of(path)
+
+
+@pytest.mark.parametrize(
+    ("head", "problem"),
+    [
+        (b"a,b;c\n1,2;3\n", "by commas or by semicolons"),
+        (b"a\tb|c\n", "by tabs or by bars"),
+        (b"a\0b\0,\0", "bytes 0"),
+    ],
+)
+def test_a_form_that_is_not_clear_is_refused(head: bytes, problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        sniff(head)
+
+
+@pytest.mark.parametrize(
+    ("head", "separator"),
+    [
+        (b"id\n1;2\n", ","),
+        (b"a|b\n1\n2\n3\n", ","),
+        (b"a;b,c\n1;2\n3;4\n", ";"),
+        (b'"a;b",c\n1,2\n', ","),
+        (b"", ","),
+    ],
+)
+def test_the_separator_is_the_one_by_which_rows_agree_with_the_header(head: bytes, separator: str) -> None:
+    assert sniff(head).separator == separator
+
+
+@pytest.mark.parametrize("data", [b"\x1f\x8b\x08", b"plain", gzip.compress(b"id,x\n" + b"1,2\n" * 50_000)[:-30]])
+def test_a_damaged_compressed_file_is_refused(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(InvalidInputError, match="cannot be read to its end"):
+        rows_of(write(tmp_path, data, "t.csv.gz"))
+
+
+def test_a_column_that_is_not_there_comes_with_the_nearest_one_and_the_header(tmp_path: Path) -> None:
+    source = open_table(write(tmp_path, b"ID;Wage_2020;sex\n1;2;3\n"))
+    for name, near in (("id", "ID"), ("wage2020", "Wage_2020"), ("wage", "Wage_2020"), ("sexe", "sex")):
+        with pytest.raises(InvalidInputError, match=f"column {name!r} is not in the header .looks semicolon") as caught:
+            list(read_batches(source, [name], ()))
+        assert caught.value.remedy.startswith(f"The nearest column is {near!r}. The header is: 'ID', 'Wage_2020', ")
+    with pytest.raises(InvalidInputError) as caught:
+        list(read_batches(source, ["height"], ()))
+    assert caught.value.remedy.startswith("The header is")
+
+
+def test_a_first_row_of_values_is_not_shown(tmp_path: Path) -> None:
+    source = open_table(write(tmp_path, b"kay-9,17\nzebra,3\n"))
+    with pytest.raises(InvalidInputError, match="seems to hold values") as caught:
+        list(read_batches(source, ["id"], ()))
+    assert "kay" not in str(caught.value)
+
+
+VALUE = st.text(st.sampled_from("aZ0 ,;|\t'.\u00e9\n"), min_size=1, max_size=6).filter(str.strip)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.tuples(VALUE, VALUE, VALUE), max_size=6),
+    separator=st.sampled_from(",;\t|"),
+    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "latin-1"]),
+)
+def test_every_form_gives_the_rows_that_were_written(
+    rows: list[tuple[str, str, str]], separator: str, encoding: str, tmp_path: Path
+) -> None:
+    table = (("id", "name", "place"), *rows)
+    assert rows_of(write(tmp_path, text(table, separator).encode(encoding))) == list(table)
