@@ -30,6 +30,7 @@ _FEWEST_CELLS = (2, 2)
 @click.option("--cells", type=click.IntRange(min=2), help="Cells of the joint table, K.")
 @click.option("--epsilon", help="Epsilon against the researcher, nats; pure unless there is a --delta.")
 @click.option("--delta", help="Plan for (epsilon, delta) by the secret order.")
+@click.option("--least-delta", is_flag=True, help="Ask for the least delta that reaches --error.")
 @click.option("--error", type=float, help="Root-mean-square error of the joint distribution to aim at.")
 @click.option("--sample", type=click.IntRange(min=1), help="Rows to sample; by default the best.")
 @click.option(
@@ -54,6 +55,7 @@ def plan(
     cells: int | None,
     epsilon: str | None,
     delta: str | None,
+    least_delta: bool,
     error: float | None,
     sample: int | None,
     max_local_epsilon: str | None,
@@ -67,13 +69,16 @@ def plan(
 ) -> None:
     """Say how many rows to sample, how much to perturb, and what error to expect.
 
-    Leave --epsilon or --population away and give --error to ask for it. Of several tables: what they cost together, the
-    foreseen error of a typical pair, and the bytes over each link; leave --epsilon away and give --pair-error.
+    Leave --epsilon, --population or --cells away and give --error to ask for it, or give --least-delta.
+
+    Of several tables: what they cost together, the foreseen error of a typical pair, and the bytes over each link;
+    leave --epsilon, --delta or --population away and give --pair-error to ask for it.
     """
     if tables.are_given:
         alone = {
             "--cells": cells,
             "--error": error,
+            "--least-delta": least_delta or None,
             "--max-local-epsilon": max_local_epsilon,
             "--max-pair-epsilon": max_pair_epsilon,
             "--sum-of-squares": sum_of_squares,
@@ -93,10 +98,13 @@ def plan(
             as_json=as_json,
         )
         return
-    if cells is None:
+    if cells is None and error is None:
         raise click.UsageError("Missing option '--cells', or '--study' with the tables of a release of several.")
+    if least_delta and delta is not None:
+        raise click.UsageError("Give --delta, or ask for it with --least-delta.")
     question = PlanQuestion(
         cells=cells,
+        asks_delta=least_delta,
         population=population,
         epsilon=None if epsilon is None else parse_epsilon(epsilon),
         delta=None if delta is None else parse_delta(delta),
@@ -119,9 +127,11 @@ def plan(
     emit(as_json, _as_dict(question, reply), _text(question, reply))
 
 
-def _sum_of_squares(text: str | None, cells: int) -> Fraction | None:
+def _sum_of_squares(text: str | None, cells: int | None) -> Fraction | None:
     if text is None:
         return None
+    if cells is None:
+        raise InvalidInputError("it is about a table of known cells", where="--sum-of-squares", remedy="Give --cells.")
     try:
         value = Fraction(text)
     except (ValueError, ZeroDivisionError):
@@ -135,8 +145,9 @@ def _card(plan: Plan) -> EpsilonCard:
     return card_of(plan.release, delta=plan.delta, pure=plan.pure_epsilon)
 
 
-def _paper(plan: Plan, cells: int) -> Plan:
+def _paper(plan: Plan) -> Plan:
     """Return the plan at the paper's sample size, which is for a pure epsilon."""
+    cells = plan.mechanism.cells
     star = paper_sample(population=plan.population, cells=cells, epsilon=plan.epsilon)
     return plan_release(population=plan.population, cells=cells, epsilon=plan.epsilon, sample=star)
 
@@ -147,13 +158,14 @@ def _canaries(plan: Plan) -> int:
 
 
 def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
-    best, paper = reply.plan, _paper(reply.plan, question.cells)
+    best, paper = reply.plan, _paper(reply.plan)
     shown = _card(best)
     return {
         "population": best.population,
         "m": best.sample,
         "gamma": best.gamma,
         "epsilon": best.epsilon if best.delta is not None else best.pure_epsilon,
+        "cells": best.mechanism.cells,
         "delta": best.delta,
         "mode": "pure" if best.delta is None else "order",
         "pure_epsilon": best.pure_epsilon,
@@ -172,13 +184,13 @@ def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
         "paper": {
             "m": paper.sample,
             "root_mse": question.root_mse(paper),
-            "bound": paper_bound(sample=paper.sample, cells=question.cells, gamma=paper.gamma),
+            "bound": paper_bound(sample=paper.sample, cells=best.mechanism.cells, gamma=paper.gamma),
         },
     }
 
 
 def _text(question: PlanQuestion, reply: PlanAnswer) -> str:
-    best, paper = reply.plan, _paper(reply.plan, question.cells)
+    best, paper = reply.plan, _paper(reply.plan)
     rows = "\n".join(f"  {who}: {faces}" for who, faces in _card(best).rows())
     wanted = f"epsilon {best.epsilon.normalize():f}" + (
         f", delta {best.delta}" if best.delta is not None else " (pure)"

@@ -77,7 +77,7 @@ def _error(question: PlanQuestion, plan: Plan, epsilon: Decimal, sample: int | N
     try:
         other = plan_release(
             population=plan.population,
-            cells=question.cells,
+            cells=plan.mechanism.cells,
             epsilon=epsilon,
             delta=delta,
             max_local_epsilon=question.max_local_epsilon,

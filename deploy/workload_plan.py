@@ -3,31 +3,20 @@
 It is what every curator would plan: the same functions, for a population that the asker names.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from math import prod
 from statistics import median
 
 from veiltab.common.core.randomness import KEY_BYTES
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.price import Price, price_budget
-from veiltab.common.privacy.workload import foreseen_errors, workload_prices
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.workload import WorkloadSpec
-from veiltab.common.schemes import Scheme, scheme_of
 from veiltab.common.study.file import Study
 from veiltab.curator.allowance import Allowance
 from veiltab.curator.release import check_request, plan_question
 from veiltab.curator.workload import charge_of, most_bytes, planned_workload, table_error
-
-LARGEST_EPSILON = Decimal(20)
-"""Largest epsilon that is looked at for an error."""
-
-_CLOSE = Decimal("1.002")
-_CENTRAL_LIMIT = 0.995
-"""Part of an error that is aimed at by the central limit, so that the mechanisms, priced exactly, keep to all of it."""
 
 _NO_ALIGNMENT = "0" * 32
 
@@ -133,45 +122,6 @@ def plan_workload(request: ReleaseRequest, study: Study, *, population: int) -> 
     columns = requested_columns(request, study)
     question = plan_question(request, columns, study, population=population, alignment=_NO_ALIGNMENT)
     return WorkloadPlan(study=study, workload=planned_workload(question))
-
-
-def epsilon_for(request: ReleaseRequest, study: Study, *, population: int, pair_error: float) -> Decimal | None:
-    """Return the least epsilon whose foreseen error of a typical pair is small enough, to .2%; None up to 20.
-
-    Args:
-        request: for several tables; its epsilon is not used.
-        study: the study file.
-        population: common respondents n.
-        pair_error: expected total variation distance of a typical pair that runs once, in (0, 1).
-
-    Raises:
-        InvalidInputError: an error out of range.
-    """
-    if not 0 < pair_error < 1:
-        raise InvalidInputError("the error must lie between 0 and 1", where="pair error")
-    aim = pair_error * _CENTRAL_LIMIT
-    scheme = scheme_of(request.scheme, population=population, sample=request.sample or population)
-    low, high = Decimal("0.001"), LARGEST_EPSILON
-    if _foreseen(request, study, scheme, high) > aim:
-        return None
-    while high / low > _CLOSE:
-        middle = (low * high).sqrt()
-        enough = _foreseen(request, study, scheme, middle) <= aim
-        low, high = (low, middle) if enough else (middle, high)
-    return Decimal(f"{high:.4g}")
-
-
-def _foreseen(request: ReleaseRequest, study: Study, scheme: Scheme, epsilon: Decimal) -> float:
-    """Return the foreseen error of a typical pair at an epsilon, by the central limit."""
-    asked = replace(request, epsilon=epsilon)
-    if asked.delta is None:
-        raise AssertionError("a request for several tables has a delta")
-    sizes = {rule.name: rule.attribute.size for rule in study.attributes}
-    cells = [prod(sizes[name] for name in table) for table in asked.tables]
-    prices = workload_prices(cells, asked.repeats, epsilon, asked.delta)
-    errors = foreseen_errors(scheme, cells, prices)
-    pairs = [error for error, table in zip(errors, asked.tables, strict=True) if len(table) == 2]
-    return median(pairs or errors)
 
 
 def _key_bytes(table: ReleaseSpec, curator: str) -> int:

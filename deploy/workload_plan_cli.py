@@ -3,8 +3,9 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 import click
 
@@ -13,11 +14,13 @@ from veiltab.common.command.options import tables_options
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.noise_split import parse_split
+from veiltab.common.privacy.questions import LARGEST_EPSILON, Quantity
+from veiltab.common.privacy.workload_questions import AIM, WorkloadAnswer, WorkloadQuestion, answer_workload
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.tables import asked_tables
-from veiltab.common.study.file import load_study
-from veiltab.deploy.workload_plan import LARGEST_EPSILON, WorkloadPlan, epsilon_for, plan_workload
+from veiltab.common.study.file import Study, load_study
+from veiltab.deploy.workload_plan import WorkloadPlan, plan_workload
 
 _OPTIONS = (
     click.option("--study", type=PATH, metavar="STUDY.toml", help="Study file that names the attributes of tables."),
@@ -25,6 +28,8 @@ _OPTIONS = (
 )
 _DEADLINE = 2**31
 _NO_RELEASE = "0" * 32
+_SOME_DELTA = Decimal("1e-6")
+"""Stands in a request whose delta is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,19 +73,24 @@ def show_workload(
     noise_split: str,
     as_json: bool,
 ) -> None:
-    """Print what a release of several tables would be, or which epsilon a pair error needs.
+    """Print what a release of several tables would be, or what a pair error needs: epsilon, delta or people.
 
     Raises:
         InvalidInputError: what is missing, or what the study does not allow.
     """
     if options.study is None:
         raise InvalidInputError("tables need the study file that names their attributes", where="--study")
-    if population is None:
-        raise InvalidInputError("several tables need the number of respondents", where="--population")
-    if (epsilon is None) == (options.pair_error is None):
+    aim = options.pair_error
+    if epsilon is None and aim is None:
         raise InvalidInputError("give an epsilon, or a pair error to aim at", where="--epsilon")
-    if delta is None:
+    if delta is None and aim is None:
         raise InvalidInputError("several tables need a delta", where="--delta", remedy="1e-6 is usual.")
+    if aim is not None and (population, epsilon, delta).count(None) != 1:
+        raise InvalidInputError(
+            "give an epsilon, or a pair error to aim at; with one, leave away what is asked for, and nothing else",
+            where="--pair-error",
+            remedy="Leave away --epsilon, --delta or --population.",
+        )
     if not (options.tables or options.workload):
         raise InvalidInputError("name the tables, or a workload of the attributes", where="--workload")
     study = load_study(options.study)
@@ -96,22 +106,52 @@ def show_workload(
         sampling=Sampling(study.sampling),
         pad=Pad(study.pad),
         sample=sample,
-        delta=parse_delta(delta),
+        delta=_SOME_DELTA if delta is None else parse_delta(delta),
         noise_split=parse_split(noise_split),
         canaries=study.canaries,
         tables=several.tables,
         repeats=several.repeats,
     )
-    needed = None
-    if options.pair_error is not None:
-        needed = epsilon_for(request, study, population=population, pair_error=options.pair_error)
-        request = replace(request, epsilon=needed or LARGEST_EPSILON)
-    plan = plan_workload(request, study, population=population)
-    is_feasible = options.pair_error is None or needed is not None
-    emit(as_json, _as_dict(plan, is_feasible=is_feasible), _text(plan, options.pair_error, is_feasible=is_feasible))
+    sizes = {rule.name: rule.attribute.size for rule in study.attributes}
+    asked = WorkloadQuestion(
+        tables=tuple(tuple(sizes[name] for name in table) for table in request.tables),
+        repeats=request.repeats,
+        population=population,
+        epsilon=None if epsilon is None else request.epsilon,
+        delta=None if delta is None else request.delta,
+        pair_error=aim,
+        sample=sample,
+        scheme=request.scheme,
+    )
+    reply: WorkloadAnswer | None = None
+    if aim is not None:
+        reply, plan = _reached(request, study, asked, aim)
+    elif population is not None:
+        plan = plan_workload(request, study, population=population)
+    else:
+        raise InvalidInputError("several tables need the number of respondents", where="--population")
+    emit(as_json, _as_dict(plan, reply), _text(plan, aim, reply))
 
 
-def _as_dict(plan: WorkloadPlan, *, is_feasible: bool) -> dict[str, object]:
+def _reached(
+    request: ReleaseRequest, study: Study, asked: WorkloadQuestion, pair_error: float
+) -> tuple[WorkloadAnswer, WorkloadPlan]:
+    """Return the answer whose plan, priced exactly, reaches a pair error; or the closest one."""
+    aim = AIM
+    while True:
+        reply = answer_workload(asked, aim=aim)
+        chosen = reply.question
+        if chosen.population is None or chosen.epsilon is None:
+            raise AssertionError("an answer has everything")
+        planned = replace(request, epsilon=chosen.epsilon, delta=chosen.delta)
+        plan = plan_workload(planned, study, population=chosen.population)
+        if not reply.feasible or plan.pair_error <= pair_error:
+            return reply, plan
+        # Few rows: the central limit promised too much.
+        aim *= AIM * pair_error / plan.pair_error
+
+
+def _as_dict(plan: WorkloadPlan, reply: WorkloadAnswer | None) -> dict[str, object]:
     workload = plan.workload
     return {
         "population": workload.population,
@@ -126,7 +166,7 @@ def _as_dict(plan: WorkloadPlan, *, is_feasible: bool) -> dict[str, object]:
         "share_of_budget": plan.share,
         "pair_error": plan.pair_error,
         "repeated_pair_error": plan.repeated_pair_error,
-        "feasible": is_feasible,
+        "feasible": reply is None or reply.feasible,
         "bytes": plan.bytes(workload.researcher),
         "each": [
             {"attributes": list(one.attributes), "cells": one.cells, "error": one.once, "repeated_error": one.twice}
@@ -135,7 +175,7 @@ def _as_dict(plan: WorkloadPlan, *, is_feasible: bool) -> dict[str, object]:
     }
 
 
-def _text(plan: WorkloadPlan, aim: float | None, *, is_feasible: bool) -> str:
+def _text(plan: WorkloadPlan, aim: float | None, reply: WorkloadAnswer | None) -> str:
     workload = plan.workload
     again = f", and {workload.repeats} of them a second time" if workload.repeats else ""
     what = f"{len(workload.tables)} tables of {len(workload.columns)} attributes{again}"
@@ -148,10 +188,25 @@ def _text(plan: WorkloadPlan, aim: float | None, *, is_feasible: bool) -> str:
     ]
     if plan.share > 1:
         lines.append("No curator can grant it: it is more than the whole budget of the study.")
-    if not is_feasible:
-        lines.append(f"A pair error of {aim} cannot be reached with an epsilon up to {LARGEST_EPSILON}.")
+    if reply is not None and not reply.feasible:
+        lines.append(f"A pair error of {aim} cannot be reached with {_most(reply)}.")
         lines.append("It could be with fewer tables, coarser attributes, or more respondents.")
     worst = max(plan.errors, key=lambda one: one.once)
     lines.append(f"Largest: {', '.join(worst.attributes)} ({worst.cells:,} cells) with {worst.once:.4f}.")
     lines.extend(f"  {link}: {count:,} bytes" for link, count in plan.bytes(workload.researcher).items())
     return "\n".join(lines)
+
+
+def _most(reply: WorkloadAnswer) -> str:
+    """Say how far was looked."""
+    match reply.asked:
+        case Quantity.EPSILON:
+            return f"an epsilon up to {LARGEST_EPSILON}"
+        case Quantity.DELTA:
+            return f"a delta up to {reply.question.delta}, the largest below 1/n"
+        case Quantity.POPULATION:
+            return f"up to {reply.question.population:,} respondents"
+        case Quantity.CELLS | Quantity.ERROR:
+            raise AssertionError(f"the {reply.asked.value} is not searched for")
+        case _:
+            assert_never(reply.asked)

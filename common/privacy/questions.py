@@ -1,27 +1,58 @@
-"""Questions about a release before its request: which error, which epsilon, how many people, and why not.
+"""Questions about a release before its request: any of n, the cells, epsilon, delta and the error from the others.
 
-Answers come from `plan_release` and the exact expected error; floats decide nothing here, they only search.
+Answers come from `plan_release` and the exact expected error; floats decide nothing here, they only search. Numbers
+that are searched for have a few significant digits: the answer reaches the error, and the next number does not.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
+from math import inf, log
+from typing import assert_never
 
 from veiltab.common.core.rounding import MAX_EPSILON
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.noise_split import DEFAULT_SPLIT
 from veiltab.common.privacy.planning import Plan, plan_release
+from veiltab.common.privacy.round_numbers import RoundNumbers, WholeNumbers, least_sufficient
+from veiltab.common.privacy.shuffle import MAX_CELLS
 
-_MOST_PEOPLE = 10**8
+MOST_PEOPLE = 10**8
+LARGEST_EPSILON = Decimal(20)
+"""Largest epsilon that is looked at for an error with a delta."""
+
+EPSILONS = RoundNumbers(digits=3, least=-6)
+DELTAS = RoundNumbers(digits=2, least=-12)
+WHOLE_NUMBERS = WholeNumbers()
+
+_MISSING = "give the population and epsilon, or an error to aim at and all of the others but one"
+
+Check = Callable[[], None]
+"""Called before each step of a search; it may raise, and so end a search that takes too long."""
+
+
+def no_limit() -> None:
+    """Let a search take as long as it needs."""
+
+
+class Quantity(Enum):
+    """What may be asked for."""
+
+    POPULATION = "population"
+    CELLS = "cells"
+    EPSILON = "epsilon"
+    DELTA = "delta"
+    ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanQuestion:
-    """The fixed parameters of a release; the open ones are computed.
+    """The fixed parameters of a release; the open one is computed.
 
     Args:
-        cells: K.
+        cells: K, or None to ask how large a table may be.
         population: n, or None to ask how many.
         epsilon: nats, or None to ask how much.
         delta: None for a pure epsilon.
@@ -31,9 +62,10 @@ class PlanQuestion:
         noise_split: the curators' part of the noise, in [0, 1).
         max_pair_epsilon: cap on what the desk with the server, and an analyst with curators face, or None.
         sum_of_squares: sum T^2 if known, or None for the worst case, 1/K.
+        asks_delta: whether the least delta is asked for; `delta` is then None.
     """
 
-    cells: int
+    cells: int | None
     population: int | None
     epsilon: Decimal | None
     delta: Decimal | None = None
@@ -43,20 +75,38 @@ class PlanQuestion:
     sum_of_squares: Fraction | None = None
     noise_split: Decimal = DEFAULT_SPLIT
     max_pair_epsilon: Decimal | None = None
+    asks_delta: bool = False
 
-    def plan(self, *, population: int | None = None, epsilon: Decimal | None = None, cells: int | None = None) -> Plan:
-        """Return the plan with some of the parameters replaced."""
-        people, nats = population or self.population, epsilon or self.epsilon
-        if people is None or nats is None:
-            raise InvalidInputError("give the population and epsilon, or an error to aim at", where="plan")
+    @property
+    def asked(self) -> Quantity:
+        """What is asked for.
+
+        Raises:
+            InvalidInputError: more than one parameter is open.
+        """
+        given = {
+            Quantity.POPULATION: self.population is not None,
+            Quantity.CELLS: self.cells is not None,
+            Quantity.EPSILON: self.epsilon is not None,
+            Quantity.DELTA: not self.asks_delta,
+        }
+        found = [quantity for quantity, is_given in given.items() if not is_given]
+        if len(found) > 1 or (found and self.error is None):
+            raise InvalidInputError(_MISSING, where="plan")
+        return found[0] if found else Quantity.ERROR
+
+    def plan(self) -> Plan:
+        """Return the plan of a question in which only the error is open."""
+        if self.population is None or self.epsilon is None or self.cells is None:
+            raise InvalidInputError(_MISSING, where="plan")
         return plan_release(
-            population=people,
-            cells=cells or self.cells,
-            epsilon=nats,
+            population=self.population,
+            cells=self.cells,
+            epsilon=self.epsilon,
             delta=self.delta,
             max_local_epsilon=self.max_local_epsilon,
             sample=self.sample,
-            sum_of_squares=None if cells else self.sum_of_squares,
+            sum_of_squares=self.sum_of_squares,
             noise_split=self.noise_split,
             max_pair_epsilon=self.max_pair_epsilon,
         )
@@ -72,84 +122,171 @@ class PlanAnswer:
     """The plan that answers a question.
 
     Args:
+        asked: what was asked for.
         plan: the release; the closest one if the target error cannot be met.
         root_mse: its expected error.
         feasible: whether it meets the target error (always true without one).
         advice: what is best, or what would make the target possible.
     """
 
+    asked: Quantity
     plan: Plan
     root_mse: float
     feasible: bool
     advice: str
 
 
-def answer(question: PlanQuestion) -> PlanAnswer:
-    """PlanAnswer a question.
+def answer(question: PlanQuestion, check: Check = no_limit) -> PlanAnswer:
+    """Answer a question.
+
+    Args:
+        question: with at most one open parameter besides the error.
+        check: called before each plan.
 
     Raises:
         InvalidInputError: more than one parameter is open, or sizes are out of range.
     """
+    asked = question.asked
     if question.error is not None and not 0 < question.error < 1:
         raise InvalidInputError("the error must lie between 0 and 1", where="error")
-    if question.population is None:
-        return _how_many(question)
-    if question.epsilon is None:
-        return _how_much(question)
-    plan = question.plan()
-    error = question.root_mse(plan)
-    if question.error is None or error <= question.error:
-        return PlanAnswer(plan=plan, root_mse=error, feasible=True, advice=_praise(question, plan))
-    return PlanAnswer(plan=plan, root_mse=error, feasible=False, advice=_remedies(question, question.epsilon))
+    if asked is Quantity.ERROR:
+        check()
+        plan = question.plan()
+        error = question.root_mse(plan)
+        feasible = question.error is None or error <= question.error
+        advice = _praise(question, plan) if feasible else _remedies(question, check)
+        return PlanAnswer(asked=asked, plan=plan, root_mse=error, feasible=feasible, advice=advice)
+    if asked is Quantity.DELTA:
+        check()
+        pure = replace(question, asks_delta=False)
+        if _excess(pure, pure.plan()) <= 0:
+            return _answered(question, pure, "A pure epsilon is enough: this error needs no delta.")
+    return _searched(question, asked, check)
 
 
-def _how_much(question: PlanQuestion) -> PlanAnswer:
-    """Find the least epsilon for the error, to three digits."""
-    aim = _aim(question)
-    most = MAX_EPSILON if question.delta is None else Decimal(20)
-    best = question.plan(epsilon=most)
-    if question.root_mse(best) > aim:
-        return PlanAnswer(plan=best, root_mse=question.root_mse(best), feasible=False, advice=_remedies(question, most))
-    low, high = Decimal("1e-6"), most
-    while high / low > Decimal("1.002"):
-        middle = (low * high).sqrt()
-        try:
-            enough = question.root_mse(question.plan(epsilon=middle)) <= aim
-        except InvalidInputError:
-            enough = False
-        low, high = (low, middle) if enough else (middle, high)
-    plan = question.plan(epsilon=max(Decimal(f"{high:.3g}"), high))
-    return PlanAnswer(plan=plan, root_mse=question.root_mse(plan), feasible=True, advice=_praise(question, plan))
+def _searched(question: PlanQuestion, asked: Quantity, check: Check) -> PlanAnswer:
+    steps = _steps(question, asked)
+    enough = steps.least(check)
+    if enough is None:
+        closest = steps.question(steps.last)
+        plan = closest.plan()
+        advice = _remedies(closest, check, asked)
+        return PlanAnswer(asked=asked, plan=plan, root_mse=closest.root_mse(plan), feasible=False, advice=advice)
+    return _answered(question, enough, _advice(asked, enough))
 
 
-def _how_many(question: PlanQuestion) -> PlanAnswer:
-    """Find the least population for the error."""
-    aim = _aim(question)
-    people = _least_whole(lambda n: question.root_mse(question.plan(population=n)) <= aim, _MOST_PEOPLE)
-    plan = question.plan(population=people or _MOST_PEOPLE)
-    feasible = people is not None
-    advice = f"{people} respondents are enough." if feasible else _remedies(question, plan.epsilon)
-    return PlanAnswer(plan=plan, root_mse=question.root_mse(plan), feasible=feasible, advice=advice)
+def _answered(question: PlanQuestion, enough: PlanQuestion, advice: str) -> PlanAnswer:
+    plan = enough.plan()
+    return PlanAnswer(
+        asked=question.asked,
+        plan=plan,
+        root_mse=enough.root_mse(plan),
+        feasible=True,
+        advice=advice or _praise(enough, plan),
+    )
 
 
-def _aim(question: PlanQuestion) -> float:
-    if question.error is None:
-        raise InvalidInputError("give the population and epsilon, or an error to aim at", where="plan")
-    return question.error
+def _advice(asked: Quantity, enough: PlanQuestion) -> str:
+    match asked:
+        case Quantity.POPULATION:
+            return f"{enough.population} respondents are enough."
+        case Quantity.CELLS:
+            return f"A table of {enough.cells} cells is the largest that reaches this error."
+        case Quantity.DELTA:
+            return f"Delta {enough.delta} is the least that reaches this error."
+        case Quantity.EPSILON | Quantity.ERROR:
+            return ""
+        case _:
+            assert_never(asked)
 
 
-def _least_whole(enough: Callable[[int], bool], most: int) -> int | None:
-    """Return the least sufficient number, by doubling and bisection; None if the largest is not sufficient."""
-    high = 16
-    while not enough(high):
-        if high >= most:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steps:
+    """The numbers that are looked at for one quantity, in the order in which the error falls.
+
+    Args:
+        question: of an index, that question with nothing open but the error.
+        start: index to begin with.
+        last: largest index.
+        rate: by which the logarithm of the error falls with an index, about.
+    """
+
+    question: Callable[[int], PlanQuestion]
+    start: int
+    last: int
+    rate: float
+
+    def least(self, check: Check) -> PlanQuestion | None:
+        """Return the first question whose plan reaches its error, or None."""
+
+        def excess(index: int) -> float:
+            check()
+            tried = self.question(index)
+            try:
+                return _excess(tried, tried.plan())
+            except InvalidInputError:
+                return inf
+
+        if self.last < 0:
             return None
-        high = min(2 * high, most)
-    low = high // 2
-    while high - low > max(1, high // 1000):
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+        found = least_sufficient(excess, start=self.start, last=self.last, rate=self.rate)
+        return None if found is None else self.question(found)
+
+
+def _excess(question: PlanQuestion, plan: Plan) -> float:
+    """Return how far the logarithm of the error lies above its aim."""
+    if question.error is None:
+        raise InvalidInputError(_MISSING, where="plan")
+    error = question.root_mse(plan)
+    # Compared as they are: a logarithm would round away what lies just above the aim.
+    return max(log(error / question.error), 1e-12) if error > question.error else min(log(error / question.error), 0.0)
+
+
+def _steps(question: PlanQuestion, asked: Quantity) -> _Steps:
+    match asked:
+        case Quantity.POPULATION:
+            return _Steps(
+                question=lambda index: replace(question, population=WHOLE_NUMBERS.at(1 + index)),
+                start=WHOLE_NUMBERS.index_below(question.population or 20_000),
+                last=WHOLE_NUMBERS.index_below(MOST_PEOPLE) - 1,
+                rate=1e-3,
+            )
+        case Quantity.CELLS:
+            most = WHOLE_NUMBERS.index_below(MAX_CELLS)
+            return _Steps(
+                # What is known of one table says nothing of another.
+                question=lambda index: replace(question, cells=WHOLE_NUMBERS.at(most - index), sum_of_squares=None),
+                start=most - WHOLE_NUMBERS.index_below(question.cells or 100),
+                last=most - 2,
+                rate=2e-3,
+            )
+        case Quantity.EPSILON:
+            most_epsilon = MAX_EPSILON if question.delta is None else LARGEST_EPSILON
+            return _Steps(
+                question=lambda index: replace(question, epsilon=EPSILONS.at(index)),
+                start=EPSILONS.index_below(Decimal(1)),
+                last=EPSILONS.index_below(most_epsilon),
+                rate=2.5e-3,
+            )
+        case Quantity.DELTA:
+            people = question.population or 1
+            return _Steps(
+                question=lambda index: replace(question, delta=DELTAS.at(index), asks_delta=False),
+                start=DELTAS.index_below(Decimal("1e-6")),
+                # From 1/n on, who publishes the row of one respondent keeps the delta too.
+                last=delta_below_one_of(people),
+                rate=1e-3,
+            )
+        case Quantity.ERROR:
+            raise AssertionError("an error is computed, not searched for")
+        case _:
+            assert_never(asked)
+
+
+def delta_below_one_of(people: int) -> int:
+    """Return the index of the largest delta below 1/n."""
+    index = DELTAS.index_below(Decimal(1) / people)
+    return index - 1 if DELTAS.at(index) * people >= 1 else index
 
 
 def _praise(question: PlanQuestion, plan: Plan) -> str:
@@ -164,21 +301,23 @@ def _praise(question: PlanQuestion, plan: Plan) -> str:
     return "With delta above 0 the secret order protects, and sampling everyone is best."
 
 
-def _remedies(question: PlanQuestion, epsilon: Decimal) -> str:
-    """Return the changes that would each make the target possible."""
-    aim = _aim(question)
+def _remedies(question: PlanQuestion, check: Check, asked: Quantity = Quantity.ERROR) -> str:
+    """Return the changes that would each make the target possible.
+
+    Args:
+        question: with nothing open but the error.
+        check: called before each plan.
+        asked: what was searched for without success; its value in the question is the most generous one.
+    """
     found = []
-    if question.population is not None:
-        people = _least_whole(
-            lambda n: question.root_mse(question.plan(population=n, epsilon=epsilon)) <= aim, _MOST_PEOPLE
-        )
-        if people is not None:
-            found.append(f"{people} respondents")
-        cells = question.cells
-        while cells > 2 and question.plan(cells=cells, epsilon=epsilon).root_mse() > aim:
-            cells -= max(1, cells // 10)
-        if question.plan(cells=cells, epsilon=epsilon).root_mse() <= aim:
-            found.append(f"a table of {cells} cells")
+    if asked is not Quantity.POPULATION:
+        more = _steps(question, Quantity.POPULATION).least(check)
+        if more is not None:
+            found.append(f"{more.population} respondents")
+        if asked is not Quantity.CELLS:
+            smaller = _steps(question, Quantity.CELLS).least(check)
+            if smaller is not None:
+                found.append(f"a table of {smaller.cells} cells")
         if question.delta is None and question.sample is None:
             found.append("delta above 0 (try --delta 1e-6)")
     if question.max_local_epsilon is not None:

@@ -72,6 +72,16 @@ def test_the_epsilon_that_a_pair_error_needs(study_path: Path) -> None:
     assert planned(study_path, *words, "--epsilon", str(found["epsilon"]))["pair_error"] == found["pair_error"]
 
 
+def test_the_delta_and_the_people_that_a_pair_error_needs(study_path: Path) -> None:
+    words = ["--study", str(study_path), "--workload", "pairs", "--epsilon", "1", "--pair-error", "0.02", "--json"]
+    for fixed, asked in ((["--population", str(N)], "delta"), (["--delta", "1e-6"], "population")):
+        ran = CliRunner().invoke(plan, [*words, *fixed], catch_exceptions=False)
+        found = json.loads(ran.stdout)
+        assert found["feasible"], asked
+        assert found["pair_error"] <= 0.02
+        assert found[asked] < 1600
+
+
 def test_a_pair_error_that_no_epsilon_reaches_is_said(study_path: Path) -> None:
     words = ["--study", str(study_path), "--population", "300", "--delta", "1e-6"]
     ran = CliRunner().invoke(plan, [*words, "--workload", "pairs", "--pair-error", "1e-9"], catch_exceptions=False)
@@ -94,6 +104,8 @@ def test_tables_may_be_listed(study_path: Path) -> None:
         ("--study S --workload linked --epsilon 1 --population 500", "need a delta"),
         ("--study S --workload linked --delta 1e-6 --population 500", "an epsilon, or a pair error"),
         ("--study S --workload linked --delta 1e-6 --population 500 --epsilon 1 --pair-error .1", "an epsilon, or a"),
+        ("--study S --workload linked --population 500 --pair-error .1", "leave away what is asked for"),
+        ("--study S --workload linked --delta 1e-6 --population 500 --epsilon 1 --least-delta", "of one table"),
         ("--study S --workload linked --delta 1e-6 --population 500 --pair-error 0", "between 0 and 1"),
         ("--study S --workload linked --delta 1e-6 --population 500 --pair-error 1", "between 0 and 1"),
         ("--study S --delta 1e-6 --population 500 --epsilon 1", "name the tables, or a workload"),
@@ -114,6 +126,22 @@ def test_bad_input_is_refused_in_words(study_path: Path, words: str, problem: st
     ran = CliRunner().invoke(plan, arguments)
     assert isinstance(ran.exception, InvalidInputError)
     assert problem in str(ran.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "asked", "value"),
+    [
+        ("--population 45222 --epsilon 1 --error 0.02", "cells", 9),
+        ("--population 45222 --epsilon 1 --cells 24 --error 0.001 --least-delta", "delta", 5.5e-7),
+        ("--cells 24 --epsilon 1 --error 0.02", "population", 132_000),
+        ("--population 45222 --cells 24 --error 0.02", "epsilon", 1.77),
+    ],
+)
+def test_of_one_table_any_parameter_comes_from_the_others(words: str, asked: str, value: float) -> None:
+    ran = CliRunner().invoke(plan, [*words.split(), "--json"], catch_exceptions=False)
+    found = json.loads(ran.stdout)
+    assert found["feasible"]
+    assert found[asked] == value
 
 
 def test_a_release_of_one_table_needs_its_cells() -> None:

@@ -128,6 +128,89 @@ def test_which_epsilon_for_an_error() -> None:
     assert not less.feasible
 
 
+PURE = PlanQuestion(cells=24, population=45222, epsilon=Decimal(1), error=0.02)
+ORDER = replace(PURE, delta=Decimal("1e-6"), error=0.0015)
+SMALL = PlanQuestion(cells=4, population=400, epsilon=Decimal(2), error=0.05)
+
+
+@pytest.mark.parametrize("question", [PURE, ORDER, SMALL, replace(SMALL, sample=100, error=0.2)])
+def test_an_answer_reaches_the_error_and_the_number_before_it_does_not(question: PlanQuestion) -> None:
+    epsilon = answer(replace(question, epsilon=None)).plan.epsilon
+    assert [_reaches(question, epsilon=e) for e in (epsilon, _before(epsilon, 3))] == [True, False]
+    people = answer(replace(question, population=None)).plan.population
+    fewer = people - 1 if people <= 1000 else int(_before(Decimal(people), 3))
+    assert [_reaches(question, population=n) for n in (people, fewer)] == [True, False]
+    found = answer(replace(question, cells=None))
+    if found.feasible:
+        cells = found.plan.mechanism.cells
+        more = cells + 1 if cells < 1000 else int(cells + 10 ** (len(str(cells)) - 3))
+        assert [_reaches(question, cells=k) for k in (cells, more)] == [True, False]
+
+
+def test_the_least_epsilon_is_what_looking_at_every_number_finds() -> None:
+    slow = next(
+        e
+        for e in (Decimal(mantissa).scaleb(exponent) for exponent in (-4, -3, -2) for mantissa in range(100, 1000))
+        if _reaches(SMALL, epsilon=e)
+    )
+    assert answer(replace(SMALL, epsilon=None)).plan.epsilon == slow
+
+
+def test_the_least_delta_for_an_error() -> None:
+    question = replace(ORDER, error=0.00098, delta=None, asks_delta=True)
+    found = answer(question)
+    delta = found.plan.delta
+    assert found.feasible
+    assert delta is not None
+    assert found.plan.description.delta(1.0) <= float(delta)
+    deltas = (delta, _before(delta, 2))
+    assert [_reaches(question, asks_delta=False, delta=d) for d in deltas] == [True, False]
+
+
+def test_no_delta_is_asked_for_where_a_pure_epsilon_is_enough() -> None:
+    found = answer(replace(PURE, error=0.04, asks_delta=True))
+    assert (found.feasible, found.plan.delta) == (True, None)
+    assert "no delta" in found.advice
+
+
+def test_a_delta_of_one_over_the_respondents_is_never_advised() -> None:
+    found = answer(replace(PURE, error=1e-5, asks_delta=True))
+    assert not found.feasible
+    assert found.plan.delta == Decimal("2.2e-5")
+    assert Decimal("2.3e-5") * ADULT > 1
+    assert found.plan.warnings == ()
+
+
+def test_a_search_that_is_stopped_says_so() -> None:
+    class TooLongError(Exception):
+        pass
+
+    steps = iter([None, None])
+
+    def check() -> None:
+        if next(steps, steps) is steps:
+            raise TooLongError
+
+    with pytest.raises(TooLongError):
+        answer(replace(PURE, epsilon=None), check)
+
+
+def _reaches(question: PlanQuestion, **changes: Any) -> bool:  # noqa: ANN401 - any field
+    """Whether a release with other parameters reaches the error of a question; False where it cannot be planned."""
+    assert question.error is not None
+    try:
+        return replace(question, **changes).plan().root_mse() <= question.error
+    except InvalidInputError:
+        return False
+
+
+def _before(value: Decimal, digits: int) -> Decimal:
+    """Return the number with so many significant digits before one of them."""
+    step = Decimal(1).scaleb(value.adjusted() - digits + 1)
+    before = value - step
+    return before if before.adjusted() == value.adjusted() else value - step / 10
+
+
 def test_how_many_people_for_an_error() -> None:
     found = answer(PlanQuestion(cells=24, population=None, epsilon=Decimal(1), error=0.02))
     assert found.feasible
@@ -159,6 +242,9 @@ def test_a_table_that_is_not_uniform_is_easier() -> None:
     [
         (PlanQuestion(cells=24, population=None, epsilon=None, error=0.02), "give the population and epsilon"),
         (PlanQuestion(cells=24, population=100, epsilon=None), "an error to aim at"),
+        (PlanQuestion(cells=None, population=100, epsilon=Decimal(1)), "an error to aim at"),
+        (PlanQuestion(cells=None, population=100, epsilon=None, error=0.02), "but one"),
+        (PlanQuestion(cells=24, population=100, epsilon=None, error=0.02, asks_delta=True), "but one"),
         (PlanQuestion(cells=24, population=100, epsilon=Decimal(1), error=2.0), "between 0 and 1"),
         (PlanQuestion(cells=24, population=100, epsilon=Decimal(1), sample=101), "1 to n = 100"),
     ],

@@ -1,0 +1,182 @@
+"""Questions about several tables before their request: n, epsilon, delta or a typical error from the others.
+
+All of it is by the central limit, at once. The mechanisms that run are priced exactly, and cost up to some per cent
+more where rows are few; so an error is aimed at with something to spare. Numbers that are searched for are round, as in
+`veiltab.common.privacy.questions`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from math import inf, log, prod
+from statistics import median
+from typing import assert_never
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.questions import (
+    DELTAS,
+    EPSILONS,
+    LARGEST_EPSILON,
+    MOST_PEOPLE,
+    WHOLE_NUMBERS,
+    Check,
+    Quantity,
+    delta_below_one_of,
+    no_limit,
+)
+from veiltab.common.privacy.round_numbers import least_sufficient
+from veiltab.common.privacy.workload import foreseen_errors, workload_prices
+from veiltab.common.schemes import scheme_of
+
+AIM = 0.995
+"""Part of an error that is aimed at by the central limit: enough for mechanisms of many rows to keep to all of it."""
+
+_MISSING = "give all but one of the population, epsilon and delta, and an error to aim at for the other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadQuestion:
+    """The fixed parameters of a release of several tables; the open one is computed.
+
+    Args:
+        tables: the numbers of categories of the attributes of each table.
+        repeats: so many of the tables may run a second time.
+        population: n, or None to ask how many.
+        epsilon: of all tables together, nats, or None to ask how much.
+        delta: likewise, or None to ask for the least.
+        pair_error: expected total variation distance of a typical pair that runs once, in (0, 1); None to ask for it.
+        sample: m, or None for everyone.
+        scheme: how rows are sampled.
+    """
+
+    tables: tuple[tuple[int, ...], ...]
+    repeats: int = 0
+    population: int | None
+    epsilon: Decimal | None
+    delta: Decimal | None
+    pair_error: float | None = None
+    sample: int | None = None
+    scheme: str = "wor"
+
+    @property
+    def cells(self) -> tuple[int, ...]:
+        """K of each table."""
+        return tuple(map(prod, self.tables))
+
+    @property
+    def asked(self) -> Quantity:
+        """What is asked for.
+
+        Raises:
+            InvalidInputError: more than one parameter is open.
+        """
+        given = {
+            Quantity.POPULATION: self.population is not None,
+            Quantity.EPSILON: self.epsilon is not None,
+            Quantity.DELTA: self.delta is not None,
+        }
+        found = [quantity for quantity, is_given in given.items() if not is_given]
+        if len(found) > 1 or (found and self.pair_error is None):
+            raise InvalidInputError(_MISSING, where="plan")
+        return found[0] if found else Quantity.ERROR
+
+    def errors(self) -> tuple[float, ...]:
+        """Return the foreseen error of each table that runs once, of a question in which only these are open.
+
+        Raises:
+            InvalidInputError: nothing is left of so small an epsilon and delta.
+        """
+        if self.population is None or self.epsilon is None or self.delta is None:
+            raise InvalidInputError(_MISSING, where="plan")
+        scheme = scheme_of(self.scheme, population=self.population, sample=self.sample or self.population)
+        prices = workload_prices(self.cells, self.repeats, self.epsilon, self.delta)
+        if any(price.mu == 0 for price in prices.first):
+            raise InvalidInputError("the epsilon leaves nothing for so many tables", where="epsilon")
+        return foreseen_errors(scheme, self.cells, prices)
+
+    def typical(self, errors: tuple[float, ...]) -> float:
+        """Return the median error of the tables of two attributes, or of all where there is no such one."""
+        pairs = [error for error, sizes in zip(errors, self.tables, strict=True) if len(sizes) == 2]
+        return median(pairs or errors)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadAnswer:
+    """The parameters that answer a question.
+
+    Args:
+        asked: what was asked for.
+        question: with the answer in its place, or the closest value if the error cannot be reached.
+        errors: foreseen, of each table that runs once.
+        feasible: whether a typical pair reaches the error (always true without one).
+    """
+
+    asked: Quantity
+    question: WorkloadQuestion
+    errors: tuple[float, ...]
+    feasible: bool
+
+    @property
+    def pair_error(self) -> float:
+        """Foreseen error of a typical pair."""
+        return self.question.typical(self.errors)
+
+
+def answer_workload(question: WorkloadQuestion, check: Check = no_limit, *, aim: float = AIM) -> WorkloadAnswer:
+    """Answer a question about several tables.
+
+    Args:
+        question: with at most one open parameter besides the error.
+        check: called before each step.
+        aim: part of the error that is aimed at.
+
+    Raises:
+        InvalidInputError: more than one parameter is open, or an error is out of range.
+    """
+    asked = question.asked
+    if question.pair_error is not None and not 0 < question.pair_error < 1:
+        raise InvalidInputError("the error must lie between 0 and 1", where="pair error")
+    if asked is Quantity.ERROR:
+        check()
+        errors = question.errors()
+        feasible = question.pair_error is None or question.typical(errors) <= question.pair_error
+        return WorkloadAnswer(asked=asked, question=question, errors=errors, feasible=feasible)
+    tried, start, last, rate = _steps(question, asked)
+
+    def excess(index: int) -> float:
+        check()
+        return _excess(tried(index), aim)
+
+    found = least_sufficient(excess, start=start, last=last, rate=rate)
+    answered = tried(last if found is None else found)
+    return WorkloadAnswer(asked=asked, question=answered, errors=answered.errors(), feasible=found is not None)
+
+
+def _excess(question: WorkloadQuestion, part: float) -> float:
+    """Return how far the logarithm of the typical error lies above a part of its aim."""
+    if question.pair_error is None:
+        raise InvalidInputError(_MISSING, where="plan")
+    aim = question.pair_error * part
+    try:
+        error = question.typical(question.errors())
+    except InvalidInputError:
+        return inf
+    return max(log(error / aim), 1e-12) if error > aim else min(log(error / aim), 0.0)
+
+
+def _steps(question: WorkloadQuestion, asked: Quantity) -> tuple[Callable[[int], WorkloadQuestion], int, int, float]:
+    """Return the question of an index, the index to begin with, the last one, and by how much the error falls."""
+    match asked:
+        case Quantity.POPULATION:
+            start, last = (WHOLE_NUMBERS.index_below(n) - 1 for n in (20_000, MOST_PEOPLE))
+            return lambda index: replace(question, population=WHOLE_NUMBERS.at(1 + index)), start, last, 1e-3
+        case Quantity.EPSILON:
+            start, last = EPSILONS.index_below(Decimal(1)), EPSILONS.index_below(LARGEST_EPSILON)
+            return lambda index: replace(question, epsilon=EPSILONS.at(index)), start, last, 2.5e-3
+        case Quantity.DELTA:
+            start, last = DELTAS.index_below(Decimal("1e-6")), delta_below_one_of(question.population or 1)
+            return lambda index: replace(question, delta=DELTAS.at(index)), start, last, 1e-3
+        case Quantity.CELLS | Quantity.ERROR:
+            raise AssertionError(f"the {asked.value} of several tables is not searched for")
+        case _:
+            assert_never(asked)
