@@ -19,7 +19,7 @@ from veiltab.common.command.options import listen_address
 from veiltab.common.command.parties import serving_parties
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.extras import importing
-from veiltab.common.observe.sinks import is_loopback, metrics_address
+from veiltab.common.observe.sinks import is_loopback, loopback_address
 from veiltab.common.rpc.identity import Clock, Party, Role, load_identity, utc_now
 from veiltab.common.storage.files import check_owner
 from veiltab.common.study.file import Study, read_file, study_from_bytes
@@ -234,15 +234,24 @@ def _check_addresses(values: Mapping[str, Value], endpoint: str, findings: Findi
     with findings.about("listen"):
         _check_bindable(address, tried=not runs)
         findings.notes.append(f"listen: {address}")
+    with findings.about("http"):
+        if "http" in values:
+            host, port = loopback_address(str(values["http"]), "--http")
+            _check_bindable(_joined(host, port), tried=not runs)
+            findings.notes.append(f"http: {host}:{port}, for clients without a certificate")
     if "metrics" not in values:
         return
     with findings.about("metrics"):
-        host, port = metrics_address(str(values["metrics"]))
-        _check_bindable(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", tried=not runs)
+        host, port = loopback_address(str(values["metrics"]), "--metrics")
+        _check_bindable(_joined(host, port), tried=not runs)
         beyond = "" if is_loopback(host) else ", BEYOND this machine, without TLS, to whoever asks"
         findings.notes.append(f"metrics: {host}:{port}{beyond}")
     with findings.about("metrics"), importing("metrics", "serving metrics"):
         importlib.import_module("prometheus_client")
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _check_bindable(address: str, *, tried: bool) -> None:

@@ -1,8 +1,10 @@
 """`veiltab server`: run the cloud server."""
 
+from pathlib import Path
+
 import click
 
-from veiltab.common.command.cli import EXIT_CODES
+from veiltab.common.command.cli import EXIT_CODES, PATH
 from veiltab.common.command.options import ServeOptions, serve_options
 from veiltab.server.quota import Quota
 
@@ -51,9 +53,36 @@ def server() -> None:
     help="A PostgreSQL for the state, postgresql://user@host/database, which several of this server's processes share,"
     " as they do the --state folder. SQLite in that folder by default. Needs the extra postgres.",
 )
-def serve(options: ServeOptions, retention_days: int, quota_releases: int, quota_gib: int, database: str) -> None:
+@click.option(
+    "--http",
+    "http_address",
+    metavar="[HOST:]PORT",
+    help="Take reports of nodes there over HTTPS too, as JSON, from clients without a certificate; without HOST on the"
+    " loopback interface. Needs the extra http.",
+)
+@click.option(
+    "--http-certificate",
+    type=PATH,
+    help="PEM file with the certificate that these clients see, and its chain; this party's own by default.",
+)
+@click.option("--http-key", type=PATH, help="PEM file with its key.")
+def serve(
+    options: ServeOptions,
+    retention_days: int,
+    quota_releases: int,
+    quota_gib: int,
+    database: str,
+    http_address: str | None,
+    http_certificate: Path | None,
+    http_key: Path | None,
+) -> None:
     """Perturb encrypted columns and serve them to their researchers; count the reports of nodes, round by round."""
-    from veiltab.server.serving import serve_server
+    from veiltab.server.serving import HttpOptions, serve_server
 
     quota = Quota(releases=quota_releases, gibibytes=quota_gib)
-    serve_server(options, retention_days=retention_days, quota=quota, database=database)
+    http = None
+    if http_address is not None:
+        http = HttpOptions(address=http_address, certificate=http_certificate, key=http_key)
+    elif http_certificate or http_key:
+        raise click.UsageError("--http-certificate and --http-key need --http.")
+    serve_server(options, retention_days=retention_days, quota=quota, database=database, http=http)

@@ -2,16 +2,20 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, closing, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from veiltab.common.command.cli import note
 from veiltab.common.command.options import ServeOptions
 from veiltab.common.command.parties import parties_in
 from veiltab.common.command.run import serve_party
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
 from veiltab.common.observe.sinks import observing
 from veiltab.common.process.logs import log_to_stderr
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.identity import Identity, Role
 from veiltab.server.collection.rounds import RoundKeeper
 from veiltab.server.collection.service import CollectionServicer
 from veiltab.server.collection.store import CollectionStore
@@ -26,7 +30,24 @@ from veiltab.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
 from veiltab.v1.server_release_pb2_grpc import add_ReleaseServiceServicer_to_server
 
 
-def serve_server(options: ServeOptions, *, retention_days: int, quota: Quota, database: str) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpOptions:
+    """Where nodes report over HTTPS.
+
+    Args:
+        address: HOST:PORT, or PORT of the loopback interface.
+        certificate: PEM file with the chain that clients see; None for the party's own.
+        key: its key; None for the party's own.
+    """
+
+    address: str
+    certificate: Path | None
+    key: Path | None
+
+
+def serve_server(
+    options: ServeOptions, *, retention_days: int, quota: Quota, database: str, http: HttpOptions | None = None
+) -> None:
     """Perturb columns and count reports until a signal stops the process."""
     log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.SERVER)
@@ -42,7 +63,8 @@ def serve_server(options: ServeOptions, *, retention_days: int, quota: Quota, da
         seen = partial(observe, study, releases, store, rounds, round_store)
         with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
             address = options.address(study.server.endpoint)
-            serve_party(identity, callers, [status, *own], address, partial(_both, releases, rounds))
+            taking = nullcontext() if http is None else _reports(http, rounds, identity)
+            serve_party(identity, callers, [status, *own], address, partial(_both, releases, rounds, taking))
 
 
 @contextmanager
@@ -67,8 +89,24 @@ def held_state(path: Path, owner: str, database: str) -> Iterator[tuple[ServerSt
         yield releases, stack.enter_context(closing(CollectionStore(folder.path, database)))
 
 
-async def _both(releases: Releases, rounds: RoundKeeper) -> None:
+def _reports(http: HttpOptions, rounds: RoundKeeper, identity: Identity) -> AbstractAsyncContextManager[None]:
+    """Bind the address for reports over HTTPS; return what takes them."""
+    with importing("http", "taking reports over HTTPS", where="--http"):
+        from veiltab.server.collection import http as reports  # noqa: PLC0415 - optional packages
+    folder, name = identity.folder, identity.party.name
+    if http.certificate is None and http.key is None and folder is not None:
+        certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
+    elif http.certificate is None or http.key is None:
+        raise InvalidInputError("a certificate and its key come together", where="--http-certificate, --http-key")
+    else:
+        certificate, key = http.certificate, http.key
+    tls, listener = reports.server_tls(certificate, key), reports.bound(http.address)
+    note(f"reports over HTTPS on port {listener.getsockname()[1]}")
+    return reports.serving_reports(rounds, listener, tls)
+
+
+async def _both(releases: Releases, rounds: RoundKeeper, taking: AbstractAsyncContextManager[None]) -> None:
     """Work on releases and on rounds; the end of one ends both."""
-    async with asyncio.TaskGroup() as tasks:
+    async with taking, asyncio.TaskGroup() as tasks:
         tasks.create_task(releases.run())
         tasks.create_task(rounds.run())

@@ -9,6 +9,9 @@
     retention_days = 30               # the server
     quota_releases = 256              # the server: releases that one curator may have open there
     quota_gib = 64                    # the server: GiB of all their columns together
+    http = "0.0.0.0:7443"             # the server: reports of nodes over HTTPS
+    http_certificate = "public.pem"   # the server: what their clients see
+    http_key = "public.key"           # the server
     listen = "0.0.0.0:7401"
     metrics = "127.0.0.1:9464"
     trace_file = "trace.jsonl"
@@ -80,6 +83,9 @@ KEYS: Mapping[str, Key] = {
     "quota_releases": Key("quota_releases", _count),
     "quota_gib": Key("quota_gib", _count),
     "database": Key("database", _text),
+    "http": Key("http_address", _text),
+    "http_certificate": Key("http_certificate", _path),
+    "http_key": Key("http_key", _path),
     "metrics": Key("metrics", _text),
     "trace_file": Key("trace_file", _path),
     "verbose": Key("verbose", _truth),

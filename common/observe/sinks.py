@@ -36,7 +36,7 @@ def observing(
     Args:
         identity: the party's.
         observe: returns the party's observation; called in threads.
-        metrics: where to serve metrics, as `metrics_address` reads it.
+        metrics: where to serve metrics, as `loopback_address` reads it.
         trace_file: where to write spans.
 
     Raises:
@@ -69,7 +69,7 @@ def listening(sink: logging.Handler) -> Iterator[None]:
         sink.close()
 
 
-def metrics_address(text: str) -> tuple[str, int]:
+def loopback_address(text: str, where: str) -> tuple[str, int]:
     """Return the host and port of PORT or HOST:PORT; without a host it is the loopback interface.
 
     Raises:
@@ -79,7 +79,7 @@ def metrics_address(text: str) -> tuple[str, int]:
     name = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
     if not name or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise InvalidInputError(
-            f"{text[:100]!r} is not PORT or HOST:PORT", where="--metrics", remedy="Such as 127.0.0.1:9464."
+            f"{text[:100]!r} is not PORT or HOST:PORT", where=where, remedy="Such as 127.0.0.1:9464."
         )
     return name, int(port)
 
@@ -94,7 +94,7 @@ def is_loopback(host: str) -> bool:
 
 @contextmanager
 def _metrics(identity: Identity, observe: Callable[[], Observation], text: str) -> Iterator[None]:
-    host, port = metrics_address(text)
+    host, port = loopback_address(text, "--metrics")
     with importing("metrics", "serving metrics", where="--metrics"):
         from veiltab.common.observe.metrics import serving_metrics  # noqa: PLC0415 - an optional package
     if not is_loopback(host):

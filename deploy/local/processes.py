@@ -41,6 +41,7 @@ class LocalStudy:
         policies: curator -> its policy file, if it has one.
         launcher: command that starts `veiltab`; a test may wrap it.
         launchers: party -> the command that starts `veiltab` for it, where it is another.
+        options: party -> further options of its `serve`.
     """
 
     folder: Path
@@ -48,6 +49,7 @@ class LocalStudy:
     policies: dict[str, Path] = field(default_factory=dict)
     launcher: tuple[str, ...] = (sys.executable, "-m", "veiltab")
     launchers: dict[tuple[Role, str], tuple[str, ...]] = field(default_factory=dict)
+    options: dict[tuple[Role, str], tuple[str, ...]] = field(default_factory=dict)
     _running: dict[tuple[Role, str], subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -93,6 +95,7 @@ class LocalStudy:
             *("--identity", str(self.identity_folder(role, name))),
             *("--state", str(self.state_folder(role, name))),
             *("--listen", self.endpoint(role, name)),
+            *self.options.get((role, name), ()),
         ]
         match role:
             case Role.CURATOR:

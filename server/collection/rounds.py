@@ -185,9 +185,7 @@ class RoundKeeper:
             ClosedRoundError: the round is closed.
             UnavailableError: too many reports wait, or too many with this token.
         """
-        spec = self._rounds.get(round_id)
-        if spec is None:
-            spec = await asyncio.to_thread(self._described, round_id)
+        spec = await self.described(round_id)
         place = spec.strata.index(spec.stratum(stratum))
         spec.randomiser.check(report)
         arrival = Arrival(round_id=round_id, digest=token_digest(round_id, token), stratum=place, report=report)
@@ -204,6 +202,15 @@ class RoundKeeper:
             self._under_way[arrival.digest] -= 1
             if not self._under_way[arrival.digest]:
                 del self._under_way[arrival.digest]
+
+    async def described(self, round_id: str) -> Round:
+        """Return a round's description.
+
+        Raises:
+            NotFoundError: no such round.
+        """
+        known = self._rounds.get(round_id)
+        return await asyncio.to_thread(self._described, round_id) if known is None else known
 
     @property
     def waiting(self) -> int:

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.metrics import MetricsSink, PartyCollector, serving_metrics
-from veiltab.common.observe.sinks import is_loopback, listening, metrics_address, observing
+from veiltab.common.observe.sinks import is_loopback, listening, loopback_address, observing
 from veiltab.common.observe.status import Budget, Observation
 from veiltab.common.observe.steps import release_ended, state_left, step
 from veiltab.common.rpc.identity import Identity, Role, load_identity
@@ -143,14 +143,14 @@ def test_a_party_that_cannot_say_now_leaves_its_figures_out(
     ],
 )
 def test_an_address_is_loopback_unless_a_host_is_named(text: str, address: tuple[str, int]) -> None:
-    assert metrics_address(text) == address
+    assert loopback_address(text, "--metrics") == address
     assert is_loopback(address[0]) == (address[0] != "0.0.0.0")  # noqa: S104 - as above
 
 
 @pytest.mark.parametrize("text", ["", ":", ":9464", "host", "host:", "host:x", "host:65536", "host:-1", "host:\u0661"])
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="PORT or HOST:PORT"):
-        metrics_address(text)
+        loopback_address(text, "--metrics")
 
 
 def serving_at(identity: Identity, metrics: str) -> Any:  # noqa: ANN401 - a context manager

@@ -1,0 +1,128 @@
+"""Rounds and reports as JSON, for nodes that report over HTTPS; docs/http-reports.md describes every field.
+
+A report's payload is written in hexadecimal digits, as many for every value of a round: neither the length of a message
+nor that of its encryption depends on what a node reports.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from veiltab.common.collection.oracles import Bits, Category, Hashed, Oracle, Report, Subset
+from veiltab.common.collection.round import Round, RoundState
+from veiltab.common.collection.tokens import token_of
+from veiltab.common.errors import InvalidInputError, VeiltabError
+
+_SYMBOL_BYTES = 4
+_AROUND = 1024
+"""Most bytes of a report beside its payload: braces, names, the token, the stratum, white space."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonReport:
+    """A report as it came.
+
+    Args:
+        token: 16 bytes.
+        stratum: name of the node's stratum.
+        report: the payload, which the round's randomiser has yet to check.
+    """
+
+    token: bytes
+    stratum: str
+    report: Report
+
+
+def most_bytes(randomiser: Oracle) -> int:
+    """Return how long the JSON of a report may be, at most."""
+    return _AROUND + 2 * (randomiser.report_bytes + _SYMBOL_BYTES)
+
+
+def round_to_json(spec: Round, state: RoundState) -> bytes:
+    """Return what a node needs to know of a round. Whole numbers that may exceed 2^53 are texts."""
+    facts = json.loads(spec.to_json())
+    facts["parameters"] = {name: str(value) for name, value in spec.parameters}
+    return json.dumps({"round": facts, "state": state.value}).encode()
+
+
+def report_to_json(token: bytes, stratum: str, report: Report) -> bytes:
+    """Return the body of a report; its length depends on the round alone."""
+    payload: dict[str, object]
+    match report:
+        case Category():
+            payload = {"category": report.symbol.to_bytes(_SYMBOL_BYTES).hex()}
+        case Bits():
+            payload = {"bits": report.bits.hex()}
+        case Hashed():
+            payload = {"seed": report.seed.hex(), "symbol": report.symbol.to_bytes(_SYMBOL_BYTES).hex()}
+        case Subset():
+            payload = {"subset": report.values.hex()}
+        case _:
+            assert_never(report)
+    return json.dumps({"token": token.hex(), "stratum": stratum, "report": payload}).encode()
+
+
+def report_from_json(body: bytes) -> JsonReport:
+    """Read the body of a report; the randomiser then checks whether it fits the round.
+
+    Raises:
+        InvalidInputError: it is no such message; nothing of it is repeated.
+    """
+    try:
+        message = json.loads(body, object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        raise InvalidInputError("the body is no JSON", where="report", remedy="See docs/http-reports.md.") from None
+    token, stratum, payload = _fields(message, "report", "token", "stratum", "report")
+    if not isinstance(token, str) or not isinstance(stratum, str):
+        raise InvalidInputError("token and stratum are texts", where="report")
+    return JsonReport(token=token_of(token), stratum=stratum, report=_payload(payload))
+
+
+def error_to_json(error: VeiltabError) -> bytes:
+    """Return a refusal as every command prints it with --json."""
+    facts = {"reason": error.reason, "problem": error.problem, "where": error.where, "remedy": error.remedy}
+    return json.dumps({"error": facts}).encode()
+
+
+def _payload(payload: object) -> Report:
+    match payload:
+        case {"category": symbol, **rest} if not rest:
+            return Category(symbol=_symbol(symbol))
+        case {"bits": bits, **rest} if not rest:
+            return Bits(bits=_bytes(bits))
+        case {"seed": seed, "symbol": symbol, **rest} if not rest:
+            return Hashed(seed=_bytes(seed), symbol=_symbol(symbol))
+        case {"subset": values, **rest} if not rest:
+            return Subset(values=_bytes(values))
+        case _:
+            raise InvalidInputError(
+                'a report has "category", or "bits", or "seed" and "symbol", or "subset"', where="report"
+            )
+
+
+def _symbol(text: object) -> int:
+    data = _bytes(text)
+    if len(data) != _SYMBOL_BYTES:
+        raise InvalidInputError(f"a category or symbol has {2 * _SYMBOL_BYTES} hexadecimal digits", where="report")
+    return int.from_bytes(data)
+
+
+def _bytes(text: object) -> bytes:
+    # bytes.fromhex would also take white space and capital letters.
+    if not isinstance(text, str) or len(text) % 2 or not set(text) <= set("0123456789abcdef"):
+        raise InvalidInputError("a payload is written in pairs of hexadecimal digits 0-9, a-f", where="report")
+    return bytes.fromhex(text)
+
+
+def _fields(message: object, where: str, *names: str) -> tuple[Any, ...]:
+    if not isinstance(message, dict) or message.keys() != set(names):
+        raise InvalidInputError(f"a message has exactly the fields {', '.join(names)}", where=where)
+    return tuple(message[name] for name in names)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Refuse a name that comes twice: readers disagree which of the values counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found

@@ -1,0 +1,83 @@
+"""A server process that takes reports over HTTPS and gRPC into one store, asked as docs/http-reports.md shows."""
+
+import asyncio
+import json
+import re
+import socket
+import ssl
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.protocol.polling import made_poll, reason
+from tests.protocol.world import CLOUD
+from veiltab.common.collection.oracles import Category
+from veiltab.deploy.local.processes import free_ports
+
+pytestmark = pytest.mark.long
+
+
+def answer(url: str, trusting: ssl.SSLContext, body: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+    request = urllib.request.Request(url, None if body is None else json.dumps(body).encode())  # noqa: S310 - https
+    try:
+        with urllib.request.urlopen(request, context=trusting, timeout=20) as response:  # noqa: S310 - https
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_a_token_counts_once_whichever_way_it_comes(tmp_path: Path) -> None:
+    poll = made_poll(tmp_path / "study")
+    (port,) = free_ports(1)
+    poll.local.options[CLOUD] = ("--http", f"localhost:{port}")
+    with poll.local:
+        poll.start()
+        asked = poll.opened(10)
+        trusting = ssl.create_default_context(cafile=str(poll.local.identity_folder(*CLOUD) / "ca.pem"))
+        url = f"https://localhost:{port}/v1/rounds/{asked.spec.round_id}"
+        status, told = answer(url, trusting)
+        assert (status, told["round"]["study_digest"], told["state"]) == (200, poll.local.study.digest, "open")
+        first, second = asked.tokens["north"][:2]
+        body = {"token": first.hex(), "stratum": "north", "report": {"category": "00000007"}}
+        assert answer(f"{url}/reports", trusting, body) == (200, {"counted": True})
+
+        async def over_grpc() -> list[str]:
+            async with poll.stub() as stub:
+                requests = [asked.request(token, Category(symbol=7), stratum="north") for token in (first, second)]
+                return [await reason(stub, request, poll) for request in requests]
+
+        assert asyncio.run(over_grpc()) == ["TOKEN_SPENT", ""]
+        body["token"] = second.hex()
+        status, refused = answer(f"{url}/reports", trusting, body)
+        assert (status, refused["error"]["reason"]) == (409, "TOKEN_SPENT")
+        with poll.rounds() as rounds:
+            assert rounds.status(asked.spec.round_id).reports == (2, 0)
+        # Neither a connection that says nothing nor one in the middle of a request keeps the server from its end.
+        with socket.create_connection(("localhost", port)) as silent:
+            silent.sendall(b"\x16\x03")
+            poll.local.kill(*CLOUD, 15)
+        log = poll.log().decode()
+        assert re.search(rf"reports over HTTPS on port {port}\n", log)
+        assert first.hex() not in log
+        assert "Traceback" not in log
+
+
+def test_what_cannot_be_served_is_named_at_the_start(tmp_path: Path) -> None:
+    poll = made_poll(tmp_path / "study")
+    parties = (poll.local.study_path, "--name", CLOUD[1], "--identity", poll.local.identity_folder(*CLOUD))
+    serve = ("server", "serve", *parties, "--state", tmp_path / "state", "--listen", "127.0.0.1:0")
+    key = poll.local.identity_folder(*CLOUD) / "cloud.key"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for options, words in {
+            ("--http", f"127.0.0.1:{taken.getsockname()[1]}"): "cannot be bound",
+            ("--http", "here"): "is not PORT or HOST:PORT",
+            ("--http", "70000"): "is not PORT or HOST:PORT",
+            ("--http", "0", "--http-key", str(key)): "come together",
+            ("--http", "0", "--http-key", str(key), "--http-certificate", str(key)): "no certificate and its key",
+            ("--http-key", str(key)): "need --http",
+        }.items():
+            refused = poll.command(*serve, *options, as_json=False)
+            assert (refused.code, words in refused.errors) == (2, True), (options, refused.errors)

@@ -1,0 +1,285 @@
+"""Reports over HTTPS: the same rules and counts as over gRPC, and nothing for whoever brings no token."""
+
+import asyncio
+import json
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from tests.common.collection.rounds import BAD_PAYLOADS, GOOD_PAYLOADS, ID, OTHER_ID, round_with
+from tests.common.collection.rounds import study as poll
+from tests.server.collection.test_rounds import SOUTHERN, TOKENS, opened
+from veiltab.common.collection.oracles import Category, Report
+from veiltab.common.collection.wire import report_from_proto, report_to_proto
+from veiltab.common.core.randomness import SystemSource
+from veiltab.common.errors import kinds
+from veiltab.deploy.pki import init_pki
+from veiltab.server.collection import http
+from veiltab.server.collection.http import STATUS, application, bound, server_tls, serving_reports
+from veiltab.server.collection.json_messages import most_bytes, report_from_json, report_to_json
+from veiltab.server.collection.rounds import RoundKeeper
+from veiltab.server.collection.store import CollectionStore
+
+PATH = f"/v1/rounds/{ID}"
+REPORTS = f"{PATH}/reports"
+Asked = tuple[int, dict[str, Any]]
+
+
+@pytest.fixture
+def rounds(tmp_path: Path) -> Iterator[RoundKeeper]:
+    store = CollectionStore(tmp_path / "state")
+    yield RoundKeeper(poll(), store, retention_days=1)
+    store.close()
+
+
+@asynccontextmanager
+async def client_of(rounds: RoundKeeper, seconds: float = 20.0) -> AsyncIterator[httpx.AsyncClient]:
+    """Connect a client to the application without a network, while the server counts."""
+    counting = asyncio.create_task(rounds.run())
+    transport = httpx.ASGITransport(app=application(rounds, seconds))
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url="https://cloud") as client:
+            yield client
+    finally:
+        counting.cancel()
+        with suppress(asyncio.CancelledError):
+            await counting
+
+
+def answers(rounds: RoundKeeper, *requests: tuple[str, str, bytes]) -> list[Asked]:
+    """Send (method, path, body) one after the other; return statuses and what the answers say."""
+
+    async def scenario() -> list[Asked]:
+        async with client_of(rounds) as client:
+            found = [await client.request(method, path, content=body) for method, path, body in requests]
+        return [(one.status_code, one.json()) for one in found]
+
+    return asyncio.run(scenario())
+
+
+def reason(asked: Asked) -> tuple[int, str]:
+    """Return the status of a refusal and its reason."""
+    return asked[0], asked[1]["error"]["reason"]
+
+
+@pytest.mark.parametrize("oracle", GOOD_PAYLOADS)
+def test_a_report_is_counted_as_over_grpc(rounds: RoundKeeper, oracle: str) -> None:
+    spec = opened(rounds, round_with(oracle))
+    body = report_to_json(TOKENS[0], "north", GOOD_PAYLOADS[oracle])
+    again = report_to_json(TOKENS[0], "north", GOOD_PAYLOADS[oracle])
+    first, second = answers(rounds, ("POST", REPORTS, body), ("POST", REPORTS, again))
+    assert first == (200, {"counted": True})
+    assert reason(second) == (409, "TOKEN_SPENT")
+    expected = np.zeros((2, 20), "<i8")
+    spec.randomiser.add_support(GOOD_PAYLOADS[oracle], expected[0])
+    rounds.close_round(ID, "rosa")
+    assert rounds.counts(ID, "rosa") == expected.tobytes()
+
+
+@pytest.mark.parametrize("report", GOOD_PAYLOADS.values())
+def test_json_says_what_the_protocol_says(report: Report) -> None:
+    one = report_from_json(report_to_json(TOKENS[0], "north", report))
+    assert (one.token, one.stratum) == (TOKENS[0], "north")
+    assert one.report == report == report_from_proto(report_to_proto(ID, TOKENS[0], "north", report))
+
+
+@pytest.mark.parametrize("oracle", GOOD_PAYLOADS)
+def test_the_length_of_a_report_does_not_depend_on_what_it_says(oracle: str) -> None:
+    randomiser = round_with(oracle).randomiser
+    rng = np.random.default_rng(1)
+    reports = [randomiser.randomise(int(rng.integers(20)), SystemSource()) for _ in range(200)]
+    lengths = {len(report_to_json(TOKENS[0], "north", report)) for report in reports}
+    assert len(set(map(repr, reports))) > 1
+    assert len(lengths) == 1
+    assert max(lengths) <= most_bytes(randomiser)
+
+
+def test_a_round_is_described_without_a_certificate(rounds: RoundKeeper) -> None:
+    spec = opened(rounds)
+    ((status, message),) = answers(rounds, ("GET", PATH, b""))
+    assert status == 200
+    assert message["state"] == "open"
+    told = message["round"]
+    assert {name: int(value) for name, value in told["parameters"].items()} == dict(spec.parameters)
+    assert all(isinstance(value, str) for value in told["parameters"].values())  # 2^64 is none of JavaScript's numbers
+    assert told | {"parameters": 0} == json.loads(spec.to_json()) | {"parameters": 0}
+
+
+GOOD = report_to_json(TOKENS[0], "north", Category(symbol=7))
+BAD: dict[str, tuple[bytes, int, str]] = {
+    "no body": (b"", 400, "INVALID_INPUT"),
+    "no JSON": (b"{", 400, "INVALID_INPUT"),
+    "no UTF-8": (b'{"token": "\xff"}', 400, "INVALID_INPUT"),
+    "a deep nest": (b"[" * 900, 400, "INVALID_INPUT"),
+    "a list": (b"[]", 400, "INVALID_INPUT"),
+    "a field too few": (b'{"token": "' + b"0" * 32 + b'", "stratum": "north"}', 400, "INVALID_INPUT"),
+    "a field too many": (GOOD[:-1] + b', "x": 1}', 400, "INVALID_INPUT"),
+    "a field twice": (GOOD[:-1] + b', "stratum": "south"}', 400, "INVALID_INPUT"),
+    "a token that is a number": (GOOD.replace(b'"' + TOKENS[0].hex().encode() + b'"', b"1"), 400, "INVALID_INPUT"),
+    "a short token": (GOOD.replace(b"01010101", b"0101", 1), 400, "INVALID_INPUT"),
+    "capital digits": (GOOD.replace(b"00000007", b"0000000A"), 400, "INVALID_INPUT"),
+    "a category without zeros": (GOOD.replace(b"00000007", b"07"), 400, "INVALID_INPUT"),
+    "a category that is a number": (GOOD.replace(b'"00000007"', b"7"), 400, "INVALID_INPUT"),
+    "a category too many": (GOOD.replace(b"00000007", b"00000014"), 400, "INVALID_INPUT"),
+    "two payloads": (GOOD.replace(b'{"category"', b'{"bits": "00", "category"'), 400, "INVALID_INPUT"),
+    "another oracle's payload": (report_to_json(TOKENS[0], "north", GOOD_PAYLOADS["oue"]), 400, "INVALID_INPUT"),
+    "a body beyond the round's": (GOOD + b" " * 2000, 400, "INVALID_INPUT"),
+    "another stratum": (GOOD.replace(b"north", b"south"), 403, "DENIED"),
+    "no such stratum": (GOOD.replace(b"north", b"<b>"), 400, "INVALID_INPUT"),
+    "a token of nobody": (GOOD.replace(b"01", b"aa"), 403, "DENIED"),
+    "a token of the other stratum": (report_to_json(SOUTHERN, "north", Category(symbol=7)), 403, "DENIED"),
+}
+
+
+def test_what_is_no_report_is_refused_and_nothing_counts(rounds: RoundKeeper) -> None:
+    opened(rounds)
+    *found, good = answers(rounds, *(("POST", REPORTS, body) for body, _, _ in BAD.values()), ("POST", REPORTS, GOOD))
+    assert dict(zip(BAD, map(reason, found), strict=True)) == {
+        what: (status, expected) for what, (_, status, expected) in BAD.items()
+    }
+    for _, message in found:  # nothing of what was sent comes back
+        assert not {"<b>", TOKENS[0].hex(), SOUTHERN.hex()} & set(json.dumps(message).replace("\\", '"').split('"'))
+    assert good[0] == 200
+    assert rounds.status(ID, "rosa").reports == (1, 0)
+
+
+@pytest.mark.parametrize("oracle", BAD_PAYLOADS)
+def test_what_no_node_could_have_sent_is_refused(rounds: RoundKeeper, oracle: str) -> None:
+    opened(rounds, round_with(oracle))
+    bodies = [report_to_json(TOKENS[0], "north", report) for report in BAD_PAYLOADS[oracle].values()]
+    assert {reason(one) for one in answers(rounds, *(("POST", REPORTS, body) for body in bodies))} == {
+        (400, "INVALID_INPUT")
+    }
+
+
+def test_other_paths_and_methods_and_closed_rounds_are_refused(rounds: RoundKeeper) -> None:
+    opened(rounds)
+    rounds.close_round(ID, "rosa")
+    *found, closed = answers(
+        rounds,
+        ("GET", "/", b""),
+        ("GET", f"/v1/rounds/{OTHER_ID}", b""),
+        ("POST", f"/v1/rounds/{OTHER_ID}/reports", b"x" * 10_000_000),
+        ("GET", "/v1/rounds/..%2f..%2fetc", b""),
+        ("GET", REPORTS, b""),
+        ("DELETE", PATH, b""),
+        ("POST", REPORTS, GOOD),
+    )
+    assert [status for status, _ in found] == [404, 404, 404, 404, 405, 405]
+    assert reason(closed) == (410, "ROUND_CLOSED")
+
+
+def test_every_refusal_has_a_status() -> None:
+    assert set(STATUS) <= set(kinds())
+    assert STATUS.keys() >= {kind for kind in kinds() if kind.reason in {"TOKEN_SPENT", "ROUND_CLOSED", "DENIED"}}
+
+
+def test_a_body_that_does_not_come_holds_a_place_for_a_while(rounds: RoundKeeper) -> None:
+    opened(rounds)
+
+    async def never() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.sleep(3600)
+
+    async def scenario() -> int:
+        async with client_of(rounds, seconds=0.05) as client:
+            return (await client.post(REPORTS, content=never())).status_code
+
+    assert asyncio.run(scenario()) == 503
+
+
+def test_one_request_too_many_is_asked_to_come_again(rounds: RoundKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened(rounds)
+    monkeypatch.setattr(http, "MOST_UNDER_WAY", 0)
+
+    async def scenario() -> httpx.Response:
+        async with client_of(rounds) as client:
+            return await client.post(REPORTS, content=GOOD)
+
+    response = asyncio.run(scenario())
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
+
+
+def test_an_incident_keeps_its_text_to_itself(
+    rounds: RoundKeeper, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened(rounds)
+
+    def fail(_: object) -> None:
+        raise RuntimeError("the value is 7")
+
+    monkeypatch.setattr(rounds._store, "record", fail)
+    with caplog.at_level(logging.INFO):
+        status, message = answers(rounds, ("POST", REPORTS, GOOD))[0]
+    assert status == 500
+    assert "incident" in message["error"]["problem"]
+    assert "the value" not in json.dumps(message) + caplog.text
+
+
+@pytest.fixture
+def identity(tmp_path: Path) -> Path:
+    """The folder of the server's certificate."""
+    init_pki(poll(), tmp_path / "pki")
+    return tmp_path / "pki" / "server-cloud"
+
+
+def on_a_port(rounds: RoundKeeper, identity: Path, ask: Callable[[int], None]) -> None:
+    """Serve real TLS while another thread asks."""
+
+    async def scenario() -> None:
+        counting = asyncio.create_task(rounds.run())
+        listener = bound("127.0.0.1:0")
+        tls = server_tls(identity / "cloud.pem", identity / "cloud.key")
+        async with serving_reports(rounds, listener, tls):
+            await asyncio.to_thread(ask, listener.getsockname()[1])
+        counting.cancel()
+        with suppress(asyncio.CancelledError):
+            await counting
+
+    before = threading.active_count()
+    asyncio.run(scenario())
+    assert threading.active_count() <= before + 1
+
+
+def test_a_client_without_a_certificate_reports_over_tls(rounds: RoundKeeper, identity: Path) -> None:
+    opened(rounds)
+    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
+
+    def ask(port: int) -> None:
+        with httpx.Client(verify=trusting, base_url=f"https://localhost:{port}") as client:
+            for token in TOKENS[:3]:
+                body = report_to_json(token, "north", Category(symbol=7))
+                assert client.post(REPORTS, content=body).json() == {"counted": True}
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"http://127.0.0.1:{port}{PATH}")
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"https://localhost:{port}{PATH}")  # does not trust the study's authority
+
+    on_a_port(rounds, identity, ask)
+    assert rounds.status(ID, "rosa").reports == (3, 0)
+
+
+def test_headers_that_do_not_come_lose_their_connection(
+    rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "SECONDS", 0.05)
+    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
+
+    def ask(port: int) -> None:
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=20) as plain,
+            trusting.wrap_socket(plain, server_hostname="localhost") as connection,
+        ):
+            connection.sendall(b"POST / HTTP/1.1\r\nHost:")
+            assert connection.recv(1) == b""
+
+    on_a_port(rounds, identity, ask)
