@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 PROTOS := $(wildcard protos/veiltab/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants reliability lint format proto proto-check proto-accept bench bench-linked bench-peers tutorial-test compose-test lock clean
+.PHONY: help demo test test-all mutants reliability lint format proto proto-check proto-accept bench bench-linked bench-peers docs tutorial-test compose-test lock clean
 
 help: ## this list; durations are those of two cores
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 15
@@ -84,6 +84,9 @@ bench-linked: .venv/linked ## linked data beside what a trusted curator could do
 
 bench-peers: .venv-peers/ready ## measures our oracles beside two published packages: 2 min
 	.venv-peers/bin/python -m benchmarks.peers
+
+docs: .venv/dev ## the site, in build/docs; fails at a link to nothing: 10 s
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
 
 tutorial-test: .venv/dev ## every command of the tutorial, typed in an empty folder: 1 min
 	$(BIN)/python -m pytest -v -m '' tests/tutorial

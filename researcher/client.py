@@ -143,7 +143,7 @@ class Client:
             sampling: how the curators come to the same sample; the study's default if not given.
             pad: where the pads come from; the study's default if not given.
             sample: rows to sample; the planner's choice if not given.
-            delta: to keep with epsilon, likewise; far more accurate than a pure epsilon, see the README.
+            delta: to keep with epsilon, likewise; far more accurate than a pure epsilon.
             max_local_epsilon: most that ln gamma may be, likewise.
             scheme: how rows are sampled: a name in SCHEMES.
             stage: rows after stage one of a MUST scheme.

@@ -1,15 +1,37 @@
 """What a page tells its reader to type."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
-_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^## (.*)$", re.MULTILINE)
+_COMMAND = re.compile(r"(?:.*<<'(\w+)'\n(?:.*\n)*?\1|(?:.*\\\n)*.+)\n")
+"""A line, or several: those that end in a backslash, and those of a file that is written on the spot."""
 
 
-def commands(text: str) -> list[str]:
-    """Return the lines of a page's blocks of shell commands, in order."""
-    return [line for block in _BLOCK.findall(text) for line in block.splitlines() if line]
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """What stands together on a page.
+
+    Args:
+        language: of the commands: sh or python.
+        commands: one after another; a program in Python is one.
+    """
+
+    language: str
+    commands: tuple[str, ...]
+
+
+def blocks(text: str) -> list[Block]:
+    """Return what a text tells its reader to type."""
+    return [Block(language=language, commands=_commands(language, body)) for language, body in _BLOCK.findall(text)]
+
+
+def _commands(language: str, body: str) -> tuple[str, ...]:
+    if language == "python":
+        return (body,)
+    return tuple(match[0].rstrip("\n") for match in _COMMAND.finditer(body))
 
 
 def sections(page: Path) -> dict[str, str]:

@@ -3,11 +3,14 @@
 import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
+
+from tests.tutorial.reading import blocks
 
 _ENTERS = b"\n" * 100
 _PATIENCE = 120.0
@@ -18,7 +21,7 @@ _DECIDES = re.compile(r"curator ([a-z]+): a person decides")
 _RELEASE = re.compile(r"^release ([0-9a-f]{32})", re.MULTILINE)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Terminal:
     """A command that goes on while others are typed."""
 
@@ -47,73 +50,98 @@ class Terminal:
 
 @dataclass(kw_only=True)
 class Reader:
-    """Somebody who follows a page.
+    """Somebody who follows pages.
 
     Args:
         folder: where the terminals are opened.
-        instead: words of the page, and what this reader types instead of each.
+        instead: words of the pages, and what this reader types instead of each.
+        typed: how many commands of veiltab were typed.
     """
 
     folder: Path
     instead: Mapping[str, str]
     typed: int = field(default=0)
-    services: list[Terminal] = field(default_factory=list)
-    waiting: Terminal | None = field(default=None)
-    release_id: str = field(default="")
+    _services: list[Terminal] = field(default_factory=list)
+    _waiting: Terminal | None = field(default=None)
+    _release_id: str = field(default="")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for terminal in [*self.services, *([self.waiting] if self.waiting else [])]:
+        terminals = [*self._services, *([self._waiting] if self._waiting else [])]
+        for terminal in terminals:
             terminal.process.terminate()
-        for terminal in self.services:
+        for terminal in terminals:
             terminal.process.wait(_PATIENCE)
 
-    def type(self, command: str) -> str:
-        """Type a command; return what it prints, or what it has printed once a person would type the next one."""
-        self.typed += command.startswith("veiltab ")
-        words = {**self.instead, "RELEASE_ID": self.release_id}
-        line = re.sub(
-            "|".join(rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in words), lambda m: words[m[0]], command
-        )
+    def follow(self, text: str) -> list[str]:
+        """Type what a text says; return what each command prints, or has printed when a person would type the next."""
+        screens = []
+        for block in blocks(text):
+            for command in block.commands:
+                self.typed += command.startswith("veiltab ")
+                line = self._in_own_words(command)
+                screens.append(
+                    self._run([sys.executable, "-c", line]) if block.language == "python" else self._type(line)
+                )
+        return screens
+
+    def _in_own_words(self, command: str) -> str:
+        words = {**self.instead, "RELEASE_ID": self._release_id}
+        anywhere = "|".join(map(re.escape, words))
+        return re.sub(rf"(?<![\w-])({anywhere})(?![\w-])", lambda match: words[match[0]], command)
+
+    def _type(self, line: str) -> str:
         match line.split():
-            case ["cd", folder]:
-                self.folder /= folder
-                return ""
             case ["veiltab", _, "serve" | "console", *_]:
-                self.services.append(self._open(line))
-                self.services[-1].wait_until(_SERVES.search)
-                return self.services[-1].text
+                service = self._open(line)
+                self._services.append(service)
+                service.wait_until(_SERVES.search)
+                return service.text
+            case ["veiltab", "researcher", "request", *options] if "--wait" in options:
+                self._waiting = self._open(line)
+                self._waiting.wait_until(lambda text: len(set(_DECIDES.findall(text))) == 2)
+                return self._waiting.text
             case ["veiltab", "researcher", "request", *_]:
-                self.waiting = self._open(line)
-                self.waiting.wait_until(lambda text: len(set(_DECIDES.findall(text))) == 2)
-                self.release_id = _RELEASE.findall(self.waiting.text)[0]
-                return self.waiting.text
-            case ["veiltab", "researcher", *_] if self.waiting:
-                self.waiting.join()
-                self.waiting = None
+                screen = self._run(line)
+                self._release_id = _RELEASE.findall(screen)[0]
+                return screen
+            case ["veiltab", "curator", "requests", *_]:
+                return self._look_until(line, self._release_id)
+            case ["veiltab", "researcher", *_] if self._waiting:
+                self._waiting.join()
+                self._waiting = None
         return self._run(line)
 
+    def _look_until(self, line: str, text: str) -> str:
+        """Repeat a command until it shows something."""
+        end = time.monotonic() + _PATIENCE
+        while text not in (screen := self._run(line)):
+            assert time.monotonic() < end, f"{line}\nprints only:\n{screen}"
+        return screen
+
     def _open(self, line: str) -> Terminal:
+        """Run a command in a terminal of its own."""
         screen = self.folder / f"terminal-{self.typed}.txt"
         with screen.open("wb") as file:
-            process = subprocess.Popen(  # noqa: S602 - the line is the page's
+            process = subprocess.Popen(  # noqa: S602 - a page's line is the shell's
                 f"exec {line}", shell=True, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=file, stderr=file
             )
         return Terminal(command=line, process=process, screen=screen)
 
-    def _run(self, line: str) -> str:
-        """Run a command at a terminal, and press Enter at every question."""
+    def _run(self, line: str | list[str]) -> str:
+        """Run a command to its end, and press Enter at every question."""
         keyboard, terminal = os.openpty()
         try:
             os.write(keyboard, _ENTERS)
-            done = subprocess.run(  # noqa: S602 - the line is the page's
+            done = subprocess.run(
                 line,
-                shell=True,
+                shell=isinstance(line, str),
                 cwd=self.folder,
                 stdin=terminal,
-                capture_output=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
                 text=True,
                 timeout=_PATIENCE,
                 check=False,
@@ -121,5 +149,5 @@ class Reader:
         finally:
             os.close(terminal)
             os.close(keyboard)
-        assert done.returncode == 0, f"{line}\nended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        assert done.returncode == 0, f"{line}\nended with {done.returncode}:\n{done.stdout}"
         return done.stdout

@@ -1,44 +1,54 @@
-"""The commands of docs/tutorial.md, typed in an empty folder one after another."""
+"""The commands of the tutorial, typed in an empty folder one after another, and those of the how-tos after them."""
 
 import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.tutorial.reading import commands, sections
+from tests.tutorial.reading import sections
 from tests.tutorial.terminals import Reader
 from veiltab.deploy.local.processes import free_ports
 
-ROOT = Path(__file__).parents[2]
-TUTORIAL = ROOT / "docs/tutorial.md"
+DOCS = Path(__file__).parents[2] / "docs"
 PORTS = ("7400", "7401", "7402", "7410")
 
-OTHER_TABLES: dict[str, dict[str, str]] = {"insurance": {}}
-"""What a reader types instead of the page's words, for each folder of tables."""
+OTHER_TABLES: dict[str, dict[str, str]] = {}
+"""What a reader types instead of the tutorial's words, for each folder of other tables."""
 
 
-@pytest.fixture(params=OTHER_TABLES)
-def instead(request: pytest.FixtureRequest) -> Mapping[str, str]:
-    ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
-    return {"insurance": request.param} | OTHER_TABLES[request.param] | ports
+@pytest.fixture
+def ports() -> dict[str, str]:
+    """Return free ports instead of the page's."""
+    return dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
 
 
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    (tmp_path / "docs").symlink_to(DOCS)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
     return tmp_path
 
 
+def follow_tutorial(reader: Reader) -> None:
+    """Type what the tutorial says, and see that it ends with a table after few commands."""
+    for title, text in sections(DOCS / "tutorial.md").items():
+        screens = reader.follow(text)
+        if title == "The result":
+            assert len(re.findall(r"\d%", screens[-1])) > 3 * 4
+            assert reader.typed < 15
+
+
 @pytest.mark.long
-def test_a_reader_gets_a_table_with_few_commands(clone: Path, instead: Mapping[str, str]) -> None:
-    parts = sections(TUTORIAL)
-    with Reader(folder=clone, instead=instead) as reader:
-        for title, text in parts.items():
-            printed = [reader.type(command) for command in commands(text)]
-            if title == "The result":
-                assert len(re.findall(r"\d%", printed[-1])) >= 3 * 4
-                assert reader.typed < 15
-        assert "https://" not in (reader.folder / "cover.html").read_text()
+def test_the_tutorial_and_the_how_tos(clone: Path, ports: dict[str, str]) -> None:
+    with Reader(folder=clone, instead=ports) as reader:
+        follow_tutorial(reader)
+        for page in ("officer", "operator", "statistician"):
+            reader.follow((DOCS / f"how-to/{page}.md").read_text())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("tables", OTHER_TABLES)
+def test_the_tutorial_with_other_tables(clone: Path, ports: dict[str, str], tables: str) -> None:
+    with Reader(folder=clone, instead={"insurance": tables, **OTHER_TABLES[tables], **ports}) as reader:
+        follow_tutorial(reader)
