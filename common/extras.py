@@ -18,6 +18,7 @@ EXTRAS: Mapping[str, frozenset[str]] = MappingProxyType(
         "papers": frozenset({"dp_accounting", "matplotlib", "pandas", "scipy"}),
         "postgres": frozenset({"psycopg", "psycopg_pool"}),
         "researcher": frozenset({"matplotlib", "pandas"}),
+        "tables": frozenset({"adbc_driver_manager", "adbc_driver_postgresql", "duckdb", "python_calamine"}),
     }
 )
 """Extra -> the top-level modules that it brings and veiltab imports."""

@@ -60,5 +60,6 @@ for room in {rooms()}:
     assert {name for name in done.stdout.split() if not name.startswith(CONSOLES)} == {
         "veiltab.common.observe.metrics",
         "veiltab.common.observe.otlp",
+        "veiltab.server.collection.http",
         "veiltab.server.postgres",
     }
