@@ -17,6 +17,11 @@ _COMMANDS = {
     ),
     "plan": ("veiltab.deploy.plan_cli", "plan", "Which error an epsilon gives, and which sample size is best."),
     "privacy": ("veiltab.deploy.privacy_cli", "privacy", "What sampling, secret order and repetition are worth."),
+    "rehearse": (
+        "veiltab.deploy.local.rehearsal_cli",
+        "rehearse",
+        "Run a study here with dummy tables, before any data is touched.",
+    ),
     "study": ("veiltab.deploy.study_cli", "study", "Make the study file, and check it."),
     "pki": ("veiltab.deploy.pki_cli", "pki", "Make a study's certificates."),
     "curator": ("veiltab.curator.cli", "curator", "Check a table, serve it, decide about requests, show the ledger."),

@@ -16,11 +16,9 @@ from veiltab.common.privacy.planning import mean_squared_error
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.rpc.identity import Role
-from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.local.folder import new_folder
 from veiltab.deploy.local.own_tables import own_tables, study_text
-from veiltab.deploy.local.processes import LocalStudy, free_ports
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.local.processes import APPROVAL, LocalStudy, free_ports
 from veiltab.deploy.studies import adult_tables
 from veiltab.researcher.client import Client, Release
 from veiltab.researcher.estimation import Estimate
@@ -196,17 +194,11 @@ def prepare(options: DemoOptions, say: Callable[[str], None]) -> tuple[LocalStud
         say("writing the Adult tables: 45,222 people whom every curator holds, and some whom one holds alone")
         paths = adult_tables.write_tables(options.out / "tables", adult_tables.assignment(options.curators))
         counts = adult_tables.truth()
-    (options.out / "study.toml").write_bytes(text)
-    study = study_from_bytes(text, "study.toml")
-    init_pki(study, options.out / "pki")
-    policies = {}
-    for name in curators:
-        policies[name] = options.out / f"policy-{name}.toml"
-        denial = f'[[rule]]\nresearcher = "{PARTIAL_RESEARCHER}"\ndecision = "deny"\n\n' if name != curators[0] else ""
-        policies[name].write_text(f'{denial}[[rule]]\ndecision = "approve"\n', "utf-8")
-    domain = study.domain(rule.name for rule in study.attributes)
-    table = TrueTable(names=domain.names, counts=counts.reshape(domain.shape))
-    return LocalStudy(folder=options.out, tables=paths, policies=policies), table
+    denial = f'[[rule]]\nresearcher = "{PARTIAL_RESEARCHER}"\ndecision = "deny"\n\n'
+    policies = {name: f"{denial if name != curators[0] else ''}{APPROVAL}" for name in curators}
+    local = LocalStudy.made_in(options.out, text, tables=paths, policies=policies)
+    domain = local.study.domain(rule.name for rule in local.study.attributes)
+    return local, TrueTable(names=domain.names, counts=counts.reshape(domain.shape))
 
 
 def _endpoints(curators: list[str]) -> dict[str, str]:

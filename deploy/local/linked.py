@@ -20,8 +20,7 @@ from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.rpc.identity import Role
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.local.folder import new_folder
-from veiltab.deploy.local.processes import LocalStudy, free_ports
-from veiltab.deploy.pki import init_pki
+from veiltab.deploy.local.processes import APPROVAL, LocalStudy, free_ports
 from veiltab.deploy.studies import linked_tables
 from veiltab.researcher.analysis.comparisons import conditional_shares
 from veiltab.researcher.analysis.modelled import ModelledTable
@@ -196,14 +195,11 @@ def prepare(options: LinkedOptions) -> tuple[LocalStudy, LinkedTruth]:
     study = study_from_bytes(text, "study.toml")
     every = [rule.name for rule in study.attributes]
     domain = study.domain(options.attributes or every)
-    (options.out / "study.toml").write_bytes(text)
     paths = linked_tables.write_tables(options.out / "tables", options.people)
-    init_pki(study, options.out / "pki")
-    policies = {curator.name: options.out / f"policy-{curator.name}.toml" for curator in study.curators}
-    for path in policies.values():
-        path.write_text('[[rule]]\ndecision = "approve"\n', "utf-8")
+    policies = dict.fromkeys((curator.name for curator in study.curators), APPROVAL)
     rows = linked_tables.truth()[: options.people, [every.index(name) for name in domain.names]]
-    return LocalStudy(folder=options.out, tables=paths, policies=policies), LinkedTruth(domain=domain, rows=rows)
+    local = LocalStudy.made_in(options.out, text, tables=paths, policies=policies)
+    return local, LinkedTruth(domain=domain, rows=rows)
 
 
 def _progress(say: Callable[[str], None]) -> Callable[[Status], None]:

@@ -5,7 +5,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from rich.console import Console
+
+    from veiltab.researcher.estimation import TableEstimate
+
+CELL_HEADINGS = ("cell", "estimate", "95% interval", "projected")
+"""Of the columns of `cell_rows`, but the last."""
 
 
 def console_of() -> "Console":
@@ -29,3 +36,17 @@ def print_table(console: "Console", title: str, headings: Sequence[str], rows: S
     for row in rows:
         table.add_row(*map(escape, row))
     console.print(table)
+
+
+def cell_rows(estimate: "TableEstimate", truth: "NDArray[np.float64]") -> list[tuple[str, ...]]:
+    """Return the cells of a table as they are printed, with the true fraction of each at the end."""
+    return [
+        (
+            ", ".join(estimate.domain.categories_of(cell)),
+            f"{estimate.raw[cell]:.4f}",
+            f"{estimate.low[cell]:.4f} to {estimate.high[cell]:.4f}",
+            f"{estimate.projected[cell]:.4f}",
+            f"{fraction:.4f}",
+        )
+        for cell, fraction in enumerate(truth)
+    ]

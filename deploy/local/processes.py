@@ -1,22 +1,28 @@
 """A study's parties as processes of this machine, each with its own folder, certificate and log."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self, assert_never
+from typing import Any, Self, assert_never
 
-from veiltab.common.errors import UnavailableError
+from veiltab.common.errors import UnavailableError, VeiltabError, error_class
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Party, Role, load_identity
-from veiltab.common.study.file import Study, load_study
+from veiltab.common.study.file import Study, load_study, study_from_bytes
 from veiltab.deploy.calling import endpoint_of
+from veiltab.deploy.pki import init_pki
 
 _START_SECONDS = 60.0
+
+APPROVAL = '[[rule]]\ndecision = "approve"\n'
+"""A policy that approves everything."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -51,6 +57,23 @@ class LocalStudy:
     launchers: dict[tuple[Role, str], tuple[str, ...]] = field(default_factory=dict)
     options: dict[tuple[Role, str], tuple[str, ...]] = field(default_factory=dict)
     _running: dict[tuple[Role, str], subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @classmethod
+    def made_in(cls, folder: Path, source: bytes, *, tables: Mapping[str, Path], policies: Mapping[str, str]) -> Self:
+        """Write the files of a study, with a new authority and certificates of its own; start nothing.
+
+        Args:
+            folder: an existing folder.
+            source: the study file.
+            tables: curator -> its table.
+            policies: curator -> the text of its policy file, if it has one.
+        """
+        (folder / "study.toml").write_bytes(source)
+        init_pki(study_from_bytes(source, "study.toml"), folder / "pki")
+        paths = {name: folder / f"policy-{name}.toml" for name in policies}
+        for name, path in paths.items():
+            path.write_text(policies[name], "utf-8")
+        return cls(folder=folder, tables=dict(tables), policies=paths)
 
     @property
     def study_path(self) -> Path:
@@ -151,6 +174,39 @@ class LocalStudy:
         lines = self.log(role, name).read_text("utf-8", errors="replace").strip().splitlines()
         return lines[-1] if lines else "its log is empty"
 
+    def run(self, *arguments: str) -> tuple[dict[str, Any], int]:
+        """Run a command of `veiltab` as a process of its own; return its JSON object and its process id.
+
+        Raises:
+            VeiltabError: its refusal, in its class.
+        """
+        command = [*self.launcher, *arguments, "--json"]
+        process = subprocess.Popen(  # noqa: S603 - the product's own command
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        try:
+            out, err = process.communicate()
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        if process.returncode:
+            raise _refusal(out, err, arguments[:2])
+        answer: dict[str, Any] = json.loads(out)
+        return answer, process.pid
+
+    def run_as_researcher(self, name: str, group: str, command: str, *arguments: str) -> tuple[dict[str, Any], int]:
+        """Run a command of `veiltab researcher` or `veiltab collect` with a researcher's identity; see `run`."""
+        identity = self.identity_folder(Role.RESEARCHER, name)
+        connection = (str(self.study_path), "--name", name, "--identity", str(identity))
+        return self.run(group, command, *connection, *arguments)
+
+    def ended(self) -> dict[tuple[Role, str], str]:
+        """Return the parties that have ended by themselves, each with the last line of its log."""
+        return {
+            party: self._last_words(*party) for party, process in self._running.items() if process.poll() is not None
+        }
+
     def kill(self, role: Role, name: str, number: int = signal.SIGKILL) -> None:
         """Send a party a signal and wait for its end."""
         process = self._running.pop((role, name))
@@ -182,3 +238,11 @@ class LocalStudy:
     def __exit__(self, *_: object) -> None:
         """Stop every party."""
         self.stop()
+
+
+def _refusal(out: str, err: str, command: Sequence[str]) -> VeiltabError:
+    try:
+        described = json.loads(out)["error"]
+    except (ValueError, KeyError):
+        return VeiltabError(f"veiltab {' '.join(command)} failed: {err.strip()[-300:]}")
+    return error_class(described["reason"])(described["problem"], where=described["where"], remedy=described["remedy"])

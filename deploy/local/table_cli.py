@@ -13,7 +13,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon, release_facts
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.deploy.local.command import end_parties_on_sigterm, out_option
-from veiltab.deploy.local.printing import console_of, print_table
+from veiltab.deploy.local.printing import CELL_HEADINGS, cell_rows, console_of, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -185,21 +185,11 @@ def _print(result: "DemoResult", out: Path) -> None:
 
 def _print_outcome(console: "Console", outcome: "Outcome") -> None:
     spec, estimate = outcome.spec, outcome.estimate
-    rows = [
-        (
-            ", ".join(estimate.domain.categories_of(cell)),
-            f"{estimate.raw[cell]:.4f}",
-            f"{estimate.low[cell]:.4f} to {estimate.high[cell]:.4f}",
-            f"{estimate.projected[cell]:.4f}",
-            f"{truth:.4f}",
-        )
-        for cell, truth in enumerate(outcome.fractions)
-    ]
     title = (
         f"{outcome.researcher}: {', '.join(estimate.domain.names)} (n = {spec.population}, m = {spec.sample},"
         f" K = {estimate.domain.cells}, gamma = {float(spec.mechanism.gamma):.3f})"
     )
-    print_table(console, title, ("cell", "estimate", "95% interval", "projected", "truth"), rows)
+    print_table(console, title, (*CELL_HEADINGS, "truth"), cell_rows(estimate, outcome.fractions))
     console.print(
         f"Error of the joint distribution: {outcome.l2_error:.5f}"
         f" (expected root mean square: {outcome.expected_root_mse:.5f})\n"

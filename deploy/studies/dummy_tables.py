@@ -1,0 +1,205 @@
+"""Tables of made-up people for any study, so that it can be rehearsed before anybody's data are touched.
+
+The people are drawn from a public stream, the SHAKE-256 of the study's id: the tables are the same every time, nothing
+in them is secret, and nothing in them is anybody's. One trait of each person shows in all attributes, so that there are
+dependences for a report to find. Some people are in the table of one curator alone, and some values are missing.
+"""
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import shake_256
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.core.coding import DROP, UNKNOWN, Coding
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.file import AttributeRule, CuratorMember, Study
+
+MOST_PEOPLE = 1_000_000
+
+_FOLLOWING = 0.6
+"""Probability that a person's trait decides a value."""
+
+_MISSING = 0.02
+"""Probability that a value is missing, in a table of few columns."""
+
+_LEFT_OUT = 0.1
+"""Part of the people, at most, whom missing values leave out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DummyTables:
+    """The tables, and what the curators together know of them.
+
+    Args:
+        study: the study.
+        people: how many every curator holds; the numbers of the others come after theirs.
+        values: curator and column -> a raw value a person.
+        symbols: int64, shape (people, attributes): of the people whom every curator holds, in study order; DROP where a
+            value is missing that leaves its person out.
+    """
+
+    study: Study
+    people: int
+    values: Mapping[tuple[str, str], Sequence[str]]
+    symbols: NDArray[np.int64]
+
+    @property
+    def respondents(self) -> NDArray[np.int64]:
+        """The symbols of the people whom releases count: no value of theirs is missing that leaves them out."""
+        counted: NDArray[np.int64] = self.symbols[(self.symbols != DROP).all(axis=1)]
+        return counted
+
+    def truth(self, names: Iterable[str]) -> NDArray[np.int64]:
+        """Return the true counts of the cells of some attributes, in C order of the study."""
+        domain = self.study.domain(names)
+        every = [rule.name for rule in self.study.attributes]
+        columns = self.respondents[:, [every.index(name) for name in domain.names]]
+        cells = np.ravel_multi_index(tuple(columns.T), domain.shape)
+        return np.bincount(cells, minlength=domain.cells).astype(np.int64)
+
+    def write(self, folder: Path) -> dict[str, Path]:
+        """Write one CSV file a curator, `dummy-<curator>.csv`, with its id columns and those of its attributes.
+
+        Returns:
+            Curator -> its file.
+        """
+        paths = {curator.name: folder / f"dummy-{curator.name}.csv" for curator in self.study.curators}
+        for place, curator in enumerate(self.study.curators):
+            alone = _alone(self.people)
+            own = range(self.people + place * alone, self.people + (place + 1) * alone)
+            order = np.argsort(_uniform(self.study, f"order of {curator.name}", self.people + alone))
+            numbers = np.array([*range(self.people), *own])[order]
+            _write(paths[curator.name], curator, self.values, numbers.tolist())
+        return paths
+
+
+def dummy_tables(study: Study, people: int) -> DummyTables:
+    """Draw the tables of a study's curators.
+
+    Args:
+        study: says which columns there are, and how their values are coded.
+        people: how many every curator holds; each holds a tenth more alone.
+
+    Raises:
+        InvalidInputError: too few or too many people for the study, or a column that is both an id and an attribute.
+    """
+    if not 1 <= people <= MOST_PEOPLE:
+        raise InvalidInputError(f"there are 1 to {MOST_PEOPLE:,} dummy people", where="--population")
+    trait = _uniform(study, "trait", people + _alone(people) * len(study.curators))
+    values: dict[tuple[str, str], list[str]] = {}
+    for rules in _rules_of_columns(study):
+        column = rules[0].owner, rules[0].column
+        values[column] = _column(study, rules, trait, reverse=len(values) % 3 == 2)
+    symbols = [[rule.coding.code(raw) for raw in values[rule.owner, rule.column][:people]] for rule in study.attributes]
+    made = DummyTables(study=study, people=people, values=values, symbols=np.array(symbols, np.int64).T)
+    _check_enough(made)
+    return made
+
+
+def _alone(people: int) -> int:
+    """Return how many people each curator holds alone."""
+    return people // 10 + 1
+
+
+def raw_values(codings: Sequence[Coding]) -> list[tuple[str, ...]]:
+    """Return the values that a column may have, those of each category together, and no missing ones.
+
+    Args:
+        codings: of the attributes that the column has; a value is one that all of them know.
+    """
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for raw in dict.fromkeys(raw for coding in codings for raw in _candidates(coding)):
+        symbols = tuple(coding.code(raw) for coding in codings)
+        if UNKNOWN not in symbols and not any(_is_of_missing(*pair) for pair in zip(codings, symbols, strict=True)):
+            groups.setdefault(symbols, []).append(raw)
+    return [tuple(groups[symbols]) for symbols in sorted(groups)]
+
+
+def _candidates(coding: Coding) -> Iterable[str]:
+    """Yield raw values that the coding may know: categories, what is recoded to them, edges and middles of bins."""
+    yield from coding.categories
+    yield from (raw for raw, _ in coding.recode)
+    yield from map(str, coding.bins)
+    yield from (str((low + high) / 2) for low, high in pairwise(coding.bins))
+
+
+def _is_of_missing(coding: Coding, symbol: int) -> bool:
+    return symbol == DROP or coding.categories[symbol] == coding.missing
+
+
+def _rules_of_columns(study: Study) -> list[list[AttributeRule]]:
+    """Return the attributes of each column of each curator, in study order."""
+    columns: dict[tuple[str, str], list[AttributeRule]] = {}
+    for rule in study.attributes:
+        if rule.column in study.curator(rule.owner).id_columns:
+            raise InvalidInputError(
+                f"column {rule.column!r} of {rule.owner} is an id and an attribute",
+                where=f"attribute {rule.name}",
+                remedy="Dummy tables have none: rehearse with a copy of the study file without this attribute.",
+            )
+        columns.setdefault((rule.owner, rule.column), []).append(rule)
+    return list(columns.values())
+
+
+def _column(study: Study, rules: Sequence[AttributeRule], trait: NDArray[np.float64], *, reverse: bool) -> list[str]:
+    """Return a raw value for each person."""
+    codings, what, people = [rule.coding for rule in rules], f"{rules[0].owner} {rules[0].column}", len(trait)
+    groups = raw_values(codings)
+    if not groups:
+        raise InvalidInputError("no raw value is known to all attributes of a column", where=f"column {what}")
+    follows = _uniform(study, f"{what} follows", people) < _FOLLOWING
+    level = np.where(follows, 1 - trait if reverse else trait, _uniform(study, f"{what} level", people))
+    # The middle categories are the largest, and the first ones are larger than the last.
+    middle = (len(groups) - 1) / 2
+    weights = np.array(
+        [1.5 - abs(place - middle) / (middle + 1) - 0.3 * place / len(groups) for place in range(len(groups))]
+    )
+    chosen = np.searchsorted(np.cumsum(weights / weights.sum())[:-1], level, side="right")
+    within = _uniform(study, f"{what} within", people)
+    values = [groups[place][int(share * len(groups[place]))] for place, share in zip(chosen, within, strict=True)]
+    absent = [raw for raw in codings[0].missing_values if all(coding.code(raw) != UNKNOWN for coding in codings)]
+    if absent:
+        rate = min(_MISSING, _LEFT_OUT / len(study.attributes))
+        (missing,) = np.nonzero(_uniform(study, f"{what} missing", people) < rate)
+        for number in missing.tolist():
+            values[number] = absent[number % len(absent)]
+    return values
+
+
+def _write(
+    path: Path, curator: CuratorMember, values: Mapping[tuple[str, str], Sequence[str]], numbers: Iterable[int]
+) -> None:
+    """Write the rows of the people of these numbers."""
+    own = [(name, column) for name, column in values if name == curator.name]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*curator.id_columns, *(column for _, column in own)])
+        for number in numbers:
+            ids = [_id_part(number, place) for place in range(len(curator.id_columns))]
+            writer.writerow([*ids, *(values[column][number] for column in own)])
+
+
+def _id_part(number: int, place: int) -> str:
+    """Return what stands in an id column: seven digits, different for all people, then two that are not."""
+    return f"{1_000_000 + number * 7_368_787 % 9_000_000}" if place == 0 else f"{10 + (number + place) * 7 % 90}"
+
+
+def _uniform(study: Study, what: str, count: int) -> NDArray[np.float64]:
+    """Return public numbers from 0 to below 1 that are the same for the same study and purpose."""
+    stream = shake_256(f"dummy {study.id} {what}".encode()).digest(8 * count)
+    return (np.frombuffer(stream, "<u8") >> np.uint64(11)).astype(np.float64) * np.float64(2.0**-53)
+
+
+def _check_enough(made: DummyTables) -> None:
+    counted, needed = len(made.respondents), made.study.minimum_population
+    if counted < needed:
+        raise InvalidInputError(
+            f"of {made.people:,} dummy people {counted:,} have all values, and a release counts at least {needed:,}",
+            where="--population",
+            remedy=f"Give {needed + needed // 4 + 10} or more.",
+        )
