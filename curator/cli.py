@@ -1,9 +1,6 @@
 """`veiltab curator`: check a table, serve it, decide about requests, show the ledger."""
 
-import functools
-import getpass
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -15,50 +12,33 @@ from veiltab.common.command.options import (
     ServeOptions,
     name_option,
     serve_options,
-    state_option,
     study_argument,
 )
 from veiltab.common.core.rounding import parse_delta, parse_epsilon, upward
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study
+from veiltab.curator.audit_cli import audit
 from veiltab.curator.coalitions import bounds_of_charges
 from veiltab.curator.ledger import Entry, Ledger, percent
+from veiltab.curator.options import (
+    held_option,
+    login_name,
+    optional_request_option,
+    person_option,
+    policy_option,
+    reason_option,
+    request_option,
+    with_standing,
+)
+from veiltab.curator.persons import person_name
 from veiltab.curator.policy import policy_of
 from veiltab.curator.requests import view_requests
 from veiltab.curator.requests_text import requests_text
-from veiltab.curator.standing import Standing, open_standing
+from veiltab.curator.standing import Standing
 from veiltab.curator.trial import hypothetical_request, try_policy
 from veiltab.curator.verdicts import Outcome, waits_for
 from veiltab.curator.verdicts import approve as approve_request
 from veiltab.curator.verdicts import deny as deny_request
-
-policy_option = click.option(
-    "--policy", "policy_path", type=click.Path(path_type=Path), help="Policy file; without one, a person decides."
-)
-
-_RELEASE_HELP = "Id of the request, or the beginning of it."
-request_option = click.option("--release", "prefix", required=True, help=_RELEASE_HELP)
-optional_request_option = click.option("--release", "prefix", help=_RELEASE_HELP)
-person_option = click.option("--person", help="Who decides; by default the login name of the operating system.")
-reason_option = click.option("--reason", default="", help="Why; it is recorded, and stays at this curator.")
-held_option = click.option(
-    "--attribute", "attributes", multiple=True, help="Only these attributes; by default all that are held."
-)
-
-
-def with_standing(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the state of the curator whom its options name, as its argument `standing`."""
-
-    @study_argument
-    @name_option
-    @state_option
-    @policy_option
-    @functools.wraps(command)
-    def opened(study_path: Path, name: str, state_folder: Path, policy_path: Path | None, **options: object) -> None:
-        with open_standing(study_path, name, state_folder, policy_path) as standing:
-            command(standing=standing, **options)
-
-    return opened
 
 
 @click.group(epilog=EXIT_CODES)
@@ -134,7 +114,7 @@ def approve(
     """
     if (prefix is None) != is_all or (is_all and attributes):
         raise click.UsageError("Name one request by --release, or take --all of them without --attribute.")
-    who, now = person or _login_name(), int(time.time())
+    who, now = person or login_name(), int(time.time())
     expires = None if expires_days is None else now + expires_days * 86_400
     if prefix is not None:
         release_id = standing.store.release_id(prefix)
@@ -164,25 +144,13 @@ def deny(
 ) -> None:
     """Deny held attributes of a request, or the whole of one that is not charged yet; nothing is charged for it."""
     release_id = standing.store.release_id(prefix)
-    outcome = deny_request(standing, release_id, _separated(attributes), person=person or _login_name(), reason=reason)
+    outcome = deny_request(standing, release_id, _separated(attributes), person=person or login_name(), reason=reason)
     denied = "the request" if outcome.is_whole else ", ".join(outcome.denied)
     emit(as_json, {"release": release_id, "denied": list(outcome.denied)}, f"Denied: {denied}")
 
 
 def _separated(attributes: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for one in attributes for name in listed(one))
-
-
-def _login_name() -> str:
-    """Return who is logged in.
-
-    Raises:
-        InvalidInputError: the operating system does not say.
-    """
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        raise InvalidInputError("who decides is not known", where="--person", remedy="Say it by --person.") from None
 
 
 def _outcome_data(outcome: Outcome) -> dict[str, object]:
@@ -266,16 +234,21 @@ def _time_of(entry: Entry) -> str | None:
     return datetime.fromtimestamp(seconds, UTC).isoformat() if isinstance(seconds, int) else None
 
 
+curator.add_command(audit)
+
+
 @curator.command(
     "clear-tosses",
     epilog="Example: veiltab curator clear-tosses study.toml --name alice --state state --peer bob",
 )
 @with_standing
 @click.option("--peer", required=True, help="Name of the other curator.")
+@person_option
 @json_option
-def clear_tosses(standing: Standing, peer: str, as_json: bool) -> None:
+def clear_tosses(standing: Standing, peer: str, person: str | None, as_json: bool) -> None:
     """Take part in releases again with a curator that withheld its part of a coin too often."""
-    cleared = standing.store.clear_aborted_tosses(standing.study.curator(peer).name)
+    name = person_name(person or login_name())
+    cleared = standing.store.clear_aborted_tosses(standing.study.curator(peer).name, person=name)
     emit(as_json, {"peer": peer, "cleared": cleared}, f"Cleared: {cleared} tosses of curator {peer}")
 
 

@@ -295,6 +295,7 @@ class CuratorDriver:
         if pad is None or tested is None:
             raise NotFoundError("this attribute is not part of the release", where=f"attribute {attribute}")
         check_same_column(tested, claimed, attribute)
+        self.store.record_key_given(release_id, attribute, researcher)
         if stored.planned_spec.pad is Pad.CHACHA20:
             return Key(pad=Pad.CHACHA20, content=pad[0])
         return Key(pad=Pad.OTP, content=self.encryption(release_id).pad_file(attribute))

@@ -7,7 +7,8 @@ its study, whichever columns it releases, so each ledger bounds the loss of a re
 Where the budget has a delta, every charge has a price, and what the budget holds is decided by sums of prices (see
 veiltab.curator.allowance). Whoever reserves has worked it out before; no transaction waits for that. Entries of an
 earlier version have none; they get one when the ledger is opened. Their links of the chain stay as they were. A link of
-an entry that was charged with a price covers the price, and the sums of all prices up to it.
+an entry that was charged with a price covers the price, and the sums of all prices up to it. An entry covers the head
+that the audit log had before it.
 """
 
 import hashlib
@@ -19,6 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from functools import reduce
+from typing import Any
 
 from veiltab.common.core.rounding import upward
 from veiltab.common.errors import BudgetExceededError, IntegrityError, InvalidInputError
@@ -28,6 +30,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.allowance import Allowance, Charge, Sums
+from veiltab.curator.audit_log import AuditHead, AuditLog, Event
 
 _ENTRIES = "SELECT * FROM ledger LEFT JOIN price USING (release_id) WHERE number > ? ORDER BY number"
 _RESERVATION = "SELECT * FROM reservation LEFT JOIN price USING (release_id) WHERE release_id"
@@ -47,6 +50,7 @@ class Entry:
         release_id: what was charged.
         facts: the plain facts of the release; those of an earlier version lack the epsilon asked for, and the time of
             the reservation (Unix seconds).
+        audit: where the audit log stood at the charge; None in an entry of an earlier version.
         epsilon: its pure epsilon, nats, an upper bound.
         price: its price; None where the budget had no delta.
         share: what part of the budget it takes.
@@ -55,6 +59,7 @@ class Entry:
     number: int
     release_id: str
     facts: dict[str, object]
+    audit: AuditHead | None
     epsilon: Decimal
     price: Price | None
     share: Decimal
@@ -89,6 +94,7 @@ class Ledger:
 
     def __init__(self, connection: Database, budget: Decimal, delta: Decimal | None = None) -> None:
         self._connection = connection
+        self._audit = AuditLog(connection)
         self.allowance = Allowance(epsilon=budget, delta=delta)
         self.verify()
         if delta is not None:
@@ -162,17 +168,12 @@ class Ledger:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All charges, oldest first."""
-        return tuple(
-            Entry(
-                number=row["number"],
-                release_id=row["release_id"],
-                facts=json.loads(row["entry"]),
-                epsilon=Decimal(row["epsilon"]),
-                price=_price_of(row),
-                share=self.allowance.share(_charge_of(row)),
-            )
-            for row in self._rows(_ENTRIES, 0)
-        )
+        return tuple(map(self._entry, self._rows(_ENTRIES, 0)))
+
+    @property
+    def audit_heads(self) -> tuple[AuditHead, ...]:
+        """Where the audit log stood at each charge, oldest first."""
+        return tuple(head for row in self._rows(_ENTRIES, 0) if (head := _audit_head(json.loads(row["entry"]))))
 
     def reserve(self, spec: ReleaseSpec | WorkloadSpec, charge: Charge) -> None:
         """Keep a release's price for it; once only, however often it is asked, and for the plan that came last.
@@ -254,10 +255,15 @@ class Ledger:
                 raise IntegrityError("nothing is reserved for this release", where=f"release {release_id}")
             (row,) = rows
             length, head = self.head
-            fields = [length + 1, release_id, row["entry"], row["epsilon"]]
+            audit = self._audit.head
+            covered = {"audit": {"length": audit.length, "digest": audit.digest.hex()}}
+            entry = json.dumps(json.loads(row["entry"]) | covered)
+            fields = [length + 1, release_id, entry, row["epsilon"]]
             prices = () if self.delta is None else _prices_of(row, self._sums().plus(_charge_of(row)))
-            db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", [*fields, _chained(head, *fields, *prices)])
+            digest = _chained(head, *fields, *prices)
+            db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", [*fields, digest])
             db.execute("DELETE FROM reservation WHERE release_id = ?", [release_id])
+            self._audit.record(Event.CHARGE, release=release_id, number=length + 1, ledger=digest.hex())
 
     def cancel(self, release_id: str) -> None:
         """Give back what is kept for a release that ended before it was charged."""
@@ -274,6 +280,20 @@ class Ledger:
             "SELECT 1 FROM ledger WHERE release_id = ?1"
             " OR release_id = (SELECT part_of FROM release WHERE id = ?1 AND part_of <> '')",
             release_id,
+        )
+
+    def _entry(self, row: sqlite3.Row) -> Entry:
+        facts = json.loads(row["entry"])
+        audit = _audit_head(facts)
+        facts.pop("audit", None)
+        return Entry(
+            number=row["number"],
+            release_id=row["release_id"],
+            facts=facts,
+            audit=audit,
+            epsilon=Decimal(row["epsilon"]),
+            price=_price_of(row),
+            share=self.allowance.share(_charge_of(row)),
         )
 
     def _exists(self, query: str, release_id: str) -> bool:
@@ -339,6 +359,12 @@ def _charge_of(row: sqlite3.Row) -> Charge:
 
 def _price_of(row: sqlite3.Row) -> Price | None:
     return None if row["mu"] is None else Price(mu=Decimal(row["mu"]), slack=Decimal(row["slack"]))
+
+
+def _audit_head(facts: dict[str, Any]) -> AuditHead | None:
+    """Return the head of the audit log that an entry covers, if it covers one."""
+    covered = facts.get("audit")
+    return covered and AuditHead(length=covered["length"], digest=bytes.fromhex(covered["digest"]))
 
 
 def _description_of(row: sqlite3.Row) -> ReleaseDescription | None:

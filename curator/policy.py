@@ -24,6 +24,7 @@ The charge is that of the whole request, before anything of it is denied. The ch
 aligned: a request waits until then if the decision depends on them.
 """
 
+import hashlib
 import json
 import tomllib
 from collections.abc import Iterable
@@ -106,12 +107,14 @@ class Policy:
         budget: the curator's own, nats.
         persons: so many different persons must approve what is held.
         delta: most that is approved by a rule without a maximum of its own: that of the study's budget.
+        digest: SHA-256 of the file, hexadecimal; empty without one.
     """
 
     rules: tuple[Rule, ...] = field(default=())
     budget: Decimal | None = None
     persons: int = 1
     delta: Decimal | None = None
+    digest: str = ""
 
     def budget_within(self, study: Decimal) -> Decimal:
         """Return the epsilon that the curator spends at most: the study's, or its own if that is less."""
@@ -213,7 +216,8 @@ def load_policy(
     if path is None:
         return Policy(delta=delta)
     try:
-        plain = tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
+        content = path.read_bytes()
+        plain = tomllib.loads(content.decode(), parse_float=Decimal)
     except (OSError, ValueError, ArithmeticError, RecursionError) as error:
         raise InvalidInputError("the policy file cannot be read as TOML", where=str(path)) from error
     root = Fields(plain, str(path))
@@ -223,7 +227,8 @@ def load_policy(
     if not 1 <= persons <= _MOST_PERSONS:
         raise InvalidInputError(f"persons must be a whole number from 1 to {_MOST_PERSONS}", where=root.where)
     root.finish()
-    return Policy(rules=rules, budget=budget, persons=persons, delta=delta)
+    digest = hashlib.sha256(content).hexdigest()
+    return Policy(rules=rules, budget=budget, persons=persons, delta=delta, digest=digest)
 
 
 def _rule(fields: Fields, researchers: frozenset[str], attributes: frozenset[str]) -> Rule:

@@ -24,6 +24,9 @@ from veiltab.curator.table import load_table
 from veiltab.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server
 from veiltab.v1.curator_peer_pb2_grpc import add_CuratorPeerServiceServicer_to_server
 
+_CHECKED_AT_START = 1_000
+"""Newest entries of the audit log that a process checks before it serves; `veiltab curator audit` checks all."""
+
 
 def serve_curator(options: ServeOptions, *, table_path: Path, policy_path: Path | None) -> None:
     """Load the table and take part in releases until a signal stops the process."""
@@ -39,8 +42,10 @@ def serve_curator(options: ServeOptions, *, table_path: Path, policy_path: Path 
         OwnedFolder(options.state_folder, identity.party.uri) as folder,
         closing(CuratorStore(folder.path / "curator.sqlite")) as store,
     ):
-        store.set_served_policy(policy_path, len(policy.rules), policy.budget, policy.persons)
+        store.set_served_policy(policy_path, len(policy.rules), policy.budget, policy.persons, policy.digest)
         ledger = Ledger(store.connection, policy.budget_within(study.budget_epsilon), study.budget_delta)
+        store.audit.verify_newest(_CHECKED_AT_START)
+        store.audit.verify_against(ledger.audit_heads)
         driver = CuratorDriver(identity, study, folder.path, store, ledger, policy)
         own = (
             partial(add_CuratorPeerServiceServicer_to_server, CuratorPeerServicer(driver)),

@@ -6,7 +6,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import erase_traces, open_database, transaction
+from veiltab.curator.audit_log import AuditLog, Event
 from veiltab.curator.progress import (
     HELD,
     Approval,
@@ -130,6 +131,16 @@ _MIGRATIONS = (
         PRIMARY KEY (release_id, attribute, person));
     ALTER TABLE served_policy ADD COLUMN persons INTEGER NOT NULL DEFAULT 1
     """,
+    """
+    CREATE TABLE audit (
+        number INTEGER PRIMARY KEY, line TEXT NOT NULL, digest BLOB NOT NULL,
+        release_id TEXT GENERATED ALWAYS AS (json_extract(line, '$.release')) VIRTUAL);
+    CREATE INDEX audit_release ON audit (release_id);
+    CREATE TRIGGER audit_is_not_altered BEFORE UPDATE ON audit
+        BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+    CREATE TRIGGER audit_is_not_cut BEFORE DELETE ON audit
+        BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END
+    """,
 )
 
 _DECISION = ", ".join(field.name for field in fields(GrantDecision))
@@ -184,6 +195,7 @@ class CuratorStore:
 
     def __init__(self, path: Path) -> None:
         self.connection = open_database(path, _MIGRATIONS)
+        self.audit = AuditLog(self.connection)
         self._version = 0
 
     def close(self) -> None:
@@ -215,6 +227,10 @@ class CuratorStore:
                         now,
                         study_digest,
                     ],
+                )
+                digest = self.release(request.release_id).request_digest.hex()
+                self.audit.record(
+                    Event.REQUEST, release=request.release_id, researcher=request.researcher, request=digest
                 )
             elif row["request"] != request.to_json():
                 raise ConflictError(
@@ -398,18 +414,25 @@ class CuratorStore:
         """End a release without a result, its tables with it, and give back what the ledger keeps for it, at once."""
         with transaction(self.connection):
             self._end(release_id, state, failure)
+            self.audit.record(Event.END, release=release_id, state=state.value, failure=failure)
 
-    def deny(self, release_id: str, reason: str) -> None:
+    def deny(self, release_id: str, failure: str, *, person: str = "", reason: str = "") -> None:
         """End a release by a person's decision; the process that drives it erases what is left.
+
+        Args:
+            release_id: the release.
+            failure: what its researcher is told.
+            person: who refuses it.
+            reason: the person's; it stays here.
 
         Raises:
             NotFoundError: there is no such release.
             InvalidInputError: it is over, or charged.
         """
         with transaction(self.connection):
-            self.record_denial(release_id, reason)
+            self.record_denial(release_id, failure, person=person, reason=reason)
 
-    def record_denial(self, release_id: str, reason: str) -> None:
+    def record_denial(self, release_id: str, failure: str, *, person: str, reason: str) -> None:
         """End a release in the transaction of the caller; see `deny`."""
         stored = self.release(release_id)
         state, paid_as = stored.state, stored.part_of or release_id
@@ -420,7 +443,8 @@ class CuratorStore:
                 where=f"release {release_id}",
                 remedy="What is charged goes on to its end; it is paid for.",
             )
-        self._end(release_id, ReleaseState.DENIED, reason)
+        self._end(release_id, ReleaseState.DENIED, failure)
+        self.audit.record(Event.REFUSAL, person=person, release=release_id, reason=reason)
 
     def _end(self, release_id: str, state: ReleaseState, failure: str) -> None:
         self.set_state(release_id, state, failure)
@@ -469,11 +493,18 @@ class CuratorStore:
         """Record decisions in the transaction of the caller; a final one stays."""
         changed = ", ".join(f"{field.name} = excluded.{field.name}" for field in fields(GrantDecision))
         for decision in decisions:
-            self.connection.execute(
+            written = self.connection.execute(
                 f"INSERT INTO decision (release_id, {_DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-                f" ON CONFLICT (release_id, attribute) DO UPDATE SET {changed} WHERE decision.verdict = 'held'",
+                f" ON CONFLICT (release_id, attribute) DO UPDATE SET {changed} WHERE decision.verdict = 'held'"
+                " AND (decision.verdict, decision.rule, decision.rule_text)"
+                " IS NOT (excluded.verdict, excluded.rule, excluded.rule_text)",
                 [release_id, *astuple(decision)],
             )
+            if written.rowcount:
+                facts = asdict(decision)
+                person = facts.pop("person")
+                del facts["time"]
+                self.audit.record(Event.DECISION, person=person, release=release_id, **facts)
 
     def decisions(self, release_id: str) -> tuple[GrantDecision, ...]:
         """Return the decisions about a release; those about a table are those about the release that it is part of."""
@@ -486,10 +517,20 @@ class CuratorStore:
 
     def record_approvals(self, release_id: str, approvals: Iterable[Approval]) -> None:
         """Record what persons approved, in the transaction of the caller."""
-        self.connection.executemany(
-            f"INSERT INTO approval (release_id, {_APPROVAL}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-            [[release_id, *astuple(approval)] for approval in approvals],
-        )
+        for approval in approvals:
+            self.connection.execute(
+                f"INSERT INTO approval (release_id, {_APPROVAL}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                [release_id, *astuple(approval)],
+            )
+            self.audit.record(
+                Event.APPROVAL,
+                person=approval.person,
+                release=release_id,
+                attribute=approval.attribute,
+                reason=approval.reason,
+                expires=approval.expires,
+                request=approval.request_digest.hex(),
+            )
 
     def approvals(self, release_id: str) -> tuple[Approval, ...]:
         """Return what persons approved of a release, as its request stands; oldest first."""
@@ -616,9 +657,12 @@ class CuratorStore:
         rows = self.connection.execute("SELECT curator, COUNT(*) AS number FROM aborted_toss GROUP BY curator")
         return Counter({row["curator"]: row["number"] for row in rows})
 
-    def clear_aborted_tosses(self, curator: str) -> int:
-        """Forget the tosses that a curator aborted; return how many they were."""
-        return self.connection.execute("DELETE FROM aborted_toss WHERE curator = ?", [curator]).rowcount
+    def clear_aborted_tosses(self, curator: str, *, person: str) -> int:
+        """Forget the tosses that a curator aborted, as a person decided; return how many they were."""
+        with transaction(self.connection) as db:
+            cleared = db.execute("DELETE FROM aborted_toss WHERE curator = ?", [curator]).rowcount
+            self.audit.record(Event.TOSSES_CLEARED, person=person, curator=curator, tosses=cleared)
+        return cleared
 
     # Pads
 
@@ -670,6 +714,11 @@ class CuratorStore:
             "UPDATE pad SET digest = ? WHERE release_id = ? AND attribute = ? AND digest IS NULL",
             [digest, release_id, attribute],
         )
+
+    def record_key_given(self, release_id: str, attribute: str, researcher: str) -> None:
+        """Record that a researcher gets the key of a column, before it leaves."""
+        with transaction(self.connection):
+            self.audit.record(Event.KEY, release=release_id, attribute=attribute, researcher=researcher)
 
     def forget_keys(self, release_id: str) -> None:
         """Erase the keys of a release; that they were spent stays recorded."""
@@ -833,8 +882,10 @@ class CuratorStore:
             db.execute("DELETE FROM private_session WHERE alignment_id <> ?", [alignment_id])
         erase_traces(self.connection)
 
-    def set_served_policy(self, path: Path | None, rules: int, budget: Decimal | None, persons: int = 1) -> None:
-        """Record the policy that a process serves with: its file, its rules, its own budget, its persons."""
+    def set_served_policy(
+        self, path: Path | None, rules: int, budget: Decimal | None, persons: int = 1, digest: str = ""
+    ) -> None:
+        """Record the policy that a process serves with: its file, rules, own budget, persons, and the file's digest."""
         file, own = None if path is None else str(path.absolute()), None if budget is None else str(budget)
         with transaction(self.connection) as db:
             db.execute("DELETE FROM served_policy")
@@ -842,6 +893,7 @@ class CuratorStore:
                 "INSERT INTO served_policy (path, rules, budget, persons) VALUES (?, ?, ?, ?)",
                 [file, rules, own, persons],
             )
+            self.audit.record(Event.POLICY_LOADED, file=file, rules=rules, budget=own, persons=persons, sha256=digest)
 
     def served_policy(self) -> ServedPolicy:
         """Return the policy that the latest process served with; one that asks little before there was any."""

@@ -109,7 +109,7 @@ def deny(
     named = list(attributes)
     with transaction(store.connection):
         if not named and not any(one.verdict == HELD for one in store.decisions(release_id)):
-            store.record_denial(release_id, "a person denied the request")
+            store.record_denial(release_id, "a person denied the request", person=name, reason=why)
             return Outcome(release_id=release_id, is_whole=True)
         held = held_attributes(store, release_id, now)
         chosen = _chosen(store, release_id, named, held, now) or held

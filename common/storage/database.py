@@ -202,9 +202,19 @@ def _migrate(connection: Database, path: Path, migrations: Sequence[str]) -> Non
         if version > len(migrations):
             raise IntegrityError("a newer version of veiltab wrote this database", where=str(path))
         for script in migrations[version:]:
-            for statement in script.split(";"):
+            for statement in _statements(script):
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {len(migrations)}")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Split a script where a statement ends, which is not at the semicolons inside a trigger."""
+    statement = ""
+    for part in script.split(";"):
+        statement += f"{part};"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
 
 
 def _check_sound(connection: Database, migrations: tuple[str, ...]) -> None:

@@ -376,6 +376,48 @@ def test_the_ledger_says_what_each_coalition_faces_of_all_charges(terminal: Term
     assert desk["epsilon"] == 0
 
 
+def test_the_audit_log_is_listed_and_checked(terminal: Terminal, make_request: Make, make_spec: Make) -> None:
+    held(terminal, make_request(), "sex")
+    held(terminal, make_request(release_id=OTHER), "sex")
+    terminal.run("approve", "--release", ID, "--person", "Ana Díaz", "--reason", "as agreed")
+    terminal.run("deny", "--release", OTHER, "--person", "Ben Ode")
+    charge(terminal, make_spec, ID)
+    store = terminal.store()
+    store.record_key_given(ID, "sex", "rosa")
+    store.close()
+    found = terminal.json("audit")
+    assert (found["length"], found["matching"], len(found["entries"])) == (9, 9, 9)
+    assert [one["event"] for one in found["entries"]][-3:] == ["decision", "charge", "key given"]
+
+    def numbers(*options: str) -> list[int]:
+        return [one["number"] for one in terminal.json("audit", *options)["entries"]]
+
+    assert numbers("--release", ID) == [1, 2, 5, 6, 8, 9]
+    assert numbers("--person", "ANA DIAZ") == [5, 6]
+    assert numbers("--person", "rosa") == [1, 3, 9]
+    assert (numbers("--since", "2020-01-01", "--last", "1"), numbers("--since", "2120-01-01")) == ([9], [])
+    assert (numbers("--until", "2020-01-01"), len(numbers("--until", "2120-01-01T00:00:00+0100"))) == ([], 9)
+    code, out, _ = terminal.run("audit", "--last", "5")
+    assert (code, out.splitlines()[0]) == (0, "The newest 5 of 9; --last shows more.")
+    assert "approval  by Ana Díaz  attribute sex, reason as agreed" in out
+    assert f"9 entries in all; the chain is whole. Head: {found['head']}" in out
+
+
+def test_an_audit_log_that_was_altered_is_said_to_be(terminal: Terminal, make_request: Make, make_spec: Make) -> None:
+    held(terminal, make_request(), "sex")
+    charge(terminal, make_spec, ID)
+    store = terminal.store()
+    store.connection.execute("DROP TRIGGER audit_is_not_cut")
+    store.connection.execute("DELETE FROM audit WHERE number > 1")
+    store.close()
+    assert terminal.json("audit", code=5)["error"]["problem"].startswith("the audit log lacks entries")
+    store = terminal.store()
+    store.connection.execute("DROP TRIGGER audit_is_not_altered")
+    store.connection.execute("UPDATE audit SET line = replace(line, 'rosa', 'rita')")
+    store.close()
+    assert "altered at entry 1" in terminal.json("audit", code=5)["error"]["problem"]
+
+
 def test_a_ledger_that_was_altered_is_refused_by_every_command(terminal: Terminal, make_spec: Make) -> None:
     charge(terminal, make_spec, ID, OTHER)
     store = terminal.store()

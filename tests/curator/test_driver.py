@@ -1057,7 +1057,7 @@ def test_nothing_is_paid_for_with_a_curator_that_aborts_tosses_until_a_person_cl
     )
     assert "`veiltab curator clear-tosses --peer bob`" in stored.failure
     assert world.driver.ledger.remaining == 1
-    assert world.driver.store.clear_aborted_tosses("bob") == 3
+    assert world.driver.store.clear_aborted_tosses("bob", person="Ana Diaz") == 3
     another = make_request(release_id="f" * 32, sample=400)
     world.driver.store.add(another, 1)
     spec = planned_spec(

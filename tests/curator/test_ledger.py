@@ -226,35 +226,47 @@ def test_digits_that_do_not_fit_are_rounded_against_us(store: CuratorStore) -> N
 # The chain
 
 
+def known(store: CuratorStore, entry: str, digests: list[str], delta: Decimal | None) -> list[str]:
+    """Open a ledger as an earlier version left it with each entry; return its heads."""
+    heads = []
+    for number, digest in enumerate(digests, start=1):
+        values = [number, name(number), entry.format(n=number), "0.10", bytes.fromhex(digest)]
+        store.connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", values)
+        if delta is not None:
+            store.connection.execute("INSERT INTO price VALUES (?, '0.05', '0.001')", [name(number)])
+        heads.append(Ledger(store.connection, BUDGET, delta).head[1].hex())
+    return heads
+
+
 def test_known_answers_of_the_chain(store: CuratorStore) -> None:
     """Peers remember heads: a ledger of another year must still come to the same ones."""
-    ledger = Ledger(store.connection, BUDGET)
-    heads = [ledger.head[1].hex()]
-    for number in (1, 2):
-        entry = f'{{"sample": {number}}}'
-        store.connection.execute("INSERT INTO reservation VALUES (?, ?, '0.10')", [name(number), entry])
-        ledger.charge(name(number))
-        heads.append(ledger.head[1].hex())
-    assert heads == [
-        "c5212639d26fd99deb55fd019cd56cd4cd355a0e20d867125c22e8ea30572402",
+    assert Ledger(store.connection, BUDGET).head[1].hex() == (
+        "c5212639d26fd99deb55fd019cd56cd4cd355a0e20d867125c22e8ea30572402"
+    )
+    heads = [
         "95cfabff4a9fc7046c8dca7c2b625b17f7a68fd7a067d7d01c3a6afa5783ab93",
         "ac55d0395cec346728f7c7953d2ce05f6af66cefa596306450611b9ee9702872",
     ]
+    assert known(store, '{{"sample": {n}}}', heads, None) == heads
 
 
 def test_known_answers_of_the_chain_of_prices(store: CuratorStore) -> None:
     """Under a budget with delta a link covers the price of its entry, and the sums up to it."""
-    ledger = Ledger(store.connection, BUDGET, Decimal("1e-6"))
-    heads = []
-    for number in (1, 2):
-        store.connection.execute("INSERT INTO reservation VALUES (?, '{}', '0.10')", [name(number)])
-        store.connection.execute("INSERT INTO price VALUES (?, '0.05', '0.001')", [name(number)])
-        ledger.charge(name(number))
-        heads.append(ledger.head[1].hex())
-    assert heads == [
+    heads = [
         "ca6e19b5158c81346ccad1749c4462067cad744b033f47d2330f0458dfedd2d7",
         "228f999e2800181f7c63e953b867ad3d04069eb340d861907167cedc555961af",
     ]
+    assert known(store, "{{}}", heads, Decimal("1e-6")) == heads
+
+
+def test_known_answers_of_a_charge_that_covers_the_audit_log(store: CuratorStore) -> None:
+    ledger = Ledger(store.connection, BUDGET)
+    store.connection.execute("INSERT INTO reservation VALUES (?, '{\"sample\": 1}', '0.10')", [name(1)])
+    ledger.charge(name(1))
+    empty = hashlib.sha256(b"veiltab audit log").hexdigest()
+    (row,) = store.connection.execute("SELECT entry FROM ledger").fetchall()
+    assert row["entry"] == f'{{"sample": 1, "audit": {{"length": 0, "digest": "{empty}"}}}}'
+    assert ledger.head[1].hex() == "14bf39326679c88b5ea2a45ae622863d75e5435b0dd69e3465e928ab37667f7a"
 
 
 TAMPERINGS = {

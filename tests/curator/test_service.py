@@ -1,4 +1,5 @@
 import asyncio
+import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -102,6 +103,23 @@ def test_a_granted_key_is_given_to_who_asked_for_the_release(
     assert not nothing.HasField("chunk")
     with pytest.raises(InvalidInputError, match="outside a stream"):
         fetch(driver, offset=len(key) + 1)
+
+
+def test_every_key_that_is_given_is_recorded_and_none_is_given_that_cannot_be(
+    driver: CuratorDriver, make_request: Make, make_spec: Make
+) -> None:
+    ready(driver, make_request(), make_spec())
+    fetch(driver)
+    fetch(driver, offset=5)
+    with pytest.raises(DeniedError):
+        fetch(driver, researcher="rita")
+    recorded = [one for one in driver.store.audit.entries(ID) if one.event == "key given"]
+    assert [one.facts for one in recorded] == [{"attribute": "sex", "researcher": "rosa"}] * 2
+    driver.store.connection.execute(
+        "CREATE TRIGGER audit_refuses BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no more'); END"
+    )
+    with pytest.raises(sqlite3.IntegrityError, match="no more"):
+        fetch(driver)
 
 
 def test_a_key_is_given_to_nobody_else_and_for_nothing_else(

@@ -1,5 +1,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,10 @@ import pytest
 
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.storage.database import open_database
+from veiltab.curator import store as store_module
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
-from veiltab.curator.store import CuratorStore
+from veiltab.curator.store import CuratorStore, ServedPolicy
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
@@ -104,6 +107,22 @@ def test_what_is_held_may_be_decided_and_what_is_decided_stays(
     store.decide(ID, (decision("sex", final, "person", 7), decision("age", HELD)))
     store.decide(ID, (decision("sex", HELD), decision("age", APPROVED if final == DENIED else DENIED, "person")))
     assert set(store.decisions(ID)) == {decision("sex", final, "person", 7), decision("age", final)}
+
+
+def test_what_an_earlier_version_decided_stays_readable(path: Path, make_request: Make) -> None:
+    earlier = store_module._MIGRATIONS[:14]
+    database = open_database(path, earlier)
+    database.execute(
+        "INSERT INTO release (id, researcher, request, state, created) VALUES (?, 'rosa', ?, 'requested', 1)",
+        [ID, make_request().to_json()],
+    )
+    database.execute("INSERT INTO decision VALUES (?, 'sex', 'approved', 7, 'person')", [ID])
+    database.execute("INSERT INTO served_policy VALUES ('rules.toml', 2, '0.5')")
+    database.close()
+    store = CuratorStore(path)
+    assert store.decisions(ID) == (decision("sex", APPROVED, "person", 7),)
+    assert store.served_policy() == ServedPolicy(path=Path("rules.toml"), rules=2, budget=Decimal("0.5"), persons=1)
+    store.close()
 
 
 def test_own_share_is_drawn_once(path: Path) -> None:

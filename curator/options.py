@@ -1,0 +1,52 @@
+"""Options that a curator's commands share, and the state that they open beside its running process."""
+
+import functools
+import getpass
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from veiltab.common.command.options import name_option, state_option, study_argument
+from veiltab.common.errors import InvalidInputError
+from veiltab.curator.standing import open_standing
+
+policy_option = click.option(
+    "--policy", "policy_path", type=click.Path(path_type=Path), help="Policy file; without one, a person decides."
+)
+
+_RELEASE_HELP = "Id of the request, or the beginning of it."
+request_option = click.option("--release", "prefix", required=True, help=_RELEASE_HELP)
+optional_request_option = click.option("--release", "prefix", help=_RELEASE_HELP)
+person_option = click.option("--person", help="Who decides; by default the login name of the operating system.")
+reason_option = click.option("--reason", default="", help="Why; it is recorded, and stays at this curator.")
+held_option = click.option(
+    "--attribute", "attributes", multiple=True, help="Only these attributes; by default all that are held."
+)
+
+
+def with_standing(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the state of the curator whom its options name, as its argument `standing`."""
+
+    @study_argument
+    @name_option
+    @state_option
+    @policy_option
+    @functools.wraps(command)
+    def opened(study_path: Path, name: str, state_folder: Path, policy_path: Path | None, **options: object) -> None:
+        with open_standing(study_path, name, state_folder, policy_path) as standing:
+            command(standing=standing, **options)
+
+    return opened
+
+
+def login_name() -> str:
+    """Return who is logged in.
+
+    Raises:
+        InvalidInputError: the operating system does not say.
+    """
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        raise InvalidInputError("who decides is not known", where="--person", remedy="Say it by --person.") from None

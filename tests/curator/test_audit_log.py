@@ -1,0 +1,218 @@
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import reserve
+from veiltab.common.errors import IntegrityError
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.storage.database import transaction
+from veiltab.curator.audit_log import EMPTY, AuditEntry, AuditHead, AuditLog, Event
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.progress import APPROVED, HELD, Approval, GrantDecision
+from veiltab.curator.store import CuratorStore
+
+Make = Callable[..., Any]
+ID = "0" * 31 + "1"
+
+
+@pytest.fixture
+def store(tmp_path: Path, make_request: Make) -> Iterator[CuratorStore]:
+    store = CuratorStore(tmp_path / "curator.sqlite")
+    store.add(make_request(), 1)
+    yield store
+    store.close()
+
+
+def decision(verdict: str = HELD, **changes: Any) -> GrantDecision:  # noqa: ANN401 - those of a decision
+    return GrantDecision(**{"attribute": "sex", "verdict": verdict, "expires": None, "decided_by": "policy"} | changes)
+
+
+def approval(store: CuratorStore) -> Approval:
+    digest = store.release(ID).request_digest
+    return Approval(attribute="sex", person="Ana", time=1, reason="", expires=None, request_digest=digest)
+
+
+def record(store: CuratorStore, count: int) -> None:
+    with transaction(store.connection):
+        for _ in range(count):
+            store.audit.record(Event.SESSION_BEGUN, person="Ana Díaz", interface="console")
+
+
+def without_triggers(store: CuratorStore) -> sqlite3.Connection:
+    for name in ("audit_is_not_altered", "audit_is_not_cut"):
+        store.connection.execute(f"DROP TRIGGER {name}")
+    return store.connection
+
+
+def test_the_chain_is_recomputed_as_the_documents_say(store: CuratorStore) -> None:
+    record(store, 2)
+    head = hashlib.sha256(b"veiltab audit log").digest()
+    for number, line, digest in store.audit.lines():
+        fields = json.loads(line)
+        assert line == json.dumps(fields, sort_keys=True, separators=(",", ":"))
+        assert (set(fields), fields["number"]) == ({"event", "facts", "number", "person", "release", "time"}, number)
+        head = hashlib.sha256(head + line.encode("ascii")).digest()
+        assert head == digest
+    assert store.audit.verify() == store.audit.head == AuditHead(length=3, digest=head)
+
+
+def test_whatever_is_decided_or_given_out_is_recorded(store: CuratorStore, make_spec: Make) -> None:
+    ledger = Ledger(store.connection, Decimal(1))
+    store.decide(ID, (decision(rule=2, rule_text="r"),))
+    store.decide(ID, (decision(rule=2, rule_text="r", time=9),))  # the same again
+    with transaction(store.connection):
+        store.record_approvals(ID, [approval(store)])
+    store.decide(ID, (decision(APPROVED, decided_by="person", person="Ana", reason="yes"),))
+    store.decide(ID, (decision(HELD),))  # what is final stays
+    reserve(ledger, make_spec())
+    ledger.charge(ID)
+    ledger.charge(ID)
+    store.record_key_given(ID, "sex", "rosa")
+    store.end(ID, ReleaseState.FAILED, "why")
+    store.set_served_policy(None, 3, Decimal("0.5"), 2, "ab")
+    store.clear_aborted_tosses("bob", person="Ben")
+    entries = list(store.audit.entries())
+    found = [(one.event, one.person, one.release, one.facts) for one in entries]
+    request, held, approved, decided, charge, *others = found
+    digest = store.release(ID).request_digest.hex()
+    assert request == ("request received", "", ID, {"researcher": "rosa", "request": digest})
+    assert held[3] == {
+        "attribute": "sex",
+        "verdict": HELD,
+        "expires": None,
+        "decided_by": "policy",
+        "reason": "",
+        "rule": 2,
+        "rule_text": "r",
+    }
+    assert approved[:2] == ("approval", "Ana")
+    assert (decided[:2], decided[3]["verdict"], decided[3]["reason"]) == (("decision", "Ana"), APPROVED, "yes")
+    assert charge == ("charge", "", ID, {"number": 1, "ledger": ledger.head[1].hex()})
+    assert others == [
+        ("key given", "", ID, {"attribute": "sex", "researcher": "rosa"}),
+        ("release ended", "", ID, {"state": "failed", "failure": "why"}),
+        ("policy loaded", "", "", {"file": None, "rules": 3, "budget": "0.5", "persons": 2, "sha256": "ab"}),
+        ("tosses cleared", "Ben", "", {"curator": "bob", "tosses": 0}),
+    ]
+    assert [one.number for one in store.audit.entries(ID)] == [1, 2, 3, 4, 5, 6, 7]
+    assert entries[0] == AuditEntry.from_line(entries[0].line)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        lambda store, _ledger: store.decide(ID, (decision(APPROVED),)),
+        lambda store, _ledger: store.deny(ID, "denied"),
+        lambda store, _ledger: store.end(ID, ReleaseState.FAILED, "why"),
+        lambda _store, ledger: ledger.charge(ID),
+        lambda store, _ledger: store.record_key_given(ID, "sex", "rosa"),
+        lambda store, _ledger: store.set_served_policy(None, 3, None),
+        lambda store, _ledger: store.clear_aborted_tosses("bob", person="Ben"),
+    ],
+)
+@pytest.mark.parametrize("failure", ["trigger", "disk is full"])
+def test_what_cannot_be_recorded_does_not_happen(
+    store: CuratorStore,
+    make_spec: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    event: Callable[[CuratorStore, Ledger], None],
+    failure: str,
+) -> None:
+    ledger = Ledger(store.connection, Decimal(1))
+    reserve(ledger, make_spec())
+    store.add_aborted_toss(ID, "bob")
+    before = list(store.connection.iterdump())
+    if failure == "trigger":
+        store.connection.execute(
+            "CREATE TRIGGER audit_refuses BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'trigger'); END"
+        )
+    else:
+        (pages,) = store.connection.execute("PRAGMA page_count").fetchone()
+        store.connection.execute(f"PRAGMA max_page_count = {pages}")
+        record = AuditLog.record
+        monkeypatch.setattr(AuditLog, "record", lambda *of, **facts: record(*of, **facts, padding="x" * 100_000))
+    with pytest.raises(sqlite3.Error, match=failure):
+        event(store, ledger)
+    after = [line for line in store.connection.iterdump() if "audit_refuses" not in line]
+    assert after == before
+
+
+def test_the_log_takes_no_change_and_no_cut(store: CuratorStore) -> None:
+    for statement in ("UPDATE audit SET line = '{}'", "DELETE FROM audit"):
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            store.connection.execute(statement)
+    with pytest.raises(AssertionError, match="in the transaction"):
+        store.audit.record(Event.KEY)
+
+
+@pytest.mark.parametrize(
+    ("statement", "entry"),
+    [
+        ("UPDATE audit SET line = replace(line, 'Ana', 'Eva') WHERE number = 3", 3),
+        ("UPDATE audit SET line = line || ' ' WHERE number = 3", 3),
+        ("DELETE FROM audit WHERE number = 3", 4),
+        ("UPDATE audit SET digest = zeroblob(32) WHERE number = 3", 3),
+        ("DELETE FROM audit WHERE number = 3; UPDATE audit SET number = number - 1 WHERE number > 3", 3),
+    ],
+)
+def test_an_altered_log_is_found(store: CuratorStore, statement: str, entry: int) -> None:
+    record(store, 4)
+    without_triggers(store).executescript(statement)
+    with pytest.raises(IntegrityError, match=f"altered at entry {entry}"):
+        store.audit.verify()
+    with pytest.raises(IntegrityError, match="audit log"):
+        store.audit.verify_newest(3)
+
+
+def test_only_the_newest_links_are_checked_at_the_start(store: CuratorStore) -> None:
+    record(store, 4)
+    without_triggers(store).execute("UPDATE audit SET line = '{}' WHERE number = 2")
+    store.audit.verify_newest(2)
+    for count in (4, 5, 100):
+        with pytest.raises(IntegrityError, match="altered at entry 2"):
+            store.audit.verify_newest(count)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM audit WHERE number > 2",
+        "UPDATE audit SET digest = zeroblob(32) WHERE number = 3",
+        "DELETE FROM audit",
+    ],
+)
+def test_a_log_that_was_cut_off_before_a_charge_is_found(store: CuratorStore, make_spec: Make, statement: str) -> None:
+    record(store, 2)
+    ledger = Ledger(store.connection, Decimal(1))
+    reserve(ledger, make_spec())
+    ledger.charge(ID)
+    store.audit.verify_against(ledger.audit_heads)
+    (entry,) = ledger.entries
+    assert entry.audit == ledger.audit_heads[0] == AuditHead(length=3, digest=_digest(store, 3))
+    without_triggers(store).execute(statement)
+    with pytest.raises(IntegrityError, match="entries that the ledger covers, up to entry 3"):
+        store.audit.verify_against(ledger.audit_heads)
+
+
+def _digest(store: CuratorStore, number: int) -> bytes:
+    return bytes(store.connection.execute("SELECT digest FROM audit WHERE number = ?", [number]).fetchone()["digest"])
+
+
+@pytest.mark.parametrize("line", ["", "[]", "{}", '{"number":1}', "[" * 5000, ' {"event":""}'])
+def test_what_is_no_line_of_a_log(line: str) -> None:
+    with pytest.raises(IntegrityError, match="no line of an audit log"):
+        AuditEntry.from_line(line)
+
+
+def test_an_empty_log(tmp_path: Path) -> None:
+    store = CuratorStore(tmp_path / "curator.sqlite")
+    assert store.audit.verify() == store.audit.head == EMPTY
+    store.audit.verify_newest(10)
+    store.audit.verify_against([])
+    store.close()
