@@ -168,7 +168,11 @@ class Ledger:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All charges, oldest first."""
-        return tuple(map(self._entry, self._rows(_ENTRIES, 0)))
+        return self.entries_after(0)
+
+    def entries_after(self, number: int) -> tuple[Entry, ...]:
+        """Return the charges that came after one, oldest first."""
+        return tuple(map(self._entry, self._rows(_ENTRIES, number)))
 
     @property
     def audit_heads(self) -> tuple[AuditHead, ...]:

@@ -299,6 +299,13 @@ class CuratorStore:
         rows = self.connection.execute("SELECT * FROM asked ORDER BY created, id").fetchall()
         return tuple(_release_of(row) for row in rows)
 
+    def releases_between(self, start: int, stop: int) -> tuple[CuratorRelease, ...]:
+        """Return some of the releases that were asked for, counted from the newest; as `releases`."""
+        rows = self.connection.execute(
+            "SELECT * FROM asked ORDER BY created DESC, id LIMIT ? OFFSET ?", [stop - start, start]
+        )
+        return tuple(map(_release_of, rows))
+
     def latest(self, over: int) -> tuple[CuratorRelease, ...]:
         """Return the releases that are not over and the last ones that are, `over` of them; oldest first."""
         return tuple(_release_of(row) for row in latest_rows(self.connection, "asked", over))

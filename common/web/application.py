@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -22,7 +22,8 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
-from veiltab.common.web.forms import Form, parse_form
+from veiltab.common.storage.disk import disk_refusal
+from veiltab.common.web.forms import Form
 from veiltab.common.web.guard import (
     SECURITY_HEADERS,
     RefusedRequestError,
@@ -32,6 +33,7 @@ from veiltab.common.web.guard import (
     check_shape,
     cookies_of,
     read_form,
+    read_query,
 )
 from veiltab.common.web.pages import FRAME, Console, Frame, Page, Visit
 from veiltab.common.web.sessions import Session, Sessions
@@ -41,6 +43,7 @@ _NO_SESSION = (
     "You have no session here. A link works once and for ten minutes, a session ends after half an hour without a page."
     " Start the console again for a new link."
 )
+Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
 
 
@@ -98,7 +101,7 @@ class ConsoleApplication:
                 case place:
                     return await self._visit(request, place)
         except RefusedRequestError as refusal:
-            return self._frame.render("refused.html", status=refusal.status, problem=refusal.problem, remedy="")
+            return self._refused(refusal)
 
     def _asset(self, request: Request) -> Response:
         asset = self._assets.get(request.url.path)
@@ -109,10 +112,7 @@ class ConsoleApplication:
 
     async def _enter(self, request: Request) -> Response:
         """Show whose session a link begins; begin it when its form comes back, so that no preview of a link uses it."""
-        try:
-            token = parse_form(request.scope["query_string"]).text("link")
-        except InvalidInputError:
-            raise RefusedRequestError(400, "The link cannot be read.") from None
+        token = (read_query(request).texts("link") or ("",))[0]
         person = self._sessions.person_of(token)
         if request.url.path != "/enter" or person is None:
             raise RefusedRequestError(403, _NO_SESSION)
@@ -123,12 +123,10 @@ class ConsoleApplication:
         if session is None:
             raise RefusedRequestError(403, _NO_SESSION)
         try:
-            await run_in_threadpool(self._console.journal.session_began, session.person)
-        except BaseException as error:
+            await _run(self._console.journal.session_began, session.person)
+        except RefusedRequestError:
             self._sessions.end(session)
-            if not isinstance(error, VeiltabError):
-                raise
-            return self._refused(error)
+            raise
         response = RedirectResponse(f"/{session.place}/", status_code=303)
         response.set_cookie(
             session.cookie_name, session.secret, path=f"/{session.place}/", httponly=True, samesite="strict"
@@ -141,12 +139,18 @@ class ConsoleApplication:
         session = self._sessions.find(place, cookies_of(request))
         if session is None:
             raise RefusedRequestError(403, _NO_SESSION)
+        try:
+            return await self._serve(request, session)
+        except RefusedRequestError as refusal:
+            return self._refused(refusal, session)
+
+    async def _serve(self, request: Request, session: Session) -> Response:
         check_origin(request, self._host)
         form = Form()
         if request.method == "POST":
             form = await read_form(request)
             check_form_token(form, session)
-        path = request.url.path.removeprefix(f"/{place}")
+        path = request.url.path.removeprefix(f"/{session.place}")
         if path == "/leave" and request.method == "POST":
             return await self._leave(session)
         for pattern, page in self._pages:
@@ -167,44 +171,43 @@ class ConsoleApplication:
         function = page.act if request.method == "POST" else page.show
         if function is None:
             raise RefusedRequestError(405, "Nothing can be sent to this page.")
-        try:
-            visit = Visit(
-                session=session,
-                parameters=parameters,
-                query=parse_form(request.scope["query_string"]),
-                form=form,
-                frame=self._frame,
-                page=page,
-            )
-            return await run_in_threadpool(function, visit)
-        except VeiltabError as error:
-            return self._refused(error, session)
-        except Exception as error:  # noqa: BLE001 - a traceback would show values
-            _log.error("a page failed", extra={"error": type(error).__name__})
-            return self._frame.render(
-                "refused.html",
-                status=500,
-                session=session,
-                problem="This page failed. Nothing was changed that is not shown as changed.",
-                remedy="",
-            )
-
-    def _refused(self, error: VeiltabError, session: Session | None = None) -> Response:
-        where = f"{error.where}: " if error.where else ""
-        return self._frame.render(
-            "refused.html",
-            status=_status_of(error),
+        visit = Visit(
             session=session,
-            problem=f"{where}{error.problem}.",
-            remedy=error.remedy,
+            parameters=parameters,
+            query=read_query(request),
+            form=form,
+            frame=self._frame,
+            page=page,
+        )
+        return await _run(function, visit)
+
+    def _refused(self, refusal: RefusedRequestError, session: Session | None = None) -> Response:
+        return self._frame.render(
+            "refused.html", status=refusal.status, session=session, problem=refusal.problem, remedy=refusal.remedy
         )
 
     async def _record_end(self, session: Session, reason: str) -> None:
         try:
-            await run_in_threadpool(self._console.journal.session_ended, session.person, reason)
-        except VeiltabError as error:
-            # The session is over all the same.
-            _log.warning("the end of a session is not recorded", extra={"reason": error.reason})
+            await _run(self._console.journal.session_ended, session.person, reason)
+        except RefusedRequestError:
+            _log.warning("the end of a session is not recorded")  # and it is over all the same
+
+
+async def _run(function: Callable[..., Result], *arguments: object) -> Result:
+    """Run a function of the console in a thread.
+
+    Raises:
+        RefusedRequestError: it refuses, or fails; a failure says nothing of its values.
+    """
+    try:
+        return await run_in_threadpool(function, *arguments)
+    except VeiltabError as error:
+        refusal = error
+    except Exception as error:  # noqa: BLE001 - a traceback would show values
+        _log.error("a page failed", extra={"error": type(error).__name__})
+        refusal = disk_refusal(error) or VeiltabError("this page failed", remedy="The log of the console says why.")
+    where = f"{refusal.where}: " if refusal.where else ""
+    raise RefusedRequestError(_status_of(refusal), f"{where}{refusal.problem}.", refusal.remedy)
 
 
 def _status_of(error: VeiltabError) -> int:

@@ -41,13 +41,15 @@ class RefusedRequestError(Exception):
 
     Args:
         status: of HTTP.
-        problem: one sentence for the person.
+        problem: a sentence for the person.
+        remedy: what to do next; may be empty.
     """
 
-    def __init__(self, status: int, problem: str) -> None:
+    def __init__(self, status: int, problem: str, remedy: str = "") -> None:
         super().__init__(problem)
         self.status = status
         self.problem = problem
+        self.remedy = remedy
 
 
 def check_address(request: Request, host: str) -> None:
@@ -109,6 +111,15 @@ def cookies_of(request: Request) -> dict[str, str]:
         return {}
 
 
+def read_query(request: Request) -> Form:
+    """Read the query of an address.
+
+    Raises:
+        RefusedRequestError: it cannot be read.
+    """
+    return _parsed(request.scope["query_string"])
+
+
 async def read_form(request: Request) -> Form:
     """Read the body of a form whose shape was checked.
 
@@ -120,16 +131,20 @@ async def read_form(request: Request) -> Form:
             body = await _body(request.receive)
     except TimeoutError:
         raise RefusedRequestError(408, "The form came too slowly.") from None
-    try:
-        return parse_form(body)
-    except InvalidInputError as error:
-        raise RefusedRequestError(400, f"{error.problem.capitalize()}.") from None
+    return _parsed(body)
 
 
 def check_form_token(form: Form, session: Session) -> None:
     """Refuse a form that is not one of the session's own."""
     if not any(session.has_form_token(token) for token in form.values.get(FORM_TOKEN, ())[:1]):
         raise RefusedRequestError(403, "This form is not of your session, or is too old. Open its page again.")
+
+
+def _parsed(encoded: bytes) -> Form:
+    try:
+        return parse_form(encoded)
+    except InvalidInputError as error:
+        raise RefusedRequestError(400, f"{error.problem.capitalize()}.") from None
 
 
 async def _body(receive: Callable[[], Awaitable[Message]]) -> bytes:

@@ -1,12 +1,12 @@
 """A console's pages: what each shows and does, and how its templates become HTML."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -106,6 +106,7 @@ class Console:
         folder: with templates/ and assets/ of its own, beside those of every console; assets/ may be missing.
         pages: in the order of the navigation; the first has the path "/".
         journal: records sessions.
+        filters: functions of its templates, beside those of every console.
     """
 
     title: str
@@ -113,10 +114,11 @@ class Console:
     folder: Path
     pages: tuple[Page, ...]
     journal: Journal
+    filters: Mapping[str, Callable[..., object]] = field(default_factory=dict)
 
 
 class Frame:
-    """Renders the templates of one console: escaped, and refusing what a template asks for in vain.
+    """Renders the templates of one console, all compiled beforehand: escaped, and refusing what is asked for in vain.
 
     Args:
         console: whose.
@@ -125,14 +127,16 @@ class Frame:
     def __init__(self, console: Console) -> None:
         self._templates = Environment(
             loader=FileSystemLoader([console.folder / "templates", FRAME / "templates"]),
-            autoescape=select_autoescape(default=True, default_for_string=True),
+            autoescape=True,
             undefined=StrictUndefined,
             finalize=_legible,
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters["moment"] = moment
+        self._templates.filters.update({"moment": moment, **console.filters})
         self._templates.globals["console"] = console
+        for name in self._templates.list_templates():
+            self._templates.get_template(name)
 
     def render(self, template: str, *, status: int = 200, session: Session | None = None, **facts: object) -> Response:
         """Return a page.

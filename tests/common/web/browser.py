@@ -1,13 +1,17 @@
 """A browser that speaks ASGI: it sends any bytes, keeps cookies by path, and says whether its body was read."""
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from html import unescape
 from http.cookies import SimpleCookie
 from itertools import chain, repeat
-from urllib.parse import unquote_to_bytes, urlencode
+from urllib.parse import unquote_to_bytes, urlencode, urlsplit
 
 from starlette.types import ASGIApp, Message
+
+from veiltab.common.web.application import ConsoleApplication
 
 HOST = "127.0.0.1:8000"
 OWN_PAGE = {"Sec-Fetch-Site": "same-origin", "Origin": f"http://{HOST}"}
@@ -100,3 +104,42 @@ class Browser:
     def _keep(self, set_cookie: str) -> None:
         for name, morsel in SimpleCookie(set_cookie).items():
             self.cookies[morsel["path"]] = (name, morsel.value)
+
+
+@dataclass
+class Guest:
+    """A browser with a session.
+
+    Args:
+        browser: of the person.
+        place: first part of the session's paths, with its slash.
+    """
+
+    browser: Browser
+    place: str
+
+    def get(self, path: str) -> Answer:
+        return self.browser.get(f"{self.place}{path}")
+
+    def post(self, path: str, fields: Mapping[str, str | list[str]]) -> Answer:
+        return self.browser.post(f"{self.place}{path}", {"form_token": self.token(), **fields})
+
+    def token(self) -> str:
+        found = re.search(r'name="form_token" value="([^"]+)"', self.get("/").text)
+        assert found
+        return unescape(found.group(1))
+
+
+def link_of(application: ConsoleApplication, person: str) -> str:
+    """Return the path and query of a new link."""
+    address = urlsplit(application.new_link(person))
+    assert address.netloc == HOST
+    return f"{address.path}?{address.query}"
+
+
+def enter(application: ConsoleApplication, person: str) -> Guest:
+    """Use a new link of a person."""
+    browser = Browser(application)
+    answer = browser.post(link_of(application, person), {})
+    assert answer.status == 303, answer.text
+    return Guest(browser=browser, place=answer.headers["location"].rstrip("/"))

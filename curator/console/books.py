@@ -1,0 +1,98 @@
+"""A curator's state as the pages of one console read it, beside the running service.
+
+What grows with the ledger is read once and kept: charges are never changed, so a page reads those that have come since.
+The chain is checked from its beginning when the console starts, and again by `check_chain` if anything has changed.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from veiltab.common.errors import ConflictError
+from veiltab.common.privacy.card import Bound
+from veiltab.common.study.file import read_file
+from veiltab.curator.coalitions import bounds_of_charges
+from veiltab.curator.ledger import Entry, Ledger
+from veiltab.curator.policy import Policy
+from veiltab.curator.standing import Standing
+
+
+class Books:
+    """The opened state of one curator; its threads take turns.
+
+    Args:
+        standing: as it was opened.
+        study_path: the study file, which must stay as it was read.
+        clock: returns Unix seconds.
+    """
+
+    def __init__(self, standing: Standing, study_path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._standing = standing
+        self._study_path = study_path
+        self._clock = clock
+        self._turn = threading.RLock()
+        self._entries: tuple[Entry, ...] = ()
+        self._bounds: tuple[tuple[int, bytes], tuple[Bound, ...]] | None = None
+        self._checked: tuple[tuple[int, bytes], float] = (standing.ledger.head, clock())
+
+    @property
+    def now(self) -> int:
+        """Unix seconds."""
+        return int(self._clock())
+
+    @property
+    def standing(self) -> Standing:
+        """The state, against the budget that is served by now.
+
+        Raises:
+            ConflictError: the study file is another one by now.
+        """
+        if read_file(self._study_path) != self._standing.study.source:
+            raise ConflictError(
+                "the study file has changed since this console started",
+                where=str(self._study_path),
+                remedy="Start the console again.",
+            )
+        with self._turn:
+            old = self._standing
+            served = old.named_policy or Policy(budget=old.store.served_policy().budget)
+            budget = served.budget_within(old.study.budget_epsilon)
+            if budget != old.ledger.budget:
+                ledger = Ledger(old.store.connection, budget, old.study.budget_delta)
+                self._standing = replace(old, ledger=ledger)
+                self._entries, self._bounds = (), None
+            return self._standing
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Return all charges, oldest first."""
+        with self._turn:
+            self._entries += self.standing.ledger.entries_after(len(self._entries))
+            return self._entries
+
+    def entry_of(self, release_id: str) -> Entry | None:
+        """Return the charge of a release, if it is charged."""
+        return next((entry for entry in self.entries() if entry.release_id == release_id), None)
+
+    def bounds(self) -> tuple[Bound, ...]:
+        """Return what each coalition faces of all charges together; worked out once for each last charge."""
+        with self._turn:
+            standing = self.standing
+            head = standing.ledger.head
+            if self._bounds is None or self._bounds[0] != head:
+                self._bounds = head, bounds_of_charges(standing.ledger, standing.store)
+            return self._bounds[1]
+
+    def check_chain(self) -> float:
+        """Check the ledger's chain if there are charges that no check has seen; return when it was checked.
+
+        Raises:
+            IntegrityError: the ledger was altered.
+        """
+        with self._turn:
+            ledger = self.standing.ledger
+            if self._checked[0] != ledger.head:
+                ledger.verify()
+                self._checked = ledger.head, self._clock()
+            return self._checked[1]

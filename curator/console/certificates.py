@@ -1,0 +1,67 @@
+"""The certificates that the other parties show, and how long they last."""
+
+import socket
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from veiltab.common.errors import VeiltabError
+from veiltab.common.rpc.identity import Identity, Party, party_of_certificate, utc_now
+
+SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a party showed.
+
+    Args:
+        ends: last instant of its certificate; None if it showed none.
+        problem: why it showed none; else empty.
+    """
+
+    ends: datetime | None = None
+    problem: str = ""
+
+    @property
+    def days(self) -> int | None:
+        """Days that are left; negative once it has expired."""
+        return None if self.ends is None else (self.ends - utc_now()).days
+
+
+def shown_by(identity: Identity, folder: Path, parties: dict[Party, str]) -> dict[Party, Shown]:
+    """Ask parties for their certificates, all at once.
+
+    Args:
+        identity: who asks.
+        folder: where its files are.
+        parties: party -> its endpoint, host:port.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=identity.authority.decode())
+    context.load_cert_chain(folder / f"{identity.party.name}.pem", folder / f"{identity.party.name}.key")
+    context.set_alpn_protocols(["h2"])
+    with ThreadPoolExecutor(max_workers=16) as threads:
+        found = threads.map(lambda item: _shown(context, *item), parties.items())
+        return dict(zip(parties, found, strict=True))
+
+
+def _shown(context: ssl.SSLContext, party: Party, endpoint: str) -> Shown:
+    host, _, port = endpoint.rpartition(":")
+    try:
+        with (
+            socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS) as plain,
+            context.wrap_socket(plain, server_hostname=party.dns_name) as connection,
+        ):
+            certificate = connection.getpeercert(binary_form=True)
+        if certificate is None:
+            return Shown(problem="it shows no certificate")
+        return Shown(ends=party_of_certificate(ssl.DER_cert_to_PEM_cert(certificate).encode()).not_after)
+    except ssl.SSLCertVerificationError as error:
+        return Shown(problem=f"its certificate is not accepted: {error.verify_message}")
+    except OSError as error:
+        return Shown(problem=f"it does not answer ({error.strerror or type(error).__name__})")
+    except VeiltabError as error:
+        return Shown(problem=error.problem)

@@ -1,0 +1,77 @@
+"""`veiltab curator console`: the pages for the persons who decide."""
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from veiltab.common.command.cli import PATH, json_option
+from veiltab.common.command.options import name_option, state_option, study_argument
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
+from veiltab.common.rpc.identity import Identity, Role, load_identity
+from veiltab.common.study.file import Study
+from veiltab.curator.persons import person_name, same_person_key
+from veiltab.curator.standing import open_standing
+
+
+@click.command(
+    epilog='Example: veiltab curator console study.toml --name alice --state state --person "Ana Diaz"'
+    ' --person "Ben Ode"'
+)
+@study_argument
+@name_option
+@state_option
+@click.option("--policy", "policy_path", type=PATH, help="Policy file; by default the one that is served.")
+@click.option("--person", "persons", multiple=True, required=True, help="Who may enter; each gets a link of their own.")
+@click.option("--identity", "identity_folder", type=PATH, help="Folder of the certificate, to ask others for theirs.")
+@click.option("--table", "table_path", type=PATH, help="The curator's table, to check it.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=0, help="Of 127.0.0.1; by default a free one.")
+@json_option
+def console(
+    study_path: Path,
+    name: str,
+    state_folder: Path,
+    policy_path: Path | None,
+    persons: tuple[str, ...],
+    identity_folder: Path | None,
+    table_path: Path | None,
+    port: int,
+    as_json: bool,
+) -> None:
+    """Show what waits for a person in a browser on this machine, beside the running service.
+
+    Prints one link for each person; it works once, for ten minutes.
+    """
+    with importing("console", "the console"):
+        from veiltab.common.web.serving import serve_console
+        from veiltab.curator.console.books import Books
+        from veiltab.curator.console.curator_console import curator_console
+        from veiltab.curator.console.journal import AuditJournal
+        from veiltab.curator.inspection import inspect_table
+
+    names = _distinct(persons)
+    with open_standing(study_path, name, state_folder, policy_path) as standing:
+        served = curator_console(
+            Books(standing, study_path),
+            AuditJournal(store=standing.store),
+            identity=_identity(standing.study, name, identity_folder),
+            inspect=None if table_path is None else partial(inspect_table, table_path, standing.study, name),
+        )
+        serve_console(served, names, port=port, as_json=as_json)
+
+
+def _distinct(persons: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of persons as they are recorded.
+
+    Raises:
+        InvalidInputError: two of them are the same person, or one is no name.
+    """
+    names = tuple(map(person_name, persons))
+    if len(set(map(same_person_key, names))) != len(names):
+        raise InvalidInputError("two of these names are the same person's", where="--person")
+    return names
+
+
+def _identity(study: Study, name: str, folder: Path | None) -> Identity | None:
+    return None if folder is None else load_identity(folder, Role.CURATOR, name, study=study.id)

@@ -1,0 +1,58 @@
+"""The console of one curator, put together."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from veiltab.common.rpc.identity import Identity
+from veiltab.common.web.pages import Console, Journal
+from veiltab.curator.console.books import Books
+from veiltab.curator.console.budget_page import budget_page
+from veiltab.curator.console.ledger_page import ledger_page
+from veiltab.curator.console.parties_page import parties_page
+from veiltab.curator.console.policy_page import policy_page
+from veiltab.curator.console.release_page import release_page, releases_page
+from veiltab.curator.console.table_page import table_page
+from veiltab.curator.console.waiting_page import waiting_page
+from veiltab.curator.console.words import badge_of_verdict, card_rows, nats, odds, tables_text
+from veiltab.curator.inspection import Inspection
+from veiltab.curator.ledger import percent
+
+_FILTERS: dict[str, Callable[..., object]] = {
+    "badge_of_verdict": badge_of_verdict,
+    "card_rows": card_rows,
+    "nats": nats,
+    "odds": odds,
+    "percent": percent,
+    "tables_text": tables_text,
+}
+
+
+def curator_console(
+    books: Books, journal: Journal, *, identity: Identity | None, inspect: Callable[[], Inspection] | None
+) -> Console:
+    """Return a curator's console.
+
+    Args:
+        books: its state.
+        journal: records who enters.
+        identity: asks the other parties for their certificates; None asks nobody.
+        inspect: checks its table; None leaves that page out.
+    """
+    standing = books.standing
+    return Console(
+        title=f"Curator {standing.name}",
+        study=standing.study.title,
+        folder=Path(__file__).parent,
+        pages=(
+            waiting_page(books),
+            releases_page(books),
+            release_page(books),
+            budget_page(books),
+            ledger_page(books),
+            policy_page(books),
+            parties_page(books, identity),
+            *(() if inspect is None else (table_page(inspect),)),
+        ),
+        journal=journal,
+        filters=_FILTERS,
+    )

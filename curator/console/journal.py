@@ -1,0 +1,28 @@
+"""Who enters the console, in the curator's audit log."""
+
+from dataclasses import dataclass
+
+from veiltab.common.storage.database import transaction
+from veiltab.curator.audit_log import Event
+from veiltab.curator.store import CuratorStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditJournal:
+    """Records sessions; what cannot be recorded is refused by the database.
+
+    Args:
+        store: the curator's.
+    """
+
+    store: CuratorStore
+
+    def session_began(self, person: str) -> None:
+        """Record that a person entered."""
+        with transaction(self.store.connection):
+            self.store.audit.record(Event.SESSION_BEGUN, person=person)
+
+    def session_ended(self, person: str, reason: str) -> None:
+        """Record that a person's session is over, and why."""
+        with transaction(self.store.connection):
+            self.store.audit.record(Event.SESSION_ENDED, person=person, reason=reason)

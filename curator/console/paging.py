@@ -1,0 +1,44 @@
+"""Long lists, a page at a time."""
+
+from dataclasses import dataclass
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.web.forms import Form
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Which part of a list a page shows.
+
+    Args:
+        page: its number, from 1.
+        pages: how many there are.
+        start: index of its first item.
+        stop: index after its last.
+        total: items of the whole list.
+    """
+
+    page: int
+    pages: int
+    start: int
+    stop: int
+    total: int
+
+
+def read_page(query: Form) -> int:
+    """Return the number of the page that an address asks for, by default 1.
+
+    Raises:
+        InvalidInputError: it is no number of a page.
+    """
+    text = query.text("page", "1")
+    if not (text.isascii() and text.isdecimal() and len(text) < 8 and int(text)):
+        raise InvalidInputError("a page has a number from 1", where="page")
+    return int(text)
+
+
+def span_of(total: int, size: int, page: int) -> Span:
+    """Return a page of a list; the last one if the list is shorter than that."""
+    pages = max(1, -(-total // size))
+    page = min(page, pages)
+    return Span(page=page, pages=pages, start=(page - 1) * size, stop=min(page * size, total), total=total)

@@ -1,0 +1,120 @@
+"""All releases, and one of them: what is asked for, what it would cost, what was decided, and how far it is.
+
+A person decides at the end of the page of a release, under the name of the session.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+from starlette.responses import Response
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.web.forms import Form
+from veiltab.common.web.pages import Page, Visit
+from veiltab.curator.console.books import Books
+from veiltab.curator.console.paging import read_page, span_of
+from veiltab.curator.console.timeline import timeline_of
+from veiltab.curator.console.waiting_page import lines_of
+from veiltab.curator.console.words import badge_of_state
+from veiltab.curator.persons import same_person_key
+from veiltab.curator.progress import HELD
+from veiltab.curator.requests import AttributeStatus, view_of
+from veiltab.curator.verdicts import Outcome, approve, deny, held_attributes
+
+PER_PAGE = 50
+_MOST_DAYS = 36_500
+_SECONDS_A_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """An attribute that a person may decide about."""
+
+    name: str
+    is_approved_by_reader: bool
+
+
+def releases_page(books: Books) -> Page:
+    """Return the list of all releases."""
+    return Page(path="/releases", label="Releases", show=partial(_list, books))
+
+
+def release_page(books: Books) -> Page:
+    """Return the page of one release, where persons decide."""
+    return Page(path="/releases/{release}", show=partial(_show, books), act=partial(_decide, books))
+
+
+def _list(books: Books, visit: Visit) -> Response:
+    store = books.standing.store
+    span = span_of(sum(store.counts().values()), PER_PAGE, read_page(visit.query))
+    shown = store.releases_between(span.start, span.stop)
+    return visit.render("releases.html", lines=lines_of(books, shown), span=span)
+
+
+def _show(books: Books, visit: Visit) -> Response:
+    standing = books.standing
+    stored = standing.store.release(visit.parameters["release"])
+    release_id = stored.request.release_id
+    view = view_of(stored, standing)
+    held = held_attributes(standing.store, release_id, books.now)
+    choices = [_choice(status, visit.person) for status in view.own if status.decision.attribute in held]
+    return visit.render(
+        "release.html",
+        view=view,
+        badge=badge_of_state(stored.state, is_held=bool(held)),
+        choices=choices,
+        is_mine=any(not one.is_approved_by_reader for one in choices),
+        events=timeline_of(standing, stored, books.entry_of(stored.part_of or release_id), is_held=bool(held)),
+        tables=standing.store.tables(release_id),
+        ledger=standing.ledger,
+        persons=standing.persons,
+        is_over=stored.state.finished,
+        HELD=HELD,
+    )
+
+
+def _choice(status: AttributeStatus, person: str) -> Choice:
+    keys = {same_person_key(one.person) for one in status.approvals}
+    return Choice(name=status.decision.attribute, is_approved_by_reader=same_person_key(person) in keys)
+
+
+def _decide(books: Books, visit: Visit) -> Response:
+    release_id, form, standing = visit.parameters["release"], visit.form, books.standing
+    attributes, reason = form.texts("attribute"), form.text("reason")
+    if not attributes:
+        raise InvalidInputError("no attribute was chosen", where="decision", remedy="Go back and mark at least one.")
+    match form.text("verdict"):
+        case "approve":
+            outcome = approve(
+                standing, release_id, attributes, person=visit.person, reason=reason, expires=_expires(form, books.now)
+            )
+        case "refuse" if reason:
+            outcome = deny(standing, release_id, attributes, person=visit.person, reason=reason)
+        case "refuse":
+            raise InvalidInputError("a refusal needs a reason", where="reason", remedy="Go back and write why.")
+        case _:
+            raise InvalidInputError("a decision is to approve or to refuse", where="decision")
+    return visit.go_to(f"/releases/{release_id}", _said(outcome))
+
+
+def _expires(form: Form, now: int) -> int | None:
+    """Return until when keys may be fetched, Unix seconds; None for ever."""
+    text = form.text("days")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 6 and 1 <= int(text) <= _MOST_DAYS):
+        raise InvalidInputError(f"days are a whole number from 1 to {_MOST_DAYS}", where="days")
+    return now + int(text) * _SECONDS_A_DAY
+
+
+def _said(outcome: Outcome) -> str:
+    """Return what a decision led to, in words."""
+    parts = [f"Approved: {', '.join(outcome.approved)}."] if outcome.approved else []
+    if outcome.denied:
+        parts.append(f"Refused: {', '.join(outcome.denied)}. Nothing is charged for it.")
+    parts += [
+        f"Your approval of {attribute} is recorded; {number} other {'persons' if number > 1 else 'person'} must approve"
+        " it as well."
+        for attribute, number in outcome.missing.items()
+    ]
+    return " ".join(parts)

@@ -1,0 +1,119 @@
+"""A release as a timeline of what this curator has recorded of it."""
+
+from dataclasses import dataclass
+
+from veiltab.common.release.receipt import receipt_of
+from veiltab.common.release.state import ReleaseState
+from veiltab.curator.console.words import Badge, badge_of_state, badge_of_verdict, nats, time_of
+from veiltab.curator.ledger import Entry, percent
+from veiltab.curator.progress import APPROVED, HELD, CuratorRelease, GrantDecision
+from veiltab.curator.requests import AttributeStatus, attribute_statuses
+from veiltab.curator.standing import Standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened to a release here.
+
+    Args:
+        time: Unix seconds; None if it was not recorded.
+        title: what happened.
+        text: more of it; may be empty.
+        quote: a person's reason; may be empty.
+        kind: "good", "bad", "wait" or plain.
+    """
+
+    time: int | None
+    title: str
+    text: str = ""
+    quote: str = ""
+    kind: str = ""
+
+
+def timeline_of(standing: Standing, stored: CuratorRelease, entry: Entry | None, *, is_held: bool) -> tuple[Event, ...]:
+    """Return what is recorded of a release, oldest first.
+
+    Args:
+        standing: the curator's state.
+        stored: the release.
+        entry: its charge, if it is charged.
+        is_held: whether it waits for a person.
+    """
+    request = stored.request
+    asked = Event(
+        time=stored.created,
+        title=f"{request.researcher} asks for {', '.join(request.attributes)}",
+        text=f"epsilon {request.epsilon}" + ("" if request.delta is None else f", delta {request.delta}"),
+    )
+    decided = [event for status in attribute_statuses(stored, standing) for event in _of_attribute(status)]
+    charged = [] if entry is None else [_of_charge(entry)]
+    in_order = sorted([*decided, *charged], key=lambda event: event.time or 0)
+    return (
+        asked,
+        *in_order,
+        *_of_test(standing, stored),
+        _of_state(stored, badge_of_state(stored.state, is_held=is_held)),
+    )
+
+
+def _of_attribute(status: AttributeStatus) -> list[Event]:
+    decision = status.decision
+    events = [
+        Event(time=one.time, title=f"{one.person} approves {decision.attribute}", quote=one.reason, kind="good")
+        for one in status.approvals
+    ]
+    match decision.decided_by:
+        case "policy":
+            events.append(_of_policy(decision))
+        case "person" if not (decision.verdict == APPROVED and status.approvals):
+            badge = badge_of_verdict(decision.verdict)
+            who = decision.person or "A person"
+            title = f"{who}: {decision.attribute} is {badge.text}"
+            events.append(Event(time=decision.time or None, title=title, quote=decision.reason, kind=badge.kind))
+        case _:
+            pass
+    return events
+
+
+def _of_policy(decision: GrantDecision) -> Event:
+    badge = badge_of_verdict(decision.verdict)
+    rule = "no rule matches" if decision.rule is None else f"rule {decision.rule}: {decision.rule_text}"
+    title = (
+        f"The policy leaves {decision.attribute} to a person"
+        if decision.verdict == HELD
+        else f"The policy: {decision.attribute} is {badge.text}"
+    )
+    return Event(time=decision.time or None, title=title, text=rule, kind=badge.kind)
+
+
+def _of_charge(entry: Entry) -> Event:
+    return Event(
+        time=time_of(entry),
+        title=f"Charged: {percent(entry.share)} of the budget",
+        text=f"entry {entry.number} of the ledger, pure epsilon {nats(entry.epsilon)}",
+    )
+
+
+def _of_test(standing: Standing, stored: CuratorRelease) -> list[Event]:
+    """Return this curator's test of the server's noise, if it was made."""
+    counts = standing.store.receipt(stored.request.release_id)
+    if counts is None or stored.spec is None:
+        return []
+    receipt = receipt_of(stored.spec, standing.name, canaries=counts[0], changed=counts[1])
+    return [
+        Event(
+            time=None,
+            title=f"The server {'passes' if receipt.passed else 'fails'} the test of its noise",
+            text=f"{receipt.changed:,} of {receipt.canaries:,} test rows changed;"
+            f" {receipt.low:,} to {receipt.high:,} are accepted",
+            kind="good" if receipt.passed else "bad",
+        )
+    ]
+
+
+def _of_state(stored: CuratorRelease, badge: Badge) -> Event:
+    title = f"Now: {badge.text}" if not stored.state.finished else badge.text.capitalize()
+    text = stored.failure or stored.waiting_for
+    if stored.state is ReleaseState.READY:
+        text = "The keys of what was approved are given out to the researcher's service."
+    return Event(time=stored.since or None, title=title, text=text, kind=badge.kind)

@@ -1,0 +1,110 @@
+"""What the pages call things: states, verdicts and numbers in the words of the persons who decide."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from veiltab.common.core.rounding import upward
+from veiltab.common.privacy.card import Bound
+from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.state import ReleaseState
+from veiltab.curator.ledger import Entry
+from veiltab.curator.progress import APPROVED, DENIED, HELD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Badge:
+    """A word, and how it is coloured: "good", "bad", "wait" or plain."""
+
+    text: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardRow:
+    """A line of the epsilon card: who puts together what they see, what protects, and why."""
+
+    who: str
+    faces: str
+    why: str
+    is_unprotected: bool
+
+
+_BADGES: Mapping[ReleaseState, Badge] = {
+    ReleaseState.REQUESTED: Badge(text="requested", kind="wait"),
+    ReleaseState.APPROVED: Badge(text="approved here"),
+    ReleaseState.PLANNED: Badge(text="planned"),
+    ReleaseState.CHARGED: Badge(text="charged"),
+    ReleaseState.UPLOADING: Badge(text="sending columns"),
+    ReleaseState.PERTURBING: Badge(text="server adds noise"),
+    ReleaseState.READY: Badge(text="released", kind="good"),
+    ReleaseState.EXPIRED: Badge(text="expired", kind="bad"),
+    ReleaseState.DENIED: Badge(text="refused", kind="bad"),
+    ReleaseState.FAILED: Badge(text="failed", kind="bad"),
+}
+_VERDICTS: Mapping[str, Badge] = {
+    APPROVED: Badge(text="approved", kind="good"),
+    DENIED: Badge(text="refused", kind="bad"),
+    HELD: Badge(text="waits for a person", kind="wait"),
+}
+
+
+def badge_of_state(state: ReleaseState, *, is_held: bool = False) -> Badge:
+    """Return how a release stands here; whether it is held, only the decisions say."""
+    return _VERDICTS[HELD] if is_held else _BADGES[state]
+
+
+def badge_of_verdict(verdict: str) -> Badge:
+    """Return how the decision about an attribute stands."""
+    return _VERDICTS[verdict]
+
+
+def card_rows(bounds: tuple[Bound, ...]) -> tuple[CardRow, ...]:
+    """Return an epsilon card for a table."""
+    return tuple(
+        CardRow(
+            who=bound.name,
+            faces=bound.faces.removesuffix(f": {bound.note}"),
+            why=bound.note,
+            is_unprotected=bound.epsilon is None,
+        )
+        for bound in bounds
+    )
+
+
+def odds(epsilon: Decimal) -> str:
+    """Return the factor e^epsilon by which a release of a pure epsilon changes odds at most, rounded up."""
+    factor = math.exp(min(float(epsilon), 700.0))
+    digits = 2 if factor < 10 else 0
+    return f"{math.ceil(factor * 10**digits) / 10**digits:,.{digits}f}" if factor < 1e6 else f"{factor:.1e}"
+
+
+def nats(epsilon: Decimal) -> str:
+    """Return an epsilon, rounded up to six digits after the point, without zeros at its end."""
+    text = upward(epsilon)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def guarantee(epsilon: object, delta: object) -> str:
+    """Return an epsilon, with its delta if it has one."""
+    return f"epsilon {epsilon}" + ("" if delta is None else f", delta {delta}")
+
+
+def tables_text(request: ReleaseRequest) -> str:
+    """Return how many tables a request is about, in words."""
+    repeats = f", {request.repeats} of them twice" if request.repeats else ""
+    return f"{len(request.tables)} tables{repeats}" if request.is_workload else "one table"
+
+
+def asked_of(entry: Entry) -> str:
+    """Return the guarantee that a charge was asked for with."""
+    facts = entry.facts
+    asked = facts.get("epsilon") if facts.get("delta") else None
+    return guarantee(asked or nats(entry.epsilon), facts.get("delta"))
+
+
+def time_of(entry: Entry) -> int | None:
+    """Return when a charge was reserved, Unix seconds, if it was recorded."""
+    seconds = entry.facts.get("time")
+    return seconds if isinstance(seconds, int) else None

@@ -1,0 +1,402 @@
+"""The console of a curator: what persons read and decide there, and what it refuses."""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.common.web.browser import HOST, Browser, Guest, enter, link_of
+from tests.conftest import reserve
+from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.web.application import ConsoleApplication
+from veiltab.curator.cli import curator
+from veiltab.curator.console.books import Books
+from veiltab.curator.console.budget_page import Point, months_of, points_of, thinned
+from veiltab.curator.console.curator_console import curator_console
+from veiltab.curator.console.journal import AuditJournal
+from veiltab.curator.console.paging import span_of
+from veiltab.curator.console.words import badge_of_state, nats, odds
+from veiltab.curator.inspection import inspect_table
+from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.standing import Standing, open_standing
+from veiltab.curator.store import CuratorStore
+
+Make = Callable[..., Any]
+ID = "0" * 31 + "1"
+ANA, BEN = "Ana Diaz", "Ben Ode"
+PURPOSE = "wage <script>alert(1)</script> gap"
+
+
+@dataclass
+class Office:
+    """A curator's state, and its console."""
+
+    folder: Path
+    standing: Standing
+    books: Books
+    application: ConsoleApplication
+
+    def enter(self, person: str) -> Guest:
+        return enter(self.application, person)
+
+    def verdicts(self) -> dict[str, tuple[str, str, str]]:
+        return {d.attribute: (d.verdict, d.person, d.reason) for d in self.standing.store.decisions(ID)}
+
+    def audit(self) -> list[tuple[str, str, dict[str, Any]]]:
+        return [(one.event, one.person, dict(one.facts)) for one in self.standing.store.audit.entries()]
+
+
+def hold(store: CuratorStore, request: Any) -> None:  # noqa: ANN401 - a request
+    store.add(request, 1_700_000_000)
+    held = (
+        GrantDecision(attribute=name, verdict=HELD, expires=None, decided_by="policy", time=1_700_000_000)
+        for name in request.attributes
+        if name != "salary"
+    )
+    store.decide(request.release_id, tuple(held))
+
+
+@pytest.fixture
+def office(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Iterator[Office]:
+    """A request that waits for two persons at alice."""
+    path, table = tmp_path / "study.toml", tmp_path / "alice.csv"
+    path.write_bytes(study_bytes)
+    table.write_text("id,sex,age\n1,f,young\n2,m,old\n3,x,old\n")
+    with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
+        store.set_served_policy(None, 0, None, persons=2)
+        store.set_alignment("a" * 32, 1000, "ab" * 16)
+        hold(store, make_request(attributes=("sex", "age", "salary"), purpose=PURPOSE))
+    with open_standing(path, "alice", tmp_path / "state", None) as standing:
+        books = Books(standing, path)
+        console = curator_console(
+            books,
+            AuditJournal(store=standing.store),
+            identity=None,
+            inspect=partial(inspect_table, table, standing.study, "alice"),
+        )
+        yield Office(tmp_path, standing, books, ConsoleApplication(console, HOST))
+
+
+def test_who_waits_sees_who_asks_what_and_why_at_which_cost(office: Office) -> None:
+    ana = office.enter(ANA)
+    for page in (ana.get("/").text, ana.get(f"/releases/{ID}").text):
+        text = unescape(re.sub(r"\s+", " ", page))
+        assert "rosa asks for" in text
+        assert "sex, age, salary" in text
+        assert "epsilon 0.1" in text
+        assert "10.00% of the budget" in text
+        assert PURPOSE in text
+        assert "<script" not in page
+    card = ana.get(f"/releases/{ID}").text
+    assert "desk with server" in card
+    assert "no rule matches" in card
+    assert "percentage points" in card
+    assert "the factor 1.11" in card
+
+
+def test_two_persons_approve_together(office: Office) -> None:
+    ana, ben = office.enter(ANA), office.enter(BEN)
+    fields: dict[str, str | list[str]] = {"attribute": ["sex", "age"], "verdict": "approve"}
+    first = ana.post(f"/releases/{ID}", fields | {"reason": "as agreed"})
+    assert first.status == 303
+    page = ana.get(f"/releases/{ID}").text
+    assert "1 other person must approve" in page
+    assert "Somebody else decides now" in page
+    assert {verdict for verdict, _, _ in office.verdicts().values()} == {HELD}
+    again = ana.post(f"/releases/{ID}", fields)
+    assert again.status == 409
+    assert "has approved age, sex before" in again.text
+    assert {verdict for verdict, _, _ in office.verdicts().values()} == {HELD}
+    assert f"approved by {ANA}" in ben.get("/").text
+    assert "as agreed" in ben.get(f"/releases/{ID}").text
+    assert ben.post(f"/releases/{ID}", fields).status == 303
+    assert "Approved: " in ben.get(f"/releases/{ID}").text
+    assert {(verdict, person) for verdict, person, _ in office.verdicts().values()} == {(APPROVED, BEN)}
+
+
+def test_one_refusal_with_a_reason_refuses(office: Office) -> None:
+    ana, ben = office.enter(ANA), office.enter(BEN)
+    ana.post(f"/releases/{ID}", {"attribute": "sex", "verdict": "approve"})
+    silent = ben.post(f"/releases/{ID}", {"attribute": ["sex", "age"], "verdict": "refuse", "reason": " "})
+    assert silent.status == 400
+    assert "a refusal needs a reason" in silent.text
+    assert {verdict for verdict, _, _ in office.verdicts().values()} == {HELD}
+    done = ben.post(f"/releases/{ID}", {"attribute": ["sex", "age"], "verdict": "refuse", "reason": "not agreed"})
+    assert done.status == 303
+    assert set(office.verdicts().values()) == {(DENIED, BEN, "not agreed")}
+    assert "not agreed" in ana.get(f"/releases/{ID}").text
+
+
+def test_a_decision_that_is_none_is_refused_and_changes_nothing(office: Office) -> None:
+    ana, before = office.enter(ANA), office.verdicts()
+    approval: dict[str, str | list[str]] = {"attribute": "sex", "verdict": "approve"}
+    refusal = approval | {"verdict": "refuse"}
+    for fields in (
+        {"verdict": "approve"},
+        {"attribute": "sex"},
+        approval | {"verdict": "maybe"},
+        approval | {"attribute": "salary"},
+        approval | {"attribute": "none"},
+        approval | {"days": "0"},
+        approval | {"days": "1.5"},
+        approval | {"days": "999999"},
+        refusal | {"reason": "x" * 1001},
+        refusal | {"reason": "a\N{RIGHT-TO-LEFT OVERRIDE}b"},
+        refusal | {"reason": ["a", "b"]},
+    ):
+        assert ana.post(f"/releases/{ID}", fields).status == 400, fields
+    assert office.verdicts() == before
+    assert office.standing.store.approvals(ID) == ()
+
+
+def test_a_decision_about_another_release_is_refused(office: Office) -> None:
+    ana = office.enter(ANA)
+    assert ana.get(f"/releases/{'f' * 32}").status == 404
+    assert ana.post(f"/releases/{'f' * 32}", {"attribute": "sex", "verdict": "approve"}).status == 404
+
+
+def test_a_decision_without_its_form_is_refused(office: Office) -> None:
+    ana, ben = office.enter(ANA), office.enter(BEN)
+    for token in ("", ben.token()):
+        fields = {"form_token": token, "attribute": "sex", "verdict": "refuse", "reason": "not agreed"}
+        assert ana.browser.post(f"{ana.place}/releases/{ID}", fields).status == 403
+    assert {verdict for verdict, _, _ in office.verdicts().values()} == {HELD}
+
+
+def test_keys_may_be_given_out_for_some_days(office: Office) -> None:
+    for person in (ANA, BEN):
+        answer = office.enter(person).post(
+            f"/releases/{ID}", {"attribute": "sex", "verdict": "approve", "days": "3" if person == ANA else ""}
+        )
+        assert answer.status == 303
+    (sex,) = (one for one in office.standing.store.decisions(ID) if one.attribute == "sex")
+    assert sex.expires is not None
+    assert abs(sex.expires - time.time() - 3 * 86_400) < 60
+
+
+def test_sessions_stand_in_the_audit_log(office: Office) -> None:
+    ana = office.enter(ANA)
+    ana.post("/leave", {})
+    sessions = [one for one in office.audit() if one[0].startswith("session")]
+    assert [(event, person) for event, person, _ in sessions] == [("session begun", ANA), ("session ended", ANA)]
+    assert sessions[1][2]["reason"] == "signed out"
+
+
+def test_without_an_audit_log_there_is_no_session(office: Office) -> None:
+    office.standing.store.connection.execute(
+        "CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'full'); END"
+    )
+    browser = Browser(office.application)
+    answer = browser.post(link_of(office.application, ANA), {})
+    assert answer.status == 500
+    assert browser.cookies == {}
+    assert office.audit() == [one for one in office.audit() if not one[0].startswith("session")]
+
+
+def charge(office: Office, make_spec: Make, make_request: Make, count: int) -> None:
+    store = office.standing.store
+    for number in range(count):
+        release_id = f"{number + 16:032x}"
+        store.add(make_request(release_id=release_id, purpose=f"purpose {number}"), 1_700_000_000 + number)
+        approved = GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="policy", rule=3)
+        store.decide(release_id, (approved,))
+        reserve(office.standing.ledger, make_spec(release_id=release_id, epsilon=Decimal("0.001")))
+        office.standing.ledger.charge(release_id)
+        store.set_state(release_id, ReleaseState.READY)
+
+
+def test_the_ledger_is_shown_a_page_at_a_time_newest_first(office: Office, make_spec: Make, make_request: Make) -> None:
+    ana = office.enter(ANA)
+    assert "Nothing is charged yet" in ana.get("/ledger").text
+    charge(office, make_spec, make_request, 51)
+    first, second = ana.get("/ledger").text, ana.get("/ledger?page=2").text
+    assert re.findall(r'<th scope="row" class="n">(\d+)</th>', first) == [str(number) for number in range(51, 1, -1)]
+    assert re.findall(r'<th scope="row" class="n">(\d+)</th>', second) == ["1"]
+    assert "purpose 50" in first
+    assert "sex: the policy, rule 3" in first
+    assert "Page 2 of 2, 51 in all" in second
+    assert ana.get("/ledger?page=9").text.count("<tr>") == second.count("<tr>")
+    for page in ("0", "-1", "x", "1e3", "9" * 20, "%C2%B2"):
+        assert ana.get(f"/ledger?page={page}").status == 400
+
+
+def test_the_ledger_is_checked_after_each_charge(office: Office, make_spec: Make, make_request: Make) -> None:
+    ana = office.enter(ANA)
+    charge(office, make_spec, make_request, 2)
+    assert "it is whole" in ana.get("/ledger").text
+    office.standing.store.connection.execute("UPDATE ledger SET epsilon = '0.0001' WHERE number = 1")
+    reserve(office.standing.ledger, make_spec(release_id="e" * 32, epsilon=Decimal("0.001")))
+    office.standing.ledger.charge("e" * 32)
+    page = ana.get("/ledger")
+    assert page.status == 500
+    assert "altered at entry 1" in page.text
+
+
+def test_charges_of_the_running_service_are_read_as_they_come(
+    office: Office, make_spec: Make, make_request: Make
+) -> None:
+    assert office.books.entries() == ()
+    charge(office, make_spec, make_request, 2)
+    assert [entry.number for entry in office.books.entries()] == [1, 2]
+    assert office.books.entries() == office.standing.ledger.entries
+
+
+def test_the_budget_adds_up(office: Office, make_spec: Make, make_request: Make) -> None:
+    charge(office, make_spec, make_request, 3)
+    entries = office.books.entries()
+    points = points_of(entries)
+    assert [point.share for point in points] == [sum(e.share for e in entries[: n + 1]) for n in range(3)]
+    (month,) = months_of(entries)
+    assert (month.releases, month.taken, month.total) == (3, points[-1].share, points[-1].share)
+    text = office.enter(ANA).get("/budget").text
+    assert '<svg viewBox="0 0 720 260" role="img"' in text
+    assert "What each coalition can learn from all releases together" in text
+
+
+def test_points_are_thinned_to_the_last() -> None:
+    points = [Point(time=number, share=Decimal(0)) for number in range(1001)]
+    thin = thinned(points)
+    assert len(thin) <= 201
+    assert thin[-1] == points[-1]
+    assert thinned([]) == []
+
+
+def test_the_policy_is_tried_as_the_command_tries_it(office: Office) -> None:
+    policy = office.folder / "policy.toml"
+    policy.write_text('persons = 2\n[[rule]]\nattributes = ["sex"]\nmaximum_epsilon = 0.5\ndecision = "approve"\n')
+    office.standing.store.set_served_policy(policy, 1, None, persons=2)
+    with open_standing(office.folder / "study.toml", "alice", office.folder / "state", None) as standing:
+        console = curator_console(
+            Books(standing, office.folder / "study.toml"),
+            AuditJournal(store=standing.store),
+            identity=None,
+            inspect=None,
+        )
+        ana = enter(ConsoleApplication(console, HOST), ANA)
+        form = ana.get("/policy").text
+        assert "maximum_epsilon = 0.5" in form
+        assert "The file has changed" not in form
+        tried = "/policy?researcher=rosa&epsilon=0.3&attribute=sex&attribute=age&population=1000"
+        text = re.sub(r"\s+", " ", ana.get(tried).text)
+        assert 'sex: <span class="badge good">approved</span> by rule 1' in text
+        assert 'age: <span class="badge wait">waits for a person</span> as no rule matches' in text
+        assert "charge 30.00% of the budget, for 1,000 respondents" in text
+        for wrong in ("epsilon=x", "epsilon=0.3&population=x", "epsilon=0.3&researcher=nobody", "epsilon=0.3&delta=2"):
+            assert 'class="problem" role="alert"' in ana.get(f"/policy?attribute=sex&{wrong}").text
+        policy.write_text("persons = 3\n")
+        assert "The file has changed" in ana.get("/policy").text
+        policy.write_text("persons = ")
+        assert 'class="problem"' in ana.get("/policy").text
+        assert ana.get("/table").status == 404
+
+
+def test_the_table_is_checked_when_somebody_asks(office: Office) -> None:
+    ana = office.enter(ANA)
+    assert "Check the table" in ana.get("/table").text
+    text = ana.get("/table?check=yes").text
+    assert "not ready" in text
+    assert "1 rows have a value that the study does not know" in text
+
+
+def test_the_parties_are_listed(office: Office) -> None:
+    office.standing.store.set_witness("bob", 7, b"x" * 32)
+    text = office.enter(ANA).get("/parties").text
+    assert "localhost:7402" in text
+    assert "7 charges seen" in text
+    assert "Start the console with --identity" in text
+
+
+def test_a_release_shows_what_happened(office: Office, make_spec: Make, make_request: Make) -> None:
+    charge(office, make_spec, make_request, 1)
+    ana = office.enter(ANA)
+    text = ana.get(f"/releases/{16:032x}").text
+    for said in ("rosa asks for sex, salary", "The policy: sex is approved", "Charged: ", "Released"):
+        assert said in text
+    assert "Your decision" not in text
+    assert "purpose 0" in text
+    listed = ana.get("/releases").text
+    assert f"/releases/{16:032x}" in listed
+    assert f"/releases/{ID}" in listed
+
+
+def test_another_budget_is_followed(office: Office, make_spec: Make, make_request: Make) -> None:
+    charge(office, make_spec, make_request, 1)
+    ana = office.enter(ANA)
+    assert "epsilon 0.999" in ana.get("/budget").text
+    office.standing.store.set_served_policy(None, 0, Decimal("0.5"), persons=2)
+    assert "epsilon 0.499" in ana.get("/budget").text
+
+
+def test_another_study_file_is_refused(office: Office, study_bytes: bytes) -> None:
+    ana = office.enter(ANA)
+    token = ana.token()
+    (office.folder / "study.toml").write_bytes(study_bytes.replace(b"A survey", b"Another"))
+    for path in ("/", "/ledger", f"/releases/{ID}"):
+        answer = ana.get(path)
+        assert answer.status == 409
+        assert "the study file has changed" in answer.text
+    fields = {"form_token": token, "attribute": "sex", "verdict": "refuse", "reason": "not agreed"}
+    assert ana.browser.post(f"{ana.place}/releases/{ID}", fields).status == 409
+    assert {verdict for verdict, _, _ in office.verdicts().values()} == {HELD}
+
+
+def run(*arguments: str | Path) -> None:
+    curator.main(["console", *map(str, arguments)], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("owner", "persons", "refusal", "words"),
+    [
+        (None, [ANA], NotFoundError, "no curator has run on this folder"),
+        (Party(study="other", role=Role.CURATOR, name="alice").uri, [ANA], ConflictError, "holds the state of"),
+        (Party(study="survey", role=Role.CURATOR, name="bob").uri, [ANA], ConflictError, "holds the state of"),
+        ("", [ANA, "ana  díaz"], InvalidInputError, "the same person's"),
+        ("", ["!?"], InvalidInputError, "a person's name"),
+    ],
+)
+def test_the_command_refuses_what_is_not_this_curators(  # noqa: PLR0913, PLR0917 - cases
+    tmp_path: Path,
+    study_bytes: bytes,
+    owner: str | None,
+    persons: list[str],
+    refusal: type[VeiltabError],
+    words: str,
+) -> None:
+    (tmp_path / "study.toml").write_bytes(study_bytes)
+    if owner is not None:
+        CuratorStore(tmp_path / "state" / "curator.sqlite").close()
+        if owner:
+            (tmp_path / "state" / "party").write_text(owner)
+    named = [argument for person in persons for argument in ("--person", person)]
+    with pytest.raises(refusal, match=words):
+        run(tmp_path / "study.toml", "--name", "alice", "--state", tmp_path / "state", *named)
+
+
+def test_every_state_has_a_word() -> None:
+    assert len({badge_of_state(state).text for state in ReleaseState}) == len(ReleaseState)
+
+
+def test_numbers_are_rounded_against_the_respondent() -> None:
+    assert [nats(Decimal(text)) for text in ("1.2", "3", "0.1234561", "100")] == ["1.2", "3", "0.123457", "100"]
+    assert [odds(Decimal(text)) for text in ("0", "1", "0.5", "3")] == ["1.00", "2.72", "1.65", "21"]
+    assert odds(Decimal(50)) == "5.2e+21"
+
+
+def test_a_page_of_a_list() -> None:
+    assert [
+        (span_of(total, 10, page).start, span_of(total, 10, page).stop) for total, page in ((0, 1), (25, 3), (25, 9))
+    ] == [
+        (0, 0),
+        (20, 25),
+        (20, 25),
+    ]
