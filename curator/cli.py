@@ -36,6 +36,8 @@ from veiltab.curator.policy import policy_of
 from veiltab.curator.requests import view_requests
 from veiltab.curator.requests_text import requests_text
 from veiltab.curator.standing import Standing
+from veiltab.curator.tables.address import TableAddress
+from veiltab.curator.tables.options import table_options
 from veiltab.curator.trial import hypothetical_request, try_policy
 from veiltab.curator.verdicts import Outcome, waits_for
 from veiltab.curator.verdicts import approve as approve_request
@@ -53,13 +55,13 @@ def curator() -> None:
 @curator.command(epilog="Example: veiltab curator check study.toml --name alice --table alice.csv")
 @study_argument
 @name_option
-@click.option("--table", "table_path", required=True, type=click.Path(path_type=Path), help=".csv or .parquet file.")
+@table_options
 @json_option
-def check(study_path: Path, name: str, table_path: Path, as_json: bool) -> int:
+def check(study_path: Path, name: str, table: TableAddress, as_json: bool) -> int:
     """Check a table against the study and report its contents; the command sends nothing."""
     from veiltab.curator.inspection import inspect_table
 
-    inspection = inspect_table(table_path, load_study(study_path), name)
+    inspection = inspect_table(table, load_study(study_path), name)
     emit(as_json, inspection.as_dict(), inspection.as_text())
     return 0 if inspection.ok else InvalidInputError.exit_code
 
@@ -69,13 +71,13 @@ def check(study_path: Path, name: str, table_path: Path, as_json: bool) -> int:
     " --table alice.csv --policy policy.toml"
 )
 @serve_options
-@click.option("--table", "table_path", required=True, type=click.Path(path_type=Path), help=".csv or .parquet file.")
+@table_options
 @policy_option
-def serve(options: ServeOptions, table_path: Path, policy_path: Path | None) -> None:
+def serve(options: ServeOptions, table: TableAddress, policy_path: Path | None) -> None:
     """Load the table, align it with the other curators', and take part in releases."""
     from veiltab.curator.serving import serve_curator
 
-    serve_curator(options, table_path=table_path, policy_path=policy_path)
+    serve_curator(options, table=table, policy_path=policy_path)
 
 
 @curator.command(epilog="Example: veiltab curator requests study.toml --name alice --state state")

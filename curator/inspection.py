@@ -12,6 +12,7 @@ from veiltab.curator.alignment_cost import AlignmentCost, private_cost, token_co
 from veiltab.curator.column import ColumnReading, UnknownValue
 from veiltab.curator.id_shapes import id_shapes
 from veiltab.curator.table import Reading, read_table
+from veiltab.curator.tables.address import TableAddress
 
 _SHOWN = 20
 
@@ -47,7 +48,8 @@ class Inspection:
     """The report on one table.
 
     Args:
-        path: the table's file.
+        path: where the table is, without a password.
+        description: how it looks.
         curator: whose table it is.
         study: the study's id.
         study_digest: the study's version.
@@ -65,6 +67,7 @@ class Inspection:
     """
 
     path: str
+    description: str
     curator: str
     study: str
     study_digest: str
@@ -114,16 +117,17 @@ class Inspection:
         return "\n".join(lines)
 
 
-def inspect_table(path: Path, study: Study, curator_name: str) -> Inspection:
+def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -> Inspection:
     """Report on a curator's table; what is wrong with the file or its rows is in the report, not raised.
 
     Raises:
         InvalidInputError: if the study has no such curator.
     """
-    reading = read_table(path, study, curator_name)
+    reading = read_table(table, study, curator_name)
     costs, not_measured = _costs(reading, study, curator_name)
     return Inspection(
-        path=str(path),
+        path=TableAddress.of(table).shown,
+        description=reading.description,
         curator=curator_name,
         study=study.id,
         study_digest=study.digest,

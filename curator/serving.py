@@ -21,6 +21,7 @@ from veiltab.curator.service import CuratorPeerServicer, CuratorServicer
 from veiltab.curator.status import observe
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import load_table
+from veiltab.curator.tables.address import TableAddress
 from veiltab.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server
 from veiltab.v1.curator_peer_pb2_grpc import add_CuratorPeerServiceServicer_to_server
 
@@ -28,7 +29,7 @@ _CHECKED_AT_START = 1_000
 """Newest entries of the audit log that a process checks before it serves; `veiltab curator audit` checks all."""
 
 
-def serve_curator(options: ServeOptions, *, table_path: Path, policy_path: Path | None) -> None:
+def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Path | None) -> None:
     """Load the table and take part in releases until a signal stops the process."""
     log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.CURATOR)
@@ -54,7 +55,8 @@ def serve_curator(options: ServeOptions, *, table_path: Path, policy_path: Path 
         seen = partial(observe, driver)
         with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
             with step("load table"):
-                table = load_table(table_path, study, options.name)
+                loaded = load_table(table, study, options.name)
+            note(f"table: {loaded.description}")
             note(f"policy: {policy_source(policy_path, len(policy.rules))}")
             address = options.address(study.curator(options.name).endpoint)
-            serve_party(identity, callers, [status, *own], address, partial(driver.run, table), check_files)
+            serve_party(identity, callers, [status, *own], address, partial(driver.run, loaded), check_files)

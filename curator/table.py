@@ -36,6 +36,7 @@ class Table:
             several.
         content_digest: SHA-256 over ids, symbols and their order, in hexadecimal; the same for the same content
             whatever the file's format.
+        description: how the table looks, for people.
     """
 
     ids: pa.ChunkedArray
@@ -44,6 +45,7 @@ class Table:
     rows_dropped: int
     missing: Mapping[str, int]
     content_digest: str
+    description: str = ""
 
     @property
     def rows(self) -> int:
@@ -71,6 +73,7 @@ class Reading:
         empty_ids: rows with an empty id.
         repeated_ids: rows whose id an earlier row has too.
         errors: what keeps the file from being a table, gravest first; none quotes a value or an id.
+        description: how the table looks, for people; "" if it could not be opened.
     """
 
     ids: pa.ChunkedArray
@@ -80,6 +83,7 @@ class Reading:
     empty_ids: int
     repeated_ids: int
     errors: tuple[InvalidInputError, ...]
+    description: str
 
 
 def load_table(table: TableAddress | Path, study: Study, curator_name: str) -> Table:
@@ -105,6 +109,7 @@ def load_table(table: TableAddress | Path, study: Study, curator_name: str) -> T
         rows_dropped=reading.rows_dropped,
         missing={c.rule.name: c.missing for c in reading.columns if c.rule.coding.missing is None},
         content_digest=_content_digest(reading.ids, columns),
+        description=reading.description,
     )
 
 
@@ -120,12 +125,15 @@ def read_respondents(
     """Read a table by rules of its own; see `CuratorMember` for what makes a respondent, and `read_table`."""
     rows = _Rows(id_columns, normalise, rules)
     errors: list[InvalidInputError] = []
+    description = ""
     try:
-        for batch in read_batches(open_table(table), id_columns, {rule.column for rule in rules}):
+        source = open_table(table)
+        description = source.description
+        for batch in read_batches(source, id_columns, {rule.column for rule in rules}):
             rows.take(batch)
     except InvalidInputError as error:
         errors.append(error)
-    return rows.reading(TableAddress.of(table).shown, errors)
+    return rows.reading(TableAddress.of(table).shown, description, errors)
 
 
 class _Rows:
@@ -157,7 +165,7 @@ class _Rows:
         self._ids.append(ids.values)
         self._kept.append(kept)
 
-    def reading(self, where: str, errors: Sequence[InvalidInputError]) -> Reading:
+    def reading(self, where: str, description: str, errors: Sequence[InvalidInputError]) -> Reading:
         """Find repeated ids among all rows, then drop the rows that are not kept."""
         repeats = repeated_rows(pa.chunked_array(self._ids, pa.large_string()))
         columns = tuple(column.reading() for column in self._columns)
@@ -177,6 +185,7 @@ class _Rows:
             empty_ids=self._empty,
             repeated_ids=len(repeats),
             errors=tuple(found),
+            description=description,
         )
 
     def _id_errors(self, where: str, rows: Sequence[int], repeated: int) -> list[InvalidInputError]:

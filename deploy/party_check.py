@@ -27,6 +27,7 @@ from veiltab.common.study.problems import study_problems
 from veiltab.curator import cli as curator_cli
 from veiltab.curator.policy import policy_of
 from veiltab.curator.table import read_table
+from veiltab.curator.tables.address import TableAddress
 from veiltab.researcher import cli as researcher_cli
 from veiltab.server import cli as server_cli
 
@@ -216,11 +217,15 @@ def _is_locked(path: Path) -> bool:
 def _check_curator(values: Mapping[str, Value], said: set[str], study: Study, party: Party, findings: Findings) -> None:
     if "table" in values:
         with findings.about("table"):
-            reading = read_table(Path(str(values["table"])), study, party.name)
+            details = {key: str(values[key]) for key in ("query", "encoding", "decimal") if key in values}
+            table = TableAddress(location=str(values["table"]), **details)
+            reading = read_table(table, study, party.name)
             for error in reading.errors:
                 findings.add("table", error.problem, error.remedy, error.where)
             if not reading.errors:
-                findings.notes.append(f"table: {len(reading.ids)} respondents in {reading.rows_read} rows")
+                findings.notes.append(
+                    f"table: {len(reading.ids)} respondents in {reading.rows_read} rows; {reading.description}"
+                )
     if "policy" in values:
         with findings.about("policy"):
             policy = policy_of(study, party.name, Path(str(values["policy"])))

@@ -10,6 +10,8 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.common.storage.files import written_whole
+from veiltab.curator.tables.address import TableAddress
+from veiltab.curator.tables.options import table_options
 
 if TYPE_CHECKING:
     from veiltab.common.study.draft import Draft
@@ -45,7 +47,7 @@ def init(study_id: str, out: Path, as_json: bool) -> None:
 
 @study.command(epilog="Example: veiltab study draft --name alice --table alice.csv")
 @click.option("--name", required=True, help="The curator's name.")
-@click.option("--table", "table_path", required=True, type=PATH, help=".csv or .parquet file.")
+@table_options
 @click.option("--id", "id_columns", multiple=True, metavar="COLUMN", help="A column that names a respondent.")
 @click.option("--without", multiple=True, metavar="COLUMN", help="A column that stays out.")
 @click.option(
@@ -56,7 +58,7 @@ def init(study_id: str, out: Path, as_json: bool) -> None:
 @json_option
 def draft(
     name: str,
-    table_path: Path,
+    table: TableAddress,
     id_columns: tuple[str, ...],
     without: tuple[str, ...],
     use_quantiles: bool,
@@ -76,7 +78,7 @@ def draft(
 
     path = out or Path(f"{name}.toml")
     _refuse_present(path)
-    proposal = propose_table(table_path, name, id_columns=id_columns, without=without, use_quantiles=use_quantiles)
+    proposal = propose_table(table, name, id_columns=id_columns, without=without, use_quantiles=use_quantiles)
     if as_json and not yes:
         emit(as_json, {"file": None, **proposal.as_dict()}, "")
         return
@@ -84,7 +86,7 @@ def draft(
         proposal = confirm_table(proposal, takes_all=yes)
     if not proposal.attributes:
         raise InvalidInputError(
-            "no column is left to make an attribute", where=str(table_path), remedy="Add a column with categories."
+            "no column is left to make an attribute", where=table.shown, remedy="Add a column with categories."
         )
     text = toml_text(proposal.draft())
     draft_from_bytes(text.encode(), str(path))

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from veiltab.common.web.document import CONTENT_POLICY
 from veiltab.papers.experiment import Comparison, Figure, Findings
 from veiltab.papers.style import element
 from veiltab.researcher.drawing import number
-from veiltab.researcher.page import CONTENT_POLICY
 
 _CSS = """
 :root { color-scheme: light; }

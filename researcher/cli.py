@@ -299,8 +299,8 @@ def report(client: "Client", release_name: str, confidence: float, out: Path, as
     Of a release of several tables it is about microdata of as many rows as there are respondents, with the seed
     "report"; `veiltab researcher synthesise --report` writes the page that goes with a file of your own.
     """
+    from veiltab.common.web.document import check_page, write_page
     from veiltab.researcher.microdata.report import render
-    from veiltab.researcher.page import check_page, write_page
     from veiltab.researcher.presentation import card_of, microdata_report, report_page
 
     check_page(out)
@@ -352,9 +352,9 @@ def synthesise(
     combine with veiltab.researcher.microdata.combining. Where the rows come from stands in the file (Parquet: pandas
     reads it as attrs) or beside it (CSV: a .json of the same name).
     """
+    from veiltab.common.web.document import check_page, write_page
     from veiltab.researcher.microdata.files import check_microdata_path
     from veiltab.researcher.microdata.provenance import WARNING
-    from veiltab.researcher.page import check_page, write_page
 
     check_microdata_path(out)
     if page is not None:

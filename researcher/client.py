@@ -49,13 +49,13 @@ from veiltab.common.rpc.peer import Peer, Request, Response
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import study_from_bytes
 from veiltab.common.study.missing import respondents_sentence
+from veiltab.common.web.document import facts
 from veiltab.researcher.access_log import Access, access_from_proto
 from veiltab.researcher.analysis.comparisons import Table
 from veiltab.researcher.analysis.modelled import ModelledTable
 from veiltab.researcher.drawing import Picture
 from veiltab.researcher.estimation import Estimate, TableEstimate
 from veiltab.researcher.model.fitting import Model
-from veiltab.researcher.page import facts
 from veiltab.researcher.pooling import pooled
 from veiltab.researcher.release_status import Status, TableStatus, release_status_from_proto
 from veiltab.researcher.rows import rows_of_counts

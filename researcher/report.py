@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import FEW_ROWS
 from veiltab.common.release.receipt import Receipt
+from veiltab.common.web.document import codebook_table, facts, figure, page, table
 from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.independence import IndependenceTest, independence
-from veiltab.researcher.page import codebook_table, facts, figure, page, table
 from veiltab.researcher.pictures import CELLS_SHOWN, estimates_picture, heat_map, largest, marginals_picture
 
 CELLS_LISTED = 1000

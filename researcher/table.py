@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from veiltab.common.core.domain import Attribute
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
+from veiltab.common.web.document import table
 from veiltab.researcher.estimation import Estimate, TableEstimate
-from veiltab.researcher.page import table
 
 if TYPE_CHECKING:
     import pandas as pd

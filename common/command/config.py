@@ -4,7 +4,10 @@
     name = "alice"
     identity = "pki/curator-alice"
     state = "state"
-    table = "alice.csv"               # curators
+    table = "alice.csv"               # curators: a file, a folder, a pattern, or postgresql://HOST/DATABASE
+    query = "select id, sex from p"   # curators: what to read of a database
+    encoding = "windows-1252"         # curators: of a text file whose beginning does not show it
+    decimal = "comma"                 # curators: how numbers are written that may be read in two ways
     policy = "policy.toml"            # curators
     retention_days = 30               # the server
     quota_releases = 256              # the server: releases that one curator may have open there
@@ -49,6 +52,11 @@ def _path(fields: Fields, key: str, folder: Path) -> Path:
     return folder / text
 
 
+def _place(fields: Fields, key: str, folder: Path) -> Value:
+    text = fields.text(key)
+    return text if "://" in text else _path(fields, key, folder)
+
+
 def _text(fields: Fields, key: str, _folder: Path) -> str:
     return fields.text(key)
 
@@ -77,7 +85,10 @@ KEYS: Mapping[str, Key] = {
     "identity": Key("identity_folder", _path),
     "state": Key("state_folder", _path),
     "listen": Key("listen", _text),
-    "table": Key("table_path", _path),
+    "table": Key("table_location", _place),
+    "query": Key("query", _text),
+    "encoding": Key("encoding", _text),
+    "decimal": Key("decimal", _text),
     "policy": Key("policy_path", _path),
     "retention_days": Key("retention_days", _days),
     "quota_releases": Key("quota_releases", _count),

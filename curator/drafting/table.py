@@ -16,8 +16,10 @@ from veiltab.curator.drafting.profile import ColumnProfile, profile_columns
 from veiltab.curator.drafting.proposal import AttributeProposal, Omission, looks_like_id, propose
 from veiltab.curator.id_shapes import id_shapes
 from veiltab.curator.table import read_respondents
+from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.opening import open_table
 from veiltab.curator.tables.reading import read_header
+from veiltab.curator.tables.refusals import refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +88,7 @@ class TableProposal:
 
 
 def propose_table(
-    path: Path,
+    table: TableAddress | Path,
     curator: str,
     *,
     id_columns: Sequence[str] = (),
@@ -96,7 +98,7 @@ def propose_table(
     """Propose a curator's part of a study from its table.
 
     Args:
-        path: the table.
+        table: where it is.
         curator: the curator's name.
         id_columns: the columns that name a respondent, if a person says so.
         without: columns that stay out.
@@ -106,20 +108,20 @@ def propose_table(
         InvalidInputError: the table cannot be read, no column names a respondent, or some ids are empty or repeated.
     """
     check_name("--name", curator)
-    source = open_table(path)
+    source = open_table(table)
     header = read_header(source)
-    _check_columns(path, header, [*id_columns, *without])
+    _check_columns(source.where, header, [*id_columns, *without])
     unreadable = {name: f"it has the type {kind}" for name, kind in header.items() if kind}
     unwanted = unreadable | dict.fromkeys(without, "left out by --without")
     profiles = profile_columns(source, [name for name in header if name not in unwanted])
     if not profiles or not profiles[0].rows:
-        raise InvalidInputError("the file has no rows", where=str(path), remedy="Give a table with at least one row.")
-    chosen, reason = (tuple(id_columns), "named by --id") if id_columns else _id_column(path, profiles)
+        raise refusal(source.where, "the file has no rows", "Give a table with at least one row.")
+    chosen, reason = (tuple(id_columns), "named by --id") if id_columns else _id_column(source.where, profiles)
     proposals = _proposals(profiles, chosen, curator, use_quantiles=use_quantiles)
     proposals |= {name: Omission(column=name, reason=why) for name, why in unwanted.items()}
     ordered = [proposals[name] for name in header if name in proposals]
     attributes = [proposal for proposal in ordered if isinstance(proposal, AttributeProposal)]
-    reading = read_respondents(path, chosen, NORMALISE_STEPS, [proposal.rule for proposal in attributes])
+    reading = read_respondents(table, chosen, NORMALISE_STEPS, [proposal.rule for proposal in attributes])
     if reading.errors:
         raise reading.errors[0]
     shapes = id_shapes(reading.ids, len(chosen))
@@ -133,13 +135,13 @@ def propose_table(
     )
 
 
-def _check_columns(path: Path, header: Collection[str], named: Sequence[str]) -> None:
+def _check_columns(where: str, header: Collection[str], named: Sequence[str]) -> None:
     """Refuse columns that the options name twice, or that are not there."""
     check_once("--id and --without name", named, "Name each column once.")
     for name in named:
         if name not in header:
             raise InvalidInputError(
-                f"column {name!r} is not in the header", where=str(path), remedy=f"Columns: {', '.join(header)}."
+                f"column {name!r} is not in the header", where=where, remedy=f"Columns: {', '.join(header)}."
             )
 
 
@@ -169,7 +171,7 @@ def _free_name(column: str, taken: Collection[str]) -> str:
     return next(name for name in numbered if name not in taken)
 
 
-def _id_column(path: Path, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str], str]:
+def _id_column(where: str, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str], str]:
     """Return the column that names the respondents: a different value in every row, and best a name that says so."""
     unique = [profile for profile in profiles if profile.is_unique and profile.column]
     named = [profile for profile in unique if looks_like_id(profile.column)]
@@ -184,4 +186,4 @@ def _id_column(path: Path, profiles: Sequence[ColumnProfile]) -> tuple[tuple[str
         problem = f"no column has another value in every row; {', '.join(repeating)} repeats values, or misses some"
     else:
         problem = "no column has another value in every row, so none names the respondents"
-    raise InvalidInputError(problem, where=str(path), remedy="Name the id columns with --id.")
+    raise InvalidInputError(problem, where=where, remedy="Name the id columns with --id.")

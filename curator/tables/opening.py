@@ -1,14 +1,27 @@
 """Opens a table by what its address looks like: each ending of a name stands for one kind of source."""
 
+from glob import glob, has_magic
 from pathlib import Path
 
 from veiltab.curator.tables.address import TableAddress
+from veiltab.curator.tables.duckdb_file import DuckdbQuery
 from veiltab.curator.tables.parquet import ParquetFile
+from veiltab.curator.tables.parquet_files import ParquetFiles, files_in
+from veiltab.curator.tables.postgresql import PostgresqlQuery
 from veiltab.curator.tables.refusals import refusal
 from veiltab.curator.tables.source import Source
+from veiltab.curator.tables.spreadsheet import SPREADSHEETS, Spreadsheet
+from veiltab.curator.tables.sqlite import SqliteQuery
 from veiltab.curator.tables.text_file import TextFile
 
 _TEXTS = (".csv", ".tsv", ".tab", ".txt")
+_DATABASES = (".db", ".sqlite", ".sqlite3", ".duckdb")
+_PARQUET = (".parquet", ".pq")
+_KINDS = (
+    "Give a .csv, .tsv or .txt file, compressed (.gz) or not, a .parquet file or a folder of them, .xlsx, .xls, .ods,"
+    " .sqlite, .duckdb, or postgresql://HOST/DATABASE with --query."
+)
+_DUCKDB_MARK = slice(8, 12)
 
 
 def open_table(table: TableAddress | Path) -> Source:
@@ -21,26 +34,58 @@ def open_table(table: TableAddress | Path) -> Source:
         InvalidInputError: it is absent, unreadable, of no known kind, or malformed at its beginning.
     """
     address = TableAddress.of(table)
-    path = address.path
+    if address.is_url:
+        return PostgresqlQuery(address)
+    path, part = _divided(address.path)
     name = path.name.lower()
-    if not (name.removesuffix(".gz").endswith(_TEXTS) or name.endswith(".parquet")):
-        problem = f"unsupported file type {''.join(path.suffixes[-2:])!r}"
-        raise refusal(address.shown, problem, "Give a .csv, .tsv or .txt file, compressed (.gz) or not, or .parquet.")
-    _check_readable(path)
-    if name.endswith(".parquet"):
+    if address.query and not name.endswith(_DATABASES):
+        raise refusal(address.shown, "a query is for a database", "Leave out --query, or give a database.")
+    if path.is_dir() or (has_magic(str(path)) and not path.exists()):
+        return _parquet_files(path)
+    plain_name = name.removesuffix(".gz")
+    if not (plain_name.endswith(_TEXTS) or name.endswith((*_PARQUET, *SPREADSHEETS, *_DATABASES))):
+        raise refusal(address.shown, f"unsupported file type {''.join(path.suffixes[-2:])!r}", _KINDS)
+    start = _beginning(path)
+    if plain_name.endswith(_TEXTS):
+        return TextFile(path, address.encoding)
+    if name.endswith(_PARQUET):
         return ParquetFile(path)
-    return TextFile(path, address.encoding)
+    if name.endswith(SPREADSHEETS):
+        return Spreadsheet(path, part)
+    is_duckdb = start[_DUCKDB_MARK] == b"DUCK"
+    return (DuckdbQuery if is_duckdb else SqliteQuery)(path, part, address.query)
 
 
-def _check_readable(path: Path) -> None:
-    """Refuse anything but a readable, regular, non-empty file."""
+def _divided(path: Path) -> tuple[Path, str]:
+    """Return a path, and the sheet or table behind its #, if a file of that kind stands before it."""
+    before, mark, part = str(path).rpartition("#")
+    if mark and before.lower().endswith((*SPREADSHEETS, *_DATABASES)) and not path.exists():
+        return Path(before), part
+    return path, ""
+
+
+def _parquet_files(path: Path) -> Source:
+    """Open the files of a folder or of a pattern."""
+    paths = files_in(path) if path.is_dir() else sorted(map(Path, glob(str(path))))  # noqa: PTH207 - whole paths
+    if not paths:
+        problem = "this is a directory, and it holds no .parquet file" if path.is_dir() else "no file fits the pattern"
+        raise refusal(str(path), problem, _KINDS)
+    others = [one for one in paths if not one.name.lower().endswith(_PARQUET) or one.is_dir()]
+    if others:
+        problem = f"the pattern fits {others[0].name!r}, which is no .parquet file"
+        raise refusal(str(path), problem, "Several files make one table only if they are Parquet.")
+    base = next(one for one in (path, *path.parents) if not has_magic(str(one)))
+    return ParquetFiles(str(path), base, paths)
+
+
+def _beginning(path: Path) -> bytes:
+    """Return the beginning of a readable, regular file that is not empty."""
     where = str(path)
-    if path.is_dir():
-        raise refusal(where, "this is a directory", "Give the table's file.")
     try:
         with path.open("rb") as file:
-            start = file.read(1)
+            start = file.read(_DUCKDB_MARK.stop)
     except OSError as error:
         raise refusal(where, f"the file cannot be read ({error.strerror})", "Check the path and its rights.") from None
     if not start:
         raise refusal(where, "the file is empty", "Give a table with a header and at least one row.")
+    return start

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
-from veiltab.researcher.page import table
+from veiltab.common.web.document import table
 from veiltab.researcher.table import free_name
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from veiltab.common.collection.round import RoundStatus
 from veiltab.common.study.file import Study
+from veiltab.common.web.document import facts, figure, page, table
 from veiltab.researcher.collection.guarantee import card, centre, centre_text
 from veiltab.researcher.collection.picture import VALUES_SHOWN, frequencies_picture
 from veiltab.researcher.frequency.estimation import Frequencies, estimate
 from veiltab.researcher.frequency.tally import Tally
-from veiltab.researcher.page import facts, figure, page, table
 
 
 def report_page(  # noqa: PLR0913, PLR0917 - what a report depends on

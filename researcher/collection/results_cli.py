@@ -89,8 +89,8 @@ def estimate(
 @json_option
 def report(rounds: "Rounds", round_id: str, estimator: str | None, confidence: float, out: Path, as_json: bool) -> None:
     """Write one self-contained HTML page with the picture, the guarantee and every number."""
+    from veiltab.common.web.document import write_page
     from veiltab.researcher.collection.report import report_page
-    from veiltab.researcher.page import write_page
 
     if out.suffix.lower() not in {".html", ".htm"}:
         raise InvalidInputError("a report is an HTML page", where=str(out), remedy="End its name in .html.")

@@ -7,6 +7,7 @@ from math import pi, sqrt
 import numpy as np
 
 from veiltab.common.core.domain import Domain
+from veiltab.common.web.document import codebook_table, facts, figure, page, table
 from veiltab.researcher.microdata.comparison import distance, fractions_of
 from veiltab.researcher.microdata.expectation import ExpectedError, measured_pairs
 from veiltab.researcher.microdata.files import Rows
@@ -14,7 +15,6 @@ from veiltab.researcher.microdata.pictures import agreement_picture, graph_pictu
 from veiltab.researcher.microdata.provenance import RELATION, WARNING, Provenance
 from veiltab.researcher.model.fitting import Model
 from veiltab.researcher.model.measurement import Axes, Floats, Table
-from veiltab.researcher.page import codebook_table, facts, figure, page, table
 from veiltab.researcher.table_result import TableResult
 
 PAIRS_LISTED = 200

@@ -1,0 +1,41 @@
+"""Cells that are Python values, each of a type of its own, as the texts of a batch."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+
+import pyarrow as pa
+
+from veiltab.curator.tables.arrow_columns import formed
+from veiltab.curator.tables.source import Batch, Selection
+
+Cell = int | float | str | bool | time | date | datetime | timedelta | None
+"""What a cell may hold."""
+
+_EXACT_FLOATS = 2**53
+
+
+def batch_of_cells(rows: Sequence[Sequence[Cell]], places: Mapping[str, int], selection: Selection) -> Batch:
+    """Return rows of cells as a batch.
+
+    Args:
+        rows: the cells.
+        places: name -> its place in a row.
+        selection: which of them are wanted.
+    """
+    columns = {name: pa.array([text_of(row[place]) for row in rows], pa.string()) for name, place in places.items()}
+    return formed(len(rows), columns, selection)
+
+
+def text_of(cell: Cell) -> str | None:
+    """Return the text of a cell: whole numbers without decimals, dates and times as ISO 8601 writes them."""
+    match cell:
+        case None:
+            return None
+        case bool():
+            return str(cell).lower()
+        case float() if cell.is_integer() and abs(cell) < _EXACT_FLOATS:
+            return str(int(cell))
+        case datetime() if cell.time() == time():
+            return str(cell.date())
+        case _:
+            return str(cell)

@@ -1,0 +1,94 @@
+"""A table or a query of a SQLite file, opened read-only."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from veiltab.curator.tables.cells import batch_of_cells
+from veiltab.curator.tables.query import query_of_table, reading_query, unordered
+from veiltab.curator.tables.refusals import refusal
+from veiltab.curator.tables.source import BATCH_ROWS, Batch, Column, ColumnKind, Selection
+
+_ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+_TABLES = "select name from sqlite_master where type in ('table', 'view') and name not like 'sqlite~_%' escape '~'"
+
+
+class SqliteQuery:
+    """What a query of a SQLite file returns; each cell has a type of its own.
+
+    Args:
+        path: the file.
+        table: the table to read whole; "" for the only one.
+        query: what to read instead.
+
+    Raises:
+        InvalidInputError: the file cannot be read, or the query is none that reads.
+    """
+
+    def __init__(self, path: Path, table: str = "", query: str = "") -> None:
+        self._path = path
+        self.where = str(path)
+        with self._open() as connection:
+            if query:
+                self._query = reading_query(self.where, query)
+                self.description = f"a query of a SQLite file{unordered(self._query)}"
+            else:
+                tables = [str(name) for (name,) in connection.execute(_TABLES)]
+                self._query = query_of_table(self.where, tables, table)
+                self.description = "a table of a SQLite file"
+            header = connection.execute(f"select * from (\n{self._query}\n) limit 0").description  # noqa: S608 - theirs
+        self._columns = [Column(spelling=name, kind=ColumnKind.EXACT) for name, *_ in header]
+
+    def columns(self) -> list[Column]:
+        """Return the header."""
+        return self._columns
+
+    def batches(self, selection: Selection) -> Iterator[Batch]:
+        """Fetch the rows by and by."""
+        names = [column.spelling for column in self._columns]
+        places = {name: names.index(spelling) for name, spelling in selection.spellings.items()}
+        first_row = 2
+        with self._open() as connection:
+            cursor = connection.execute(self._query)
+            while rows := cursor.fetchmany(BATCH_ROWS):
+                for name, place in places.items():
+                    self._check_texts(name, [row[place] for row in rows], first_row)
+                yield batch_of_cells(rows, places, selection)
+                first_row += len(rows)
+
+    def _check_texts(self, name: str, cells: list[object], first_row: int) -> None:
+        for row, cell in enumerate(cells, first_row):
+            if isinstance(cell, bytes):
+                problem = f"column {name!r} holds bytes, first in row {row}"
+                raise refusal(self.where, problem, "Store texts or numbers, or convert them in the query.")
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """Open the file read-only; nothing but reading is allowed, and no message of SQLite is passed on."""
+        try:
+            with closing(sqlite3.connect(f"file:{quote(str(self._path))}?mode=ro", uri=True)) as connection:
+                connection.set_authorizer(_authorised)
+                yield connection
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise _translated(self.where, error) from None
+        except UnicodeDecodeError:
+            raise refusal(self.where, "a text of the file is not UTF-8", "Correct it in the database.") from None
+
+
+def _authorised(action: int, *_: str | None) -> int:
+    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+
+
+def _translated(where: str, error: Exception) -> Exception:
+    """Return the refusal for an error of SQLite, without its message: it may quote the data."""
+    name = getattr(error, "sqlite_errorname", "")
+    if name == "SQLITE_AUTH":
+        return refusal(where, "the query does more than read", "Give one statement that reads.")
+    if name == "SQLITE_ERROR" or isinstance(error, (sqlite3.ProgrammingError, sqlite3.Warning)):
+        remedy = "Try it in sqlite3: check the names of tables and columns, and give one statement alone."
+        return refusal(where, "SQLite does not understand the query", remedy)
+    if name in {"SQLITE_BUSY", "SQLITE_LOCKED"}:
+        return refusal(where, "another program writes to the file", "Try again when it has ended.")
+    return refusal(where, "the file is not a readable SQLite database", "Check the file and its rights.")

@@ -1,0 +1,277 @@
+"""One table in all forms: the same content has the same digest."""
+
+import re
+import sqlite3
+from contextlib import closing
+from datetime import date
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.curator.tables import written
+from tests.curator.tables.written import Rows
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.curator.table import load_table, read_table
+from veiltab.curator.tables.address import TableAddress
+from veiltab.curator.tables.opening import open_table
+from veiltab.curator.tables.reading import read_batches
+
+STUDY = b"""
+[study]
+id = "s"
+title = "S"
+[budget]
+epsilon = 1
+[server]
+name = "cloud"
+endpoint = "localhost:7400"
+[[curator]]
+name = "alice"
+endpoint = "localhost:7401"
+id_columns = ["pid"]
+[[curator]]
+name = "bob"
+endpoint = "localhost:7402"
+id_columns = ["pid"]
+[[researcher]]
+name = "rosa"
+endpoint = "localhost:7410"
+[[attribute]]
+name = "land"
+owner = "alice"
+categories = ["A", "B"]
+[[attribute]]
+name = "wage"
+owner = "alice"
+bins = [0, 3.5, 2000]
+[[attribute]]
+name = "kids"
+owner = "alice"
+integers = [0, 3]
+[[attribute]]
+name = "sex"
+owner = "bob"
+categories = ["f", "m"]
+"""
+ROWS: Rows = [
+    ["pid", "land", "wage", "kids"],
+    [100, "A", 3.25, 0],
+    [7, "A", 1500.5, 3],
+    [8, "B", 3.5, 1],
+    [9, "B", None, 2],
+    [10, "B", 12.0, 0],
+]
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return study_from_bytes(STUDY, "s.toml")
+
+
+def test_one_table_has_one_digest_in_all_forms(tmp_path: Path, study: Study) -> None:
+    select = "select * from people order by rowid"
+    tables: dict[str, Path | TableAddress] = {
+        "looks comma-separated, UTF-8": written.write_text(tmp_path / "t.csv", ROWS),
+        "looks semicolon-separated, UTF-16": written.write_text(
+            tmp_path / "u.csv", ROWS, separator=";", encoding="utf-16"
+        ),
+        "looks tab-separated, UTF-8, compressed by gzip": written.write_text(
+            tmp_path / "t.tsv.gz", ROWS, separator="\t"
+        ),
+        "a Parquet file": written.write_parquet(tmp_path / "t.parquet", ROWS),
+        "2 Parquet files, land from the names of folders": written.write_folder(tmp_path / "folder", ROWS, "land"),
+        "sheet 'people' of a spreadsheet": written.write_xlsx(tmp_path / "t.xlsx", {"empty": [], "people": ROWS}),
+        "sheet 'people' of a spreadsheet.": written.write_ods(tmp_path / "t.ods", ROWS),
+        "a table of a SQLite file": written.write_sqlite(tmp_path / "t.sqlite", ROWS),
+        "a query of a SQLite file": TableAddress(location=str(tmp_path / "t.sqlite"), query=select + ";"),
+        "a table of a DuckDB file": written.write_duckdb(tmp_path / "t.db", ROWS),
+        "a query of a DuckDB file": TableAddress(location=str(tmp_path / "t.db"), query=select),
+    }
+    loaded = {looks: load_table(table, study, "alice") for looks, table in tables.items()}
+    assert [table.description for table in loaded.values()] == [looks.rstrip(".") for looks in loaded]
+    assert {table.content_digest for table in loaded.values()} == {next(iter(loaded.values())).content_digest}
+    first = next(iter(loaded.values()))
+    assert first.ids.to_pylist() == ["100", "7", "8", "10"]
+    assert [values.tolist() for values in first.columns.values()] == [[0, 0, 1, 1], [0, 1, 1, 1], [0, 3, 1, 0]]
+
+
+def test_files_of_a_pattern_follow_one_another(tmp_path: Path, study: Study) -> None:
+    for number in (2, 1):
+        written.write_parquet(tmp_path / f"part-{number}.parquet", [ROWS[0], ROWS[number]])
+    table = load_table(tmp_path / "part-*.parquet", study, "alice")
+    assert (table.ids.to_pylist(), table.description) == (["100", "7"], "2 Parquet files")
+    written.write_parquet(tmp_path / "part-3.parquet", [["pid", "land"], [1, "A"]])
+    with pytest.raises(InvalidInputError, match=r"part-3.parquet: its columns are not those of .*part-1.parquet"):
+        load_table(tmp_path / "part-*.parquet", study, "alice")
+    with pytest.raises(InvalidInputError, match="no file fits the pattern"):
+        load_table(tmp_path / "piece-*.parquet", study, "alice")
+    (tmp_path / "piece-1.csv").touch()
+    with pytest.raises(InvalidInputError, match=r"fits 'piece-1.csv', which is no .parquet file"):
+        load_table(tmp_path / "piece-*", study, "alice")
+
+
+def test_the_values_of_a_folder_count_even_if_they_are_written_for_a_path(tmp_path: Path, study: Study) -> None:
+    rows: Rows = [["pid", "wage", "kids"], [1, 2.0, 0]]
+    for number, name in enumerate(("land=A", "land=__HIVE_DEFAULT_PARTITION__", "land=%42")):
+        (tmp_path / name).mkdir()
+        written.write_parquet(tmp_path / name / "x.parquet", [rows[0], [number, *rows[1][1:]]])
+    reading = read_table(tmp_path, study, "alice")
+    assert not reading.errors
+    assert reading.columns[0].symbols.tolist() == [1, 0]  # "land=%42" comes first
+    assert (reading.rows_read, reading.rows_dropped, reading.columns[0].missing) == (3, 1, 1)
+    written.write_parquet(tmp_path / "land=A" / "y.parquet", [["land", *rows[0]], ["B", *rows[1]]])
+    with pytest.raises(InvalidInputError, match="its columns are not those of"):
+        load_table(tmp_path, study, "alice")
+    with pytest.raises(InvalidInputError, match="'land' stands in the files, and in the names of their folders"):
+        load_table(tmp_path / "*" / "y.parquet", study, "alice")
+
+
+def test_a_folder_without_parquet_files_is_refused(tmp_path: Path, study: Study) -> None:
+    written.write_parquet(tmp_path / "_t.parquet", ROWS)
+    with pytest.raises(InvalidInputError, match=r"this is a directory, and it holds no .parquet file"):
+        load_table(tmp_path, study, "alice")
+
+
+def test_a_sheet_among_several_is_named(tmp_path: Path, study: Study) -> None:
+    path = written.write_xlsx(tmp_path / "b.xlsx", {"2019": ROWS[:2], "2020": [[None], *ROWS[:3], [None], ROWS[3]]})
+    with pytest.raises(InvalidInputError, match=r"several sheets hold rows: '2019', '2020'. Name one, such as b.xl"):
+        load_table(path, study, "alice")
+    assert load_table(Path(f"{path}#2020"), study, "alice").ids.to_pylist() == ["100", "7", "8"]
+    with pytest.raises(InvalidInputError, match=r"there is no sheet '2021'. Sheets: '2019', '2020'."):
+        load_table(Path(f"{path}#2021"), study, "alice")
+
+
+def test_cells_of_a_sheet_are_texts_as_people_read_them(tmp_path: Path, study: Study) -> None:
+    rows: Rows = [ROWS[0], ["0012", "A", 1, 2.0], [date(1990, 2, 28), "B", 1.5, 1], [2.5, "B", "", 1]]
+    table = load_table(written.write_xlsx(tmp_path / "t.xlsx", {"s": rows}), study, "alice")
+    assert table.ids.to_pylist() == ["0012", "1990-02-28"]
+    assert read_table(tmp_path / "t.xlsx", study, "alice").columns[1].missing == 1
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "t.xls", "t.ods", "t.sqlite", "t.duckdb"])
+def test_what_is_none_of_its_kind_is_refused_without_quoting_it(tmp_path: Path, study: Study, name: str) -> None:
+    (tmp_path / name).write_bytes(b"zebra kay-9 " * 99)
+    with pytest.raises(InvalidInputError, match="the file is not a readable") as caught:
+        load_table(tmp_path / name, study, "alice")
+    assert "zebra" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+DATABASES = ("t.sqlite", "t.duckdb")
+
+
+@pytest.fixture(params=DATABASES)
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / str(request.param)
+    return (written.write_sqlite if path.suffix == ".sqlite" else written.write_duckdb)(path, ROWS)
+
+
+def refuse(table: Path, query: str, study: Study, problem: str) -> None:
+    before = table.read_bytes()
+    with pytest.raises(InvalidInputError, match=problem) as caught:
+        load_table(TableAddress(location=str(table), query=query), study, "alice")
+    assert caught.value.where == str(table)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert table.read_bytes() == before
+    assert not re.search("zebra|1500", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("drop table people", "is no statement that reads"),
+        (" /* select */ -- select\n delete from people", "is no statement that reads"),
+        ("", "there is no table|column 'kids' is not in the header|has 1 tables"),
+        ("select * from people; drop table people", "does not understand|more than one statement|more than read"),
+        ("select nothing from people", "does not understand the query"),
+        ("select pid from people", "column 'kids' is not in the header"),
+        ("select pid, 'zebra' land, wage, kids from people", "in 5 rows, first in rows 2"),
+        ("with x as (select 1) insert into people select 7, 'A', 1, 1", "more than read|not understand|more than one"),
+    ],
+)
+def test_a_query_that_is_not_one_statement_that_reads_is_refused(
+    database: Path, study: Study, query: str, problem: str
+) -> None:
+    if query:
+        refuse(database, query, study, problem)
+
+
+def test_a_query_reaches_nothing_but_its_file(tmp_path: Path, study: Study) -> None:
+    other = tmp_path / "zebra.csv"
+    other.write_text("a\n1500\n")
+    path = written.write_duckdb(tmp_path / "t.duckdb", ROWS)
+    refuse(path, f"select * from read_csv('{other}')", study, "reaches beyond its file")  # noqa: S608 - refused
+    refuse(path, "select cast(land as int) pid, land, wage, kids from people", study, "fails on the data")
+    path = written.write_sqlite(tmp_path / "t.sqlite", ROWS)
+    refuse(path, "select load_extension('x') pid, land, wage, kids from people", study, "not understand|more than read")
+    refuse(path, "select * from pragma_database_list", study, "more than read|not understand")
+
+
+def test_a_table_among_several_is_named(database: Path, study: Study) -> None:
+    write = written.write_sqlite if database.suffix == ".sqlite" else written.write_duckdb
+    write(database, [ROWS[0], ROWS[2]], 'o"ther')
+    with pytest.raises(InvalidInputError, match=r"the database has 2 tables: .*data.db#people"):
+        load_table(database, study, "alice")
+    assert load_table(Path(f'{database}#o"ther'), study, "alice").ids.to_pylist() == ["7"]
+    with pytest.raises(InvalidInputError, match="there is no table 'more'"):
+        load_table(Path(f"{database}#more"), study, "alice")
+
+
+def test_an_order_that_may_change_is_said(database: Path, study: Study) -> None:
+    table = TableAddress(location=str(database), query="select * from people")
+    assert "in the database's own order" in load_table(table, study, "alice").description
+
+
+def test_bytes_of_sqlite_are_refused_by_their_row(tmp_path: Path, study: Study) -> None:
+    path = written.write_sqlite(tmp_path / "t.sqlite", ROWS)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("update people set land = x'00' where pid = 8")
+    with pytest.raises(InvalidInputError, match="column 'land' holds bytes, first in row 4"):
+        load_table(path, study, "alice")
+
+
+def test_a_query_is_for_databases_alone(tmp_path: Path, study: Study) -> None:
+    path = written.write_text(tmp_path / "t.csv", ROWS)
+    with pytest.raises(InvalidInputError, match="a query is for a database"):
+        load_table(TableAddress(location=str(path), query="select 1"), study, "alice")
+
+
+def test_floating_point_ids_of_parquet_come_as_they_would_be_written(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"pid": [1.0, 2.5, None, 2.0**53, float("nan"), 2.0**53 - 1]}), tmp_path / "f.parquet")
+    (batch,) = read_batches(open_table(tmp_path / "f.parquet"), ["pid"], (), floats_as_ids=True)
+    assert batch.texts["pid"].to_pylist() == ["1.0", "2.5", None, "9.007199254740992e+15", None, "9007199254740991.0"]
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        (
+            "postgresql://ana:secret@db.example.org:5433/wages?sslmode=require&password=secret",
+            "db.example.org:5433/wages",
+        ),
+        ("postgres://ana@/wages?host=/run/postgresql", "/wages"),
+        ("POSTGRESQL://ana:sec:ret@h:port/d", "..."),
+    ],
+)
+def test_no_password_is_shown(location: str, shown: str) -> None:
+    address = TableAddress(location=location, query="select 'secret'")
+    assert address.shown == f"postgresql://{shown}"
+    assert "secret" not in repr(address)
+
+
+def test_other_places_are_refused_without_their_url(study: Study) -> None:
+    with pytest.raises(InvalidInputError, match="mysql:// is no place") as caught:
+        load_table(TableAddress(location="mysql://ana:secret@h/d"), study, "alice")
+    assert "secret" not in str(caught.value)
+    with pytest.raises(InvalidInputError, match="a database needs a query"):
+        load_table(TableAddress(location="postgresql://ana:secret@h/d"), study, "alice")
+
+
+def test_a_database_that_another_program_writes_is_refused(tmp_path: Path, study: Study) -> None:
+    path = written.write_duckdb(tmp_path / "t.duckdb", ROWS)
+    with closing(duckdb.connect(path)), pytest.raises(InvalidInputError, match="another program writes to it"):
+        load_table(path, study, "alice")

@@ -1,0 +1,90 @@
+"""A PostgreSQL of this test's own: what a query returns, and what is refused; no message quotes the data or a URL."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.server.cluster import Cluster
+from veiltab.common.errors import InvalidInputError
+from veiltab.curator.tables.address import TableAddress
+from veiltab.curator.tables.opening import open_table
+from veiltab.curator.tables.reading import read_batches, read_header
+
+pytestmark = pytest.mark.long
+
+SELECT = "select * from people order by pid"
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with Cluster() as cluster:
+        cluster.ask(
+            "create table people (pid bigint, name text, wage numeric(10, 2), born date, seen timestamp, w float8)"
+        )
+        cluster.ask(
+            "insert into people select i, 'n' || i, i + 0.25, date '1990-01-01' + i, '2020-01-02 03:04:05', i / 2.0"
+            " from generate_series(1, 200000) i"
+        )
+        cluster.ask("insert into people values (200001)")
+        cluster.ask("create user guest password 'hunter2'")
+        yield f"postgresql://veiltab@/postgres?host={cluster.folder}"
+
+
+def address(url: str, query: str = SELECT) -> TableAddress:
+    return TableAddress(location=url, query=query)
+
+
+def test_a_query_streams_its_rows(url: str) -> None:
+    source = open_table(address(url))
+    assert source.where == "postgresql:///postgres"
+    assert source.description == "a query of a PostgreSQL"
+    assert read_header(source) == dict.fromkeys(["pid", "name", "wage", "born", "seen", "w"], "")
+    batches = list(read_batches(source, ["pid", "name"], ["wage", "born", "seen", "w"]))
+    assert len(batches) > 1
+    assert sum(batch.rows for batch in batches) == 200_001
+    first, last = batches[0], batches[-1]
+    assert (first.texts["pid"][0].as_py(), first.texts["name"][0].as_py()) == ("1", "n1")
+    values = [first.coded[name][0].as_py() for name in ("wage", "born", "seen", "w")]
+    assert values == ["1.25", "1990-01-02", "2020-01-02 03:04:05.000000", "0.5"]
+    assert (last.texts["pid"][-1].as_py(), last.texts["name"][-1].as_py()) == ("200001", None)
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("delete from people", "is no statement that reads"),
+        ("with gone as (delete from people returning *) select * from gone", "the query does more than read"),
+        ("select * into copied from people", "returns no columns"),
+        ("select 1; drop table people", "does not understand"),
+        ("select 1) to stdout; drop table people; copy (select 1", "does not understand"),
+        ("select name::int pid from people", "the query fails"),
+        ("select zebra from people", "does not understand the query"),
+        ("select set_config('transaction_read_only', 'off', false) pid", "the query fails"),
+    ],
+)
+def test_what_does_not_only_read_is_refused(url: str, query: str, problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem) as caught:
+        list(read_batches(open_table(address(url, query)), ["pid"], ()))
+    assert caught.value.where == "postgresql:///postgres"
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert "n1" not in str(caught.value)
+    assert sum(batch.rows for batch in read_batches(open_table(address(url)), ["pid"], ())) == 200_001
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (("/postgres?", "/absent?"), "cannot be reached"),
+        (("host=", "host=/absent"), "cannot be reached"),
+        (("postgresql://veiltab@", "postgresql://nobody:hunter2@"), "does not let this user in"),
+        (("postgresql://veiltab@", "postgresql://guest:hunter2@"), "may not read what it names"),
+        (("host=", "hots="), "cannot be reached"),
+    ],
+)
+def test_a_database_that_does_not_let_in_is_refused_without_the_password(
+    url: str, change: tuple[str, str], problem: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=problem) as caught:
+        list(read_batches(open_table(address(url.replace(*change))), ["pid"], ()))
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__suppress_context__
