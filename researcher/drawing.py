@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,28 @@ STYLE: Any = {
     "axes.axisbelow": True,
 }
 """Text stays text in an SVG, and names may contain any character: no mathematical markup."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """What a picture of a page is drawn on.
+
+    Args:
+        width: inches.
+        letters: as many of a label stand beside a mark.
+        mark: what tells the ids in its SVG from those of the same picture on another sheet.
+    """
+
+    width: float
+    letters: int
+    mark: str
+
+
+WIDE = Sheet(width=9.6, letters=60, mark="")
+"""A screen, or paper."""
+
+NARROW = Sheet(width=4.0, letters=20, mark="n")
+"""A phone."""
 
 
 @contextmanager
@@ -158,6 +181,21 @@ def draw_figure(size: tuple[float, float], paint: "Callable[[Figure], None]", pr
         text = StringIO()
         figure.savefig(text, format="svg", transparent=True)
     return _inline(text.getvalue(), prefix)
+
+
+def figure(picture: Callable[[Sheet], str], caption: str) -> str:
+    """Return a picture with its caption, which is also its text alternative.
+
+    Args:
+        picture: draws it, as an <svg> element, on a sheet: the reader sees the one that the screen has room for.
+        caption: plain text.
+    """
+    text = escape(caption)
+    drawn = "\n".join(
+        f'<div class="{name}" role="img" aria-label="{text}">\n{picture(sheet)}\n</div>'
+        for name, sheet in (("wide", WIDE), ("narrow", NARROW))
+    )
+    return f"<figure>\n{drawn}\n<figcaption>{text}</figcaption>\n</figure>"
 
 
 def _inline(svg: str, prefix: str) -> str:

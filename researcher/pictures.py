@@ -4,13 +4,14 @@ Every mark differs in shape as well as in colour, so that a black-and-white prin
 SVG; mathematical markup in names is off, so a category may be called anything.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.researcher.analysis.result import Analysis, Unit
-from veiltab.researcher.drawing import ACCENT, INK, SOFT, Picture, draw, draw_figure
+from veiltab.researcher.drawing import ACCENT, INK, SOFT, WIDE, Picture, Sheet, draw, draw_figure
 from veiltab.researcher.estimation import TableEstimate
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ CELLS_SHOWN = 60
 
 CATEGORIES_SHOWN = 30
 """Categories of one attribute in a picture; of more the largest are shown."""
-
-LABEL_LENGTH = 60
-"""Characters of a cell's label; when it would be longer, its longest categories are cut first."""
 
 _SHARE = "share of all respondents, %"
 
@@ -41,29 +39,32 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def cell_label(estimate: TableEstimate, cell: int) -> str:
-    """Return the categories of a cell, joined by middle dots."""
+def cell_label(estimate: TableEstimate, cell: int, letters: int = WIDE.letters) -> str:
+    """Return the categories of a cell, joined by middle dots; when that is too long, the longest are cut first."""
     categories = estimate.domain.categories_of(cell)
-    room = LABEL_LENGTH - 3 * (len(categories) - 1)
+    room = letters - 3 * (len(categories) - 1)
     share = max(map(len, categories))
     while share > 6 and sum(min(len(category), share) for category in categories) > room:
         share -= 1
     return " · ".join(shorten(category, share) for category in categories)
 
 
-def estimates_picture(estimate: TableEstimate, truth: NDArray[np.float64] | None = None) -> Picture:
+def estimates_picture(
+    estimate: TableEstimate, truth: NDArray[np.float64] | None = None, sheet: Sheet = WIDE
+) -> Picture:
     """Draw the estimates with their intervals, the projected values and, where known, the truth.
 
     Args:
         estimate: the estimated table; above CELLS_SHOWN cells the largest are drawn.
         truth: true fractions, shape (K,), float64, or None.
+        sheet: what it is drawn on.
     """
     shown = largest(estimate.raw, CELLS_SHOWN)
-    labels = [cell_label(estimate, int(cell)) for cell in shown]
+    labels = [cell_label(estimate, int(cell), sheet.letters) for cell in shown]
     return Picture(
-        size=(9.6, 1.1 + 0.27 * len(shown)),
-        paint=lambda figure: _intervals(figure.subplots(), estimate, shown, labels, truth),
-        prefix="c",
+        size=(sheet.width, 1.1 + 0.27 * len(shown)),
+        paint=lambda figure: _intervals(figure.subplots(), estimate, shown, labels, truth, legend=sheet),
+        prefix=f"c{sheet.mark}",
     )
 
 
@@ -72,7 +73,7 @@ def analysis_picture(analysis: Analysis) -> Picture:
 
     An interval without an upper or lower limit ends in an arrow, and what cannot be said has no mark.
     """
-    labels = [shorten(name, LABEL_LENGTH) for name in analysis.names[:CELLS_SHOWN]]
+    labels = [shorten(name, WIDE.letters) for name in analysis.names[:CELLS_SHOWN]]
     return Picture(
         size=(9.6, 1.2 + 0.27 * len(labels)),
         paint=lambda figure: _quantities(figure.subplots(), analysis, labels),
@@ -80,12 +81,13 @@ def analysis_picture(analysis: Analysis) -> Picture:
     )
 
 
-def marginals_picture(estimate: TableEstimate, truth: NDArray[np.float64] | None = None) -> str:
+def marginals_picture(estimate: TableEstimate, truth: NDArray[np.float64] | None = None, sheet: Sheet = WIDE) -> str:
     """Draw the marginal of every attribute, one panel each.
 
     Args:
         estimate: the estimated joint table.
         truth: true fractions of the joint table, shape (K,), float64, or None.
+        sheet: what it is drawn on.
 
     Returns:
         An <svg> element, the same bytes for the same numbers.
@@ -97,19 +99,23 @@ def marginals_picture(estimate: TableEstimate, truth: NDArray[np.float64] | None
         grid = figure.subplots(len(marginals), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
         for axis, (axes, one) in enumerate(zip(grid[:, 0], marginals, strict=True)):
             shown = largest(one.raw, CATEGORIES_SHOWN)
-            labels = [cell_label(one, int(cell)) for cell in shown]
-            _intervals(axes, one, shown, labels, _marginal_truth(estimate, truth, axis), legend=axis == 0)
+            labels = [cell_label(one, int(cell), sheet.letters) for cell in shown]
+            known = _marginal_truth(estimate, truth, axis)
+            _intervals(axes, one, shown, labels, known, legend=sheet if axis == 0 else None)
             axes.set_xlabel(_SHARE if axis == len(marginals) - 1 else "")
-            axes.set_title(shorten(one.domain.names[0], 60), loc="left", fontsize=11, fontweight="bold", color=INK)
+            axes.set_title(
+                shorten(one.domain.names[0], sheet.letters), loc="left", fontsize=11, fontweight="bold", color=INK
+            )
 
-    return draw_figure((9.6, 0.5 + 0.3 * sum(heights)), panels, "m")
+    return draw_figure((sheet.width, 0.5 + 0.3 * sum(heights)), panels, f"m{sheet.mark}")
 
 
-def heat_map(pair: TableEstimate) -> str:
+def heat_map(pair: TableEstimate, sheet: Sheet = WIDE) -> str:
     """Draw the joint table of two attributes: darker is more, with the share of all respondents in each field.
 
     Args:
         pair: an estimate of exactly two attributes; above CATEGORIES_SHOWN categories the largest are drawn.
+        sheet: what it is drawn on.
 
     Returns:
         An <svg> element, the same bytes for the same numbers.
@@ -118,9 +124,13 @@ def heat_map(pair: TableEstimate) -> str:
     rows, columns = (largest(table.sum(axis=axis), CATEGORIES_SHOWN) for axis in (1, 0))
     part = table[np.ix_(rows, columns)]
     longest = max(len(shorten(pair.domain.attributes[1].categories[int(c)], 24)) for c in columns)
-    upright = longest * len(columns) > 70
-    width, height = min(9.6, 3.2 + 0.95 * len(columns)), 1.3 + 0.42 * len(rows) + (0.075 * longest if upright else 0.0)
-    return draw((width, height), lambda axes: _fields(axes, pair, part, rows, columns, upright=upright), "h")
+    upright = longest * len(columns) > sheet.letters + 10
+    width, height = (
+        min(sheet.width, 3.2 + 0.95 * len(columns)),
+        1.3 + 0.42 * len(rows) + (0.075 * longest if upright else 0.0),
+    )
+    paint = partial(_fields, pair=pair, part=part, rows=rows, columns=columns, sheet=sheet, upright=upright)
+    return draw((width, height), paint, f"h{sheet.mark}")
 
 
 def _intervals(  # noqa: PLR0913  one call draws one panel
@@ -130,7 +140,7 @@ def _intervals(  # noqa: PLR0913  one call draws one panel
     labels: list[str],
     truth: NDArray[np.float64] | None,
     *,
-    legend: bool = True,
+    legend: Sheet | None,
 ) -> None:
     """Draw cells as rows: the interval as a bar with a dot, the projected value and the truth as open marks."""
     at = np.arange(len(shown))
@@ -150,8 +160,8 @@ def _intervals(  # noqa: PLR0913  one call draws one panel
     axes.grid(axis="both", color=SOFT, linewidth=0.6)
     axes.spines["left"].set_visible(False)
     axes.set_xlabel(_SHARE)
-    if legend:
-        _legend(axes, [bars, *marks])
+    if legend is not None:
+        _legend(axes, [bars, *marks], legend)
 
 
 def _quantities(axes: "Axes", analysis: Analysis, labels: list[str]) -> None:
@@ -179,11 +189,11 @@ def _quantities(axes: "Axes", analysis: Analysis, labels: list[str]) -> None:
     axes.set_xlabel(_AXES[analysis.unit])
 
 
-def _legend(axes: "Axes", marks: list[Any]) -> None:
+def _legend(axes: "Axes", marks: list[Any], sheet: Sheet) -> None:
     """Put the legend above the panel, right-aligned, where no mark can be."""
     axes.legend(
-        handles=marks, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False, fontsize=10,
-        borderaxespad=0.3, handletextpad=0.4, columnspacing=1.4,
+        handles=marks, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=max(sheet.letters // 20, 1), frameon=False,
+        fontsize=10, borderaxespad=0.3, handletextpad=0.4, columnspacing=1.4,
     )  # fmt: skip
 
 
@@ -194,6 +204,7 @@ def _fields(  # noqa: PLR0913  one call draws one map
     rows: NDArray[np.intp],
     columns: NDArray[np.intp],
     *,
+    sheet: Sheet,
     upright: bool,
 ) -> None:
     """Draw the fields of a heat map, with their numbers where there is room."""
@@ -201,15 +212,17 @@ def _fields(  # noqa: PLR0913  one call draws one map
     top = max(float(part.max()), 1e-9)
     axes.pcolormesh(np.clip(part, 0.0, None), cmap="Blues", vmin=0.0, vmax=top * 1.15, edgecolors="white", linewidth=2)
     axes.set_xticks(np.arange(len(columns)) + 0.5, [shorten(second.categories[int(c)], 24) for c in columns])
-    axes.set_yticks(np.arange(len(rows)) + 0.5, [shorten(first.categories[int(r)], 34) for r in rows])
+    axes.set_yticks(
+        np.arange(len(rows)) + 0.5, [shorten(first.categories[int(r)], min(34, sheet.letters)) for r in rows]
+    )
     axes.set_ylim(len(rows), 0)
     axes.tick_params(length=0, labelrotation=0)
     if upright:
         axes.tick_params(axis="x", labelrotation=90)
-    axes.set_xlabel(shorten(second.name, 60), fontweight="bold")
-    axes.set_ylabel(shorten(first.name, 40), fontweight="bold")
+    axes.set_xlabel(shorten(second.name, sheet.letters), fontweight="bold")
+    axes.set_ylabel(shorten(first.name, min(40, sheet.letters)), fontweight="bold")
     axes.spines[:].set_visible(False)
-    if len(columns) <= 12:
+    if len(columns) <= sheet.letters // 5:
         for (row, column), share in np.ndenumerate(part):
             ink = "white" if share > 0.7 * top else "black"
             axes.text(column + 0.5, row + 0.5, f"{100 * share:.1f}%", ha="center", va="center", color=ink, fontsize=10)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import FEW_ROWS
 from veiltab.common.release.receipt import Receipt
-from veiltab.common.web.document import codebook_table, facts, figure, page, table
+from veiltab.common.web.document import codebook_table, facts, page, table
+from veiltab.researcher.drawing import figure
 from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.independence import IndependenceTest, independence
 from veiltab.researcher.pictures import CELLS_SHOWN, estimates_picture, heat_map, largest, marginals_picture
@@ -168,7 +169,7 @@ def _estimates(report: ReportInput) -> str:
     truth = "" if report.truth is None else " Long upright stroke: truth."
     caption = f"{scope}{marks}{truth}"
     few = f'<p class="note">{FEW_ROWS}</p>' if report.estimate.has_few_rows else ""
-    return figure(estimates_picture(report.estimate, report.truth).svg, caption) + few
+    return figure(lambda sheet: estimates_picture(report.estimate, report.truth, sheet).svg, caption) + few
 
 
 def _marginals(report: ReportInput) -> str:
@@ -179,7 +180,7 @@ def _marginals(report: ReportInput) -> str:
         numbers = _numbers(one, shown, None)
         rows += [(name, one.domain.categories_of(int(c))[0], *row) for c, row in zip(shown, numbers, strict=True)]
     headings = ("attribute", "category", "estimate", "se", "interval", "projected", "people, about")
-    picture = figure(marginals_picture(report.estimate, report.truth), "Marks as above.")
+    picture = figure(lambda sheet: marginals_picture(report.estimate, report.truth, sheet), "Marks as above.")
     return picture + table(headings, rows, numeric=set(range(2, 7)))
 
 
@@ -194,7 +195,7 @@ def _dependence(
     pair = report.pair or ((strongest.left[0], strongest.right[0]) if strongest else tests[0][0])
     chosen = "" if report.pair or strongest is None else " It is the pair with the strongest estimated association."
     caption = f"Raw estimate of the share of all respondents; darker is more.{chosen}"
-    drawn = figure(heat_map(report.estimate.marginal(pair)), caption)
+    drawn = figure(lambda sheet: heat_map(report.estimate.marginal(pair), sheet), caption)
     headings = ("pair", "statistic", "df", "p-value", "association", "verdict")
     note = (
         f'<p class="note">Wald chi-square tests with the covariance of noise and sampling. Each has a false-alarm '

@@ -19,16 +19,18 @@ h2 { font-size: 1.25rem; margin: 2.6rem 0 .7rem; padding-bottom: .25rem; border-
 p { margin: .6rem 0; } .lead { color: #47525e; font-size: 1.05rem; margin-top: 0; }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); gap: .9rem 1.6rem; margin: 0; }
 dt { font-size: .82rem; color: #56616d; } dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; background: linear-gradient(90deg, #fff 1rem, #fff0 2rem) local,
+  linear-gradient(270deg, #fff 1rem, #fff0 2rem) local, linear-gradient(90deg, #8a949e66, #fff0 .8rem),
+  linear-gradient(270deg, #8a949e66, #fff0 .8rem); }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .34rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid #d9dfe5; }
 thead th { border-bottom: 2px solid #8a949e; font-size: .82rem; vertical-align: bottom; }
-.n { text-align: right; white-space: nowrap; }
-figure { margin: .8rem 0; } figure > div { overflow-x: auto; }
-svg { display: block; max-width: 100%; height: auto; }
-@media screen and (max-width: 38rem) { svg { min-width: 34rem; } }
+.n { text-align: right; } td.n { white-space: nowrap; }
+figure { margin: .8rem 0; } svg { display: block; max-width: 100%; height: auto; } .narrow { display: none; }
 figcaption, .note { font-size: .88rem; color: #47525e; }
 .read { border-left: 4px solid #16324f; padding: .1rem 0 .1rem 1rem; }
+@media screen and (max-width: 38rem) { body { padding: 1.2rem .9rem 3rem; } h1 { font-size: 1.5rem; }
+  th, td { padding: .3rem .4rem; } .wide { display: none; } .narrow { display: block; } }
 @page { margin: 15mm; }
 @media print { body { max-width: none; padding: 0; font-size: 10pt; } table { font-size: 8pt; }
   th, td { padding: .2rem .35rem; } thead th { font-size: 7.5pt; } h2 { break-after: avoid; }
@@ -82,12 +84,6 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
     return f"<dl>\n{items}\n</dl>"
 
 
-def figure(svg: str, caption: str) -> str:
-    """Return a picture with its caption, which is also its text alternative."""
-    text = escape(caption)
-    return f'<figure>\n<div role="img" aria-label="{text}">\n{svg}\n</div>\n<figcaption>{text}</figcaption>\n</figure>'
-
-
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numeric: set[int] | None = None) -> str:
     """Return an HTML table of escaped texts; columns in `numeric` are set to the right."""
     right = [' class="n"' if column in (numeric or set()) else "" for column in range(len(headings))]
@@ -97,7 +93,8 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numeric: set[i
         for row in rows
     )
     body = "\n".join(lines)
-    return f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>'
+    inner = f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
+    return f'<div class="scroll" tabindex="0"><table>\n{inner}\n</table></div>'
 
 
 def codebook_table(codebook: Mapping[str, Sequence[str]]) -> str:

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from veiltab.common.collection.round import RoundStatus
 from veiltab.common.study.file import Study
-from veiltab.common.web.document import facts, figure, page, table
+from veiltab.common.web.document import facts, page, table
 from veiltab.researcher.collection.guarantee import card, centre, centre_text
 from veiltab.researcher.collection.picture import VALUES_SHOWN, frequencies_picture
+from veiltab.researcher.drawing import figure
 from veiltab.researcher.frequency.estimation import Frequencies, estimate
 from veiltab.researcher.frequency.tally import Tally
 
@@ -49,11 +50,12 @@ def report_page(  # noqa: PLR0913, PLR0917 - what a report depends on
             ("closed", f"{datetime.fromtimestamp(status.closed, UTC):%Y-%m-%d %H:%M} UTC"),
         )
     )
+    caption = _caption(result, shown_truth=truth is not None)
     sections = (
         ("What was collected", known),
         ("Who faces which epsilon", _guarantee(status, result)),
         ("How to read this", _how_to_read(result)),
-        ("Estimates", figure(frequencies_picture(result, truth), _caption(result, shown_truth=truth is not None))),
+        ("Estimates", figure(lambda sheet: frequencies_picture(result, truth, sheet), caption)),
         ("All values", _numbers(result, truth)),
     )
     lead = f"How many of {spec.population:,} nodes hold each value, from {sum(status.reports):,} randomised reports."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.researcher.drawing import ACCENT, INK, SOFT, draw, logarithmic
+from veiltab.researcher.drawing import ACCENT, INK, SOFT, WIDE, Sheet, draw, logarithmic
 from veiltab.researcher.pictures import shorten
 
 if TYPE_CHECKING:
@@ -21,7 +21,11 @@ Floats = NDArray[np.float64]
 
 
 def graph_picture(
-    names: Sequence[str], owners: Sequence[str], edges: Sequence[tuple[int, int]], weights: Floats
+    names: Sequence[str],
+    owners: Sequence[str],
+    edges: Sequence[tuple[int, int]],
+    weights: Floats,
+    sheet: Sheet = WIDE,
 ) -> str:
     """Draw which attributes a model joins directly: the thicker the line, the farther the two are from independence.
 
@@ -30,6 +34,7 @@ def graph_picture(
         owners: the curator of each.
         edges: pairs of places in `names`.
         weights: of each edge, at least 0.
+        sheet: what it is drawn on.
 
     Returns:
         An <svg> element.
@@ -37,6 +42,7 @@ def graph_picture(
     order = sorted(range(len(names)), key=lambda place: (owners[place], place))
     angle = {place: pi / 2 - 2 * pi * rank / len(names) for rank, place in enumerate(order)}
     spots = np.array([(cos(angle[place]), sin(angle[place])) for place in range(len(names))])
+    room, size = (1.9, 12) if sheet is WIDE else (2.2, 10)
     curators = list(dict.fromkeys(owners[place] for place in order))
 
     def paint(axes: "Axes") -> None:
@@ -54,21 +60,25 @@ def graph_picture(
         for place, name in enumerate(names):
             x, y = 1.12 * spots[place]
             side = "center" if abs(x) < 0.2 else ("left" if x > 0 else "right")
-            axes.text(x, y, shorten(name, 24), ha=side, va="center", fontsize=12)
-        axes.set(xlim=(-1.9, 1.9), ylim=(-1.25, 1.25), aspect="equal")
+            axes.text(x, y, shorten(name, min(24, 3 * sheet.letters // 5)), ha=side, va="center", fontsize=size)
+        axes.set(xlim=(-room, room), ylim=(-1.25, 1.25), aspect="equal")
         axes.axis("off")
-        axes.legend(loc="lower left", frameon=False, title="held by", fontsize=11, title_fontsize=11)
+        axes.legend(
+            title="held by", loc="upper left", bbox_to_anchor=(0.0, 0.0), ncols=3, frameon=False,
+            fontsize=size - 1, title_fontsize=size - 1, alignment="left",
+        )  # fmt: skip
 
-    return draw((9.2, 6.2), paint, "g")
+    return draw((sheet.width, min(6.2, 0.9 * sheet.width)), paint, f"g{sheet.mark}")
 
 
-def pairs_picture(names: Sequence[str], measured: Floats, drawn: Floats) -> str:
+def pairs_picture(names: Sequence[str], measured: Floats, drawn: Floats, sheet: Sheet = WIDE) -> str:
     """Draw the distance of each pair from independence: measured above the diagonal, in the file below it.
 
     Args:
         names: of the attributes.
         measured: shape (attributes, attributes), symmetric; NaN where a pair was not measured.
         drawn: likewise, of the file.
+        sheet: what it is drawn on.
 
     Returns:
         An <svg> element.
@@ -76,33 +86,36 @@ def pairs_picture(names: Sequence[str], measured: Floats, drawn: Floats) -> str:
     count = len(names)
     shown = np.where(np.triu(np.ones((count, count), np.bool_), 1), measured, drawn)
     np.fill_diagonal(shown, np.nan)
+    side = min(0.5, (sheet.width - 2.0) / count)
+    letters = min(18, sheet.letters)
 
     def paint(axes: "Axes") -> None:
         top = max(float(np.nanmax(shown, initial=0.0)), 1e-9)
         axes.pcolormesh(np.ma.masked_invalid(shown), cmap="Blues", vmin=0, vmax=1.15 * top, edgecolors="white", lw=1.5)
-        axes.set_xticks(np.arange(count) + 0.5, [shorten(name, 18) for name in names], rotation=90)
-        axes.set_yticks(np.arange(count) + 0.5, [shorten(name, 18) for name in names])
+        axes.set_xticks(np.arange(count) + 0.5, [shorten(name, letters) for name in names], rotation=90)
+        axes.set_yticks(np.arange(count) + 0.5, [shorten(name, letters) for name in names])
         axes.set(ylim=(count, 0), aspect="equal")
         axes.plot([0, count], [0, count], color=SOFT, lw=1.2)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
         for (row, column), value in np.ndenumerate(shown):
-            if count <= 20 and np.isfinite(value):
+            if side > 0.35 and np.isfinite(value):
                 ink = "white" if value > 0.65 * top else "black"
                 axes.text(
                     column + 0.5, row + 0.5, f"{100 * value:.1f}", ha="center", va="center", color=ink, fontsize=9
                 )
 
-    return draw((2.0 + 0.5 * count, 1.6 + 0.5 * count), paint, "p")
+    return draw((2.0 + side * count, 1.6 + side * count), paint, f"p{sheet.mark}")
 
 
-def agreement_picture(expected: Floats, observed: Floats, truth: Floats | None) -> str:
+def agreement_picture(expected: Floats, observed: Floats, truth: Floats | None, sheet: Sheet = WIDE) -> str:
     """Draw how far the file's pairs are from the measured ones, beside what the noise of the measurement alone shows.
 
     Args:
         expected: distance by the noise alone, one a pair.
         observed: distance of the file's table from the measured one.
         truth: distance of the file's table from the true one, where that is known.
+        sheet: what it is drawn on.
 
     Returns:
         An <svg> element.
@@ -118,9 +131,9 @@ def agreement_picture(expected: Floats, observed: Floats, truth: Floats | None) 
                 100 * expected, 100 * truth, "D", mfc="none", mec=ACCENT, ms=5, label="from the true pair", zorder=2
             )
         logarithmic(axes, "x", "y")
-        axes.set_xlabel("distance that the noise of the measurement alone shows, %")
+        axes.set_xlabel("distance by the noise alone, %")
         axes.set_ylabel("distance of the file's pair, %")
         axes.grid(color=SOFT, lw=0.6)
         axes.legend(loc="upper left", frameon=False)
 
-    return draw((7.6, 5.0), paint, "a")
+    return draw((min(7.6, sheet.width), 5.0), paint, f"a{sheet.mark}")

@@ -7,7 +7,8 @@ from math import pi, sqrt
 import numpy as np
 
 from veiltab.common.core.domain import Domain
-from veiltab.common.web.document import codebook_table, facts, figure, page, table
+from veiltab.common.web.document import codebook_table, facts, page, table
+from veiltab.researcher.drawing import figure
 from veiltab.researcher.microdata.comparison import distance, fractions_of
 from veiltab.researcher.microdata.expectation import ExpectedError, measured_pairs
 from veiltab.researcher.microdata.files import Rows
@@ -140,7 +141,7 @@ def _graph(report: MicrodataReport) -> str:
         f"The {len(edges)} pairs that the model ({report.model.kind}) joins directly. The thicker a line, the farther"
         " the two are from independence. What no line joins depends through others, or not at all."
     )
-    return figure(graph_picture(names, owners, edges, weights), caption)
+    return figure(lambda sheet: graph_picture(names, owners, edges, weights, sheet), caption)
 
 
 def _agreement(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> str:
@@ -150,14 +151,14 @@ def _agreement(report: MicrodataReport, pairs: tuple[_Pair, ...]) -> str:
         for one, other in (pair.axes, pair.axes[::-1]):
             measured[one, other], drawn[one, other] = pair.measured, pair.drawn
     dependence = figure(
-        pairs_picture(report.domain.names, measured, drawn),
+        lambda sheet: pairs_picture(report.domain.names, measured, drawn, sheet),
         "Distance of each pair from independence (root of the summed squares, in percent): above the diagonal as it was"
         " measured, less what noise adds; below it in the file. The picture of a good file is symmetric.",
     )
     noise, apart = (np.array([getattr(pair, name) for pair in pairs]) for name in ("noise", "apart"))
     errors = None if report.truth is None else np.array([pair.error for pair in pairs], np.float64)
     beside = figure(
-        agreement_picture(noise, apart, errors),
+        lambda sheet: agreement_picture(noise, apart, errors, sheet),
         "Each dot is a pair. A file that was right would differ from what was measured by the noise alone, and its dots"
         " would lie on the line; dots below it are pairs to which the model was fitted closely."
         + ("" if errors is None else " Open diamonds: distance from the truth, which only a demonstration knows."),

@@ -11,8 +11,9 @@ from veiltab.common.core.domain import Attribute, Domain
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.planning import FEW_ROWS
+from veiltab.researcher.drawing import WIDE
 from veiltab.researcher.estimation import Estimate, ReleaseDesign
-from veiltab.researcher.pictures import LABEL_LENGTH, cell_label, largest
+from veiltab.researcher.pictures import cell_label, largest
 from veiltab.researcher.report import ReportInput, render
 
 HOSTILE = ("<script>alert(1)</script>", "</style><b>", 'x" onload="y', "--><!--", "$\\frac{$", "日本 & co", 'id="c-x"')
@@ -189,8 +190,8 @@ def test_large_tables_show_the_largest_cells_and_say_so() -> None:
     text = Page(render(report)).text
     assert "The 60 largest of 1,400 cells." in text
     assert "The 1,000 largest of 1,400 cells." in text
-    assert text.count(" · ") == 60
-    # 60 labels in the picture of 1,400 cells; the largest estimate is among them
+    assert text.count(" · ") == 2 * 60
+    # 60 labels in each drawing of 1,400 cells, the wide and the narrow one; the largest estimate is among them
     assert cell_label(report.estimate, int(report.estimate.raw.argmax())) in text
 
 
@@ -227,7 +228,7 @@ def test_labels_are_cut_where_they_are_longest() -> None:
     design = ReleaseDesign(population=10, sample=4, mechanism=mechanism)
     estimate = Estimate(domain=Domain(attributes=attributes), design=design, counts=np.array([3, 1]))
     label = cell_label(estimate, 0)
-    assert len(label) == LABEL_LENGTH
+    assert len(label) == WIDE.letters
     assert label.endswith("… · " + "y" * 20)
     assert cell_label(estimate, 1) == "short · " + "y" * 20
 
@@ -245,3 +246,12 @@ def test_incomplete_reports_are_refused() -> None:
     for pair in (("attribute 0", "attribute 0"), ("attribute 0", "nobody")):
         with pytest.raises(InvalidInputError, match="two different attributes"):
             replace(report, pair=pair)
+
+
+def test_a_phone_sees_drawings_that_it_need_not_make_smaller() -> None:
+    html = render(make_report((6, 5, 2), hostile=True))
+    wide, narrow = (
+        re.findall(rf'class="{name}".*\n<svg [^>]*width="([0-9.]+)pt"', html) for name in ("wide", "narrow")
+    )
+    assert len(narrow) == len(wide) == 3
+    assert all(float(points) <= 4 * 72 for points in narrow)
