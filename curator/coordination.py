@@ -42,7 +42,9 @@ class Peers:
             if curator.name != identity.party.name:
                 party = Party(study=study.id, role=Role.CURATOR, name=curator.name)
                 channel = connect(identity, party, curator.endpoint)
-                self.curators[curator.name] = Peer(party, channel, curator_peer_pb2_grpc.CuratorPeerServiceStub)
+                self.curators[curator.name] = Peer(
+                    party, channel, curator_peer_pb2_grpc.CuratorPeerServiceStub, curator.endpoint
+                )
 
     async def close(self) -> None:
         """Close the channels."""

@@ -26,18 +26,19 @@ aligned: a request waits until then if the decision depends on them.
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
+from veiltab.common.core.nearest import known_names
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.card import advised_delta
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import Study
+from veiltab.common.study.toml_text import parsed_toml_text
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 
 _VERDICTS = {"approve": APPROVED, "hold": HELD, "deny": DENIED}
@@ -217,9 +218,11 @@ def load_policy(
         return Policy(delta=delta)
     try:
         content = path.read_bytes()
-        plain = tomllib.loads(content.decode(), parse_float=Decimal)
-    except (OSError, ValueError, ArithmeticError, RecursionError) as error:
-        raise InvalidInputError("the policy file cannot be read as TOML", where=str(path)) from error
+        plain = parsed_toml_text(content, str(path))
+    except OSError as error:
+        raise _unreadable(path, error.strerror or type(error).__name__, "Name a file that is there.") from error
+    except InvalidInputError as error:
+        raise _unreadable(path, error.problem, error.remedy) from error
     root = Fields(plain, str(path))
     known = (frozenset(researchers), frozenset(attributes))
     rules = tuple(_rule(fields, *known) for fields in (root.tables("rule") if root.holds("rule", object) else ()))
@@ -231,14 +234,23 @@ def load_policy(
     return Policy(rules=rules, budget=budget, persons=persons, delta=delta, digest=digest)
 
 
+def _unreadable(path: Path, why: str, remedy: str) -> InvalidInputError:
+    return InvalidInputError(f"the policy file cannot be read as TOML: {why}", where=str(path), remedy=remedy)
+
+
 def _rule(fields: Fields, researchers: frozenset[str], attributes: frozenset[str]) -> Rule:
     researcher = fields.text("researcher", "*")
     if researcher != "*" and researcher not in researchers:
-        raise InvalidInputError("researcher is not in the study", where=fields.where)
+        known = known_names("Researchers", sorted(researchers), researcher)
+        raise InvalidInputError(
+            f"researcher is not in the study: {researcher[:60]!r}", where=fields.where, remedy=known
+        )
     wanted = fields.texts("attributes") if fields.holds("attributes", list) else fields.text("attributes", "*")
     names = None if wanted == "*" else frozenset([wanted] if isinstance(wanted, str) else wanted)
     if names is not None and not names <= attributes:
-        raise InvalidInputError("attributes are not this curator's", where=fields.where)
+        other = min(names - attributes)
+        known = known_names("Its attributes", sorted(attributes), other)
+        raise InvalidInputError(f"attributes are not this curator's: {other[:60]!r}", where=fields.where, remedy=known)
     decision = fields.text("decision")
     if decision not in _VERDICTS:
         raise InvalidInputError('decision must be "approve", "hold" or "deny"', where=fields.where)

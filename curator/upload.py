@@ -38,7 +38,12 @@ class ServerLink:
     def __init__(self, identity: Identity, study: Study) -> None:
         self._name = identity.party.name
         party = Party(study=study.id, role=Role.SERVER, name=study.server.name)
-        self._server = Peer(party, connect(identity, party, study.server.endpoint), ingest_pb2_grpc.IngestServiceStub)
+        self._server = Peer(
+            party,
+            connect(identity, party, study.server.endpoint),
+            ingest_pb2_grpc.IngestServiceStub,
+            study.server.endpoint,
+        )
 
     @property
     def name(self) -> str:

@@ -7,6 +7,9 @@ from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.rpc.identity import Identity, Party, load_identity, party_of_certificate
 from veiltab.common.study.file import Study
 
+AUTHORITY_KEY = "ca.key"
+"""The private key of an authority, in the folder above those of the parties."""
+
 
 def endpoint_of(study: Study, party: Party) -> str:
     """Return a party's endpoint in the study file."""
@@ -21,12 +24,12 @@ def endpoint_of(study: Study, party: Party) -> str:
 
 def identity_in(folder: Path, study: str) -> Identity:
     """Load the identity of the party whose folder this is."""
-    keys = sorted(folder.glob("*.key"))
+    keys = sorted(key for key in folder.glob("*.key") if key.name != AUTHORITY_KEY)
     if len(keys) != 1:
         raise InvalidInputError(
             f"there are {len(keys)} private keys here, not exactly one",
             where=str(folder),
-            remedy="Give a party's folder as `veiltab pki init` makes it.",
+            remedy=f"Give a party's folder as `veiltab pki init` makes it{_folders_below(folder)}.",
         )
     try:
         asker = party_of_certificate(keys[0].with_suffix(".pem").read_bytes()).party
@@ -35,3 +38,9 @@ def identity_in(folder: Path, study: str) -> Identity:
             f"the certificate cannot be read ({error.strerror})", where=str(keys[0].with_suffix(".pem"))
         ) from None
     return load_identity(folder, asker.role, asker.name, study=study)
+
+
+def _folders_below(folder: Path) -> str:
+    """Say which folders of parties are in a folder, if there are any."""
+    parties = sorted({str(key.parent) for key in folder.glob("*/*.key")})
+    return f", such as {', '.join(parties[:5])}" if parties else ""

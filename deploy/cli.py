@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from difflib import get_close_matches
 
 import click
 
@@ -76,6 +77,18 @@ class LazyGroup(click.Group):
         if not isinstance(command, click.Command):
             raise TypeError(cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command, or refuse its name with the one that may be meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            near = get_close_matches(args[0], _COMMANDS, 1)
+            if not near:
+                raise
+            raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""

@@ -6,7 +6,6 @@ The check changes and sends nothing. It gathers all problems; each names the fil
 import fcntl
 import importlib
 import os
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from veiltab.common.command.parties import serving_parties
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.extras import importing
 from veiltab.common.observe.sinks import is_loopback, loopback_address
+from veiltab.common.rpc.address import check_bindable
 from veiltab.common.rpc.identity import Clock, Party, Role, load_identity, utc_now
 from veiltab.common.storage.files import check_owner
 from veiltab.common.study.file import Study, read_file, study_from_bytes
@@ -237,18 +237,18 @@ def _check_curator(values: Mapping[str, Value], said: set[str], study: Study, pa
 def _check_addresses(values: Mapping[str, Value], endpoint: str, findings: Findings, *, runs: bool) -> None:
     address = listen_address(str(values["listen"]) if "listen" in values else None, endpoint)
     with findings.about("listen"):
-        _check_bindable(address, tried=not runs)
+        check_bindable(address, tried=not runs)
         findings.notes.append(f"listen: {address}")
     with findings.about("http"):
         if "http" in values:
             host, port = loopback_address(str(values["http"]), "--http")
-            _check_bindable(_joined(host, port), tried=not runs)
+            check_bindable(_joined(host, port), tried=not runs)
             findings.notes.append(f"http: {host}:{port}, for clients without a certificate")
     if "metrics" not in values:
         return
     with findings.about("metrics"):
         host, port = loopback_address(str(values["metrics"]), "--metrics")
-        _check_bindable(_joined(host, port), tried=not runs)
+        check_bindable(_joined(host, port), tried=not runs)
         beyond = "" if is_loopback(host) else ", BEYOND this machine, without TLS, to whoever asks"
         findings.notes.append(f"metrics: {host}:{port}{beyond}")
     with findings.about("metrics"), importing("metrics", "serving metrics"):
@@ -257,37 +257,6 @@ def _check_addresses(values: Mapping[str, Value], endpoint: str, findings: Findi
 
 def _joined(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _check_bindable(address: str, *, tried: bool) -> None:
-    """Refuse an address that is malformed or cannot be bound now."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise InvalidInputError(f"{address[:100]!r} is not HOST:PORT", remedy="Such as 0.0.0.0:7400.")
-    try:
-        places = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except OSError:
-        raise InvalidInputError(
-            f"the host of {address[:100]!r} is not known here", remedy="Give an address of this machine."
-        ) from None
-    # A machine without IPv6 listens on IPv4 instead.
-    if host == "[::]":
-        places += socket.getaddrinfo("0.0.0.0", int(port), type=socket.SOCK_STREAM)  # noqa: S104 - as gRPC does
-    if tried and not any(_binds(family, place) for family, _, _, _, place in places):
-        raise InvalidInputError(
-            f"{address} cannot be bound; another process may have the port",
-            remedy="Stop the other process, or give another address.",
-        )
-
-
-def _binds(family: int, place: object) -> bool:
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(place)  # type: ignore[arg-type] # as getaddrinfo gives it
-        except OSError:
-            return False
-    return True
 
 
 def _check_trace_file(values: Mapping[str, Value], findings: Findings) -> None:

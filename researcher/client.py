@@ -90,7 +90,7 @@ class Client:
         endpoint = serving_parties(self.study)[self._desk]
         self._timeout = timeout
         self._link = BlockingChannel(lambda: connect(own, self._desk, endpoint))
-        self._service = Peer(self._desk, self._link.channel, researcher_pb2_grpc.ResearcherServiceStub)
+        self._service = Peer(self._desk, self._link.channel, researcher_pb2_grpc.ResearcherServiceStub, endpoint)
 
     def close(self) -> None:
         """Close the connection."""
@@ -330,7 +330,8 @@ class Release:
                 return status
             if status.state.unsuccessful:
                 kind = DeniedError if status.state is ReleaseState.DENIED else FailedReleaseError
-                raise kind(status.failure, where=f"release {self.id}")
+                again = f"It keeps the label {status.label!r}: ask again with another one." if status.label else ""
+                raise kind(status.failure.rstrip("."), where=f"release {self.id}", remedy=again)
             if time.monotonic() >= end:
                 raise UnavailableError(
                     f"not ready after {timeout:g} s; {status.waiting_for or 'every party is at work'}",

@@ -44,12 +44,12 @@ class PartyLinks:
         self._study = study
         server = Party(study=study.id, role=Role.SERVER, name=study.server.name)
         channel = connect(identity, server, study.server.endpoint)
-        self._server = Peer(server, channel, server_release_pb2_grpc.ReleaseServiceStub)
+        self._server = Peer(server, channel, server_release_pb2_grpc.ReleaseServiceStub, study.server.endpoint)
         self.curators = {}
         for curator in study.curators:
             party = Party(study=study.id, role=Role.CURATOR, name=curator.name)
             channel = connect(identity, party, curator.endpoint)
-            self.curators[curator.name] = Peer(party, channel, curator_pb2_grpc.CuratorServiceStub)
+            self.curators[curator.name] = Peer(party, channel, curator_pb2_grpc.CuratorServiceStub, curator.endpoint)
 
     async def close(self) -> None:
         """Close the channels."""

@@ -165,7 +165,7 @@ class ResearcherStore:
         is_of_study = row["study_digest"] in {"", self._study.digest}
         if row["asked"] != asked or not is_of_study:
             named, name = ("id", row["id"]) if row["id"] == request.release_id else ("label", label)
-            what = "asks for something else" if is_of_study else "was asked for under another study file"
+            what = _asks_for_something_else(row, request) if is_of_study else "was asked for under another study file"
             raise ConflictError(
                 f"a release of this {named} {what}", where=f"{named} {name}", remedy=f"Use another {named}."
             )
@@ -373,7 +373,7 @@ class ResearcherStore:
 
 def _row_to_continue(db: Connection, request: ReleaseRequest, label: str, study_digest: str) -> sqlite3.Row | None:
     row: sqlite3.Row | None
-    columns = "SELECT id, asked, study_digest FROM release"
+    columns = "SELECT id, asked, request, study_digest FROM release"
     row = db.execute(f"{columns} WHERE id = ?", [request.release_id]).fetchone()
     if row is None and label:
         row = db.execute(f"{columns} WHERE label = ?", [label]).fetchone()
@@ -384,6 +384,11 @@ def _row_to_continue(db: Connection, request: ReleaseRequest, label: str, study_
             [request.asked(), study_digest, *FINISHED],
         ).fetchone()
     return row
+
+
+def _asks_for_something_else(row: sqlite3.Row, request: ReleaseRequest) -> str:
+    differences = ", ".join(ReleaseRequest.from_json(row["request"]).unlike(request))
+    return "asks for something else" + (f": {differences}" if differences else "")
 
 
 def _release_of(row: sqlite3.Row) -> ResearcherRelease:

@@ -23,13 +23,13 @@
 An option on the command line overrides the file, and so do VEILTAB_IDENTITY and VEILTAB_STATE; every key is optional.
 """
 
-import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.fields import Fields
+from veiltab.common.study.toml_text import parsed_toml_text
 
 Value = str | int | bool | Path
 
@@ -155,12 +155,8 @@ def _parsed(path: Path) -> dict[str, object]:
             data = file.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:
             raise InvalidInputError("a party's file is not so large", where=str(path), remedy="Name the right file.")
-        return tomllib.loads(data.decode("utf-8"))
     except OSError as error:
         raise InvalidInputError(
             f"the party's file cannot be read ({error.strerror})", where=str(path), remedy="Name a file that is there."
         ) from None
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(
-            f"not a TOML file in UTF-8 ({error})", where=str(path), remedy="Correct it there."
-        ) from None
+    return parsed_toml_text(data, str(path))

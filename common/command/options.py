@@ -12,6 +12,7 @@ import click
 from veiltab.common.command.cli import PATH, listed
 from veiltab.common.command.config import ENVIRONMENT, KEYS, read_party_file
 from veiltab.common.command.parties import parties_of
+from veiltab.common.core.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.process.protection import keep_files_private
 from veiltab.common.release.tables import Workload
@@ -224,7 +225,7 @@ def load_party(study_path: Path, identity_folder: Path, *roles: Role, name: str 
         raise InvalidInputError(
             f"no {wanted} {name or ''!r} in the study" if other is None else f"{other} is no {wanted}",
             where="--name",
-            remedy=f"Known: {', '.join(party.name for party in known) or 'none'}.",
+            remedy=known_names("Known", [party.name for party in known], name or ""),
         )
     (party,) = chosen
     return study, load_identity(identity_folder, party.role, party.name, study=study.id)

@@ -4,6 +4,7 @@ Every privacy parameter passes through here, so that a claimed guarantee is an u
 bound (Mironov 2012 shows what floating point does to such a claim).
 """
 
+import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
 
@@ -18,6 +19,7 @@ MIN_PARAMETER = Decimal("1e-12")
 MAX_DIGITS = 100
 """Most characters of an epsilon or a delta; more cost time in every plan and composition, and say nothing."""
 
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _PRECISION = 60
 _UP = Context(prec=_PRECISION, rounding=ROUND_CEILING)
 _DOWN = Context(prec=_PRECISION, rounding=ROUND_FLOOR)
@@ -49,7 +51,9 @@ def parse_epsilon(value: Parameter, *, what: str = "epsilon") -> Decimal:
     epsilon = _parameter(value, what)
     if not MIN_PARAMETER <= epsilon <= MAX_EPSILON:
         raise InvalidInputError(
-            f"{what} must be a number above 0 and at most {MAX_EPSILON}, and no less than {MIN_PARAMETER}", where=what
+            f"{what} must be a number above 0 and at most {MAX_EPSILON}, and no less than {MIN_PARAMETER}",
+            where=what,
+            remedy=_rewritten(value) or "Give it in nats, such as 0.5.",
         )
     return epsilon
 
@@ -63,7 +67,9 @@ def parse_delta(value: Parameter) -> Decimal:
     delta = _parameter(value, "delta")
     if not MIN_PARAMETER <= delta < 1:
         raise InvalidInputError(
-            f"delta must lie between 0 and 1, both excluded, and be no less than {MIN_PARAMETER}", where="delta"
+            f"delta must lie between 0 and 1, both excluded, and be no less than {MIN_PARAMETER}",
+            where="delta",
+            remedy=_rewritten(value) or "1e-6 is usual.",
         )
     return delta
 
@@ -78,6 +84,12 @@ def _parameter(value: Parameter, what: str) -> Decimal:
     except InvalidOperation:
         return Decimal(-1)
     return number if number.is_finite() else Decimal(-1)
+
+
+def _rewritten(value: Parameter) -> str:
+    """Say how a number with a decimal comma is written; nothing of other texts."""
+    text = str(value)
+    return f"Write it with a point: {text.replace(',', '.')}." if _DECIMAL_COMMA.fullmatch(text) else ""
 
 
 def upward(value: Decimal) -> str:

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
+from enum import Enum
 
 from veiltab.common.core.canonical import LATER, canonical_text, read_canonical
 from veiltab.common.core.rounding import parse_epsilon
@@ -11,6 +12,11 @@ from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, check_split
 from veiltab.common.release.modes import Pad, Sampling, check_modes
 
 RELEASE_ID = re.compile(r"[0-9a-f]{32}")
+
+_OF_ONE_CALL = frozenset({"release_id", "deadline"})
+"""Fields in which two requests for the same may differ."""
+
+_LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +101,33 @@ class ReleaseRequest:
 
     def asked(self) -> str:
         """Return the canonical text without the id and the deadline."""
-        return canonical_text(self, without=frozenset({"release_id", "deadline"}))
+        return canonical_text(self, without=_OF_ONE_CALL)
+
+    def unlike(self, other: "ReleaseRequest") -> tuple[str, ...]:
+        """Return what another request asks for otherwise, such as "epsilon (1, now 2)", but for its id and deadline."""
+        return tuple(
+            f"{one.name} ({_shown(getattr(self, one.name))}, now {_shown(getattr(other, one.name))})"
+            for one in fields(self)
+            if one.name not in _OF_ONE_CALL and getattr(self, one.name) != getattr(other, one.name)
+        )
 
     @classmethod
     def from_json(cls, text: str) -> "ReleaseRequest":
         """Read back what `to_json` wrote."""
         return read_canonical(cls, text)
+
+
+def _shown(value: object) -> str:
+    """Return a value of a request as a person reads it."""
+    match value:
+        case None | "" | ():
+            return "none"
+        case Enum():
+            return str(value.value)
+        case tuple():
+            return " ".join(",".join(one) if isinstance(one, tuple) else str(one) for one in value)[:_LONGEST_SHOWN]
+        case _:
+            return str(value)[:_LONGEST_SHOWN]
 
 
 def _check_tables(request: ReleaseRequest) -> None:

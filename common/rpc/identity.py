@@ -218,6 +218,7 @@ def load_identity(
         InvalidInputError: the files are another party's, do not belong together, are not valid now, or the key may be
             read by others.
     """
+    _check_folder(directory, role, name)
     identity = Identity(
         certificate=_read(directory / f"{name}.pem"),
         key=_read(directory / f"{name}.key", private=True),
@@ -233,6 +234,19 @@ def load_identity(
         )
     identity.check_lifetime(clock())
     return identity
+
+
+def _check_folder(directory: Path, role: Role, name: str) -> None:
+    """Refuse a folder that has not this party's certificate, and name the one beside or below it that has."""
+    if (directory / f"{name}.pem").exists():
+        return
+    own = f"{role.value}-{name}"
+    near = [folder for folder in (directory / own, directory.parent / own) if (folder / f"{name}.pem").exists()]
+    if near:
+        remedy = f"Give {near[0]}: every party has a folder of its own."
+    else:
+        remedy = f"Give the folder {own} that `veiltab pki init` makes."
+    raise NotFoundError("a file of the identity is not there", where=str(directory / f"{name}.pem"), remedy=remedy)
 
 
 def _read(path: Path, *, private: bool = False) -> bytes:

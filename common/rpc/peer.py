@@ -6,9 +6,11 @@ from typing import Generic, TypeVar
 
 import grpc
 
+from veiltab.common.errors import UnavailableError
 from veiltab.common.rpc.channel import call
 from veiltab.common.rpc.chunks import MOST, ChunkMessage, received
 from veiltab.common.rpc.identity import Party
+from veiltab.common.rpc.status import NO_CONNECTION
 
 Stub = TypeVar("Stub")
 Request = TypeVar("Request")
@@ -37,10 +39,14 @@ class Peer(Generic[Stub]):
         party: the peer.
         channel: leads to it, and to nobody else; see `connect`.
         stub: the generated class of the service that is asked.
+        endpoint: where the channel leads, to say so where there is no connection.
     """
 
-    def __init__(self, party: Party, channel: grpc.aio.Channel, stub: Callable[[grpc.aio.Channel], Stub]) -> None:
+    def __init__(
+        self, party: Party, channel: grpc.aio.Channel, stub: Callable[[grpc.aio.Channel], Stub], endpoint: str = ""
+    ) -> None:
         self.party = party
+        self._endpoint = endpoint
         self.stub = stub(channel)
         self._channel = channel
 
@@ -57,7 +63,13 @@ class Peer(Generic[Stub]):
         once: bool = False,
     ) -> Response:
         """Call an RPC of the stub; see `call`."""
-        return await call(method, request, peer=self.party, within=within, once=once)
+        try:
+            return await call(method, request, peer=self.party, within=within, once=once)
+        except UnavailableError as error:
+            if error.problem != NO_CONNECTION or not self._endpoint:
+                raise
+            remedy = f"{error.remedy} It is called at {self._endpoint}."
+            raise UnavailableError(error.problem, where=error.where, remedy=remedy) from error
 
     async def stream(
         self,

@@ -10,6 +10,7 @@ from grpc_health.v1.health_pb2 import HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.rpc.address import check_bindable
 from veiltab.common.rpc.authorisation import Admission, Gatekeeper
 from veiltab.common.rpc.identity import Clock, Identity, Party, utc_now
 from veiltab.common.rpc.revocation import FILE, RevocationList
@@ -152,6 +153,8 @@ def _bind(server: grpc.aio.Server, address: str, identity: Identity) -> int:
     credentials = grpc.ssl_server_credentials(
         [(identity.key, identity.certificate)], root_certificates=identity.authority, require_client_auth=True
     )
+    # Where it cannot be bound, gRPC prints a line of its own.
+    check_bindable(address)
     try:
         return server.add_secure_port(address, credentials)
     except RuntimeError:

@@ -58,10 +58,13 @@ CODES: dict[type[VeiltabError], grpc.StatusCode] = {
 }
 """The status of each kind of error. Several kinds may share one: the detail says which it is."""
 
+NO_CONNECTION = "no connection"
+"""The problem where a peer cannot be reached at all."""
+
 _MEANINGS: dict[grpc.StatusCode, tuple[type[VeiltabError], str, str]] = {
     grpc.StatusCode.UNAVAILABLE: (
         UnavailableError,
-        "no connection",
+        NO_CONNECTION,
         "Check that it runs, its endpoint in the study file, and that no certificate is expired or of another study.",
     ),
     grpc.StatusCode.DEADLINE_EXCEEDED: (UnavailableError, "no answer before the deadline", "Ask again later."),

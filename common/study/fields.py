@@ -1,5 +1,6 @@
 """Strict reading of a configuration table: every key is read by name and type, and unknown keys are refused."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
@@ -8,6 +9,8 @@ from typing import TypeVar, cast
 from veiltab.common.errors import InvalidInputError
 
 T = TypeVar("T")
+
+_PLAIN_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
 
 
 class Fields:
@@ -127,7 +130,7 @@ class Fields:
     def _typed(self, key: str, value: object, types: type | tuple[type, ...], kind: str) -> object:
         """Return a value of one of the types; a truth value is no number."""
         if not isinstance(value, types) or isinstance(value, bool):
-            raise self.refuse(f"{key} is of another kind", f"It must be {kind}.")
+            raise self.refuse(f"{key} is of another kind", f"It must be {kind}.{_rewritten(value, kind)}")
         return value
 
     def _finite(self, key: str, value: object) -> Decimal:
@@ -140,3 +143,21 @@ class Fields:
         ):
             raise self.refuse(f"{key} is not a finite number of an ordinary size", "Write it out in decimal digits.")
         return number
+
+
+def _rewritten(value: object, kind: str) -> str:
+    """Return how a value of another kind is written as one of this kind, if that can be said; else nothing."""
+    match value:
+        case bool() if "text" in kind:
+            return f' Write "{str(value).lower()}" in quotes, as the column has it.'
+        case int() | Decimal() if "text" in kind:
+            return f' Write "{value}" in quotes.'
+        case str() if kind == "a list of texts":
+            listed = ", ".join(f'"{one.strip()}"' for one in value.split(","))
+            return f" Write [{listed}]."
+        case str() if kind == "a list of numbers":
+            return f" Write [{value.strip('[]')}], without quotes."
+        case str() if "number" in kind and _PLAIN_NUMBER.fullmatch(value):
+            return f" Write {value.replace(',', '.')}, without quotes."
+        case _:
+            return ""

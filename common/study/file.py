@@ -5,7 +5,6 @@ one another. Everything in a study file is public among the parties: nothing in 
 """
 
 import hashlib
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from veiltab.common.core.coding import Coding, bin_labels
 from veiltab.common.core.domain import MAX_CATEGORIES, Attribute, Domain, check_names
+from veiltab.common.core.nearest import known_names
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.members import (
@@ -26,6 +26,7 @@ from veiltab.common.study.members import (
     check_once,
 )
 from veiltab.common.study.naming import check_attribute_name, check_name, check_one_of, check_title
+from veiltab.common.study.toml_text import parsed_toml_text
 
 __all__ = [
     "MAX_CELLS",
@@ -170,16 +171,16 @@ class Study:
         for curator in self.curators:
             if curator.name == name:
                 return curator
-        known = ", ".join(curator.name for curator in self.curators)
-        raise InvalidInputError(f"no curator {name!r}", where=f"study {self.id}", remedy=f"Curators: {known}.")
+        known = known_names("Curators", [curator.name for curator in self.curators], name)
+        raise InvalidInputError(f"no curator {name!r}", where=f"study {self.id}", remedy=known)
 
     def analyst(self, name: str) -> AnalystMember:
         """Return an analyst by name."""
         for analyst in self.analysts:
             if analyst.name == name:
                 return analyst
-        known = ", ".join(analyst.name for analyst in self.analysts) or "none"
-        raise InvalidInputError(f"no analyst {name!r}", where=f"study {self.id}", remedy=f"Analysts: {known}.")
+        known = known_names("Analysts", [analyst.name for analyst in self.analysts], name)
+        raise InvalidInputError(f"no analyst {name!r}", where=f"study {self.id}", remedy=known)
 
     def analysts_of(self, researcher: str) -> tuple[AnalystMember, ...]:
         """Return the analysts of a researcher."""
@@ -190,8 +191,8 @@ class Study:
         for question in self.questions:
             if question.name == name:
                 return question
-        known = ", ".join(question.name for question in self.questions) or "none"
-        raise InvalidInputError(f"no question {name[:60]!r}", where=f"study {self.id}", remedy=f"Questions: {known}.")
+        known = known_names("Questions", [question.name for question in self.questions], name)
+        raise InvalidInputError(f"no question {name[:60]!r}", where=f"study {self.id}", remedy=known)
 
     def share_of(self, researcher: str) -> Fraction:
         """Return what the rounds of one researcher together may cost one node (nats); 0 without nodes."""
@@ -220,8 +221,8 @@ class Study:
         for rule in self.attributes:
             if rule.name == name:
                 return rule.owner
-        known = ", ".join(rule.name for rule in self.attributes)
-        raise InvalidInputError(f"no attribute {name!r}", where=f"study {self.id}", remedy=f"Attributes: {known}.")
+        known = known_names("Attributes", [rule.name for rule in self.attributes], name)
+        raise InvalidInputError(f"no attribute {name!r}", where=f"study {self.id}", remedy=known)
 
 
 def load_study(path: Path) -> Study:
@@ -230,7 +231,12 @@ def load_study(path: Path) -> Study:
     Raises:
         InvalidInputError: if it cannot be read or is no valid study; the message names the table, the key and the fix.
     """
-    return study_from_bytes(read_file(path), str(path))
+    data = read_file(path)
+    try:
+        return study_from_bytes(data, str(path))
+    except InvalidInputError as error:
+        remedy = f"{error.remedy} `veiltab study check {path}` shows everything that is wrong, with its line.".lstrip()
+        raise InvalidInputError(error.problem, where=error.where, remedy=remedy) from None
 
 
 def read_file(path: Path) -> bytes:
@@ -263,12 +269,7 @@ def parsed_toml(data: bytes, where: str) -> dict[str, object]:
     """
     if len(data) > _MAX_BYTES:
         raise InvalidInputError("the study file is larger than 1 MiB", where=where, remedy="Give a study file.")
-    try:
-        return tomllib.loads(data.decode("utf-8"), parse_float=Decimal)
-    except (ValueError, ArithmeticError, RecursionError) as error:
-        raise InvalidInputError(
-            f"not a TOML file in UTF-8 ({error})", where=where, remedy="Correct it there."
-        ) from None
+    return parsed_toml_text(data, where)
 
 
 def _study(root: Fields, source: bytes) -> Study:
@@ -480,7 +481,7 @@ def _check_analysts(study: Study) -> None:
         if analyst.researcher not in names:
             raise InvalidInputError(
                 f"analyst {analyst.name} has the researcher {analyst.researcher!r}, who is no researcher",
-                remedy=f"Researchers: {', '.join(names)}.",
+                remedy=known_names("Researchers", names, analyst.researcher),
             )
 
 
@@ -491,7 +492,7 @@ def _check_shares(study: Study) -> None:
         if name not in names:
             raise InvalidInputError(
                 f"[nodes] has a share for {name[:60]!r}, who is no researcher",
-                remedy=f"Researchers: {', '.join(names)}.",
+                remedy=known_names("Researchers", names, name),
             )
 
 
@@ -505,7 +506,7 @@ def _check_attributes(study: Study) -> None:
         if rule.owner not in curators:
             raise InvalidInputError(
                 f"attribute {rule.name} has the owner {rule.owner[:60]!r}, who is no curator",
-                remedy=f"Curators: {', '.join(curators)}.",
+                remedy=known_names("Curators", curators, rule.owner),
             )
 
 

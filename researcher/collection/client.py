@@ -55,7 +55,8 @@ class Rounds:
         party = Party(study=self.study.id, role=Role.SERVER, name=self.study.server.name)
         self._timeout = timeout
         self._link = BlockingChannel(lambda: connect(own, party, self.study.server.endpoint))
-        self._server = Peer(party, self._link.channel, collection_pb2_grpc.CollectionServiceStub)
+        endpoint = self.study.server.endpoint
+        self._server = Peer(party, self._link.channel, collection_pb2_grpc.CollectionServiceStub, endpoint)
 
     def close(self) -> None:
         """Close the connection."""

@@ -96,7 +96,8 @@ def test_a_label_names_one_release(strict: World) -> None:
     assert first.code == 0
     other = strict.ask(("health",), "--label", "taken", epsilon="3")
     assert (other.code, other.data["error"]["reason"]) == (5, "CONFLICT")
-    assert "label taken: a release of this label asks for something else. Use another label." in other.errors
+    assert "label taken: a release of this label asks for something else: epsilon (" in other.errors
+    assert ", now 3). Use another label." in other.errors
     assert strict.ask(("health",), "--label", "taken").data["release"]["id"] == first.data["release"]["id"]
     assert strict.curator_command("deny", "bob", "--release", first.data["release"]["id"]).code in {0, 2}
     assert spent(strict) == before

@@ -134,6 +134,15 @@ def test_waiting_ends_with_the_reason(study: Study, state: ReleaseState, kind: t
         release(Service(study, STATUS, ended)).wait()
 
 
+def test_a_label_stays_with_a_release_that_failed(study: Study) -> None:
+    ended = replace(STATUS, state=ReleaseState.FAILED, failure="the server cheats.", label="wages")
+    with pytest.raises(FailedReleaseError) as failed:
+        release(Service(study, ended)).wait()
+    assert str(failed.value) == (
+        f"release {ID}: the server cheats. It keeps the label 'wages': ask again with another one."
+    )
+
+
 def test_waiting_in_vain_says_for_whom(study: Study) -> None:
     with pytest.raises(UnavailableError, match=r"not ready after 0 s; every party is at work.*The release goes on"):
         release(Service(study, STATUS)).wait(timeout=0)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
+from veiltab.common.release.modes import Pad
 from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
@@ -64,6 +65,19 @@ def test_a_label_names_one_release_for_good(store: ResearcherStore, make_request
     assert (unlabelled.request.release_id, continued) == (OTHER, False)
     other_label, continued = store.start(make_request(release_id=THIRD), "other", 200)
     assert (other_label.request.release_id, continued) == (THIRD, False)
+
+
+def test_a_label_that_is_taken_says_what_differs(store: ResearcherStore, make_request: Make) -> None:
+    store.start(make_request(purpose="wages"), "wages", 100)
+    differing = make_request(
+        release_id=OTHER, epsilon=Decimal("0.2"), purpose="", delta=Decimal("1e-6"), pad=Pad.OTP, attributes=("sex",)
+    )
+    with pytest.raises(ConflictError) as refused:
+        store.start(differing, "wages", 200)
+    assert str(refused.value) == (
+        "label wages: a release of this label asks for something else: attributes (sex salary, now sex), epsilon (0.1,"
+        " now 0.2), purpose (wages, now none), pad (chacha20, now otp), delta (none, now 0.000001). Use another label."
+    )
 
 
 def test_an_id_names_one_request_for_good(store: ResearcherStore, make_request: Make) -> None:

@@ -1,0 +1,56 @@
+"""TOML files that people write: parsed, or refused with the line and what to write instead."""
+
+import re
+import tomllib
+from decimal import Decimal
+
+from veiltab.common.errors import InvalidInputError
+
+_PLACE = re.compile(r"at line (\d+)")
+_ADVICE = (
+    (r"[\u2018-\u201f\u00ab\u00bb]", "", 'Write straight quotes, "so".'),
+    (r"=\s*[+-]?\d+,\d+\s*(#.*)?$", "", "Write a decimal point, such as 0.5, and no comma."),
+    (
+        "",
+        "overwrite|declare|twice",
+        "Keep one: a key stands once in its table, and a table of which there are many is [[so]].",
+    ),
+    ("", r"Unclosed|Expected '\]'", "Close the bracket, there or in a line before."),
+    ("", r"Illegal character|Unterminated|Expected ['\"]['\"]['\"]", "Close the quote."),
+    ("", "Expected '='", 'Write it like key = "value".'),
+    (r"=\s*(True|False)\b", "Invalid value", "Write true or false, in lower case."),
+    (r"""=\s*[^\s"'\[{\d+-]""", "Invalid value", "Put the text in quotes."),
+    ("", "", "Correct it there: a line is a key = value, a [table], or begins with #."),
+)
+"""What a line has, what the parser says of it, and what to write instead; the first that fits."""
+
+
+def parsed_toml_text(data: bytes, where: str) -> dict[str, object]:
+    """Return the tables of a TOML file; numbers with a fraction are decimals, exactly as they are written.
+
+    Args:
+        data: its bytes.
+        where: names the file in a refusal.
+
+    Raises:
+        InvalidInputError: it is no TOML, or not in UTF-8.
+    """
+    try:
+        text = data.decode("utf-8")
+        return tomllib.loads(text, parse_float=Decimal)
+    except UnicodeDecodeError as error:
+        remedy = "Save it as UTF-8, without special formatting."
+        raise InvalidInputError(f"not a TOML file in UTF-8 ({error.reason})", where=where, remedy=remedy) from None
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        raise InvalidInputError(
+            f"not a TOML file in UTF-8 ({error})", where=where, remedy=_remedy(text, str(error))
+        ) from None
+
+
+def _remedy(text: str, problem: str) -> str:
+    """Return what to write instead. It does not quote the line: a party's file may hold a password there."""
+    place, lines = _PLACE.search(problem), text.splitlines()
+    line = lines[int(place[1]) - 1] if place and int(place[1]) <= len(lines) else ""
+    return next(
+        advice for of_line, of_problem, advice in _ADVICE if re.search(of_line, line) and re.search(of_problem, problem)
+    )
