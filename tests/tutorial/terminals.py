@@ -82,9 +82,12 @@ class Reader:
             for command in block.commands:
                 self.typed += command.startswith("veiltab ")
                 line = self._in_own_words(command)
-                screens.append(
-                    self._run([sys.executable, "-c", line]) if block.language == "python" else self._type(line)
-                )
+                if line.startswith("cd "):
+                    self.folder /= line.removeprefix("cd ")
+                elif block.language == "python":
+                    screens.append(self._run([sys.executable, "-c", line]))
+                else:
+                    screens.append(self._type(line))
         return screens
 
     def _in_own_words(self, command: str) -> str:
