@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 PROTOS := $(wildcard protos/veiltab/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants reliability lint format proto proto-check proto-accept bench bench-linked bench-peers docs tutorial-test compose-test lock clean
+.PHONY: help demo test test-all mutants reliability lint format proto proto-check proto-accept bench bench-linked bench-peers docs tutorial-test docs-pictures compose-test lock clean
 
 help: ## this list; durations are those of two cores
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 15
@@ -88,8 +88,11 @@ bench-peers: .venv-peers/ready ## measures our oracles beside two published pack
 docs: .venv/dev ## the site, in build/docs; fails at a link to nothing: 10 s
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
 
-tutorial-test: .venv/dev ## every command of the tutorial, typed in an empty folder: 1 min
+tutorial-test: .venv/dev ## every command of the tutorial and the how-tos, typed in an empty folder: 4 min
 	$(BIN)/python -m pytest -v -m '' tests/tutorial
+
+docs-pictures: .venv/dev ## the pictures of pages that the tutorial shows, taken anew with chromium: 2 min
+	$(BIN)/python -m pytest -m '' tests/tutorial -k how_tos --pictures docs/pictures
 
 compose-test: .venv/dev ## the parties in containers; root on Debian needs no engine: 5 min
 	$(BIN)/python -m pytest -v -m '' tests/compose $(COMPOSE_OPTIONS)

@@ -6,12 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.tutorial.browsing import BROWSER, Camera, approve_in_browser, look_at_report
 from tests.tutorial.reading import sections
 from tests.tutorial.terminals import Reader
 from veiltab.deploy.local.processes import free_ports
 
 DOCS = Path(__file__).parents[2] / "docs"
 PORTS = ("7400", "7401", "7402", "7410")
+
+APPROVAL = """```sh
+veiltab curator approve study.toml --name survey --state state-survey --all --person "Ana Diaz"
+```
+"""
+"""What Ana types where there is no browser."""
 
 OTHER_TABLES: dict[str, dict[str, str]] = {}
 """What a reader types instead of the tutorial's words, for each folder of other tables."""
@@ -30,19 +37,28 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def follow_tutorial(reader: Reader) -> None:
+def follow_tutorial(reader: Reader, camera: Camera) -> None:
     """Type what the tutorial says, and see that it ends with a table after few commands."""
     for title, text in sections(DOCS / "tutorial.md").items():
         screens = reader.follow(text)
-        if title == "The result":
-            assert len(re.findall(r"\d%", screens[-1])) > 3 * 4
-            assert reader.typed < 15
+        match title:
+            case "Decide" if BROWSER:
+                approve_in_browser(screens[-1], "Ana Diaz", camera)
+            case "Decide":
+                reader.follow(APPROVAL)
+            case "The result":
+                assert len(re.findall(r"\d%", screens[-1])) > 3 * 4
+                assert reader.typed < 15
+            case "A page to show around" if BROWSER:
+                look_at_report(reader.folder / "cover.html", camera)
+            case _:
+                pass
 
 
 @pytest.mark.long
-def test_the_tutorial_and_the_how_tos(clone: Path, ports: dict[str, str]) -> None:
+def test_the_tutorial_and_the_how_tos(clone: Path, ports: dict[str, str], pictures: Path | None) -> None:
     with Reader(folder=clone, instead=ports) as reader:
-        follow_tutorial(reader)
+        follow_tutorial(reader, Camera(folder=pictures))
         for page in ("officer", "operator", "statistician"):
             reader.follow((DOCS / f"how-to/{page}.md").read_text())
 
@@ -51,4 +67,4 @@ def test_the_tutorial_and_the_how_tos(clone: Path, ports: dict[str, str]) -> Non
 @pytest.mark.parametrize("tables", OTHER_TABLES)
 def test_the_tutorial_with_other_tables(clone: Path, ports: dict[str, str], tables: str) -> None:
     with Reader(folder=clone, instead={"insurance": tables, **OTHER_TABLES[tables], **ports}) as reader:
-        follow_tutorial(reader)
+        follow_tutorial(reader, Camera(folder=None))
