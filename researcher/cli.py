@@ -25,6 +25,7 @@ from veiltab.researcher.analysis.options import QUESTION_EXAMPLES, question_opti
 
 if TYPE_CHECKING:
     from veiltab.common.release.spec import ReleaseSpec
+    from veiltab.common.study.file import Study
     from veiltab.researcher.analysis.comparisons import Table
     from veiltab.researcher.analysis.result import Analysis
     from veiltab.researcher.client import Client, Release
@@ -198,10 +199,10 @@ def estimate(
         names = question.attributes(release.domain())
     found = _table(release, names, confidence)
     if question.is_plain and compare is None and isinstance(found, TableEstimate):
-        _emit_table(release, found, out, as_json)
+        _emit_table(client.study, release, found, out, as_json)
         return
     other = None if compare is None else _other_table(client, compare, release, names, confidence)
-    _emit_analysis(release, found, answer(question, found, other), out, as_json)
+    _emit_analysis(client.study, release, found, answer(question, found, other), out, as_json)
 
 
 def _source(table: "Table", status: "Status") -> str:
@@ -225,7 +226,7 @@ def _source(table: "Table", status: "Status") -> str:
             assert_never(table)
 
 
-def _emit_table(release: "Release", found: "TableEstimate", out: Path | None, as_json: bool) -> None:
+def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out: Path | None, as_json: bool) -> None:
     from veiltab.common.privacy.planning import FEW_ROWS
     from veiltab.researcher.table import to_frame, to_records, write
 
@@ -236,6 +237,7 @@ def _emit_table(release: "Release", found: "TableEstimate", out: Path | None, as
         write(frame, out)
     data = {
         "release": _status_dict(known)["release"],
+        "study": study.title,
         "attributes": list(found.domain.names),
         "study_digest": found.study_digest,
         "codebook": found.codebook,
@@ -255,13 +257,15 @@ def _emit_table(release: "Release", found: "TableEstimate", out: Path | None, as
         _source(found, known),
         respondents,
         *card,
-        f"Study file: {found.study_digest}.",
+        f"Study: {study.title}. Its file: {found.study_digest}.",
         *([] if out is None else [f"Written: {out}"]),
     ]
     emit(as_json, data, "\n".join(lines))
 
 
-def _emit_analysis(release: "Release", found: "Table", analysis: "Analysis", out: Path | None, as_json: bool) -> None:
+def _emit_analysis(
+    study: "Study", release: "Release", found: "Table", analysis: "Analysis", out: Path | None, as_json: bool
+) -> None:
     from veiltab.researcher.table import write
 
     if out is not None:
@@ -270,6 +274,7 @@ def _emit_analysis(release: "Release", found: "Table", analysis: "Analysis", out
     respondents = release.respondents()
     data = {
         "release": _status_dict(known)["release"],
+        "study": study.title,
         "title": analysis.title,
         "unit": analysis.unit.value,
         "confidence": analysis.confidence,
@@ -280,7 +285,8 @@ def _emit_analysis(release: "Release", found: "Table", analysis: "Analysis", out
         "respondents": respondents,
         "out": out,
     }
-    lines = [analysis.text(), _source(found, known), respondents, *([] if out is None else [f"Written: {out}"])]
+    about = f"Study: {study.title}."
+    lines = [analysis.text(), _source(found, known), respondents, about, *([] if out is None else [f"Written: {out}"])]
     emit(as_json, data, "\n".join(lines))
 
 

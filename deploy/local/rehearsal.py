@@ -248,9 +248,14 @@ class _Approvals:
                 self.curators.append(curator.name)
 
     def _approve(self, curator: str, release_id: str) -> None:
-        local = self._rehearsal.local
+        """Approve it as so many persons as the policy asks for."""
+        local, person, is_missing = self._rehearsal.local, 0, True
         own = ("--name", curator, "--state", str(local.state_folder(Role.CURATOR, curator)))
-        local.run("curator", "approve", str(local.study_path), *own, "--release", release_id)
+        while is_missing:
+            person += 1
+            who = ("--person", f"rehearsal {person}", "--reason", "rehearsal")
+            answer, _ = local.run("curator", "approve", str(local.study_path), *own, "--release", release_id, *who)
+            is_missing = bool(answer.get("missing"))
 
 
 def rehearsed_round(rehearsal: Rehearsal, say: Callable[[str], None]) -> RehearsedRound:

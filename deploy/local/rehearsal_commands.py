@@ -28,13 +28,22 @@ def _of_releases(rehearsal: Rehearsal) -> Iterator[tuple[str, list[str]]]:
     for curator in study.curators:
         state = str(local.state_folder(Role.CURATOR, curator.name))
         own = (str(local.study_path), "--name", curator.name, "--state", state)
+        person = ("--person", "Ana Diaz")
+        approved, denied = (("--reason", reason) for reason in ("as agreed", "not agreed"))
+        held = (
+            "--identity",
+            str(local.identity_folder(Role.CURATOR, curator.name)),
+            "--table",
+            str(local.tables[curator.name]),
+        )
         yield (
             f"curator {curator.name}",
             [
                 _line("curator", "requests", *own),
-                _line("curator", "approve", *own, "--release") + " ID",
-                _line("curator", "deny", *own, "--release") + " ID",
+                _line("curator", "approve", *own, *person, *approved, "--release") + " ID",
+                _line("curator", "deny", *own, *person, *denied, "--release") + " ID",
                 _line("curator", "ledger", *own),
+                _line("curator", "console", *own, *person, *held),
             ],
         )
     result = ("--release", LABEL)

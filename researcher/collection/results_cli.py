@@ -56,6 +56,7 @@ def estimate(
     warnings = [sentence for sentence in (frequencies.biased, frequencies.warning) if sentence]
     data = {
         **status_dict(known),
+        "study": rounds.study.title,
         "codebook": codebook,
         "estimator": frequencies.estimator.value,
         "confidence": confidence,
@@ -75,6 +76,7 @@ def estimate(
         *warnings,
         *(f"  {bound.name}: {bound.faces}" for bound in card),
         centre_text(centre(known, frequencies)),
+        f"Study: {rounds.study.title}.",
         *([] if out is None else [f"Written: {out}"]),
     ]
     emit(as_json, data, "\n".join(lines))

@@ -36,12 +36,13 @@ def test_an_estimate_from_fewer_rows_than_cells_says_so(
         study_digest=study.digest,
     )
     release = SimpleNamespace(estimate=lambda **_: estimate, status=lambda: status, respondents=lambda: "n counts all")
-    client = SimpleNamespace(release=lambda _name: release)
+    client = SimpleNamespace(release=lambda _name: release, study=study)
     monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: nullcontext(client))
     words = ["estimate", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--release", "wages"]
     shown = CliRunner().invoke(researcher, words, catch_exceptions=False)
     assert (FEW_ROWS in shown.stdout) == warned
     assert "\nn = 1,000.\n" in shown.stdout
+    assert f"\nStudy: {study.title}. Its file: {study.digest}.\n" in shown.stdout
     plain = CliRunner().invoke(researcher, [*words, "--json"], catch_exceptions=False)
     assert json.loads(plain.stdout)["few_rows"] == warned
     assert json.loads(plain.stdout)["respondents"] in shown.stdout

@@ -34,6 +34,8 @@ class MadeReleases:
     def __init__(self, **estimates: Table) -> None:
         self._estimates = estimates
 
+    study = SimpleNamespace(title="Wages")
+
     def release(self, name: str) -> SimpleNamespace:
         def estimate(*choices: object, **keywords: object) -> Table:
             attributes = next((one for one in (*choices, *keywords.values()) if isinstance(one, list | tuple)), None)
