@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 PROTOS := $(wildcard protos/veiltab/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants reliability lint format proto proto-check proto-accept bench bench-linked bench-peers docs tutorial-test docs-pictures compose-test lock clean
+.PHONY: help demo test test-all mutants reliability lint format proto proto-check proto-accept bench bench-linked bench-peers docs tutorial-test docs-pictures compose-test console-test lock clean
 
 help: ## this list; durations are those of two cores
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 15
@@ -96,6 +96,9 @@ docs-pictures: .venv/dev ## the pictures of pages that the tutorial shows, taken
 
 compose-test: .venv/dev ## the parties in containers; root on Debian needs no engine: 5 min
 	$(BIN)/python -m pytest -v -m '' tests/compose $(COMPOSE_OPTIONS)
+
+console-test: .venv/dev ## the consoles in a real browser, Debian's chromium: 2 min
+	$(BIN)/python -m pytest -v -m browser tests/browser
 
 lock: .venv/dev ## refresh the pinned versions: 5 s
 	$(COMPILE) --all-extras --group dev --group docs pyproject.toml -o requirements-dev.lock

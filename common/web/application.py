@@ -206,8 +206,9 @@ async def _run(function: Callable[..., Result], *arguments: object) -> Result:
     except Exception as error:  # noqa: BLE001 - a traceback would show values
         _log.error("a page failed", extra={"error": type(error).__name__})
         refusal = disk_refusal(error) or VeiltabError("this page failed", remedy="The log of the console says why.")
-    where = f"{refusal.where}: " if refusal.where else ""
-    raise RefusedRequestError(_status_of(refusal), f"{where}{refusal.problem}.", refusal.remedy)
+    sentence = f"{refusal.problem[:1].upper()}{refusal.problem[1:]}."
+    place = f"{refusal.where}: {refusal.problem}." if refusal.where else sentence
+    raise RefusedRequestError(_status_of(refusal), place, refusal.remedy)
 
 
 def _status_of(error: VeiltabError) -> int:

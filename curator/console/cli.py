@@ -13,6 +13,8 @@ from veiltab.common.rpc.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study
 from veiltab.curator.persons import person_name, same_person_key
 from veiltab.curator.standing import open_standing
+from veiltab.curator.tables.address import TableAddress
+from veiltab.curator.tables.options import optional_table_options
 
 
 @click.command(
@@ -25,7 +27,7 @@ from veiltab.curator.standing import open_standing
 @click.option("--policy", "policy_path", type=PATH, help="Policy file; by default the one that is served.")
 @click.option("--person", "persons", multiple=True, required=True, help="Who may enter; each gets a link of their own.")
 @click.option("--identity", "identity_folder", type=PATH, help="Folder of the certificate, to ask others for theirs.")
-@click.option("--table", "table_path", type=PATH, help="The curator's table, to check it.")
+@optional_table_options
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="Of 127.0.0.1; by default a free one.")
 @json_option
 def console(
@@ -35,7 +37,7 @@ def console(
     policy_path: Path | None,
     persons: tuple[str, ...],
     identity_folder: Path | None,
-    table_path: Path | None,
+    table: TableAddress | None,
     port: int,
     as_json: bool,
 ) -> None:
@@ -56,7 +58,7 @@ def console(
             Books(standing, study_path),
             AuditJournal(store=standing.store),
             identity=_identity(standing.study, name, identity_folder),
-            inspect=None if table_path is None else partial(inspect_table, table_path, standing.study, name),
+            inspect=None if table is None else partial(inspect_table, table, standing.study, name),
         )
         serve_console(served, names, port=port, as_json=as_json)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.console.words import Badge, badge_of_state, badge_of_verdict, nats, time_of
+from veiltab.curator.console.words import badge_of_state, badge_of_verdict, nats, time_of
 from veiltab.curator.ledger import Entry, percent
 from veiltab.curator.progress import APPROVED, HELD, CuratorRelease, GrantDecision
 from veiltab.curator.requests import AttributeStatus, attribute_statuses
@@ -48,12 +48,8 @@ def timeline_of(standing: Standing, stored: CuratorRelease, entry: Entry | None,
     decided = [event for status in attribute_statuses(stored, standing) for event in _of_attribute(status)]
     charged = [] if entry is None else [_of_charge(entry)]
     in_order = sorted([*decided, *charged], key=lambda event: event.time or 0)
-    return (
-        asked,
-        *in_order,
-        *_of_test(standing, stored),
-        _of_state(stored, badge_of_state(stored.state, is_held=is_held)),
-    )
+    now = Event(time=stored.since or None, title="It waits for a person", kind="wait") if is_held else _of_state(stored)
+    return (asked, *in_order, *_of_test(standing, stored), now)
 
 
 def _of_attribute(status: AttributeStatus) -> list[Event]:
@@ -111,7 +107,8 @@ def _of_test(standing: Standing, stored: CuratorRelease) -> list[Event]:
     ]
 
 
-def _of_state(stored: CuratorRelease, badge: Badge) -> Event:
+def _of_state(stored: CuratorRelease) -> Event:
+    badge = badge_of_state(stored.state)
     title = f"Now: {badge.text}" if not stored.state.finished else badge.text.capitalize()
     text = stored.failure or stored.waiting_for
     if stored.state is ReleaseState.READY:

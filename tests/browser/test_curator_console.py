@@ -1,0 +1,149 @@
+"""A release from the request to its result, decided in the console of a curator by two persons."""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import Console, Eye, Seat, curator_console, take_seat
+from tests.protocol.world import World
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+ANA, BEN = "Ana Diaz", "Ben Ode"
+PURPOSE = "Income by region <script>document.title = 'run'</script>"
+
+
+@pytest.fixture(scope="module")
+def running(study: World) -> Iterator[Console]:
+    with curator_console(study, [ANA, BEN]) as console:
+        yield console
+
+
+@pytest.fixture(scope="module")
+def seats(chromium: Browser, running: Console) -> Iterator[dict[str, Seat]]:
+    """Each person in a browser of their own."""
+    with ExitStack() as stack:
+        contexts = {person: stack.enter_context(chromium.new_context()) for person in running.links}
+        yield {person: take_seat(contexts[person], link) for person, link in running.links.items()}
+
+
+def ask(study: World, purpose: str) -> str:
+    answer = study.ask(("region", "income"), "--purpose", purpose, "--label", study.label(), epsilon="0.5")
+    assert answer.code == 0, answer.errors
+    return str(answer.data["release"]["id"])
+
+
+def decide(page: Page, button: str, reason: str) -> None:
+    page.get_by_label("Reason").fill(reason)
+    page.get_by_role("button", name=button).click()
+
+
+def test_a_release_is_refused_then_asked_again_and_approved_by_two_persons(
+    study: World, seats: dict[str, Seat], eye: Eye
+) -> None:
+    ana, ben = seats[ANA], seats[BEN]
+    refused = ask(study, PURPOSE)
+    page = ana.wait_for("/", "Read and decide")
+    eye.look_at(page, "requests")
+    page.get_by_role("link", name="Read and decide").click()
+    for said in (PURPOSE, "desk with server", "Foreseen error", "no rule matches", "of the budget"):
+        expect(page.get_by_role("main")).to_contain_text(said)
+    expect(page).to_have_title(re.compile("Request of rosa"))
+    eye.look_at(page, "request")
+    decide(page, "Refuse", "")
+    expect(page.get_by_role("main")).to_contain_text("a refusal needs a reason")
+    eye.look_at(page, "refused")
+    decide(ana.open(f"/releases/{refused}"), "Refuse", "Say which report it is for")
+    expect(page.get_by_role("status")).to_contain_text("Refused: region")
+    page = ana.wait_for(f"/releases/{refused}", "Say which report it is for")
+
+    approved = ask(study, "Income by region, for the report on wages")
+    ben.wait_for("/", "Read and decide")
+    decide(ana.open(f"/releases/{approved}"), f"Approve as {ANA}", "as agreed with the board")
+    expect(ana.page.get_by_role("status")).to_contain_text("1 other person must approve it as well")
+    page = ana.open("/")
+    expect(page.get_by_role("main")).to_contain_text("Somebody else decides now")
+    eye.look_at(page, "half-approved")
+    decide(ben.open(f"/releases/{approved}"), f"Approve as {BEN}", "seen")
+    expect(ben.page.get_by_role("status")).to_contain_text("Approved: region")
+    page = ben.wait_for(f"/releases/{approved}", "passes the test of its noise", seconds=120)
+    page = ben.wait_for(f"/releases/{approved}", "are given out to the researcher")
+    eye.look_at(page, "released")
+
+
+@pytest.mark.parametrize("path", ["/releases", "/budget", "/ledger", "/policy", "/parties?ask=yes", "/table?check=yes"])
+def test_every_page_can_be_read_by_everybody(seats: dict[str, Seat], eye: Eye, path: str) -> None:
+    page = seats[ANA].open(path)
+    expect(page.get_by_role("heading", level=1)).to_have_count(1)
+    expect(page.get_by_role("navigation", name="Pages").locator("[aria-current=page]")).to_have_count(1)
+    eye.look_at(page, re.sub(r"\W.*", "", path[1:]))
+
+
+def test_the_policy_is_tried(seats: dict[str, Seat], eye: Eye) -> None:
+    page = seats[ANA].open("/policy")
+    page.get_by_label("Researcher").select_option("rita")
+    page.get_by_role("button", name="Try it").click()
+    expect(page.get_by_role("main")).to_contain_text("region: refused by rule 1")
+    eye.look_at(page, "policy-tried")
+
+
+def test_the_pages_are_used_with_the_keyboard_alone(seats: dict[str, Seat]) -> None:
+    page = seats[ANA].open("/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main")
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+def test_a_link_is_used_up_and_a_page_needs_its_session(
+    running: Console, seats: dict[str, Seat], chromium: Browser, eye: Eye
+) -> None:
+    with chromium.new_context() as stranger:
+        page = stranger.new_page()
+        for address in (running.links[ANA], f"{seats[ANA].base}/", f"{seats[ANA].base}/ledger"):
+            answer = page.goto(address)
+            assert answer is not None
+            assert answer.status == 403
+        eye.look_at(page, "no-session")
+
+
+def test_another_site_cannot_send_a_form(seats: dict[str, Seat]) -> None:
+    """A page of another origin that knows everything but the form's token, and even that."""
+    seat = seats[ANA]
+    token = seat.open("/").locator("input[name=form_token]").first.get_attribute("value")
+    page = seat.page.context.new_page()
+    page.route(
+        "http://elsewhere.example/", lambda route: route.fulfill(body="<h1>elsewhere</h1>", content_type="text/html")
+    )
+    page.goto("http://elsewhere.example/")
+    page.evaluate(
+        """([address, token]) => {
+            const form = document.createElement("form");
+            form.method = "post"; form.action = address;
+            const field = document.createElement("input");
+            field.name = "form_token"; field.value = token;
+            form.append(field); document.body.append(form); form.submit();
+        }""",
+        [f"{seat.base}/leave", token],
+    )
+    page.wait_for_url(f"{seat.base}/leave")
+    expect(page.get_by_role("main")).to_contain_text("You have no session here")
+    page.close()
+    expect(seat.open("/").get_by_role("button", name="Sign out")).to_be_visible()
+
+
+def test_a_person_signs_out(seats: dict[str, Seat], eye: Eye) -> None:
+    page = seats[BEN].open("/")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Signed out")
+    eye.look_at(page, "signed-out")
+    answer = page.goto(f"{seats[BEN].base}/")
+    assert answer is not None
+    assert answer.status == 403
