@@ -19,3 +19,14 @@ def test_every_file_that_is_named_exists() -> None:
     named = set(re.findall(r"`((?:common|curator|server|researcher|node|deploy|tests|src|docs)/[\w/.]*)`", text))
     assert len(named) > 25
     assert [name for name in sorted(named) if not (ROOT / name).exists() and "NAME" not in name] == []
+
+
+def test_every_room_of_a_role_is_named() -> None:
+    text = (ROOT / "docs/architecture.md").read_text()
+    rooms = [
+        path.parent
+        for role in ("curator", "server", "node", "researcher")
+        for path in ROOT.glob(f"{role}/*/__init__.py")
+    ]
+    assert len(rooms) > 5
+    assert [room.name for room in rooms if f"`{room.relative_to(ROOT)}/`" not in text] == []

@@ -63,4 +63,4 @@ def look_at_report(path: Path, camera: Camera) -> None:
             page.goto(path.as_uri())
             assert page.evaluate("document.documentElement.scrollWidth") == width
         page.set_viewport_size({"width": 1000, "height": 700})
-        camera.take(page.locator("section", has_text="Estimates").locator("figure .wide").first, "report")
+        camera.take(page.locator("section", has_text="One attribute at a time").locator("figure .wide").first, "report")
