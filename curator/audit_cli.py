@@ -81,9 +81,13 @@ def entry_data(entry: AuditEntry) -> dict[str, object]:
 
 def entry_text(entry: AuditEntry) -> str:
     """Return an entry as a line for people."""
-    facts = ", ".join(f"{name} {value}" for name, value in entry.facts.items() if _says_something(value))
-    said = filter(None, [entry.event, entry.person and f"by {entry.person}", facts, entry.release])
+    said = filter(None, [entry.event, entry.person and f"by {entry.person}", facts_text(entry), entry.release])
     return f"{entry.number:6}  {moment(entry.time)}  {'  '.join(said)}"
+
+
+def facts_text(entry: AuditEntry) -> str:
+    """Return the facts of an entry that say something."""
+    return ", ".join(f"{name} {value}" for name, value in entry.facts.items() if _says_something(value))
 
 
 def _says_something(value: Fact) -> bool:

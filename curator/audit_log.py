@@ -153,12 +153,23 @@ class AuditLog:
             yield from ((row["number"], row["line"], bytes(row["digest"])) for row in rows)
             number = rows[-1]["number"]
 
-    def entries(self, release: str = "") -> Iterator[AuditEntry]:
-        """Return all entries, or those about one release; oldest first."""
+    def entries(self, release: str = "", *, after: int = 0) -> Iterator[AuditEntry]:
+        """Return the entries about one release, or all that came after one; oldest first."""
         if not release:
-            return (AuditEntry(**json.loads(line)) for _, line, _ in self.lines())
+            return (AuditEntry(**json.loads(line)) for _, line, _ in self.lines(after))
         rows = self._connection.execute("SELECT line FROM audit WHERE release_id = ? ORDER BY number", [release])
         return (AuditEntry(**json.loads(row["line"])) for row in rows)
+
+    def head_before(self, time: int) -> AuditHead:
+        """Return where the log stood before the first entry of a time (Unix seconds) or later."""
+        rows = self._connection.execute(
+            "SELECT number FROM audit WHERE json_extract(line, '$.time') >= ? ORDER BY number LIMIT 1", [time]
+        )
+        first = rows.fetchone()
+        head = self.head if first is None else self._head_at(first["number"] - 1)
+        if head is None:
+            raise IntegrityError("the audit log lacks entries", where="audit log", remedy="See docs/evidence.md.")
+        return head
 
     def verify(self) -> AuditHead:
         """Recompute the chain from its beginning, and return its head.

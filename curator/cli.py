@@ -1,8 +1,6 @@
 """`veiltab curator`: check a table, serve it, decide about requests, show the ledger."""
 
 import time
-from datetime import UTC, datetime
-from decimal import Decimal
 from pathlib import Path
 
 import click
@@ -14,13 +12,14 @@ from veiltab.common.command.options import (
     serve_options,
     study_argument,
 )
-from veiltab.common.core.rounding import parse_delta, parse_epsilon, upward
+from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study
 from veiltab.curator.audit_cli import audit
 from veiltab.curator.coalitions import bounds_of_charges
 from veiltab.curator.console.cli import console
-from veiltab.curator.ledger import Entry, Ledger, percent
+from veiltab.curator.evidence_cli import evidence
+from veiltab.curator.ledger_text import entry_data, entry_text, purpose_of, spent_text
 from veiltab.curator.options import (
     held_option,
     login_name,
@@ -176,9 +175,10 @@ def _approval_text(outcome: Outcome) -> str:
 def ledger(standing: Standing, as_json: bool) -> None:
     """Show every charge, check the ledger's chain, and say what each coalition faces of all of them together."""
     book = standing.ledger
-    lines = [_entry_text(entry) for entry in book.entries]
-    lines.append(f"{_spent_text(book)} The chain is whole.")
-    entries = [_entry_data(entry) for entry in book.entries]
+    charges = [(entry, purpose_of(entry, standing.store)) for entry in book.entries]
+    lines = [entry_text(entry, purpose) for entry, purpose in charges]
+    lines.append(f"{spent_text(book)} The chain is whole.")
+    entries = [entry_data(entry, purpose) for entry, purpose in charges]
     bounds = bounds_of_charges(book, standing.store)
     lines.extend(f"  {bound.name}: {bound.faces}" for bound in bounds)
     together = [bound.as_dict() for bound in bounds]
@@ -197,48 +197,9 @@ def _budget(standing: Standing) -> dict[str, object]:
     }
 
 
-def _spent_text(book: Ledger) -> str:
-    if book.delta is None:
-        return f"Spent {upward(book.spent)} of {book.budget}; {book.remaining:.6f} left."
-    return (
-        f"Spent epsilon {upward(book.spent)} at delta {book.delta}, {percent(book.share)} of the budget of"
-        f" {book.budget}; one more release may have {book.remaining:.6f}."
-    )
-
-
-def _entry_data(entry: Entry) -> dict[str, object]:
-    price = {} if entry.price is None else {"mu": entry.price.mu, "slack": entry.price.slack}
-    return {
-        "number": entry.number,
-        "release": entry.release_id,
-        **entry.facts,
-        "time": _time_of(entry),
-        "epsilon": Decimal(str(entry.facts.get("epsilon", entry.epsilon))),
-        "pure_epsilon": entry.epsilon,
-        **price,
-        "share": entry.share,
-    }
-
-
-def _entry_text(entry: Entry) -> str:
-    facts = entry.facts
-    asked = Decimal(str(facts["epsilon"])) if facts.get("delta") and "epsilon" in facts else entry.epsilon
-    delta = f", delta {facts['delta']}" if facts.get("delta") else ""
-    tables = f"{entry.tables} tables of " if entry.tables else ""
-    return (
-        f"{entry.number:4}  {_time_of(entry) or 'time unknown'}  {facts['researcher']}"
-        f"  {tables}{', '.join(entry.attributes)}  epsilon {upward(asked)}{delta}"
-        f"  charge {percent(entry.share)}  {entry.release_id}"
-    )
-
-
-def _time_of(entry: Entry) -> str | None:
-    seconds = entry.facts.get("time")
-    return datetime.fromtimestamp(seconds, UTC).isoformat() if isinstance(seconds, int) else None
-
-
 curator.add_command(audit)
 curator.add_command(console)
+curator.add_command(evidence)
 
 
 @curator.command(

@@ -27,10 +27,9 @@ from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.release.statement import LedgerHead, Statement, published_columns
 from veiltab.common.release.workload import WorkloadSpec
-from veiltab.common.rpc.identity import Identity, utc_now
-from veiltab.common.rpc.signing import SignedText, signed
+from veiltab.common.rpc.identity import Identity
+from veiltab.common.rpc.signing import SignedText
 from veiltab.common.rpc.status import failures_logged, refusal_of
 from veiltab.common.study.file import Study
 from veiltab.curator.alignment import Alignment
@@ -75,6 +74,7 @@ from veiltab.curator.release import (
 )
 from veiltab.curator.server_check import ServerCheck
 from veiltab.curator.shared_sample import Sampler, SharedSample
+from veiltab.curator.statements import signed_statement
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
 from veiltab.curator.token_exchange import TokenExchange
@@ -258,20 +258,7 @@ class CuratorDriver:
         """
         stored = self.store.release(release_id)
         check_asker(stored, researcher)
-        if stored.state is not ReleaseState.READY:
-            raise NotReadyError(f"the release is {stored.state.value}", where=f"curator {self.name}")
-        spec, now = stored.planned_spec, utc_now()
-        length, head = self.ledger.head
-        has_columns = bool(spec.columns_of(self.name))
-        statement = Statement(
-            party=self._identity.party.uri,
-            spec_digest=spec.digest().hex(),
-            published=published_columns(spec, self.store.published_digests(release_id)) if has_columns else (),
-            signed_at=int(now.timestamp()),
-            ledger=LedgerHead(length=length, digest=head.hex()),
-            receipt=self.server_check.receipt(spec) if has_columns else None,
-        )
-        return signed(self._identity, statement.to_json(), now)
+        return signed_statement(self._identity, stored, self.store, self.ledger)
 
     def key(self, release_id: str, attribute: str, researcher: str, claimed: ColumnDigests) -> Key:
         """Return the key of a column that the researcher may have now.

@@ -16,7 +16,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from functools import reduce
@@ -38,7 +38,8 @@ _UNPRICED = (
     "SELECT release_id, entry, epsilon FROM (SELECT release_id, entry, epsilon FROM ledger UNION ALL"
     " SELECT release_id, entry, epsilon FROM reservation) WHERE release_id NOT IN (SELECT release_id FROM price)"
 )
-_GENESIS = hashlib.sha256(b"veiltab ledger").digest()
+GENESIS = hashlib.sha256(b"veiltab ledger").digest()
+"""The head of an empty ledger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,17 +115,28 @@ class Ledger:
 
     def verify(self) -> None:
         """Recompute the chain from its beginning."""
-        head, sums = _GENESIS, Sums()
+        for _ in self.lines():
+            pass
+
+    def lines(self) -> Iterator[str]:
+        """Return the line of each entry that its digest covers, oldest first, and recompute the chain on the way.
+
+        Raises:
+            IntegrityError: an entry was altered, or one is missing.
+        """
+        head, sums = GENESIS, Sums()
         for number, row in enumerate(self._rows(_ENTRIES, 0), start=1):
             sums = sums.plus(_charge_of(row))
             digest = bytes(row["digest"])
-            links = (_chained(head, *_facts_of(row)), _chained(head, *_facts_of(row), *_prices_of(row, sums)))
-            if row["number"] != number or digest not in links:
+            lines = (_line(*_facts_of(row)), _line(*_facts_of(row), *_prices_of(row, sums)))
+            line = next((one for one in lines if linked(head, one) == digest), None)
+            if row["number"] != number or line is None:
                 raise IntegrityError(
                     f"the ledger was altered at entry {number}",
                     where="ledger",
                     remedy="See docs/operations.md: the other curators hold the same charges.",
                 )
+            yield line
             head = digest
 
     def verify_against(self, witness: tuple[int, bytes], curator: str) -> None:
@@ -148,7 +160,7 @@ class Ledger:
     def head(self) -> tuple[int, bytes]:
         """Number of entries and the digest of the last."""
         row = self._connection.execute("SELECT number, digest FROM ledger ORDER BY number DESC LIMIT 1").fetchone()
-        return (0, _GENESIS) if row is None else (row["number"], bytes(row["digest"]))
+        return (0, GENESIS) if row is None else (row["number"], bytes(row["digest"]))
 
     @property
     def spent(self) -> Decimal:
@@ -177,7 +189,7 @@ class Ledger:
     @property
     def audit_heads(self) -> tuple[AuditHead, ...]:
         """Where the audit log stood at each charge, oldest first."""
-        return tuple(head for row in self._rows(_ENTRIES, 0) if (head := _audit_head(json.loads(row["entry"]))))
+        return tuple(head for row in self._rows(_ENTRIES, 0) if (head := covered_audit_head(json.loads(row["entry"]))))
 
     def reserve(self, spec: ReleaseSpec | WorkloadSpec, charge: Charge) -> None:
         """Keep a release's price for it; once only, however often it is asked, and for the plan that came last.
@@ -288,7 +300,7 @@ class Ledger:
 
     def _entry(self, row: sqlite3.Row) -> Entry:
         facts = json.loads(row["entry"])
-        audit = _audit_head(facts)
+        audit = covered_audit_head(facts)
         facts.pop("audit", None)
         return Entry(
             number=row["number"],
@@ -365,7 +377,7 @@ def _price_of(row: sqlite3.Row) -> Price | None:
     return None if row["mu"] is None else Price(mu=Decimal(row["mu"]), slack=Decimal(row["slack"]))
 
 
-def _audit_head(facts: dict[str, Any]) -> AuditHead | None:
+def covered_audit_head(facts: dict[str, Any]) -> AuditHead | None:
     """Return the head of the audit log that an entry covers, if it covers one."""
     covered = facts.get("audit")
     return covered and AuditHead(length=covered["length"], digest=bytes.fromhex(covered["digest"]))
@@ -388,8 +400,17 @@ def _prices_of(row: sqlite3.Row, sums: Sums) -> tuple[object, ...]:
     return row["mu"], row["slack"], str(sums.squares), str(sums.slack)
 
 
+def linked(head: bytes, line: str) -> bytes:
+    """Return the digest of an entry: SHA-256 of the digest before it and of its line."""
+    return hashlib.sha256(head + line.encode()).digest()
+
+
+def _line(*fields: object) -> str:
+    return json.dumps(fields)
+
+
 def _chained(head: bytes, *fields: object) -> bytes:
-    return hashlib.sha256(head + json.dumps(fields).encode()).digest()
+    return linked(head, _line(*fields))
 
 
 def _facts(spec: ReleaseSpec) -> dict[str, object]:

@@ -306,6 +306,14 @@ class CuratorStore:
         )
         return tuple(map(_release_of, rows))
 
+    def ready(self) -> tuple[CuratorRelease, ...]:
+        """Return the releases of one table that are ready, and the tables of those of several; oldest first."""
+        rows = self.connection.execute(
+            "SELECT * FROM release WHERE state = ? AND spec IS NOT NULL ORDER BY created, id",
+            [ReleaseState.READY.value],
+        )
+        return tuple(map(_release_of, rows))
+
     def latest(self, over: int) -> tuple[CuratorRelease, ...]:
         """Return the releases that are not over and the last ones that are, `over` of them; oldest first."""
         return tuple(_release_of(row) for row in latest_rows(self.connection, "asked", over))

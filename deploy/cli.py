@@ -28,7 +28,7 @@ _COMMANDS = {
     "curator": ("veiltab.curator.cli", "curator", "Check a table, serve it, decide about requests, show the ledger."),
     "server": ("veiltab.server.cli", "server", "Run the cloud server."),
     "researcher": ("veiltab.researcher.cli", "researcher", "Ask for a release, estimate, report."),
-    "verify": ("veiltab.deploy.verify_cli", "verify", "Check a release certificate, offline."),
+    "verify": ("veiltab.deploy.verify_cli", "verify", "Check a release certificate or a curator's evidence, offline."),
     "status": ("veiltab.deploy.status_cli", "status", "Show what a party is doing and what it waits for."),
     "health": ("veiltab.deploy.health_cli", "health", "Ask whether a party serves."),
     "config": ("veiltab.deploy.config_cli", "config", "Check a party's configuration file before starting it."),

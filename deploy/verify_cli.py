@@ -1,4 +1,4 @@
-"""`veiltab verify`: check a release certificate offline, line by line."""
+"""`veiltab verify`: check a release certificate, or the evidence of a curator, offline, line by line."""
 
 from pathlib import Path
 
@@ -8,35 +8,53 @@ from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.rpc.release_certificate import ReleaseCertificate, to_dict, verified
 from veiltab.common.study.file import load_study
+from veiltab.curator.evidence_check import check_evidence
 
 _LARGEST = 2**24
+_ARCHIVE = b"PK"
+"""How evidence begins, an archive, and no certificate does."""
 
 
 @click.command(
     epilog="Example: veiltab verify wages.certificate --study study.toml --authority pki/ca.pem\n\n" + EXIT_CODES
 )
 @click.argument("file", type=PATH, metavar="FILE")
-@click.option("--study", "study_path", type=PATH, required=True, help="The study file that the release must be of.")
+@click.option("--study", "study_path", type=PATH, help="The study file that it must be of; needed for a release.")
 @click.option("--authority", type=PATH, help="Certificate of the study's authority (ca.pem), if you have it.")
 @json_option
 @click.pass_context
-def verify(context: click.Context, file: Path, study_path: Path, authority: Path | None, as_json: bool) -> None:
+def verify(context: click.Context, file: Path, study_path: Path | None, authority: Path | None, as_json: bool) -> None:
     """Check who vouches for a release, that its server added the noise, and which epsilon each adversary faces.
 
     It needs nothing but the file, the study file and, best, the certificate of the study's authority. The epsilons are
-    computed anew from the release's description. The exit code is 0 if every line holds, and 5 if one does not.
+    computed anew from the release's description. Of the evidence that a curator exports it checks the signature, every
+    digest and both chains. The exit code is 0 if every line holds, and 5 if one does not.
     """
-    certificate = ReleaseCertificate.from_text(_text(file))
-    findings = verified(certificate, load_study(study_path), None if authority is None else _read(authority))
-    lines = [f"{'ok    ' if one.holds else 'FAILED'}  {one.what}: {one.detail}" for one in findings]
+    study = None if study_path is None else load_study(study_path)
+    issuer = None if authority is None else _read(authority)
+    if _is_archive(file):
+        evidence = check_evidence(file, issuer, study)
+        about, findings, plain = f"Evidence of {evidence.index.party}", evidence.findings, evidence.as_dict()
+    elif study is None:
+        raise click.UsageError("A release certificate is checked against its study file: name it by --study.")
+    else:
+        certificate = ReleaseCertificate.from_text(_text(file))
+        findings = verified(certificate, study, issuer)
+        about, plain = f"Release {certificate.spec.release_id}", to_dict(certificate, findings)
     holds = all(one.holds for one in findings)
-    lines.append(
-        f"Release {certificate.spec.release_id}: "
-        + ("every line holds." if holds else "this certificate does not hold.")
-    )
-    emit(as_json, to_dict(certificate, findings), "\n".join(lines))
+    lines = [f"{'ok    ' if one.holds else 'FAILED'}  {one.what}: {one.detail}" for one in findings]
+    lines.append(f"{about}: " + ("every line holds." if holds else f"this {_kind(file)} does not hold."))
+    emit(as_json, plain, "\n".join(lines))
     if not holds:
         context.exit(IntegrityError.exit_code)
+
+
+def _is_archive(path: Path) -> bool:
+    return _read_at_most(path, len(_ARCHIVE)) == _ARCHIVE
+
+
+def _kind(path: Path) -> str:
+    return "evidence" if _is_archive(path) else "certificate"
 
 
 def _text(path: Path) -> str:
@@ -46,12 +64,16 @@ def _text(path: Path) -> str:
         raise IntegrityError("this is no release certificate, or it was altered", where=str(path)) from None
 
 
-def _read(path: Path) -> bytes:
+def _read_at_most(path: Path, size: int) -> bytes:
     try:
         with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
+            return file.read(size)
     except OSError as error:
         raise InvalidInputError(f"the file cannot be read ({error.strerror})", where=str(path)) from None
+
+
+def _read(path: Path) -> bytes:
+    data = _read_at_most(path, _LARGEST + 1)
     if len(data) > _LARGEST:
         raise IntegrityError("the file is too long to be what it should be", where=str(path))
     return data

@@ -125,6 +125,16 @@ class Database(sqlite3.Connection):
                     self.execute("ROLLBACK")
                 raise
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Self]:
+        """Read in a block what the database held at its first statement, while other processes write."""
+        with self.turn:
+            self.execute("BEGIN")
+            try:
+                yield self
+            finally:
+                self.execute("ROLLBACK")
+
     def close(self) -> None:
         """Close the database once no other thread is in a transaction."""
         with self.turn:

@@ -18,7 +18,7 @@ h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .3rem; }
 h2 { font-size: 1.25rem; margin: 2.6rem 0 .7rem; padding-bottom: .25rem; border-bottom: 2px solid #16324f; }
 p { margin: .6rem 0; } .lead { color: #47525e; font-size: 1.05rem; margin-top: 0; }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); gap: .9rem 1.6rem; margin: 0; }
-dt { font-size: .82rem; color: #56616d; } dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; }
+dt { font-size: .82rem; color: #56616d; } dd { margin: 0; font-weight: 600; } dt, dd { overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; background: linear-gradient(90deg, #fff 1rem, #fff0 2rem) local,
   linear-gradient(270deg, #fff 1rem, #fff0 2rem) local, linear-gradient(90deg, #8a949e66, #fff0 .8rem),
   linear-gradient(270deg, #8a949e66, #fff0 .8rem); }

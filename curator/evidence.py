@@ -1,0 +1,197 @@
+"""Evidence: one signed file from which an auditor sees what a curator decided, charged and recorded."""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from veiltab.common.core.canonical import canonical_text
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.release.statement import LedgerHead
+from veiltab.common.rpc.identity import Identity, utc_now
+from veiltab.common.rpc.release_certificate import ReleaseCertificate, verified
+from veiltab.common.rpc.signing import signed
+from veiltab.common.storage.database import transaction
+from veiltab.common.storage.files import written_whole
+from veiltab.common.study.file import Study
+from veiltab.curator.audit_log import EMPTY, AuditHead, Event
+from veiltab.curator.evidence_files import (
+    AUDIT,
+    AUTHORITY,
+    CERTIFICATES,
+    FORMAT,
+    INDEX,
+    LEDGER,
+    PAGE,
+    POLICY,
+    RELEASES,
+    SIGNATURE,
+    STATEMENTS,
+    STUDY,
+    EvidenceIndex,
+    FileDigest,
+    ReleaseRecord,
+    statement_line,
+)
+from veiltab.curator.evidence_page import PageInput, evidence_page
+from veiltab.curator.progress import CuratorRelease
+from veiltab.curator.standing import Standing
+from veiltab.curator.statements import signed_statement
+
+_MOMENT = (1980, 1, 1, 0, 0, 0)
+"""The time of every file of the archive: the same content makes the same bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceOrder:
+    """What evidence is wanted.
+
+    Args:
+        study_file: the study file, as it is.
+        person: who exports it.
+        since: first Unix second of what was decided and recorded; None for all.
+        certificates: release certificates to go with it.
+    """
+
+    study_file: bytes
+    person: str
+    since: int | None
+    certificates: tuple[ReleaseCertificate, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bundle:
+    """An archive that is written, with the digests of what is in it."""
+
+    archive: zipfile.ZipFile
+    digests: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, parts: Iterable[bytes]) -> None:
+        info = zipfile.ZipInfo(name, _MOMENT)
+        info.compress_type, info.create_system, info.external_attr = zipfile.ZIP_DEFLATED, 3, 0o600 << 16
+        digest = hashlib.sha256()
+        with self.archive.open(info, "w", force_zip64=True) as file:
+            for part in parts:
+                digest.update(part)
+                file.write(part)
+        self.digests[name] = digest.hexdigest()
+
+    def add_lines(self, name: str, lines: Iterable[str]) -> None:
+        self.add(name, (f"{line}\n".encode() for line in lines))
+
+
+def write_evidence(standing: Standing, identity: Identity, order: EvidenceOrder, path: Path) -> EvidenceIndex:
+    """Write evidence to a file, after the audit log has recorded that it is exported.
+
+    Args:
+        standing: the curator's state.
+        identity: the curator's own, which signs.
+        order: what is wanted.
+        path: a file that is not there yet.
+
+    Raises:
+        InvalidInputError: there is such a file, or the curator's certificate is not valid now.
+        IntegrityError: the ledger or the audit log was altered.
+    """
+    if path.exists():
+        raise InvalidInputError("there is such a file", where=str(path), remedy="Choose another name.")
+    store = standing.store
+    identity.check_lifetime(utc_now())
+    store.audit.verify()
+    store.audit.verify_against(standing.ledger.audit_heads)
+    with transaction(store.connection):
+        store.audit.record(Event.EVIDENCE, person=order.person, file=path.name, since=order.since)
+    with store.connection.snapshot(), written_whole(path) as file, zipfile.ZipFile(file, "w") as archive:
+        return _write(standing, identity, order, _Bundle(archive=archive))
+
+
+def _write(standing: Standing, identity: Identity, order: EvidenceOrder, bundle: _Bundle) -> EvidenceIndex:
+    store, ledger, now = standing.store, standing.ledger, utc_now()
+    before = EMPTY if order.since is None else store.audit.head_before(order.since)
+    length, head = ledger.head
+    records = tuple(_records(standing, order.since))
+    bundle.add(STUDY, [order.study_file])
+    if standing.policy_path is not None and standing.policy_path.is_file():
+        bundle.add(POLICY, [standing.policy_path.read_bytes()])
+    bundle.add(AUTHORITY, [identity.authority])
+    bundle.add_lines(LEDGER, ledger.lines())
+    bundle.add_lines(AUDIT, (line for _, line, _ in store.audit.lines(before.length)))
+    bundle.add_lines(RELEASES, (record.line() for record in records))
+    ready = tuple(_ready(standing, order.since))
+    bundle.add_lines(STATEMENTS, (statement_line(one, signed_statement(identity, one, store, ledger)) for one in ready))
+    for certificate in order.certificates:
+        bundle.add(f"{CERTIFICATES}{certificate.spec.release_id}.certificate", [certificate.to_text().encode()])
+    shown = PageInput(
+        standing=standing,
+        person=order.person,
+        since=order.since,
+        made_at=int(now.timestamp()),
+        records=records,
+        audit_before=before,
+        ready=ready,
+        certificates=order.certificates,
+        digests=dict(bundle.digests),
+        authority=identity.authority,
+    )
+    bundle.add(PAGE, [evidence_page(shown).encode()])
+    index = EvidenceIndex(
+        kind=FORMAT,
+        party=identity.party.uri,
+        made_at=int(now.timestamp()),
+        made_by=order.person,
+        files=tuple(FileDigest(name=name, sha256=bundle.digests[name]) for name in sorted(bundle.digests)),
+        ledger=LedgerHead(length=length, digest=head.hex()),
+        audit_before=_plain(before),
+        audit=_plain(store.audit.head),
+        since=order.since,
+    )
+    signature = signed(identity, canonical_text(index), now)
+    bundle.add(INDEX, [signature.text.encode()])
+    plain = {"signature": signature.signature, "certificate": signature.certificate}
+    bundle.add(SIGNATURE, [json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()])
+    return index
+
+
+def checked_certificate(text: str, study: Study, authority: bytes) -> ReleaseCertificate:
+    """Return a release certificate that holds, of this study.
+
+    Raises:
+        IntegrityError: it cannot be read.
+        InvalidInputError: a line of it does not hold.
+    """
+    certificate = ReleaseCertificate.from_text(text)
+    for finding in verified(certificate, study, authority):
+        if not finding.holds:
+            raise InvalidInputError(
+                f"the release certificate does not hold: {finding.what}: {finding.detail}",
+                where=f"release {certificate.spec.release_id}",
+                remedy="`veiltab verify` shows every line of it.",
+            )
+    return certificate
+
+
+def _records(standing: Standing, since: int | None) -> Iterator[ReleaseRecord]:
+    """Return the requests that were made or changed since a time."""
+    for stored in standing.store.releases():
+        if max(stored.created, stored.since) >= (since or 0):
+            release_id = stored.request.release_id
+            yield ReleaseRecord(
+                stored=stored,
+                decisions=standing.store.decisions(release_id),
+                approvals=standing.store.approvals(release_id),
+            )
+
+
+def _ready(standing: Standing, since: int | None) -> Iterator[CuratorRelease]:
+    """Return the releases that are ready since a time, and that this curator tested if it has columns in them."""
+    for stored in standing.store.ready():
+        has_columns = bool(stored.planned_spec.columns_of(standing.name))
+        is_tested = standing.store.receipt(stored.request.release_id) is not None
+        if stored.since >= (since or 0) and (is_tested or not has_columns):
+            yield stored
+
+
+def _plain(head: AuditHead) -> LedgerHead:
+    return LedgerHead(length=head.length, digest=head.digest.hex())

@@ -1,0 +1,311 @@
+"""Checks an evidence file: signature, digests, the chains of ledger and audit log, and that all of it agrees.
+
+Every check is one line of the result. What cannot be read fails its line; the other lines are still checked.
+"""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from veiltab.common.errors import IntegrityError, VeiltabError
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.statement import LedgerHead
+from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.release_certificate import Finding, ReleaseCertificate, check_statement, verified
+from veiltab.common.rpc.signing import SignedText, signer_of
+from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.curator.audit_log import AuditEntry, AuditHead, Event
+from veiltab.curator.evidence_files import (
+    AUDIT,
+    AUTHORITY,
+    CERTIFICATES,
+    INDEX,
+    LEDGER,
+    PAGE,
+    RELEASES,
+    SIGNATURE,
+    STATEMENTS,
+    STUDY,
+    EvidenceIndex,
+    read_lines,
+    read_text,
+)
+from veiltab.curator.ledger import GENESIS, covered_audit_head, linked
+
+_MOST_BYTES = 2**34
+_BLOCK = 2**20
+_NEEDED = {STUDY, AUTHORITY, LEDGER, AUDIT, RELEASES, STATEMENTS, PAGE}
+_MALFORMED = (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, AttributeError, OverflowError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceFindings:
+    """What checking an evidence file found.
+
+    Args:
+        index: the index, as it was signed.
+        findings: a line for each check.
+    """
+
+    index: EvidenceIndex
+    findings: tuple[Finding, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every line holds."""
+        return all(one.holds for one in self.findings)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for JSON."""
+        return {
+            "holds": self.holds,
+            "party": self.index.party,
+            "made_at": self.index.made_at,
+            "made_by": self.index.made_by,
+            "findings": [{"what": one.what, "detail": one.detail, "holds": one.holds} for one in self.findings],
+        }
+
+
+def check_evidence(path: Path, authority: bytes | None, study: Study | None) -> EvidenceFindings:
+    """Check an evidence file.
+
+    Args:
+        path: the file.
+        authority: certificate of the study's authority, PEM, if the checker has it; else that of the file is used,
+            and its fingerprint is to be compared with one from elsewhere.
+        study: the study file that it must be of, if the checker has it.
+
+    Raises:
+        IntegrityError: it is no evidence file.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            if len(set(names)) != len(names) or sum(one.file_size for one in archive.infolist()) > _MOST_BYTES:
+                raise IntegrityError("a file stands twice in the evidence, or it is too large", where=str(path))
+            index = EvidenceIndex.from_text(read_text(archive, INDEX))
+            check = _Check(archive=archive, index=index, authority=authority, study=study)
+            return EvidenceFindings(index=index, findings=tuple(check.findings()))
+    except (zipfile.BadZipFile, OSError):
+        raise IntegrityError("this is no evidence file, or it is damaged", where=str(path)) from None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Recorded:
+    """What the audit log in the file says, to be compared with the rest.
+
+    Args:
+        charges: number of a charge -> digest of the ledger with it.
+        decisions: (release, attribute) -> (verdict, who, reason) of the latest decision.
+        approvals: (release, attribute, person, reason) of each.
+        requests: release -> digest of its request.
+        heads: number of an entry that the ledger covers -> digest of the log with it.
+    """
+
+    charges: dict[int, str] = field(default_factory=dict)
+    decisions: dict[tuple[str, str], tuple[object, ...]] = field(default_factory=dict)
+    approvals: set[tuple[object, ...]] = field(default_factory=set)
+    requests: dict[str, str] = field(default_factory=dict)
+    heads: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Check:
+    archive: zipfile.ZipFile
+    index: EvidenceIndex
+    authority: bytes | None
+    study: Study | None
+    recorded: _Recorded = field(default_factory=_Recorded)
+    covered: dict[int, AuditHead] = field(default_factory=dict)
+    ledger_heads: dict[int, str] = field(default_factory=dict)
+
+    def findings(self) -> Iterator[Finding]:
+        checks: tuple[tuple[str, Callable[[], str]], ...] = (
+            ("authority", self._authority),
+            ("signature", self._signature),
+            ("files", self._files),
+            ("study", self._study),
+            ("ledger", self._ledger),
+            ("audit log", self._audit),
+            ("ledger and audit log", self._cover),
+            ("decisions", self._decisions),
+            ("statements", self._statements),
+            ("certificates", self._certificates),
+        )
+        for what, check in checks:
+            try:
+                yield Finding(what=what, detail=check(), holds=True)
+            except VeiltabError as error:
+                yield Finding(what=what, detail=str(error), holds=False)
+            except _MALFORMED:
+                yield Finding(what=what, detail="what stands there cannot be read", holds=False)
+
+    @property
+    def _party(self) -> Party:
+        return Party.from_uri(self.index.party)
+
+    @property
+    def _issuer(self) -> bytes:
+        return self.authority or read_text(self.archive, AUTHORITY).encode()
+
+    def _authority(self) -> str:
+        fingerprint = hashlib.sha256(self._issuer).hexdigest()
+        if self.authority is None:
+            return (
+                f"SHA-256 {fingerprint}: compare it with one that you have from elsewhere, or name the authority's"
+                " certificate"
+            )
+        return f"yours, SHA-256 {fingerprint}"
+
+    def _signature(self) -> str:
+        plain = json.loads(read_text(self.archive, SIGNATURE))
+        signed = SignedText(text=read_text(self.archive, INDEX), **plain)
+        at = datetime.fromtimestamp(self.index.made_at, UTC)
+        signer = signer_of(signed, self._issuer, at)
+        if signer != self._party or signer.role is not Role.CURATOR:
+            raise IntegrityError(f"the index is signed by {signer}, and says that it is of {self.index.party}")
+        return f"{signer} signed the index on {at:%Y-%m-%d %H:%M:%S} UTC; {self.index.made_by} exported it"
+
+    def _files(self) -> str:
+        listed = {one.name: one.sha256 for one in self.index.files}
+        there = set(self.archive.namelist()) - {INDEX, SIGNATURE}
+        if missing := (set(listed) | _NEEDED) - there:
+            raise IntegrityError(f"missing: {', '.join(sorted(missing))}")
+        if more := there - set(listed):
+            raise IntegrityError(f"not in the index: {', '.join(sorted(more))}")
+        altered = [name for name, digest in listed.items() if self._digest(name) != digest]
+        if altered:
+            raise IntegrityError(f"altered: {', '.join(sorted(altered))}")
+        return f"{len(listed)} files are as the index says"
+
+    def _digest(self, name: str) -> str:
+        digest = hashlib.sha256()
+        try:
+            with self.archive.open(name) as file:
+                while block := file.read(_BLOCK):
+                    digest.update(block)
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError):
+            return "unreadable"
+        return digest.hexdigest()
+
+    def _study(self) -> str:
+        content = read_text(self.archive, STUDY).encode()
+        study = study_from_bytes(content, STUDY)
+        study.curator(self._party.name)
+        if study.id != self._party.study:
+            raise IntegrityError("the study file is of another study")
+        if self.study is not None and self.study.digest != study.digest:
+            raise IntegrityError("the study file is another than yours")
+        return f"study {study.id}, with curator {self._party.name}" + (
+            "" if self.study is None else ": your study file"
+        )
+
+    def _ledger(self) -> str:
+        head, number = GENESIS, 0
+        for number, line in enumerate(read_lines(self.archive, LEDGER), start=1):
+            place, _, facts, *_ = json.loads(line)
+            if place != number:
+                raise IntegrityError(f"the line of entry {number} is that of another")
+            head = linked(head, line)
+            self.ledger_heads[number] = head.hex()
+            if (audit := covered_audit_head(json.loads(facts))) is not None:
+                self.covered[number] = audit
+        if LedgerHead(length=number, digest=head.hex()) != self.index.ledger:
+            raise IntegrityError("the chain does not end where the index says: it was altered or cut off")
+        return f"{number} entries; the chain is whole, head {head.hex()[:16]}..."
+
+    def _audit(self) -> str:
+        before = self.index.audit_before
+        head = AuditHead(length=before.length, digest=bytes.fromhex(before.digest))
+        wanted = {one.length for one in self.covered.values()}
+        self.recorded.heads[head.length] = before.digest
+        for line in read_lines(self.archive, AUDIT):
+            entry, head = AuditEntry.from_line(line), head.after(line)
+            if entry.number != head.length:
+                raise IntegrityError(f"the line of entry {head.length} is that of another")
+            if head.length in wanted:
+                self.recorded.heads[head.length] = head.digest.hex()
+            self._note(entry)
+        if LedgerHead(length=head.length, digest=head.digest.hex()) != self.index.audit:
+            raise IntegrityError("the chain does not end where the index says: it was altered or cut off")
+        return f"entries {before.length + 1} to {head.length}; the chain is whole, head {head.digest.hex()[:16]}..."
+
+    def _note(self, entry: AuditEntry) -> None:
+        facts = entry.facts
+        match entry.event:
+            case Event.CHARGE.value:
+                self.recorded.charges[int(facts["number"] or 0)] = str(facts["ledger"])
+            case Event.DECISION.value:
+                said = (facts["verdict"], entry.person, facts["reason"], facts["rule"], facts["decided_by"])
+                self.recorded.decisions[entry.release, str(facts["attribute"])] = said
+            case Event.APPROVAL.value:
+                self.recorded.approvals.add((entry.release, facts["attribute"], entry.person, facts["reason"]))
+            case Event.REQUEST.value:
+                self.recorded.requests[entry.release] = str(facts["request"])
+            case _:
+                pass
+
+    def _cover(self) -> str:
+        """Compare the chains where one covers the other."""
+        first = self.index.audit_before.length
+        for number, head in self.covered.items():
+            if head.length < first:
+                continue  # before what the file has of the log
+            if self.recorded.heads.get(head.length) != head.digest.hex():
+                raise IntegrityError(f"charge {number} covers another audit log, up to its entry {head.length}")
+            if number not in self.recorded.charges:
+                raise IntegrityError(f"charge {number} is not in the audit log")
+        for number, digest in self.recorded.charges.items():
+            if self.ledger_heads.get(number) != digest:
+                raise IntegrityError(f"the audit log has another charge {number} than the ledger")
+        return f"{len(self.recorded.charges)} charges stand in both, and each covers the log before it"
+
+    def _decisions(self) -> str:
+        """Compare the requests and decisions with the audit log."""
+        compared, is_whole = 0, self.index.audit_before.length == 0
+        for plain in map(json.loads, read_lines(self.archive, RELEASES)):
+            release = plain["release"]
+            digest = hashlib.sha256(f"{plain['study_digest']} {plain['request']}".encode()).hexdigest()
+            if self.recorded.requests.get(release, digest) != digest or plain["request_digest"] != digest:
+                raise IntegrityError(f"release {release}: another request than was received")
+            for one in plain["approvals"]:
+                said = (release, one["attribute"], one["person"], one["reason"])
+                if is_whole and said not in self.recorded.approvals:
+                    raise IntegrityError(f"release {release}, attribute {one['attribute']}: not what was recorded")
+            for one in plain["decisions"]:
+                recorded = self.recorded.decisions.get((release, one["attribute"]))
+                if recorded is None and (one["time"] == 0 or not is_whole):
+                    continue  # of an earlier version, or before the first entry in the file
+                if recorded != tuple(one[name] for name in ("verdict", "person", "reason", "rule", "decided_by")):
+                    raise IntegrityError(f"release {release}, attribute {one['attribute']}: not what was recorded")
+                compared += 1
+        return f"{compared} decisions are as the audit log recorded them"
+
+    def _statements(self) -> str:
+        releases = set()
+        for plain in map(json.loads, read_lines(self.archive, STATEMENTS)):
+            spec = ReleaseSpec.from_json(plain["spec"])
+            signed = SignedText(**{name: plain[name] for name in ("text", "signature", "certificate")})
+            stated = check_statement(signed, self._party, spec, self._issuer)
+            if stated.receipt is not None and not stated.receipt.passed:
+                raise IntegrityError(f"release {spec.release_id}: the server did not pass this curator's test")
+            releases.add(spec.release_id)
+        return f"{len(releases)} signed statements about releases"
+
+    def _certificates(self) -> str:
+        study = study_from_bytes(read_text(self.archive, STUDY).encode(), STUDY)
+        names = [name for name in self.archive.namelist() if name.startswith(CERTIFICATES)]
+        for name in names:
+            certificate = ReleaseCertificate.from_text(read_text(self.archive, name))
+            _check_all_hold(name, verified(certificate, study, self._issuer))
+        return f"{len(names)} release certificates, and every line of them holds"
+
+
+def _check_all_hold(name: str, findings: Iterable[Finding]) -> None:
+    for one in findings:
+        if not one.holds:
+            raise IntegrityError(f"{one.what}: {one.detail}", where=name)

@@ -1,0 +1,41 @@
+"""What a curator states about a release that is ready, signed."""
+
+from veiltab.common.errors import NotReadyError
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.statement import LedgerHead, Statement, published_columns
+from veiltab.common.rpc.identity import Identity, utc_now
+from veiltab.common.rpc.signing import SignedText, signed
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.progress import CuratorRelease
+from veiltab.curator.server_check import ServerCheck
+from veiltab.curator.store import CuratorStore
+
+
+def signed_statement(identity: Identity, stored: CuratorRelease, store: CuratorStore, ledger: Ledger) -> SignedText:
+    """Return a curator's statement about a release, signed now.
+
+    Args:
+        identity: the curator's own.
+        stored: the release, of one table.
+        store: the curator's database.
+        ledger: what was spent.
+
+    Raises:
+        NotReadyError: the release is not ready here.
+        InvalidInputError: it has several tables, or the curator's certificate has expired.
+    """
+    name = identity.party.name
+    if stored.state is not ReleaseState.READY:
+        raise NotReadyError(f"the release is {stored.state.value}", where=f"curator {name}")
+    spec, now = stored.planned_spec, utc_now()
+    length, head = ledger.head
+    has_columns = bool(spec.columns_of(name))
+    statement = Statement(
+        party=identity.party.uri,
+        spec_digest=spec.digest().hex(),
+        published=published_columns(spec, store.published_digests(spec.release_id)) if has_columns else (),
+        signed_at=int(now.timestamp()),
+        ledger=LedgerHead(length=length, digest=head.hex()),
+        receipt=ServerCheck(name, store).receipt(spec) if has_columns else None,
+    )
+    return signed(identity, statement.to_json(), now)

@@ -1,0 +1,410 @@
+"""Evidence: what an honest file says, and that nothing in it can be changed, added or left out unnoticed."""
+
+import hashlib
+import io
+import json
+import re
+import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from tests.conftest import request_with, reserve, spec_with
+from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.release.receipt import receipt_of
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.statement import LedgerHead, Statement, published_columns
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.release_certificate import ReleaseCertificate, signers
+from veiltab.common.rpc.signing import signed
+from veiltab.common.storage.database import transaction
+from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.curator.audit_log import Event
+from veiltab.curator.cli import curator
+from veiltab.curator.evidence import EvidenceOrder, _Bundle, checked_certificate, write_evidence
+from veiltab.curator.evidence_check import check_evidence
+from veiltab.curator.progress import HELD, GrantDecision, PublicationDigests
+from veiltab.curator.standing import Standing, open_standing
+from veiltab.curator.store import CuratorStore
+from veiltab.curator.verdicts import approve, deny
+from veiltab.deploy.authority import names_of, new_authority
+from veiltab.deploy.verify_cli import verify
+
+NOW = datetime.now(UTC)
+DAY = timedelta(days=1)
+AUTHORITY = new_authority("survey", since=NOW - DAY, until=NOW + DAY)
+PEM = AUTHORITY.certificate.public_bytes(Encoding.PEM)
+ID, OTHER = "0" * 31 + "1", "1" * 32
+SPEC = spec_with(server_replacement=2**63, epsilon=Decimal(1), canaries=1200)
+DIGESTS = {"sex": bytes(32), "salary": bytes([1]) * 32}
+CHANGED = {"alice": 301, "bob": 305}
+
+
+def identity(party: Party) -> Identity:
+    made = AUTHORITY.issue("x", names_of(party, "localhost:1"), NOW - timedelta(hours=1), NOW + DAY)
+    return Identity(certificate=made.certificate_pem, key=made.key_pem, authority=PEM)
+
+
+def certificate(study: Study) -> ReleaseCertificate:
+    statements = {}
+    for party in signers(study):
+        is_curator = party.role is Role.CURATOR
+        stated = Statement(
+            party=party.uri,
+            spec_digest=SPEC.digest().hex(),
+            published=published_columns(SPEC, DIGESTS),
+            signed_at=int(NOW.timestamp()),
+            ledger=LedgerHead(length=1, digest="ab" * 32) if is_curator else None,
+            receipt=receipt_of(SPEC, party.name, canaries=1200, changed=301) if is_curator else None,
+        )
+        statements[party.uri] = signed(identity(party), stated.to_json(), NOW)
+    return ReleaseCertificate.of(SPEC, PEM, statements)
+
+
+def live(standing: Standing) -> None:
+    """Let a curator decide, charge and release."""
+    store = standing.store
+    for request in (request_with(), request_with(release_id=OTHER, purpose="<script>alert(1)</script>")):
+        store.add(request, int(time.time()), standing.study.digest)
+        held = GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy", rule=2, rule_text="r")
+        store.decide(request.release_id, (held,))
+    approve(standing, ID, person="Ana Díaz", reason="as agreed")
+    approve(standing, ID, person="Ben Ode")
+    deny(standing, OTHER, person="Ben Ode", reason="too much <b>")
+    store.set_spec(ID, SPEC)
+    reserve(standing.ledger, SPEC)
+    standing.ledger.charge(ID)
+    store.record_publication(ID, PublicationDigests(columns=DIGESTS))
+    store.set_receipt(ID, 1200, 301, {"sex": bytes(32)})
+    store.set_state(ID, ReleaseState.READY)
+    store.record_key_given(ID, "sex", "rosa")
+    with transaction(store.connection):
+        store.audit.record(Event.SESSION_BEGUN, person="Ana Díaz")
+
+
+@dataclass(frozen=True)
+class Office:
+    """A curator that has something to show, and a file of evidence."""
+
+    folder: Path
+    study: Study
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "evidence.zip"
+
+    def export(self, name: str, since: int | None = None) -> Path:
+        with open_standing(self.folder / "study.toml", "alice", self.folder / "state", None) as standing:
+            order = EvidenceOrder(
+                study_file=(self.folder / "study.toml").read_bytes(),
+                person="Ana Díaz",
+                since=since,
+                certificates=(certificate(self.study),),
+            )
+            alice = Party(study="survey", role=Role.CURATOR, name="alice")
+            write_evidence(standing, identity(alice), order, self.folder / name)
+        return self.folder / name
+
+
+def open_office(folder: Path, study_bytes: bytes) -> Office:
+    (folder / "study.toml").write_bytes(study_bytes)
+    (folder / "policy.toml").write_text("persons = 2\n")
+    store = CuratorStore(folder / "state" / "curator.sqlite")
+    store.set_served_policy(folder / "policy.toml", 0, None, persons=2)
+    store.close()
+    with open_standing(folder / "study.toml", "alice", folder / "state", None) as standing:
+        live(standing)
+    return Office(folder=folder, study=study_from_bytes(study_bytes, "study.toml"))
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory, study_bytes: bytes) -> Office:
+    office = open_office(tmp_path_factory.mktemp("office"), study_bytes)
+    office.export("evidence.zip")
+    return office
+
+
+def test_an_honest_file_holds_and_says_what_was_checked(office: Office) -> None:
+    evidence = check_evidence(office.file, PEM, office.study)
+    found = {one.what: one.detail for one in evidence.findings}
+    assert evidence.holds, found
+    assert (evidence.index.party, evidence.index.made_by) == ("veiltab://survey/curator/alice", "Ana Díaz")
+    assert "curator alice signed the index on" in found["signature"]
+    assert found["files"] == "9 files are as the index says"
+    assert found["ledger"].startswith("1 entries; the chain is whole")
+    assert found["audit log"].startswith("entries 1 to 13; the chain is whole")
+    assert found["ledger and audit log"] == "1 charges stand in both, and each covers the log before it"
+    assert found["decisions"] == "2 decisions are as the audit log recorded them"
+    assert found["statements"] == "1 signed statements about releases"
+    assert found["certificates"] == "1 release certificates, and every line of them holds"
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_the_chains_are_recomputed_as_the_documents_say(office: Office) -> None:
+    files = contents(office.file)
+    index = json.loads(files["index.json"])
+    assert {one["name"]: one["sha256"] for one in index["files"]} == {
+        name: hashlib.sha256(content).hexdigest()
+        for name, content in files.items()
+        if name not in {"index.json", "index.signature"}
+    }
+    for name, key in (("ledger", "ledger"), ("audit log", "audit")):
+        head = hashlib.sha256(f"veiltab {name}".encode()).digest()
+        lines = files[f"{key}.jsonl"].splitlines()
+        for line in lines:
+            head = hashlib.sha256(head + line).digest()
+        assert index[key] == {"length": len(lines), "digest": head.hex()}
+
+
+def test_the_page_is_self_contained_and_shows_what_was_decided(office: Office) -> None:
+    page = contents(office.file)["index.html"].decode()
+    assert "Content-Security-Policy" in page
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert not re.findall(r'(?:src|href)="', page)
+    for text in (
+        "Ana Díaz and Ben Ode",
+        "Ana Díaz: as agreed",
+        "Ben Ode: too much &lt;b&gt;",
+        "wage gap",
+        "key given",
+        "attribute sex, researcher rosa",
+        "session begun",
+        "of 1,200 canaries 301 changed",
+        "persons who must approve what is held",
+    ):
+        assert text in page, text
+
+
+def test_the_same_content_makes_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+    for now in (1e9, 2e9):
+        monkeypatch.setattr("time.time", lambda now=now: now)
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:
+            bundle = _Bundle(archive=archive)
+            bundle.add_lines("one", ["a", "b"])
+            bundle.add("two", [b"x" * 10_000])
+        written.append(file.getvalue())
+    assert written[0] == written[1]
+    assert bundle.digests["one"] == hashlib.sha256(b"a\nb\n").hexdigest()
+
+
+def test_evidence_of_a_period_has_the_log_from_then_on(office: Office) -> None:
+    later = int(time.time()) + 1000
+    nothing = check_evidence(office.export("later.zip", since=later), PEM, None)
+    assert nothing.holds, nothing.findings
+    files = contents(office.folder / "later.zip")
+    assert files["audit.jsonl"] == files["releases.jsonl"] == files["statements.jsonl"] == b""
+    assert nothing.index.audit_before == nothing.index.audit
+    assert nothing.index.ledger.length == 1
+    everything = check_evidence(office.export("all.zip", since=1), PEM, None)
+    assert everything.holds
+    assert everything.index.audit_before.length == 0
+
+
+def rewritten(office: Office, change: Callable[[dict[str, bytes]], None], sign: Identity | None = None) -> Path:
+    """Return a copy with changed files; with an identity, under an index that fits them, which it signs."""
+    files = contents(office.file)
+    change(files)
+    if sign is not None:
+        index = json.loads(files["index.json"])
+        listed = sorted(set(files) - {"index.json", "index.signature"})
+        index["files"] = [{"name": name, "sha256": hashlib.sha256(files[name]).hexdigest()} for name in listed]
+        text = json.dumps(index, sort_keys=True, separators=(",", ":"))
+        made = signed(sign, text, NOW)
+        files["index.json"] = text.encode()
+        files["index.signature"] = json.dumps({"signature": made.signature, "certificate": made.certificate}).encode()
+    path = office.folder / "rewritten.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def failures(path: Path) -> dict[str, str]:
+    return {one.what: one.detail for one in check_evidence(path, PEM, None).findings if not one.holds}
+
+
+def replaced(name: str, old: bytes, new: bytes) -> Callable[[dict[str, bytes]], None]:
+    def change(files: dict[str, bytes]) -> None:
+        assert old in files[name]
+        files[name] = files[name].replace(old, new, 1)
+
+    return change
+
+
+def without_line(name: str, number: int) -> Callable[[dict[str, bytes]], None]:
+    def change(files: dict[str, bytes]) -> None:
+        lines = files[name].splitlines(keepends=True)
+        del lines[number]
+        files[name] = b"".join(lines)
+
+    return change
+
+
+def in_index(key: str, value: object) -> Callable[[dict[str, bytes]], None]:
+    def change(files: dict[str, bytes]) -> None:
+        index = json.loads(files["index.json"]) | {key: value}
+        files["index.json"] = json.dumps(index, sort_keys=True, separators=(",", ":")).encode()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "detail"),
+    [
+        (replaced("releases.jsonl", b"as agreed", b"as argued"), "files", "altered: releases.jsonl"),
+        (replaced("index.html", b"as agreed", b"as argued"), "files", "altered: index.html"),
+        (replaced("policy.toml", b"2", b"1"), "files", "altered: policy.toml"),
+        (lambda files: files.pop("policy.toml"), "files", "missing: policy.toml"),
+        (lambda files: files.update({"more.txt": b""}), "files", "not in the index: more.txt"),
+        (replaced("index.json", b'"made_by":"Ana', b'"made_by":"Eva'), "signature", "does not fit what it signed"),
+        (in_index("made_at", 1), "signature", "valid only from"),
+        (in_index("since", 5), "signature", "does not fit what it signed"),
+        (in_index("party", "veiltab://survey/curator/bob"), "signature", "does not fit"),
+        (replaced("index.signature", b'"signature":"', b'"signature":"00'), "signature", "does not fit"),
+        (lambda files: files.update({"index.signature": b"[]"}), "signature", "cannot be read"),
+    ],
+)
+def test_what_was_changed_afterwards_is_found(
+    office: Office, change: Callable[[dict[str, bytes]], None], what: str, detail: str
+) -> None:
+    assert detail in failures(rewritten(office, change))[what]
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "detail"),
+    [
+        (replaced("ledger.jsonl", b"rosa", b"rita"), "ledger", "altered or cut off"),
+        (lambda files: files.update({"ledger.jsonl": b""}), "ledger", "altered or cut off"),
+        (replaced("ledger.jsonl", b"[1,", b"[2,"), "ledger", "that of another"),
+        (lambda files: files.update({"ledger.jsonl": b"[1]\n"}), "ledger", "cannot be read"),
+        (replaced("audit.jsonl", b"as agreed", b"as argued"), "audit log", "altered or cut off"),
+        (without_line("audit.jsonl", 5), "audit log", "that of another"),
+        (without_line("audit.jsonl", -1), "audit log", "altered or cut off"),
+        (replaced("audit.jsonl", b'"event"', b' "event"'), "audit log", "no line of an audit log"),
+        (lambda files: files.update({"audit.jsonl": files["audit.jsonl"][:-1]}), "audit log", "cut off"),
+        (replaced("releases.jsonl", b"approved", b"denied"), "decisions", "not what was recorded"),
+        (replaced("releases.jsonl", b'"person":"Ben Ode"', b'"person":"Eva"'), "decisions", "not what was recorded"),
+        (replaced("releases.jsonl", b"too much", b"too late"), "decisions", "not what was recorded"),
+        (replaced("releases.jsonl", b"wage gap", b"a plague"), "decisions", "another request than was received"),
+        (replaced("statements.jsonl", b"301", b"300"), "statements", "does not fit what it signed"),
+        (replaced("statements.jsonl", b"1200", b"1201"), "statements", "about another release"),
+        (replaced(f"certificates/{ID}.certificate", b"301", b"302"), "certificates", "certificate"),
+        (replaced("study.toml", b"survey", b"burvey"), "study", "of another study"),
+        (lambda files: files.update({"study.toml": b"x"}), "study", "study.toml"),
+    ],
+)
+def test_what_contradicts_itself_is_found_although_it_is_signed(
+    office: Office, change: Callable[[dict[str, bytes]], None], what: str, detail: str
+) -> None:
+    alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
+    assert detail in failures(rewritten(office, change, sign=alice))[what]
+
+
+def test_a_ledger_or_a_log_of_another_history_is_found(office: Office) -> None:
+    """Whoever has the key may sign a chain that is whole; it must still fit the other one."""
+
+    def forget_the_charge(files: dict[str, bytes]) -> None:
+        genesis = hashlib.sha256(b"veiltab ledger").hexdigest()
+        in_index("ledger", {"length": 0, "digest": genesis})(files)
+        files["ledger.jsonl"] = b""
+
+    def cut_the_log(files: dict[str, bytes]) -> None:
+        lines = files["audit.jsonl"].splitlines()[:3]
+        head = hashlib.sha256(b"veiltab audit log").digest()
+        for line in lines:
+            head = hashlib.sha256(head + line).digest()
+        in_index("audit", {"length": 3, "digest": head.hex()})(files)
+        files["audit.jsonl"] = b"".join(line + b"\n" for line in lines)
+
+    alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
+    found = failures(rewritten(office, forget_the_charge, sign=alice))
+    assert found == {"ledger and audit log": "the audit log has another charge 1 than the ledger"}
+    found = failures(rewritten(office, cut_the_log, sign=alice))
+    assert "charge 1 covers another audit log" in found["ledger and audit log"]
+
+
+def test_who_must_have_signed(office: Office) -> None:
+    for other in (
+        Party(study="survey", role=Role.CURATOR, name="bob"),
+        Party(study="survey", role=Role.SERVER, name="cloud"),
+    ):
+        found = failures(rewritten(office, lambda _files: None, sign=identity(other)))
+        assert "and says that it is of veiltab://survey/curator/alice" in found["signature"]
+    rogue = new_authority("survey", since=NOW - DAY, until=NOW + DAY).certificate.public_bytes(Encoding.PEM)
+    evidence = check_evidence(office.file, rogue, None)
+    assert {one.what for one in evidence.findings if not one.holds} == {"signature", "statements", "certificates"}
+    without = check_evidence(office.file, None, None)
+    assert without.holds
+    assert hashlib.sha256(PEM).hexdigest() in without.findings[0].detail
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"PK\x03\x04" + bytes(100), b"no archive"])
+def test_what_is_no_evidence(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.zip").write_bytes(content)
+    with pytest.raises(IntegrityError, match="no evidence file"):
+        check_evidence(tmp_path / "x.zip", None, None)
+
+
+@pytest.mark.parametrize(("name", "problem"), [("index.json", "stands twice"), ("a", "is missing")])
+def test_an_archive_with_a_name_twice_or_without_an_index(tmp_path: Path, name: str, problem: str) -> None:
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:
+        for other in (name, name[:-1] + "b"):
+            archive.writestr(other, "{}")
+    (tmp_path / "x.zip").write_bytes(written.getvalue().replace(b"index.jsob", b"index.json"))
+    with pytest.raises(IntegrityError, match=problem):
+        check_evidence(tmp_path / "x.zip", None, None)
+
+
+def test_nothing_is_exported_of_a_log_that_was_altered(tmp_path: Path, study_bytes: bytes) -> None:
+    office = open_office(tmp_path, study_bytes)
+    with open_standing(tmp_path / "study.toml", "alice", tmp_path / "state", None) as standing:
+        standing.store.connection.execute("DROP TRIGGER audit_is_not_altered")
+        standing.store.connection.execute("UPDATE audit SET line = '{}' WHERE number = 2")
+    with pytest.raises(IntegrityError, match="altered at entry 2"):
+        office.export("evidence.zip")
+    assert not office.file.exists()
+
+
+def test_the_commands(office: Office, tmp_path: Path) -> None:
+    alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
+    for name, content in (("ca.pem", alice.authority), ("alice.pem", alice.certificate), ("alice.key", alice.key)):
+        (tmp_path / name).write_bytes(content)
+        (tmp_path / name).chmod(0o600)
+    (tmp_path / "one.certificate").write_text(certificate(office.study).to_text())
+    out, study = tmp_path / "out.zip", str(office.folder / "study.toml")
+    state = ("--name", "alice", "--state", str(office.folder / "state"), "--identity", str(tmp_path))
+
+    def run(command: Any, *args: str) -> Any:  # noqa: ANN401 - a command and its result
+        return CliRunner().invoke(command, args)
+
+    exported = ("evidence", study, *state, "--certificate", str(tmp_path / "one.certificate"), "--person", "Ana")
+    result = run(curator, *exported, "--out", str(out), "--json")
+    assert result.exit_code == 0, result.output
+    assert set(json.loads(result.output)["files"]) == set(contents(out)) - {"index.json", "index.signature"}
+    with pytest.raises(InvalidInputError, match="there is such a file"):
+        curator.main([*exported, "--out", str(out)], standalone_mode=False)
+    result = run(verify, str(out), "--authority", str(tmp_path / "ca.pem"), "--study", study)
+    assert (result.exit_code, "every line holds" in result.output) == (0, True)
+    altered = rewritten(office, replaced("index.html", b"as agreed", b"as argued"))
+    result = run(verify, str(altered), "--json")
+    assert (result.exit_code, json.loads(result.output)["holds"]) == (5, False)
+    assert run(verify, str(tmp_path / "one.certificate")).exit_code == 2
+    broken = certificate(office.study).to_text().replace("301", "302")
+    with pytest.raises((IntegrityError, InvalidInputError)):
+        checked_certificate(broken, office.study, PEM)
