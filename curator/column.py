@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.coding import UNKNOWN
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.study.file import AttributeRule
+from veiltab.curator.tables.numerals import Notation, Numerals
 
 FIRST = 5
 """Number of row numbers to report for a problem."""
@@ -44,6 +45,7 @@ class ColumnReading:
         unknown_rows: rows with an unknown value.
         unknown_first: file row numbers of the first few of them.
         unknown: the unknown values, at most a thousand different ones.
+        notation: how its numbers are written, if that was looked for.
     """
 
     rule: AttributeRule
@@ -53,13 +55,15 @@ class ColumnReading:
     unknown_rows: int
     unknown_first: tuple[int, ...]
     unknown: tuple[UnknownValue, ...]
+    notation: Notation | None = None
 
 
 class ColumnReader:
-    """One attribute while its file is read."""
+    """One attribute while its file is read; `numerals` may be set before, if somebody wrote its numbers."""
 
     def __init__(self, rule: AttributeRule) -> None:
         self.rule = rule
+        self.numerals: Numerals | None = None
         self._dtype = symbol_dtype(rule.attribute.size)
         self._counts = np.zeros(rule.attribute.size, np.int64)
         self._missing = 0
@@ -78,6 +82,8 @@ class ColumnReader:
         """
         values: list[str | None] = [*column.dictionary.to_pylist(), None]
         entries = entries_of(column.indices, len(values) - 1)
+        if self.numerals is not None and len(entries):
+            self.numerals.decide(value.strip() for value in values if value is not None)
         codes = np.array([self._code(value) for value in values], np.int32)
         rows = np.bincount(entries, minlength=len(values))
         known = codes >= 0
@@ -104,6 +110,7 @@ class ColumnReader:
             unknown_rows=self._unknown_rows,
             unknown_first=tuple(self._unknown_first),
             unknown=tuple(UnknownValue(value=v, rows=n, first_rows=r) for v, (n, r) in self._unknown.items()),
+            notation=self.numerals.notation if self.numerals else None,
         )
 
     def _code(self, value: str | None) -> int:
@@ -112,8 +119,18 @@ class ColumnReader:
         if code is None:
             if len(self._codes) >= _MOST_CACHED:
                 self._codes.clear()
-            code = self._codes[value] = self.rule.coding.code(value)
+            code = self._codes[value] = self._new_code(value)
         return code
+
+    def _new_code(self, value: str | None) -> int:
+        """Return the code of a raw value, numbers as they are written in this column."""
+        coding = self.rule.coding
+        if value is None or self.numerals is None or coding.is_missing(value):
+            return coding.code(value)
+        # What needs no translation is the same with a decimal point.
+        code = UNKNOWN if self.numerals.notation is Notation.COMMA else coding.code(value)
+        plain = self.numerals.plain(value.strip()) if code == UNKNOWN else None
+        return code if plain is None else coding.code(plain)
 
     def _note_unknown(
         self, values: list[str | None], entries: NDArray[np.int32], codes: NDArray[np.int32], first_row: int

@@ -14,13 +14,14 @@ from veiltab.common.core.coding import DROP
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import AttributeRule, Study
-from veiltab.curator.column import FIRST, ColumnReader, ColumnReading
+from veiltab.curator.column import FIRST, ColumnReader, ColumnReading, UnknownValue
 from veiltab.curator.respondents import normalised_ids, repeated_rows, string_buffers
 from veiltab.curator.tables.address import TableAddress
+from veiltab.curator.tables.numerals import Notation, Numerals
 from veiltab.curator.tables.opening import open_table
-from veiltab.curator.tables.reading import read_batches
+from veiltab.curator.tables.reading import find_column, read_batches
 from veiltab.curator.tables.refusals import first_rows
-from veiltab.curator.tables.source import FIRST_ROW, Batch
+from veiltab.curator.tables.source import FIRST_ROW, Batch, ColumnKind, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +130,7 @@ def read_respondents(
     try:
         source = open_table(table)
         description = source.description
+        rows.look_at(source, TableAddress.of(table).decimal)
         for batch in read_batches(source, id_columns, {rule.column for rule in rules}):
             rows.take(batch)
     except InvalidInputError as error:
@@ -145,6 +147,11 @@ class _Rows:
         self._read = self._dropped = self._empty = self._separated = 0
         self._ids: list[pa.Array] = []
         self._kept: list[NDArray[np.bool_]] = []
+
+    def look_at(self, source: Source, decimal: str) -> None:
+        """Let the first rows of binned columns decide how numbers are written, if somebody wrote them."""
+        for column in self._columns:
+            column.numerals = _numerals(source, column.rule, decimal)
 
     def take(self, batch: Batch) -> None:
         """Code the rows of a batch, and note the rows to keep."""
@@ -185,7 +192,7 @@ class _Rows:
             empty_ids=self._empty,
             repeated_ids=len(repeats),
             errors=tuple(found),
-            description=description,
+            description=", ".join(text for text in (description, _commas(columns)) if text),
         )
 
     def _id_errors(self, where: str, rows: Sequence[int], repeated: int) -> list[InvalidInputError]:
@@ -211,15 +218,40 @@ class _Rows:
         return [InvalidInputError(problem, where=where, remedy=remedy) for count, problem, remedy in found if count]
 
 
+def _numerals(source: Source, rule: AttributeRule, decimal: str) -> Numerals | None:
+    """Return how the numbers of an attribute are read; None if they are no texts, or no numbers."""
+    if not rule.coding.bins:
+        return None
+    column = find_column(source, rule.column)
+    if column.kind is not ColumnKind.WRITTEN:
+        return None
+    return Numerals(source.where, rule.column, decimal, has_grouped_points=column.has_grouped_points)
+
+
+def _commas(columns: Sequence[ColumnReading]) -> str:
+    """Say which columns have a decimal comma."""
+    names = [column.rule.column for column in columns if column.notation is Notation.COMMA]
+    return f"decimal comma in {', '.join(names)}" if names else ""
+
+
 def _unknown_error(where: str, column: ColumnReading) -> InvalidInputError:
     """Say where a column holds values that the study does not know; numbers outside the bins are among them."""
     kind = "numbers outside the bins, or no numbers" if column.rule.coding.bins else "values the study does not know"
+    remedy = "`veiltab curator check` shows them; correct the table, or the study file at every party."
+    if column.notation is not None and any(map(_has_comma, column.unknown)):
+        kind = f"{kind} as its first rows write them, with {column.notation.value}"
+        remedy += " Or say --decimal comma or --decimal point, if that is how all are written."
     return InvalidInputError(
         f"column {column.rule.column!r} (attribute {column.rule.name}) holds {kind},"
         f" in {column.unknown_rows} rows{first_rows(column.unknown_first)}",
         where=where,
-        remedy="`veiltab curator check` shows them; correct the table, or the study file at every party.",
+        remedy=remedy,
     )
+
+
+def _has_comma(unknown: UnknownValue) -> bool:
+    """Return whether a value is a number with a comma or a point that another notation would explain."""
+    return any(notation.plain(unknown.value.strip()) is not None for notation in (Notation.COMMA, Notation.POINT))
 
 
 def _no_rows(where: str, read: int) -> InvalidInputError:

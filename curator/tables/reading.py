@@ -27,7 +27,7 @@ def read_batches(
     Raises:
         InvalidInputError: the source lacks a column, has it twice or in a type without plain texts, or cannot be read.
     """
-    found = {name: _column(source, name) for name in sorted({*texts, *coded})}
+    found = {name: find_column(source, name) for name in sorted({*texts, *coded})}
     for name, column in found.items():
         if column.kind in (_NO_ID if name in texts and not floats_as_ids else _UNREADABLE):
             raise refusal(source.where, f"column {name!r} has the type {column.type_name}", _remedy(column.kind))
@@ -51,8 +51,12 @@ def read_header(source: Source) -> dict[str, str]:
     return {column.name: column.type_name if column.kind in _UNREADABLE else "" for column in columns}
 
 
-def _column(source: Source, name: str) -> Column:
-    """Return the one column of a name."""
+def find_column(source: Source, name: str) -> Column:
+    """Return the one column of a name.
+
+    Raises:
+        InvalidInputError: the header has none, or several.
+    """
     columns = source.columns()
     named = [column for column in columns if column.name == name]
     if not named:

@@ -51,7 +51,9 @@ class TextFile:
 
     def columns(self) -> list[Column]:
         """Return the header."""
-        return [Column(spelling=name, kind=ColumnKind.WRITTEN) for name in self._names]
+        is_other = self._form.separator != ","
+        kind = ColumnKind.WRITTEN
+        return [Column(spelling=name, kind=kind, has_grouped_points=is_other) for name in self._names]
 
     def batches(self, selection: Selection) -> Iterator[Batch]:
         """Parse the file block by block; rows of a wrong length are counted and raised at the end."""
