@@ -23,7 +23,7 @@ from veiltab.common.rpc.status import refusal_of
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.coins import Coins, alignment_coin
 from veiltab.curator.coordination import Peers
-from veiltab.curator.exchange import Exchange, FindRows, own_order, own_tokens
+from veiltab.curator.exchange import Exchange, own_order, own_tokens
 from veiltab.curator.intersection import (
     TOKEN_LENGTH,
     AlignedTable,
@@ -53,11 +53,21 @@ class Alignment:
         ledger: shown to the peers at each greeting.
         coins: tossed with the peers for the keys of an alignment.
         exchange: how the common respondents are found.
+        id_rules: how the study names respondents, for a message where nobody is common.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what an alignment consists of
-        self, name: str, folder: Path, store: CuratorStore, ledger: Ledger, coins: Coins, exchange: Exchange
+        self,
+        name: str,
+        folder: Path,
+        store: CuratorStore,
+        ledger: Ledger,
+        coins: Coins,
+        exchange: Exchange,
+        *,
+        id_rules: str,
     ) -> None:
+        self._id_rules = id_rules
         self._name = name
         self._folder = folder / "alignments"
         self._store = store
@@ -149,8 +159,11 @@ class Alignment:
                 await asyncio.to_thread(_write_tokens, table, derive(key, "tokens"), own, order_file)
         find_rows = await self._exchange.run(name, table, aligned.folder, peers)
         with step("intersect"):
+            rows = await asyncio.to_thread(find_rows)
+            if not len(rows):
+                raise self._nobody()
             population, digest = await asyncio.to_thread(
-                _intersect, table, own, find_rows, derive(key, "population"), aligned
+                _write_common, table, own, rows, derive(key, "population"), aligned
             )
         self._store.set_alignment(name, population, digest)
         if self._store.alignment(name) != (population, digest):
@@ -158,6 +171,15 @@ class Alignment:
         await asyncio.to_thread(self._exchange.finish, name, aligned.folder)
         order_file.unlink()
         await self._adopt(name)
+
+    def _nobody(self) -> InvalidInputError:
+        """Return the refusal of tables that have nobody in common."""
+        return InvalidInputError(
+            "the curators have no respondent in common",
+            where="alignment",
+            remedy=f"Compare id columns and their normalisation in the study file with the tables: {self._id_rules}."
+            " `veiltab curator check` shows how ids are written, and which step of normalise would repair it.",
+        )
 
     async def _adopt(self, name: str) -> None:
         """Let releases use an alignment that is made."""
@@ -182,15 +204,10 @@ def _write_tokens(table: Table, key: bytes, own: Path, order_file: Path) -> None
             file.write(unsorted.take(order[piece], axis=0).data)
 
 
-def _intersect(table: Table, own: Path, find_rows: FindRows, key: bytes, aligned: AlignedTable) -> tuple[int, str]:
-    """Write the aligned table; return its rows and digest."""
-    rows = find_rows()
-    if not len(rows):
-        raise InvalidInputError(
-            "the curators have no respondent in common",
-            where="alignment",
-            remedy="Compare id columns and their normalisation in the study file with the tables.",
-        )
+def _write_common(
+    table: Table, own: Path, rows: NDArray[np.int64], key: bytes, aligned: AlignedTable
+) -> tuple[int, str]:
+    """Write the aligned table of the common rows; return their number and its digest."""
     _write_aligned(table, own, rows, aligned)
     return len(rows), population_digest(aligned.tokens(), key)
 

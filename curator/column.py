@@ -82,13 +82,13 @@ class ColumnReader:
         """
         values: list[str | None] = [*column.dictionary.to_pylist(), None]
         entries = entries_of(column.indices, len(values) - 1)
+        is_missing = self.rule.coding.is_missing
         if self.numerals is not None and len(entries):
-            self.numerals.decide(value.strip() for value in values if value is not None)
+            self.numerals.decide(value.strip() for value in values if value is not None and not is_missing(value))
         codes = np.array([self._code(value) for value in values], np.int32)
         rows = np.bincount(entries, minlength=len(values))
         known = codes >= 0
         np.add.at(self._counts, codes[known], rows[known])
-        is_missing = self.rule.coding.is_missing
         self._missing += sum(int(n) for v, n in zip(values, rows, strict=True) if n and is_missing(v))
         self._note_unknown(values, entries, codes, first_row)
         coded: NDArray[np.int32] = codes[entries]

@@ -32,6 +32,7 @@ from veiltab.common.rpc.identity import Identity
 from veiltab.common.rpc.signing import SignedText
 from veiltab.common.rpc.status import failures_logged, refusal_of
 from veiltab.common.study.file import Study
+from veiltab.common.study.id_rules import id_rules
 from veiltab.curator.alignment import Alignment
 from veiltab.curator.coins import Coins, release_coin
 from veiltab.curator.coordination import Peers, check_study_digest
@@ -139,7 +140,8 @@ class CuratorDriver:
         self.ledger = ledger
         self.coins = Coins(self.name, (curator.name for curator in study.curators), store, ledger)
         self._exchange = self._exchange_of(folder / "alignments")
-        self.alignment = Alignment(self.name, folder, store, ledger, self.coins, self._exchange)
+        rules = id_rules(study.curators)
+        self.alignment = Alignment(self.name, folder, store, ledger, self.coins, self._exchange, id_rules=rules)
         self._folder = folder / "releases"
         self.server_check = ServerCheck(self.name, store)
         self.sampler = Sampler(self.name, self._folder, self.coins, store)

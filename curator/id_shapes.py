@@ -14,29 +14,50 @@ def id_shapes(ids: pa.ChunkedArray, columns: int) -> tuple[str, ...]:
         ids: normalised ids, the parts of several columns joined by SEPARATOR.
         columns: number of id columns.
     """
-    if columns == 1:
-        return (_shape(ids),)
-    parts = pc.split_pattern(ids, SEPARATOR)
-    return tuple(_shape(pc.list_element(parts, place)) for place in range(columns))
+    readers = [ShapeReader() for _ in range(columns)]
+    for chunk in ids.chunks:
+        parts = pc.split_pattern(chunk, SEPARATOR) if columns > 1 else None
+        for place, reader in enumerate(readers):
+            reader.take(chunk if parts is None else pc.list_element(parts, place))
+    return tuple(reader.shape() for reader in readers)
 
 
-def _shape(ids: pa.ChunkedArray) -> str:
-    """Return the shape that all ids of a column share."""
-    if not len(ids):
-        return TEXT
-    if _all(ids, r"^[0-9]+\.0+$"):
-        return DECIMALS
-    has_leading_zeros = pc.any(pc.match_substring_regex(ids, r"^0[0-9]")).as_py()
-    patterns = pc.unique(pc.replace_substring_regex(pc.replace_substring_regex(ids, r"[0-9]", "9"), r"\pL", "a"))
-    if len(patterns) == 1:
-        (pattern,) = patterns.to_pylist()
-        if not pattern.isprintable() or len(pattern) > MOST_CHARACTERS:
+class ShapeReader:
+    """The shape that all ids of a column share, while they are read."""
+
+    def __init__(self) -> None:
+        self._patterns: set[str] = set()
+        self._are_decimals = self._are_whole = True
+        self._has_leading_zeros = False
+
+    def take(self, ids: pa.Array) -> None:
+        """Look at some more ids; absent ones have no shape."""
+        ids = ids.drop_null()
+        if not len(ids):
+            return
+        self._are_decimals = self._are_decimals and _all(ids, r"^[0-9]+\.0+$")
+        self._are_whole = self._are_whole and _all(ids, r"^[0-9]+$")
+        self._has_leading_zeros |= bool(pc.any(pc.match_substring_regex(ids, r"^0[0-9]")).as_py())
+        # Two patterns are no pattern, so no more are needed.
+        if len(self._patterns) < 2:
+            plain = pc.replace_substring_regex(pc.replace_substring_regex(ids, r"[0-9]", "9"), r"\pL", "a")
+            self._patterns.update(pc.unique(plain).slice(0, 2).to_pylist())
+
+    def shape(self) -> str:
+        """Return the shape of all ids."""
+        if not self._patterns:
             return TEXT
-        return "0" + pattern[1:] if has_leading_zeros else str(pattern)
-    return WHOLE_NUMBERS if _all(ids, r"^[0-9]+$") and not has_leading_zeros else TEXT
+        if self._are_decimals:
+            return DECIMALS
+        if len(self._patterns) == 1:
+            (pattern,) = self._patterns
+            if not pattern.isprintable() or not 1 <= len(pattern) <= MOST_CHARACTERS:
+                return TEXT
+            return "0" + pattern[1:] if self._has_leading_zeros else pattern
+        return WHOLE_NUMBERS if self._are_whole and not self._has_leading_zeros else TEXT
 
 
-def _all(ids: pa.ChunkedArray, pattern: str) -> bool:
+def _all(ids: pa.Array, pattern: str) -> bool:
     """Return whether every id matches a pattern."""
     matches: bool = pc.all(pc.match_substring_regex(ids, pattern)).as_py()
     return matches

@@ -3,11 +3,13 @@
 It quotes raw values that the study does not know, so it is for the curator's own terminal: never log or send it.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study
+from veiltab.common.study.id_shapes import can_match, repair_sentence, shape_after
 from veiltab.curator.alignment_cost import AlignmentCost, private_cost, token_cost
 from veiltab.curator.column import ColumnReading, UnknownValue
 from veiltab.curator.id_shapes import id_shapes
@@ -58,7 +60,8 @@ class Inspection:
         dropped: rows that leave because an attribute is missing.
         empty_ids: rows with an empty id.
         repeated_ids: rows whose id an earlier row has too.
-        id_shapes: how the ids of each id column are written; see `veiltab.common.study.id_shapes`.
+        raw_id_shapes: how the ids of each id column are written in the table; see `veiltab.common.study.id_shapes`.
+        id_shapes: how they are written once they are normalised.
         alignment: how the study aligns.
         costs: what aligning by tokens and privately would cost here; none where the table cannot be loaded.
         attributes: one report an attribute, in study order.
@@ -76,6 +79,7 @@ class Inspection:
     dropped: int
     empty_ids: int
     repeated_ids: int
+    raw_id_shapes: tuple[str, ...]
     id_shapes: tuple[str, ...]
     alignment: str
     costs: tuple[AlignmentCost, ...]
@@ -90,11 +94,12 @@ class Inspection:
 
     def as_dict(self) -> dict[str, object]:
         """Return the report as plain data for JSON."""
-        nested = {"id_shapes", "costs", "attributes", "problems", "notes"}
+        nested = {"raw_id_shapes", "id_shapes", "costs", "attributes", "problems", "notes"}
         plain = {name: getattr(self, name) for name in self.__slots__ if name not in nested}
         return {
             "ok": self.ok,
             **plain,
+            "raw_id_shapes": list(self.raw_id_shapes),
             "id_shapes": list(self.id_shapes),
             "costs": [asdict(cost) for cost in self.costs],
             "attributes": [_attribute_dict(attribute) for attribute in self.attributes],
@@ -104,17 +109,25 @@ class Inspection:
 
     def as_text(self) -> str:
         """Return the report for people: plain lines, raw values quoted so that none can control the terminal."""
+        lines = [f"{self.path}: {'ready' if self.ok else 'not ready'} for curator {self.curator} of study {self.study}"]
+        lines += [f"  problem: {problem}" for problem in self.problems]
+        lines += [f"  {self.description}"] if self.description else []
+        if self.rows or self.ok:
+            lines += self._table_lines()
+        return "\n".join(lines)
+
+    def _table_lines(self) -> list[str]:
+        """Return what the rows hold, as far as they could be read."""
+        raw, plain = (", ".join(shapes) for shapes in (self.raw_id_shapes, self.id_shapes))
+        shapes = f"written as {raw}" + ("" if raw == plain else f", and as {plain} once normalised")
         lines = [
-            f"{self.path}: {'ready' if self.ok else 'not ready'} for curator {self.curator} of study {self.study}",
             f"  {self.rows:,} rows, {self.respondents:,} respondents, {self.dropped:,} dropped as missing",
-            f"  ids: {self.empty_ids:,} empty, {self.repeated_ids:,} repeated; written as {', '.join(self.id_shapes)}",
+            f"  ids: {self.empty_ids:,} empty, {self.repeated_ids:,} repeated; {shapes}",
         ]
         lines += [f"  {cost.as_text()}" for cost in self.costs]
         for attribute in self.attributes:
             lines += _attribute_lines(attribute)
-        lines += [f"  problem: {problem}" for problem in self.problems]
-        lines += [f"  note: {note}" for note in self.notes]
-        return "\n".join(lines)
+        return [*lines, *(f"  note: {note}" for note in self.notes)]
 
 
 def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -> Inspection:
@@ -123,7 +136,10 @@ def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -
     Raises:
         InvalidInputError: if the study has no such curator.
     """
-    reading = read_table(table, study, curator_name)
+    reading = read_table(table, study, curator_name, with_id_shapes=True)
+    curator = study.curator(curator_name)
+    shapes = id_shapes(reading.ids, len(curator.id_columns))
+    mismatches = _mismatches(study, curator_name, shapes) if len(reading.ids) else []
     costs, not_measured = _costs(reading, study, curator_name)
     return Inspection(
         path=TableAddress.of(table).shown,
@@ -136,13 +152,30 @@ def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -
         dropped=reading.rows_dropped,
         empty_ids=reading.empty_ids,
         repeated_ids=reading.repeated_ids,
-        id_shapes=id_shapes(reading.ids, len(study.curator(curator_name).id_columns)),
+        raw_id_shapes=reading.raw_id_shapes,
+        id_shapes=shapes,
         alignment=study.alignment,
         costs=tuple(costs),
         attributes=tuple(_attribute(column) for column in reading.columns),
-        problems=tuple(str(error) for error in reading.errors),
+        problems=(*(str(error) for error in reading.errors), *mismatches),
         notes=(*_notes(reading, study), *not_measured),
     )
+
+
+def _mismatches(study: Study, curator_name: str, shapes: Sequence[str]) -> list[str]:
+    """Return where ids cannot be those of another curator, as far as the study knows how these are written."""
+    own, problems = study.curator(curator_name), []
+    for other in study.curators:
+        if other.name == curator_name or len(other.id_shapes) != len(shapes):
+            continue
+        for place, (shape, recorded) in enumerate(zip(shapes, other.id_shapes, strict=True)):
+            theirs = shape_after(recorded, other.normalise)
+            if not can_match(shape, theirs):
+                problems.append(
+                    f"ids cannot match: {own.id_columns[place]} is written as {shape},"
+                    f" {other.id_columns[place]} of {other.name} as {theirs}. {repair_sentence(shape, theirs)}"
+                )
+    return problems
 
 
 def _costs(reading: Reading, study: Study, curator_name: str) -> tuple[list[AlignmentCost], list[str]]:

@@ -14,12 +14,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from veiltab.common.core.randomness import KEY_BYTES
+from veiltab.common.study.members import zfill_width
 from veiltab.curator.tokens import tokens
 
 SEPARATOR = "\x1f"
 """Between the parts of an id made of several columns (U+001F); no part may hold it."""
 
 _ASCII_END = 0x80
+_INTEGER = r"^\s*\+?(-?)0*([0-9]+?)(?:\.0*)?\s*$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,23 +33,28 @@ class Ids:
         whole: (rows,) where it is not null.
         empty: rows with an empty part.
         separated: rows with a part that holds the separator.
+        broken: (rows,) where a part is no whole number, though a step needs one.
     """
 
     values: pa.Array
     whole: NDArray[np.bool_]
     empty: int
     separated: int
+    broken: NDArray[np.bool_]
 
 
 def normalised_ids(parts: Sequence[pa.Array], steps: Sequence[str]) -> Ids:
     """Normalise the id columns of some rows and join them.
 
-    Steps run in the order strip, casefold, nfc, whatever the order of `steps`. "casefold" lowers each character alone:
-    unlike full case folding it keeps characters that fold to several (a sharp s stays one, it does not meet "ss").
+    Steps run in the order strip, casefold, nfc, digits, integer, zfill, whatever the order of `steps`. "casefold"
+    lowers each character alone: unlike full case folding it keeps characters that fold to several (a sharp s stays
+    one, it does not meet "ss"). "integer" writes whole numbers without plus sign, leading zeros and decimals, and takes
+    nothing else; "digits" refuses whole numbers with decimals, of which it would make other numbers.
 
     Args:
         parts: one text array an id column, all of one length.
-        steps: which of strip (white space around), casefold and nfc (Unicode normalisation form C) to run.
+        steps: which to run, valid ones: strip (white space around), casefold, nfc (Unicode normalisation form C),
+            digits (keep 0 to 9 alone), integer, zfill:N (zeros before what is shorter than N).
 
     Returns:
         The composite ids, parts joined by SEPARATOR.
@@ -55,12 +62,14 @@ def normalised_ids(parts: Sequence[pa.Array], steps: Sequence[str]) -> Ids:
     filled = [(pc.fill_null(part, "") if part.null_count else part).cast(pa.large_string()) for part in parts]
     separated = np.any([_separated(part) for part in filled], axis=0)
     clean = [_normalised(part, steps) for part in filled]
+    broken = np.any([_broken(part, steps) for part in clean], axis=0)
+    clean = [_numbered(part, steps) for part in clean]
     empty = np.any([np.diff(string_buffers(part)[0]) == 0 for part in clean], axis=0)
     values = clean[0] if len(clean) == 1 else pc.binary_join_element_wise(*clean, pa.scalar(SEPARATOR, clean[0].type))
-    whole = ~(empty | separated)
+    whole = ~(empty | separated | broken)
     if not whole.all():
         values = pc.if_else(pa.array(whole), values, pa.scalar(None, values.type))
-    return Ids(values=values, whole=whole, empty=int(empty.sum()), separated=int(separated.sum()))
+    return Ids(values=values, whole=whole, empty=int(empty.sum()), separated=int(separated.sum()), broken=broken)
 
 
 def repeated_rows(ids: pa.ChunkedArray) -> NDArray[np.int64]:
@@ -121,6 +130,31 @@ def _normalised(part: pa.Array, steps: Sequence[str]) -> pa.Array:
     if "casefold" in steps:
         part = pc.utf8_lower(part) if high >= _ASCII_END else pc.ascii_lower(part)
     return pc.utf8_normalize(part, "NFC") if "nfc" in steps and high >= _ASCII_END else part
+
+
+def _broken(part: pa.Array, steps: Sequence[str]) -> NDArray[np.bool_]:
+    """Return where an id column is not what a step of numbers needs; what is empty is said as such."""
+    if "integer" in steps:
+        is_broken = pc.invert(pc.match_substring_regex(part, rf"{_INTEGER}|^\s*$"))
+    elif "digits" in steps:
+        is_broken = pc.match_substring_regex(part, r"^\s*[0-9]+\.0+\s*$")
+    else:
+        return np.zeros(len(part), np.bool_)
+    found: NDArray[np.bool_] = is_broken.to_numpy(zero_copy_only=False)
+    return found
+
+
+def _numbered(part: pa.Array, steps: Sequence[str]) -> pa.Array:
+    """Run the steps of numbers on one id column; where it is broken, the result does not matter."""
+    if "digits" in steps:
+        part = pc.replace_substring_regex(part, "[^0-9]", "")
+    if "integer" in steps:
+        part = pc.replace_substring_regex(part, _INTEGER, r"\1\2")
+        part = pc.replace_substring_regex(pc.replace_substring_regex(part, "^-0$", "0"), r"^\s+$", "")
+    if width := zfill_width(steps):
+        is_shorter = pc.and_(pc.greater(pc.utf8_length(part), 0), pc.less(pc.utf8_length(part), width))
+        part = pc.if_else(is_shorter, pc.utf8_lpad(part, width, "0"), part)
+    return part
 
 
 def _separated(part: pa.Array) -> NDArray[np.bool_]:

@@ -15,6 +15,7 @@ from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import AttributeRule, Study
 from veiltab.curator.column import FIRST, ColumnReader, ColumnReading, UnknownValue
+from veiltab.curator.id_shapes import ShapeReader
 from veiltab.curator.respondents import normalised_ids, repeated_rows, string_buffers
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.numerals import Notation, Numerals
@@ -75,6 +76,7 @@ class Reading:
         repeated_ids: rows whose id an earlier row has too.
         errors: what keeps the file from being a table, gravest first; none quotes a value or an id.
         description: how the table looks, for people; "" if it could not be opened.
+        raw_id_shapes: how the ids of each column are written in the table, if that was asked for.
     """
 
     ids: pa.ChunkedArray
@@ -85,6 +87,7 @@ class Reading:
     repeated_ids: int
     errors: tuple[InvalidInputError, ...]
     description: str
+    raw_id_shapes: tuple[str, ...] = ()
 
 
 def load_table(table: TableAddress | Path, study: Study, curator_name: str) -> Table:
@@ -114,24 +117,31 @@ def load_table(table: TableAddress | Path, study: Study, curator_name: str) -> T
     )
 
 
-def read_table(table: TableAddress | Path, study: Study, curator_name: str) -> Reading:
+def read_table(table: TableAddress | Path, study: Study, curator_name: str, *, with_id_shapes: bool = False) -> Reading:
     """Read a curator's table and gather all errors, not only the first."""
     curator = study.curator(curator_name)
-    return read_respondents(table, curator.id_columns, curator.normalise, study.attributes_of(curator_name))
+    rules = study.attributes_of(curator_name)
+    return read_respondents(table, curator.id_columns, curator.normalise, rules, with_id_shapes=with_id_shapes)
 
 
 def read_respondents(
-    table: TableAddress | Path, id_columns: Sequence[str], normalise: Sequence[str], rules: Sequence[AttributeRule]
+    table: TableAddress | Path,
+    id_columns: Sequence[str],
+    normalise: Sequence[str],
+    rules: Sequence[AttributeRule],
+    *,
+    with_id_shapes: bool = False,
 ) -> Reading:
     """Read a table by rules of its own; see `CuratorMember` for what makes a respondent, and `read_table`."""
-    rows = _Rows(id_columns, normalise, rules)
+    rows = _Rows(id_columns, normalise, rules, with_id_shapes=with_id_shapes)
     errors: list[InvalidInputError] = []
     description = ""
     try:
         source = open_table(table)
         description = source.description
         rows.look_at(source, TableAddress.of(table).decimal)
-        for batch in read_batches(source, id_columns, {rule.column for rule in rules}):
+        floats_as_ids = "integer" in normalise
+        for batch in read_batches(source, id_columns, {rule.column for rule in rules}, floats_as_ids=floats_as_ids):
             rows.take(batch)
     except InvalidInputError as error:
         errors.append(error)
@@ -141,10 +151,19 @@ def read_respondents(
 class _Rows:
     """A table while its file is read."""
 
-    def __init__(self, id_columns: Sequence[str], normalise: Sequence[str], rules: Sequence[AttributeRule]) -> None:
+    def __init__(
+        self,
+        id_columns: Sequence[str],
+        normalise: Sequence[str],
+        rules: Sequence[AttributeRule],
+        *,
+        with_id_shapes: bool,
+    ) -> None:
         self._id_columns, self._normalise = id_columns, normalise
         self._columns = [ColumnReader(rule) for rule in rules]
-        self._read = self._dropped = self._empty = self._separated = 0
+        self._shapes = {name: ShapeReader() for name in id_columns} if with_id_shapes else {}
+        self._read = self._dropped = self._empty = self._separated = self._broken = 0
+        self._first_broken: list[int] = []
         self._ids: list[pa.Array] = []
         self._kept: list[NDArray[np.bool_]] = []
 
@@ -169,8 +188,21 @@ class _Rows:
         self._dropped += int(dropped.sum())
         self._empty += ids.empty
         self._separated += ids.separated
+        self._broken += int(ids.broken.sum())
+        self._first_broken += [
+            int(row) + first_row for row in np.flatnonzero(ids.broken)[: FIRST - len(self._first_broken)]
+        ]
+        for name, shape in self._shapes.items():
+            shape.take(batch.texts[name])
         self._ids.append(ids.values)
         self._kept.append(kept)
+
+    @property
+    def _number_step(self) -> str:
+        """What keeps a step of numbers from taking an id."""
+        if "integer" in self._normalise:
+            return 'is no whole number, though normalise has "integer"'
+        return 'is a number with decimals, of which "digits" would make another number'
 
     def reading(self, where: str, description: str, errors: Sequence[InvalidInputError]) -> Reading:
         """Find repeated ids among all rows, then drop the rows that are not kept."""
@@ -192,6 +224,7 @@ class _Rows:
             empty_ids=self._empty,
             repeated_ids=len(repeats),
             errors=tuple(found),
+            raw_id_shapes=tuple(shape.shape() for shape in self._shapes.values()),
             description=", ".join(text for text in (description, _commas(columns)) if text),
         )
 
@@ -208,6 +241,11 @@ class _Rows:
                 self._separated,
                 f"{self._separated} rows have the control character U+001F in an id ({names})",
                 "Remove it.",
+            ),
+            (
+                self._broken,
+                f"{self._broken} rows have an id ({names}) that {self._number_step}{first_rows(self._first_broken)}",
+                'Correct them, or change normalise: "integer" is for whole numbers, "digits" for what holds others.',
             ),
             (
                 repeated,

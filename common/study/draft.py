@@ -11,9 +11,8 @@ from typing import cast
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import attribute_rule, parsed_toml
-from veiltab.common.study.id_shapes import check_id_shape
 from veiltab.common.study.keys import DRAFT_TABLES
-from veiltab.common.study.members import NORMALISE_STEPS, check_identification, check_once
+from veiltab.common.study.members import NORMALISE_STEPS, check_id_shapes, check_identification, check_once
 from veiltab.common.study.naming import check_name
 from veiltab.common.study.problems import Problem, file_problems
 
@@ -39,10 +38,7 @@ class Draft:
     def __post_init__(self) -> None:
         check_name("curator", self.curator)
         check_identification(self.id_columns, self.normalise)
-        if len(self.id_shapes) != len(self.id_columns):
-            raise InvalidInputError("id_shapes are not as many as id_columns", remedy="Give one shape a column.")
-        for shape in self.id_shapes:
-            check_id_shape(shape)
+        check_id_shapes(self.id_shapes, self.id_columns)
         check_once("attributes are named", self.names, "Give each attribute its own name.")
         for attribute in self.attributes:
             if attribute["owner"] != self.curator:

@@ -322,6 +322,7 @@ def _curator(fields: Fields) -> CuratorMember:
             endpoint=fields.text("endpoint"),
             id_columns=fields.texts("id_columns"),
             normalise=fields.texts("normalise", NORMALISE_STEPS),
+            id_shapes=fields.texts("id_shapes", ()),
         )
     )
     fields.finish()

@@ -11,6 +11,7 @@ A shape says nothing about one respondent: it is one pattern that all ids share,
 """
 
 import re
+from collections.abc import Sequence
 
 from veiltab.common.errors import InvalidInputError
 
@@ -45,6 +46,60 @@ def can_match(one: str, other: str) -> bool:
         (fixed,) = {one, other} - {WHOLE_NUMBERS}
         return set(fixed) == {"9"}
     return _digits(one) == _digits(other)
+
+
+def shape_after(shape: str, steps: Sequence[str]) -> str:
+    """Return the shape of ids after steps of normalisation that change numbers; see `members.NUMBER_STEPS`."""
+    for name in ("digits", "integer", "zfill"):
+        for step in steps:
+            if step.partition(":")[0] == name:
+                shape = _after(shape, step)
+    return shape
+
+
+def repair(one: str, other: str) -> str:
+    """Return the step of normalisation that lets ids of two shapes match, taken by both curators; "" if none does."""
+    widths = {len(shape) for shape in (one, other) if set(shape) <= {"0", "9"}}
+    steps = ["integer", *(f"zfill:{width}" for width in sorted(widths)), "digits"]
+    fitting = (step for step in steps if _match_after(one, other, step))
+    return next(fitting, "")
+
+
+def repair_sentence(one: str, other: str) -> str:
+    """Say how ids of two shapes may become alike."""
+    step = repair(one, other)
+    if step:
+        why = "; a spreadsheet or a column of floats adds the .0" if DECIMALS in {one, other} else ""
+        return f'Add "{step}" to normalise of both{why}.'
+    return "Compare the id columns of the two tables: they may hold different things."
+
+
+def _match_after(one: str, other: str, step: str) -> bool:
+    """Return whether a step leads two shapes to some that match; digits alone must be as many in both."""
+    after, other_after = _after(one, step), _after(other, step)
+    if TEXT in {after, other_after} or (step == "digits" and WHOLE_NUMBERS in {after, other_after}):
+        return False
+    return can_match(after, other_after)
+
+
+def _after(shape: str, step: str) -> str:
+    """Return the shape of ids after one step."""
+    name, _, width = step.partition(":")
+    is_number = shape == WHOLE_NUMBERS or set(shape) <= {"0", "9"}
+    match name:
+        case "integer":
+            if shape == DECIMALS or (is_number and shape.startswith("0")):
+                return WHOLE_NUMBERS
+            return shape if is_number else TEXT
+        case "digits":
+            kept = "".join(one for one in shape if one in "09")
+            return shape if is_number or shape in {TEXT, DECIMALS} else kept or TEXT
+        case "zfill":
+            if shape == WHOLE_NUMBERS:
+                return "0" + "9" * (int(width) - 1)
+            return shape if not is_number or len(shape) >= int(width) else "0" + "9" * (int(width) - 1)
+        case _:
+            raise ValueError(step)
 
 
 def _digits(shape: str) -> str:

@@ -81,7 +81,9 @@ _IDENTIFICATION = {
     "id_columns": Key(kind=Kind.TEXTS, meaning="columns of its table that together name a respondent"),
     "normalise": Key(
         kind=Kind.TEXTS,
-        meaning="steps that make spellings of one id agree: white space around it, letter case, Unicode form C",
+        meaning="steps that make spellings of one id agree: white space around it, letter case, Unicode form C; also"
+        ' "digits" (keep digits alone), "integer" (0012 and 12.0 are 12; what is not whole is refused) and "zfill:7"'
+        " (zeros before what is shorter)",
         default='["strip", "casefold", "nfc"]',
     ),
 }
@@ -171,7 +173,20 @@ STUDY_TABLES: Mapping[str, TableKeys] = MappingProxyType(
             },
         ),
         "server": TableKeys(meaning="the cloud server", is_needed=True, keys=_PARTY),
-        "curator": TableKeys(meaning="a curator; two or more", is_list=True, keys={**_PARTY, **_IDENTIFICATION}),
+        "curator": TableKeys(
+            meaning="a curator; two or more",
+            is_list=True,
+            keys={
+                **_PARTY,
+                **_IDENTIFICATION,
+                "id_shapes": Key(
+                    kind=Kind.TEXTS,
+                    meaning="how its normalised ids are written, such as 9999, as its draft said; `curator check`"
+                    " compares them",
+                    default="nothing is compared",
+                ),
+            },
+        ),
         "researcher": TableKeys(meaning="a researcher; one or more", is_list=True, is_needed=True, keys=_PARTY),
         "analyst": TableKeys(
             meaning="somebody who reads the releases of a researcher",

@@ -7,10 +7,18 @@ from decimal import Decimal
 from fractions import Fraction
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.id_shapes import check_id_shape
 from veiltab.common.study.naming import check_endpoint, check_name, check_one_of
 
 NORMALISE_STEPS = ("strip", "casefold", "nfc")
-"""Steps of id normalisation, in the order in which they run."""
+"""Steps of id normalisation that run unless a study says otherwise, in their order."""
+
+NUMBER_STEPS = ("digits", "integer", "zfill")
+"""Steps that run after them if a study names them, in their order: keep digits alone; make whole numbers of 0012 and
+12.0; write zeros before what is shorter than N characters, by "zfill:N"."""
+
+MOST_ZEROS = 64
+"""Longest N of zfill."""
 
 MAX_STRATA = 1000
 """Most strata of a study's nodes."""
@@ -36,15 +44,19 @@ class CuratorMember(Member):
         name: the curator's name.
         endpoint: host:port of its service.
         id_columns: columns of its table that together name a respondent.
-        normalise: steps applied to each of them before they are compared, of NORMALISE_STEPS.
+        normalise: steps applied to each of them before they are compared, of NORMALISE_STEPS and NUMBER_STEPS.
+        id_shapes: how the normalised ids of each column were written when the study was made; empty if it does not say.
     """
 
     id_columns: tuple[str, ...]
     normalise: tuple[str, ...] = NORMALISE_STEPS
+    id_shapes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         Member.__post_init__(self)
         check_identification(self.id_columns, self.normalise)
+        if self.id_shapes:
+            check_id_shapes(self.id_shapes, self.id_columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +113,38 @@ def check_identification(id_columns: Sequence[str], normalise: Sequence[str]) ->
     if not id_columns or not all(name.strip() == name != "" for name in id_columns):
         raise InvalidInputError("id_columns names no column", remedy='List one or more, such as ["id"].')
     check_once("id_columns names", id_columns, "List each id column once.")
-    check_once("normalise names", normalise, "List each step once.")
-    for step in normalise:
-        check_one_of("normalise", step, NORMALISE_STEPS)
+    names = [step_name(step) for step in normalise]
+    check_once("normalise names", names, "List each step once.")
+    if "digits" in names and "integer" in names:
+        raise InvalidInputError(
+            "normalise has both digits and integer", remedy="Keep one: digits would make 120 of 12.0, and integer 12."
+        )
+
+
+def step_name(step: str) -> str:
+    """Return the name of a step, without the number of zfill:N; refuse an unknown one."""
+    name, colon, number = step.partition(":")
+    if name != "zfill":
+        check_one_of("normalise", step, (*NORMALISE_STEPS, "digits", "integer", "zfill:N"))
+    elif not colon or not number.isascii() or not number.isdigit() or not 1 <= int(number) <= MOST_ZEROS:
+        raise InvalidInputError(
+            f"normalise has {step[:40]!r}, which names no length",
+            remedy=f'Write it like "zfill:7", with 1 to {MOST_ZEROS} characters.',
+        )
+    return name
+
+
+def zfill_width(steps: Sequence[str]) -> int:
+    """Return the N of zfill:N among valid steps; 0 without it."""
+    return next((int(step.partition(":")[2]) for step in steps if step.startswith("zfill:")), 0)
+
+
+def check_id_shapes(shapes: Sequence[str], id_columns: Sequence[str]) -> None:
+    """Refuse texts that are no shapes, and more or fewer than there are id columns."""
+    if len(shapes) != len(id_columns):
+        raise InvalidInputError("id_shapes are not as many as id_columns", remedy="Give one shape a column.")
+    for shape in shapes:
+        check_id_shape(shape)
 
 
 def check_epsilon_budget(epsilon: Decimal) -> None:

@@ -6,7 +6,8 @@ from decimal import Decimal
 from itertools import combinations
 
 from veiltab.common.study.draft import Draft
-from veiltab.common.study.id_shapes import DECIMALS, can_match
+from veiltab.common.study.id_shapes import can_match, repair_sentence, shape_after
+from veiltab.common.study.members import NORMALISE_STEPS
 from veiltab.common.study.problems import Problem
 
 
@@ -60,6 +61,7 @@ def merged_tables(
                 "endpoint": frame.curators[draft.curator],
                 "id_columns": list(draft.id_columns),
                 "normalise": list(draft.normalise),
+                "id_shapes": list(draft.id_shapes),
             }
             for draft in drafts
         ],
@@ -82,11 +84,12 @@ def _conflicts_of_two(one: Draft, other: Draft) -> Iterator[Problem]:
     for name in one.names:
         if name in other.names:
             yield _conflict(pair, f"both have an attribute {name!r}", "Name it otherwise in one, or leave it out.")
-    if set(one.normalise) != set(other.normalise):
+    spelling, other_spelling = ({*draft.normalise} & {*NORMALISE_STEPS} for draft in (one, other))
+    if spelling != other_spelling:
         yield _conflict(
             pair,
             f"ids are normalised in two ways: {_listed(one.normalise)}, and {_listed(other.normalise)}",
-            "Take the same.",
+            "Take the same of strip, casefold and nfc.",
         )
     if len(one.id_columns) != len(other.id_columns):
         yield _conflict(
@@ -95,19 +98,11 @@ def _conflicts_of_two(one: Draft, other: Draft) -> Iterator[Problem]:
             "Name respondents by the same columns in both tables.",
         )
         return
-    for place, shapes in enumerate(zip(one.id_shapes, other.id_shapes, strict=True)):
+    for place, recorded in enumerate(zip(one.id_shapes, other.id_shapes, strict=True)):
+        shapes = (shape_after(recorded[0], one.normalise), shape_after(recorded[1], other.normalise))
         if not can_match(*shapes):
             columns = f"{one.id_columns[place]} is written as {shapes[0]}, {other.id_columns[place]} as {shapes[1]}"
-            yield _conflict(pair, f"ids cannot match: {columns}", _same_shape(shapes))
-
-
-def _same_shape(shapes: tuple[str, str]) -> str:
-    """Say how ids of two shapes may become alike."""
-    if DECIMALS in shapes:
-        return "Write ids that end in .0 as whole numbers; a spreadsheet or a column of floats adds it."
-    if any(shape.startswith("0") for shape in shapes):
-        return "Keep leading zeros in both tables: store the ids as texts."
-    return "Compare the id columns of the two tables: they may hold different things."
+            yield _conflict(pair, f"ids cannot match: {columns}", repair_sentence(*shapes))
 
 
 def _listed(steps: Sequence[str]) -> str:

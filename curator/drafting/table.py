@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.id_shapes import DECIMALS
 from veiltab.common.study.members import NORMALISE_STEPS, check_once
 from veiltab.common.study.naming import attribute_name, check_name, is_attribute_name
 from veiltab.curator.drafting.profile import ColumnProfile, profile_columns
@@ -42,7 +43,8 @@ class IdProposal:
         """Return the proposal for people."""
         pairs = zip(self.columns, self.shapes, strict=True)
         shapes = ", ".join(f"{column}, written as {shape}" for column, shape in pairs)
-        return f"ids: {shapes}\n  why: {self.reason}"
+        steps = f"\n  normalised by {', '.join(self.normalise)}" if self.normalise != NORMALISE_STEPS else ""
+        return f"ids: {shapes}{steps}\n  why: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +123,8 @@ def propose_table(
     proposals |= {name: Omission(column=name, reason=why) for name, why in unwanted.items()}
     ordered = [proposals[name] for name in header if name in proposals]
     attributes = [proposal for proposal in ordered if isinstance(proposal, AttributeProposal)]
-    reading = read_respondents(table, chosen, NORMALISE_STEPS, [proposal.rule for proposal in attributes])
+    steps = _steps(table, chosen)
+    reading = read_respondents(table, chosen, steps, [proposal.rule for proposal in attributes])
     if reading.errors:
         raise reading.errors[0]
     shapes = id_shapes(reading.ids, len(chosen))
@@ -129,10 +132,16 @@ def propose_table(
         curator=curator,
         rows=reading.rows_read,
         respondents=len(reading.ids),
-        ids=IdProposal(columns=chosen, normalise=NORMALISE_STEPS, shapes=shapes, reason=reason),
+        ids=IdProposal(columns=chosen, normalise=steps, shapes=shapes, reason=reason),
         attributes=tuple(one.with_counts(column) for one, column in zip(attributes, reading.columns, strict=True)),
         omissions=tuple(proposal for proposal in ordered if isinstance(proposal, Omission)),
     )
+
+
+def _steps(table: TableAddress | Path, id_columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the steps that ids need: those written as 1234.0 become whole numbers."""
+    raw = read_respondents(table, id_columns, (*NORMALISE_STEPS, "integer"), (), with_id_shapes=True)
+    return (*NORMALISE_STEPS, "integer") if DECIMALS in raw.raw_id_shapes and not raw.errors else NORMALISE_STEPS
 
 
 def _check_columns(where: str, header: Collection[str], named: Sequence[str]) -> None:

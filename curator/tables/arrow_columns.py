@@ -7,8 +7,8 @@ import pyarrow.compute as pc
 
 from veiltab.curator.tables.source import Batch, Column, ColumnKind, Selection
 
-_EXACT_FLOATS = 2.0**53
-"""Below it, every whole floating-point number is the only one that it may stand for."""
+_EXACT_BITS = {16: 11, 32: 24, 64: 53}
+"""Width of a floating-point type -> bits of the whole numbers that it keeps apart."""
 
 
 def header_of(schema: pa.Schema) -> list[Column]:
@@ -58,14 +58,19 @@ def _text(column: pa.Array) -> pa.Array:
 
 
 def _id_text(column: pa.Array) -> pa.Array:
-    """Return a column as plain text, whole floating-point numbers as 1234.0 as far as they are exact."""
+    """Return a column as plain text; of floating-point numbers, only those that are exact look whole, as 1234.0."""
     if not pa.types.is_floating(column.type):
         return _text(column)
     numbers = column.cast(pa.float64())
-    is_whole = pc.and_(pc.equal(numbers, pc.floor(numbers)), pc.less(pc.abs(numbers), _EXACT_FLOATS))
-    whole = pc.if_else(pc.fill_null(is_whole, fill_value=False), numbers, None).cast(pa.int64()).cast(pa.string())
-    decimals = pc.binary_join_element_wise(whole, pa.scalar(".0"), "")
-    return pc.coalesce(decimals, pc.if_else(pc.is_nan(numbers), None, numbers.cast(pa.string())))
+    numbers = pc.if_else(pc.is_nan(numbers), None, numbers)
+    exact = 2.0 ** _EXACT_BITS[column.type.bit_width]
+    is_whole = pc.and_(pc.equal(numbers, pc.floor(numbers)), pc.less(pc.abs(numbers), exact))
+    whole = pc.if_else(is_whole, numbers, None).cast(pa.int64()).cast(pa.string())
+    return pc.coalesce(_joined(whole, ".0"), _joined(numbers.cast(pa.string()), "e0"))
+
+
+def _joined(texts: pa.Array, end: str) -> pa.Array:
+    return pc.binary_join_element_wise(texts, pa.scalar(end), "")
 
 
 def _encoded(column: pa.Array) -> pa.Array:

@@ -78,6 +78,8 @@ class Numerals:
         has_point = has_comma = False
         unclear: set[str] = set()
         for value in values:
+            if has_point and "," not in value:
+                continue
             point, comma = Notation.POINT.plain(value), Notation.COMMA.plain(value)
             if point is not None and comma is not None and point != comma:
                 unclear.add("," if "," in value else ".")

@@ -76,7 +76,7 @@ class Curator:
         self.store = NotedStore(folder / "curator.sqlite")
         self.exchange = NotedExchange(name, names, folder / "alignments", self.store, Masking(folder))
         ledger = Ledger(self.store.connection, Decimal(1))
-        self.alignment = Alignment(name, folder, self.store, ledger, cast("Coins", self), self.exchange)
+        self.alignment = Alignment(name, folder, self.store, ledger, cast("Coins", self), self.exchange, id_rules="")
         self.circle: Mapping[str, Curator] = {}
         self.received: dict[tuple[str, str, str], bytes] = {}
         self.tampering: Tampering = lambda _flow, data: data

@@ -47,7 +47,13 @@ class Curator:
         self.name = name
         self.store = CuratorStore(folder / "curator.sqlite")
         self.alignment = Alignment(
-            name, folder, self.store, Ledger(self.store.connection, Decimal(1)), cast("Coins", self), TokenExchange()
+            name,
+            folder,
+            self.store,
+            Ledger(self.store.connection, Decimal(1)),
+            cast("Coins", self),
+            TokenExchange(),
+            id_rules="alice has id by integer",
         )
         self.table = table_of(ids, "content of " + name)
         self.ids = ids
@@ -168,7 +174,7 @@ def test_curators_without_a_common_respondent_are_told(both: tuple[Curator, Cura
     alice, bob = both
     bob.table = table_of(["nobody"], "other")
     align(alice, bob)
-    with pytest.raises(InvalidInputError, match="no respondent in common"):
+    with pytest.raises(InvalidInputError, match=r"no respondent in common.*with the tables: alice has id by integer\."):
         alice.alignment.result()
 
 

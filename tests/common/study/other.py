@@ -124,6 +124,7 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     "server's endpoint": (b"localhost:7400", b"localhost:7500", "gives another server"),
     "curator's endpoint": (b"localhost:7401", b"localhost:7501", "gives curator alice another endpoint"),
     "id columns": (b'["id"]\nnorm', b'["id", "year"]\nnorm', "gives curator alice another id columns"),
+    "id shapes": (b'["strip"]', b'["strip"]\nid_shapes = ["9+"]', "gives curator alice another id shapes"),
     "normalisation": (b'["strip"]', b'["strip", "nfc"]', "gives curator alice another normalise"),
     "a curator more": (
         b'[[researcher]]\nname = "rosa"',

@@ -111,6 +111,7 @@ def test_a_budget_without_delta_is_pure() -> None:
     assert study_from_bytes(text.encode(), "study.toml").budget_delta is None
 
 
+TWO_WAYS = "alice and bob: ids are normalised in two ways"
 CLASH = "alice and bob: ids cannot match: id is written as 9+, person as"
 CAROL = replace(BOB, curator="carol", attributes=({"name": "age", "owner": "carol", "integers": [1, 3]},))
 
@@ -126,7 +127,7 @@ CAROL = replace(BOB, curator="carol", attributes=({"name": "age", "owner": "caro
         ),
         (
             [ALICE, replace(BOB, normalise=())],
-            ["alice and bob: ids are normalised in two ways: strip, casefold, nfc, and not at all. Take the same."],
+            [f"{TWO_WAYS}: strip, casefold, nfc, and not at all. Take the same of strip, casefold and nfc."],
         ),
         (
             [ALICE, replace(BOB, id_columns=("a", "b"), id_shapes=("9", "9"))],
@@ -134,11 +135,11 @@ CAROL = replace(BOB, curator="carol", attributes=({"name": "age", "owner": "caro
         ),
         (
             [ALICE, replace(BOB, id_shapes=("0999",))],
-            [f"{CLASH} 0999. Keep leading zeros in both tables: store the ids as texts."],
+            [f'{CLASH} 0999. Add "integer" to normalise of both.'],
         ),
         (
             [ALICE, replace(BOB, id_shapes=("9+.0",))],
-            [f"{CLASH} 9+.0. Write ids that end in .0 as whole numbers; a spreadsheet or a column of floats adds it."],
+            [f'{CLASH} 9+.0. Add "integer" to normalise of both; a spreadsheet or a column of floats adds the .0.'],
         ),
         (
             [ALICE, replace(BOB, id_shapes=("aa-99",))],

@@ -61,8 +61,8 @@ def test_the_first_values_decide(values: list[str], notation: Notation) -> None:
 )
 def test_what_may_be_read_in_two_ways_is_refused_with_both(
     values: list[str],
-    has_grouped_points: bool,
-    problem: str,  # noqa: FBT001 - a case
+    has_grouped_points: bool,  # noqa: FBT001 - a case
+    problem: str,
 ) -> None:
     with pytest.raises(InvalidInputError, match=problem) as caught:
         decided(*values, has_grouped_points=has_grouped_points)

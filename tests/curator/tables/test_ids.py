@@ -1,0 +1,166 @@
+"""Ids that tables write otherwise: steps of numbers, shapes, and what a check says about them."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.curator.tables.test_forms import STUDY
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.common.study.id_rules import id_rules
+from veiltab.common.study.id_shapes import can_match, repair, shape_after
+from veiltab.curator.inspection import inspect_table
+from veiltab.curator.respondents import normalised_ids
+from veiltab.curator.table import load_table, read_table
+
+IDS = 'id_columns = ["pid"]\n'
+
+
+def study(alice: str = "", bob: str = "") -> Study:
+    first, second, third = STUDY.decode().split(IDS)
+    return study_from_bytes(f"{first}{IDS}{alice}\n{second}{IDS}{bob}\n{third}".encode(), "s.toml")
+
+
+def normalised(steps: tuple[str, ...], *ids: str | None) -> list[str | None]:
+    found: list[str | None] = normalised_ids([pa.array(ids, pa.string())], steps).values.to_pylist()
+    return found
+
+
+def test_integer_makes_one_id_of_all_writings_of_a_whole_number() -> None:
+    writings = ("1234", "1234.0", " 1234", "0001234", "+1234", "1234.", "1234.000 ")
+    assert set(normalised(("integer",), *writings)) == {"1234"}
+    assert normalised(("integer",), "0", "000", "-0", "-5", "12345678901234567890.0") == [
+        "0",
+        "0",
+        "0",
+        "-5",
+        "12345678901234567890",
+    ]
+
+
+@pytest.mark.parametrize("text", ["1234.5", "1e5", "12a", "1,234", "1 234", "--1", "0x10", ".0", "\u0663"])
+def test_integer_takes_nothing_but_whole_numbers(text: str) -> None:
+    ids = normalised_ids([pa.array([text, "7", ""])], ("strip", "integer"))
+    assert ids.values.to_pylist() == [None, "7", None]
+    assert (ids.broken.tolist(), ids.empty) == ([True, False, False], 1)
+
+
+def test_digits_and_zeros() -> None:
+    assert normalised(("digits",), "AB-00 12", "x", "7", None) == ["0012", None, "7", None]
+    assert normalised(("digits",), "12.0", "1.25") == [None, "125"]
+    assert normalised(("zfill:4",), "7", "12345", "ab", "", "\u00e9") == ["0007", "12345", "00ab", None, "000\u00e9"]
+    assert normalised(("zfill:4", "integer"), "007.0", "12345") == ["0007", "12345"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**18), st.integers(0, 3), st.integers(0, 3), st.sampled_from(["", " ", "\t"]))
+def test_integer_agrees_with_python(number: int, zeros: int, decimals: int, blank: str) -> None:
+    written = f"{blank}{'0' * zeros}{number}{'.' + '0' * decimals if decimals else ''}{blank}"
+    assert normalised(("integer",), written) == [str(number)]
+
+
+def test_rows_whose_id_is_no_whole_number_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("pid,land,wage,kids\n1.0,A,1,0\n1234.5,A,1,0\nzebra,A,1,0\n")
+    with pytest.raises(InvalidInputError, match=r"2 rows have an id .pid. that is no whole.*rows 3, 4") as caught:
+        load_table(path, study('normalise = ["integer"]'), "alice")
+    assert "zebra" not in str(caught.value)
+    assert "1234" not in str(caught.value)
+
+
+def test_floating_point_ids_need_the_step_and_to_be_exact(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    columns = {"land": ["A"] * 3, "wage": [1] * 3, "kids": [0] * 3}
+    pq.write_table(pa.table({"pid": [3.0, 1234.0, 2.0**53 - 1], **columns}), path)
+    with pytest.raises(InvalidInputError, match="'pid' has the type double") as caught:
+        load_table(path, study(), "alice")
+    assert '"integer"' in caught.value.remedy
+    integer = study('normalise = ["strip", "casefold", "nfc", "integer"]')
+    assert load_table(path, integer, "alice").ids.to_pylist() == ["3", "1234", "9007199254740991"]
+    pq.write_table(pa.table({"pid": pa.array([3.0, 1.5, 2.0**24], pa.float32()), **columns}), path)
+    with pytest.raises(InvalidInputError, match=r"2 rows have an id .* no whole number.*first in rows 3, 4"):
+        load_table(path, integer, "alice")
+    pq.write_table(pa.table({"pid": [3.0, 1.5, 2.0**53], **columns}), path)
+    with pytest.raises(InvalidInputError, match=r"2 rows have an id .* no whole number.*first in rows 3, 4"):
+        load_table(path, integer, "alice")
+
+
+@pytest.mark.parametrize(
+    ("normalise", "problem"),
+    [
+        ('["integer", "digits"]', "both digits and integer"),
+        ('["zfill"]', "which names no length"),
+        ('["zfill:0"]', "which names no length"),
+        ('["zfill:65"]', "which names no length"),
+        ('["zfill:3", "zfill:4"]', "names 'zfill' twice"),
+        ('["whole"]', "normalise"),
+    ],
+)
+def test_steps_that_contradict_one_another_are_refused(normalise: str, problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        study(f"normalise = {normalise}")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "step"),
+    [
+        ("9+.0", "9+", "integer"),
+        ("9+.0", "0999", "integer"),
+        ("9+", "0999999", "integer"),
+        ("aa-9999", "9999", "digits"),
+        ("aa-9999", "9+", ""),
+        ("aa-9999", "aaa", ""),
+    ],
+)
+def test_the_step_that_repairs_a_mismatch(one: str, other: str, step: str) -> None:
+    assert not can_match(one, other)
+    assert repair(one, other) == repair(other, one) == step
+    if step:
+        assert can_match(shape_after(one, [step]), shape_after(other, [step]))
+
+
+@pytest.mark.parametrize(
+    ("steps", "ids", "before", "after"),
+    [
+        (("integer",), ("1.0", "22.0"), "9+.0", "9+"),
+        (("integer",), ("0012", "1234"), "0999", "9+"),
+        (("integer",), ("12", "34"), "99", "99"),
+        (("zfill:4",), ("1", "22"), "9+", "0999"),
+        (("zfill:4",), ("11", "22"), "99", "0999"),
+        (("zfill:2",), ("111", "222"), "999", "999"),
+        (("digits",), ("a-11", "b-22"), "a-99", "99"),
+        (("integer", "zfill:6"), ("1.0", "22.0"), "9+.0", "099999"),
+    ],
+)
+def test_a_shape_after_a_step_is_that_of_the_ids(
+    steps: tuple[str, ...], ids: tuple[str, ...], before: str, after: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("pid,land,wage,kids\n" + "".join(f"{one},A,1,0\n" for one in ids))
+    quoted = ", ".join(f'"{step}"' for step in steps)
+    report = inspect_table(path, study(f"normalise = [{quoted}]"), "alice")
+    assert (report.raw_id_shapes, report.id_shapes) == ((before,), (after,))
+    assert shape_after(before, steps) == after
+
+
+def test_a_check_says_that_ids_cannot_match_and_what_would_repair_it(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("pid,land,wage,kids\n" + "".join(f"{one}.0,A,1,0\n" for one in range(1, 300)))
+    report = inspect_table(path, study(bob='id_shapes = ["0999999"]'), "alice")
+    assert not report.ok
+    (problem,) = report.problems
+    assert problem.startswith('ids cannot match: pid is written as 9+.0, pid of bob as 0999999. Add "integer" to norm')
+    steps = 'normalise = ["integer"]'
+    repaired = inspect_table(path, study(steps, f'{steps}\nid_shapes = ["0999999"]'), "alice")
+    assert repaired.ok
+    assert "written as 9+.0, and as 9+ once normalised" in repaired.as_text()
+    assert read_table(path, study(), "alice").raw_id_shapes == ()
+
+
+def test_the_rules_of_all_curators_stand_in_one_sentence() -> None:
+    rules = id_rules(study('normalise = []\nid_shapes = ["9+"]').curators)
+    assert rules == "alice has pid by no step, written as 9+; bob has pid by strip, casefold, nfc"
