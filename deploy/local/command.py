@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from veiltab.common.command.cli import PATH, Command
+from veiltab.common.errors import InvalidInputError
 
 
 def out_option(prefix: str) -> Callable[[Command], Command]:
@@ -20,6 +21,43 @@ def out_option(prefix: str) -> Callable[[Command], Command]:
     return click.option(
         "--out", type=PATH, callback=named, help=f"New folder for all output; by default {prefix}-TIME."
     )
+
+
+def rehearsal_options(command: Command) -> Command:
+    """Give a command the options of a rehearsal's tables and policies: `population` and `policies`, curator -> file."""
+    for option in (
+        click.option(
+            "--policy",
+            "policies",
+            multiple=True,
+            metavar="NAME=FILE",
+            callback=_policies,
+            help="A curator's policy file; may be repeated. Without one a person decides about everything there.",
+        ),
+        click.option(
+            "--population",
+            type=click.IntRange(min=1),
+            help="Dummy people whom every curator holds, or nodes of each stratum; by default 2000, or as many as are"
+            " needed.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _policies(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
+    """Read NAME=FILE, once for each curator."""
+    named: dict[str, Path] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals:
+            raise InvalidInputError(
+                f"{text!r} does not say whose policy it is", where="--policy", remedy="Write it like alice=policy.toml."
+            )
+        if name in named:
+            raise InvalidInputError(f"{name} has two policies", where="--policy", remedy="Give one file a curator.")
+        named[name] = Path(path)
+    return named
 
 
 def end_parties_on_sigterm() -> None:

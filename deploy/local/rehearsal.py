@@ -100,6 +100,29 @@ class Rehearsal:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RehearsalDraft:
+    """What a rehearsal consists of, before it is written.
+
+    Args:
+        source: its study file.
+        people: as in the options.
+        tables: what the curators hold; None in a study of nodes alone.
+        policies: curator -> the text of its policy file, if it has one.
+    """
+
+    source: bytes
+    people: int
+    tables: DummyTables | None
+    policies: Mapping[str, str]
+
+    def written_to(self, folder: Path) -> Rehearsal:
+        """Write it into a folder that exists, with an authority and certificates of its own."""
+        paths = {} if self.tables is None else self.tables.write(folder)
+        local = LocalStudy.made_in(folder, self.source, tables=paths, policies=self.policies)
+        return Rehearsal(local=local, people=self.people, tables=self.tables)
+
+
+@dataclass(frozen=True, kw_only=True)
 class TableBesideTruth:
     """A table of a release, and the true one of the dummy people.
 
@@ -160,26 +183,40 @@ class RehearsedRound:
         return float(total_variation(self.estimate.shares(self.estimate.projected), self.truth / self.truth.sum()))
 
 
+def drafted(options: RehearsalOptions, endpoints: Callable[[Study], Mapping[str, str]]) -> RehearsalDraft:
+    """Return what a rehearsal consists of; write nothing.
+
+    Args:
+        options: of the rehearsal; its folder does not matter.
+        endpoints: returns where the parties of the study are called in it.
+
+    Raises:
+        InvalidInputError: the study file or a policy is not valid.
+    """
+    source = read_file(options.study)
+    study = study_from_bytes(source, str(options.study))
+    policies = {name: _policy_text(study, name, path) for name, path in options.policies.items()}
+    rehearsed = rehearsal_of(source, endpoints(study))
+    people = options.people or max(_USUAL_PEOPLE, study.minimum_population * 5 // 4 + 10)
+    tables = dummy_tables(study_from_bytes(rehearsed, "study.toml"), people) if study.curators else None
+    return RehearsalDraft(source=rehearsed, people=people, tables=tables, policies=policies)
+
+
 def prepare(options: RehearsalOptions) -> Rehearsal:
     """Write the study file of the rehearsal, its certificates, the dummy tables and the policies; start nothing.
 
     Raises:
         InvalidInputError: the study file or a policy is not valid, or the folder is not empty.
     """
-    source = read_file(options.study)
-    study = study_from_bytes(source, str(options.study))
-    policies = {name: _policy_text(study, name, path) for name, path in options.policies.items()}
-    parties = (study.server, *study.curators, *study.researchers)
-    ports = free_ports(len(parties))
-    rehearsed = rehearsal_of(
-        source, {party.name: f"localhost:{port}" for party, port in zip(parties, ports, strict=True)}
-    )
-    people = options.people or max(_USUAL_PEOPLE, study.minimum_population * 5 // 4 + 10)
-    tables = dummy_tables(study_from_bytes(rehearsed, "study.toml"), people) if study.curators else None
+    draft = drafted(options, _endpoints_here)
     new_folder(options.out)
-    paths = {} if tables is None else tables.write(options.out)
-    local = LocalStudy.made_in(options.out, rehearsed, tables=paths, policies=policies)
-    return Rehearsal(local=local, people=people, tables=tables)
+    return draft.written_to(options.out)
+
+
+def _endpoints_here(study: Study) -> dict[str, str]:
+    """Return free ports of this machine for the parties of a study."""
+    parties = (study.server, *study.curators, *study.researchers)
+    return {party.name: f"localhost:{port}" for party, port in zip(parties, free_ports(len(parties)), strict=True)}
 
 
 def _policy_text(study: Study, curator: str, path: Path) -> str:

@@ -10,7 +10,7 @@ import click
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
 from veiltab.common.command.options import study_argument
 from veiltab.common.errors import InvalidInputError
-from veiltab.deploy.local.command import end_parties_on_sigterm, out_option
+from veiltab.deploy.local.command import end_parties_on_sigterm, out_option, rehearsal_options
 from veiltab.deploy.local.printing import CELL_HEADINGS, cell_rows, console_of, print_table
 
 if TYPE_CHECKING:
@@ -28,18 +28,7 @@ _MOST_TABLES = 3
     f" --request '--attributes education,wage --epsilon 0.5'\n{EXIT_CODES}"
 )
 @study_argument
-@click.option(
-    "--population",
-    type=click.IntRange(min=1),
-    help="Dummy people whom every curator holds, or nodes of each stratum; by default 2000, or as many as are needed.",
-)
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="A curator's policy file; may be repeated. Without one a person decides about everything there.",
-)
+@rehearsal_options
 @click.option("--once", is_flag=True, help="Make one request, or one round of nodes, print its result and end.")
 @click.option("--request", "asked", help="The same with these options of `veiltab researcher request`, in quotes.")
 @out_option("veiltab-rehearsal")
@@ -47,7 +36,7 @@ _MOST_TABLES = 3
 def rehearse(
     study_path: Path,
     population: int | None,
-    policies: tuple[str, ...],
+    policies: dict[str, Path],
     once: bool,
     asked: str | None,
     out: Path,
@@ -63,8 +52,7 @@ def rehearse(
 
     words = _words(asked)
     note("writing dummy tables and certificates")
-    files = dict(map(_policy, policies))
-    rehearsal = prepare(RehearsalOptions(study=study_path, out=out, people=population, policies=files))
+    rehearsal = prepare(RehearsalOptions(study=study_path, out=out, people=population, policies=policies))
     end_parties_on_sigterm()
     with rehearsal.local as local:
         note("starting every party as a process of its own, under mutual TLS")
@@ -91,15 +79,6 @@ def _words(asked: str | None) -> tuple[str, ...]:
         return tuple(shlex.split(asked or ""))
     except ValueError as error:
         raise InvalidInputError(f"these are no options ({error})", where="--request") from None
-
-
-def _policy(text: str) -> tuple[str, Path]:
-    name, equals, path = text.partition("=")
-    if not equals:
-        raise InvalidInputError(
-            f"{text!r} does not say whose policy it is", where="--policy", remedy="Write it like alice=policy.toml."
-        )
-    return name, Path(path)
 
 
 def _wait_for_interrupt(rehearsal: "Rehearsal") -> None:
