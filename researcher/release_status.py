@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from veiltab.common.core.message_fields import text_from_proto, words_from_proto
+from veiltab.common.core.message_fields import text_from_proto, whole_from_proto, words_from_proto
 from veiltab.common.errors import FailedReleaseError
 from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.spec import ReleaseSpec
@@ -55,6 +55,9 @@ class Status:
         tables: those of a release of several that are under way or over, by number.
         workload: the public description of a release of several tables, once it is ready.
         left_out: curator -> rows of its table that the rules for missing values left out, where the study states them.
+        purpose: what the persons who decide were told; may be empty.
+        delta: what was asked for, as text; empty for a pure epsilon.
+        created: Unix seconds at which it was started; 0 if the service does not say.
     """
 
     release_id: str
@@ -73,6 +76,9 @@ class Status:
     tables: tuple[TableStatus, ...] = ()
     workload: WorkloadSpec | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
+    purpose: str = ""
+    delta: str = ""
+    created: int = 0
 
     @property
     def progress(self) -> str:
@@ -158,6 +164,9 @@ def release_status_from_proto(answer: researcher_pb2.GetResultResponse) -> Statu
         tables=tuple(map(_table_from_proto, answer.tables)),
         workload=workload_from_proto(answer.workload) if answer.HasField("workload") else None,
         left_out={text_from_proto(curator, "left out"): rows for curator, rows in answer.left_out.items()},
+        purpose=words_from_proto(summary.purpose),
+        delta=text_from_proto(summary.delta, "delta"),
+        created=whole_from_proto(summary.created, "created"),
     )
 
 

@@ -160,4 +160,6 @@ def _summary(stored: ResearcherRelease) -> researcher_pb2.ReleaseSummary:
         epsilon=str(stored.request.epsilon),
         created=stored.created,
         study_digest=stored.study_digest,
+        purpose=stored.request.purpose or None,
+        delta=None if stored.request.delta is None else str(stored.request.delta),
     )

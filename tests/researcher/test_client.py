@@ -70,6 +70,9 @@ def test_a_status_is_read_whole(make_spec: Make) -> None:
             study_digest=STATUS.study_digest,
             attributes=["sex", "salary"],
             epsilon="0.1",
+            purpose="wage\x1bgap",
+            delta="0.000001",
+            created=NOW,
         ),
         parties=[
             researcher_pb2.PartyStatus(
@@ -104,6 +107,9 @@ def test_a_status_is_read_whole(make_spec: Make) -> None:
         bytes={"a -> b": 7},
         left_out={"alice": 3, "bob": 0},
         receipts=RECEIPTS,
+        purpose="wage gap",
+        delta="0.000001",
+        created=NOW,
     )
     assert (status.waiting_for, status.waits) == ("", {})
     waiting = replace(status, state=ReleaseState.REQUESTED)

@@ -53,7 +53,7 @@ class ListReleasesResponse(_message.Message):
     def __init__(self, releases: _Optional[_Iterable[_Union[ReleaseSummary, _Mapping]]] = ...) -> None: ...
 
 class ReleaseSummary(_message.Message):
-    __slots__ = ("release_id", "label", "state", "attributes", "epsilon", "created", "study_digest")
+    __slots__ = ("release_id", "label", "state", "attributes", "epsilon", "created", "study_digest", "purpose", "delta")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -61,6 +61,8 @@ class ReleaseSummary(_message.Message):
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     CREATED_FIELD_NUMBER: _ClassVar[int]
     STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    PURPOSE_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
     release_id: str
     label: str
     state: _release_pb2.ReleaseState
@@ -68,7 +70,9 @@ class ReleaseSummary(_message.Message):
     epsilon: str
     created: int
     study_digest: str
-    def __init__(self, release_id: _Optional[str] = ..., label: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., created: _Optional[int] = ..., study_digest: _Optional[str] = ...) -> None: ...
+    purpose: str
+    delta: str
+    def __init__(self, release_id: _Optional[str] = ..., label: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., created: _Optional[int] = ..., study_digest: _Optional[str] = ..., purpose: _Optional[str] = ..., delta: _Optional[str] = ...) -> None: ...
 
 class GetResultRequest(_message.Message):
     __slots__ = ("release",)
