@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,7 @@ from veiltab.common.command.options import (
     tables_options,
 )
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.extras import importing
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.schemes import SCHEMES
 from veiltab.common.storage.files import written_whole
@@ -205,29 +206,9 @@ def estimate(
     _emit_analysis(client.study, release, found, answer(question, found, other), out, as_json)
 
 
-def _source(table: "Table", status: "Status") -> str:
-    """Say of how many respondents a table is, and of a release of several tables how often it was measured."""
-    from veiltab.researcher.analysis.modelled import ModelledTable
-    from veiltab.researcher.estimation import TableEstimate
-    from veiltab.researcher.pooling import PooledEstimate
-
-    counted = f"n = {table.population:,}."
-    if not status.tables:
-        return counted
-    match table:
-        case ModelledTable():
-            return f"{counted} From a model of all tables of the release: none has all of these attributes."
-        case PooledEstimate():
-            runs = len(table.parts)
-            return f"{counted} Measured by {runs} tables of the release, pooled; one that ran twice counts as two."
-        case TableEstimate():
-            return f"{counted} Measured by one table of the release, which ran once."
-        case _:
-            assert_never(table)
-
-
 def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out: Path | None, as_json: bool) -> None:
     from veiltab.common.privacy.planning import FEW_ROWS
+    from veiltab.researcher.presentation import source_sentence
     from veiltab.researcher.table import to_frame, to_records, write
 
     known = release.status()
@@ -254,7 +235,7 @@ def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out:
         "",
         f"Expected root-mean-square error: {found.root_mse:.5f}. Intervals at {found.confidence:.0%}.",
         *([FEW_ROWS] if found.has_few_rows else []),
-        _source(found, known),
+        source_sentence(found, known),
         respondents,
         *card,
         f"Study: {study.title}. Its file: {found.study_digest}.",
@@ -266,6 +247,7 @@ def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out:
 def _emit_analysis(
     study: "Study", release: "Release", found: "Table", analysis: "Analysis", out: Path | None, as_json: bool
 ) -> None:
+    from veiltab.researcher.presentation import source_sentence
     from veiltab.researcher.table import write
 
     if out is not None:
@@ -286,7 +268,8 @@ def _emit_analysis(
         "out": out,
     }
     about = f"Study: {study.title}."
-    lines = [analysis.text(), _source(found, known), respondents, about, *([] if out is None else [f"Written: {out}"])]
+    source = source_sentence(found, known)
+    lines = [analysis.text(), source, respondents, about, *([] if out is None else [f"Written: {out}"])]
     emit(as_json, data, "\n".join(lines))
 
 
@@ -421,6 +404,23 @@ def certificate(client: "Client", release_name: str, table: str | None, out: Pat
         written[one.release_id] = path
     text = f"Certificate: {out}" if len(written) == 1 else f"{len(written)} certificates: {out}"
     emit(as_json, {"release": release.id, "certificate": out, "certificates": written}, text)
+
+
+@researcher.command(epilog="Example: veiltab researcher console study.toml --name rosa --identity pki/researcher-rosa")
+@with_client
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=0, help="Of the loopback interface; 0 takes a free one."
+)
+@json_option
+def console(client: "Client", port: int, as_json: bool) -> None:
+    """Show releases, tables and plans as pages of a browser on this machine, and ask for releases there.
+
+    It prints a link that works once. An analyst's console has no page that asks for a release.
+    """
+    with importing("console", "the console"):
+        from veiltab.researcher.console.console import run_console
+
+    run_console(client, port=port, as_json=as_json)
 
 
 @researcher.command(

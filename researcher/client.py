@@ -44,7 +44,7 @@ from veiltab.common.release.tables import Workload, asked_tables
 from veiltab.common.release.wire import request_to_proto
 from veiltab.common.rpc.blocking import BlockingChannel
 from veiltab.common.rpc.channel import connect
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.rpc.peer import Peer, Request, Response
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import study_from_bytes
@@ -91,6 +91,16 @@ class Client:
         self._timeout = timeout
         self._link = BlockingChannel(lambda: connect(own, self._desk, endpoint))
         self._service = Peer(self._desk, self._link.channel, researcher_pb2_grpc.ResearcherServiceStub, endpoint)
+
+    @property
+    def party(self) -> Party:
+        """Who asks: the researcher, or one of its analysts."""
+        return self._asker
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether it is the researcher, who alone may start releases."""
+        return self._asker == self._desk
 
     def close(self) -> None:
         """Close the connection."""
@@ -280,7 +290,7 @@ class Client:
 
     def _check_owner(self, act: str) -> None:
         """Refuse an analyst what its researcher alone may do; the service would refuse it too."""
-        if self._asker != self._desk:
+        if not self.is_owner:
             raise DeniedError(f"only {self._desk} may {act}", where=str(self._asker), remedy=f"Ask {self._desk.name}.")
 
     def _ask(self, method: grpc.aio.UnaryUnaryMultiCallable[Request, Response], message: Request) -> Response:
@@ -524,6 +534,7 @@ class Release:
         copies: int = 1,
         seed: str | int | None = None,
         attributes: Sequence[str] | None = None,
+        step: Callable[[int, int], None] | None = None,
     ) -> "Microdata":
         """Return microdata: rows drawn from a model of all tables, with the study's categories.
 
@@ -536,13 +547,14 @@ class Release:
                 `veiltab.researcher.microdata.combining` puts together with an interval.
             seed: the same seed gives the same rows; a random one if not given.
             attributes: of the rows; all that were asked for if not given.
+            step: told before each model how many of how many are fitted; may raise, and so end the work.
 
         Raises:
             NotReadyError, FailedReleaseError: there is no result.
             InvalidInputError: an attribute that no table has, numbers out of range, or the release was asked for under
                 another study file.
         """
-        from veiltab.researcher.microdata.synthesis import check_size, synthesise  # noqa: PLC0415 - slow to load
+        from veiltab.researcher.microdata.synthesis import check_size, no_step, synthesise  # noqa: PLC0415 - slow to load
 
         check_size(1 if rows is None else rows, copies)
         status = self._ready_status()
@@ -554,6 +566,7 @@ class Release:
             rows=tables[0].design.population if rows is None else rows,
             copies=copies,
             seed=secrets.token_hex(8) if seed is None else str(seed),
+            step=step or no_step,
         )
 
     def _ready_status(self) -> Status:

@@ -17,11 +17,14 @@ from veiltab.common.release.workload_guarantees import workload_card
 from veiltab.common.schemes import scheme_class
 from veiltab.common.study.file import Study
 from veiltab.common.study.missing import respondents_sentence
-from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.analysis.comparisons import Table
+from veiltab.researcher.analysis.modelled import ModelledTable
+from veiltab.researcher.estimation import Estimate, TableEstimate
 from veiltab.researcher.microdata.expectation import expected_error
 from veiltab.researcher.microdata.files import Rows
 from veiltab.researcher.microdata.report import MicrodataReport
 from veiltab.researcher.microdata.synthesis import Microdata
+from veiltab.researcher.pooling import PooledEstimate
 from veiltab.researcher.release_status import Status
 from veiltab.researcher.report import ReportInput, render
 
@@ -93,6 +96,23 @@ def card_of(status: Status) -> EpsilonCard:
     """
     description = status.description()
     return workload_card(description) if isinstance(description, WorkloadSpec) else epsilon_card(description)
+
+
+def source_sentence(table: Table, status: Status) -> str:
+    """Say of how many respondents a table is, and of a release of several tables how often it was measured."""
+    counted = f"n = {table.population:,}."
+    if not status.tables:
+        return counted
+    match table:
+        case ModelledTable():
+            return f"{counted} From a model of all tables of the release: none has all of these attributes."
+        case PooledEstimate():
+            runs = len(table.parts)
+            return f"{counted} Measured by {runs} tables of the release, pooled; one that ran twice counts as two."
+        case TableEstimate():
+            return f"{counted} Measured by one table of the release, which ran once."
+        case _:
+            assert_never(table)
 
 
 def _dates() -> tuple[tuple[str, str], ...]:

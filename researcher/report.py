@@ -14,7 +14,7 @@ from veiltab.common.privacy.planning import FEW_ROWS
 from veiltab.common.release.receipt import Receipt
 from veiltab.common.web.document import codebook_table, facts, page, table
 from veiltab.researcher.drawing import figure
-from veiltab.researcher.estimation import Estimate
+from veiltab.researcher.estimation import Estimate, TableEstimate
 from veiltab.researcher.independence import IndependenceTest, independence
 from veiltab.researcher.pictures import CELLS_SHOWN, estimates_picture, heat_map, largest, marginals_picture
 
@@ -80,7 +80,7 @@ def render(report: ReportInput) -> str:
     Returns:
         A complete HTML document, to be written as UTF-8.
     """
-    tests = _pair_tests(report)
+    tests = pair_tests(report.estimate, report.level)
     sections = [
         ("What was released", _facts(report)),
         ("Who faces which epsilon", table(("adversary", "faces"), report.card)),
@@ -177,7 +177,7 @@ def _marginals(report: ReportInput) -> str:
     for name in report.estimate.domain.names:
         one = report.estimate.marginal([name])
         shown = largest(one.raw, CELLS_LISTED)
-        numbers = _numbers(one, shown, None)
+        numbers = cell_texts(one, shown, None)
         rows += [(name, one.domain.categories_of(int(c))[0], *row) for c, row in zip(shown, numbers, strict=True)]
     headings = ("attribute", "category", "estimate", "se", "interval", "projected", "people, about")
     picture = figure(lambda sheet: marginals_picture(report.estimate, report.truth, sheet), "Marks as above.")
@@ -202,25 +202,26 @@ def _dependence(
         f"probability of about {report.level:g} of its own. Association is Cramér's V less what noise adds: 0 is none, "
         f"1 is complete.</p>"
     )
-    rows = [_test_row(names, test) for names, test in tests]
+    rows = [texts_of_test(names, test) for names, test in tests]
     return [
         (f"{escape(pair[0])} and {escape(pair[1])}", drawn),
         ("Which attributes depend on each other", table(headings, rows, numeric={1, 2, 3, 4}) + note),
     ]
 
 
-def _pair_tests(report: ReportInput) -> list[tuple[tuple[str, str], IndependenceTest | str]]:
-    """Test every pair; where that is impossible keep the reason."""
+def pair_tests(estimate: Estimate, level: float) -> list[tuple[tuple[str, str], IndependenceTest | str]]:
+    """Test every pair of attributes for dependence; where that is impossible keep the reason."""
     outcomes: list[tuple[tuple[str, str], IndependenceTest | str]] = []
-    for left, right in combinations(report.estimate.domain.names, 2):
+    for left, right in combinations(estimate.domain.names, 2):
         try:
-            outcomes.append(((left, right), independence(report.estimate, [left], [right], level=report.level)))
+            outcomes.append(((left, right), independence(estimate, [left], [right], level=level)))
         except InvalidInputError as error:
             outcomes.append(((left, right), str(error)))
     return outcomes
 
 
-def _test_row(names: tuple[str, str], test: IndependenceTest | str) -> tuple[str, ...]:
+def texts_of_test(names: tuple[str, str], test: IndependenceTest | str) -> tuple[str, ...]:
+    """Return a pair and its test as texts: statistic, degrees of freedom, p-value, association and verdict."""
     pair = TIMES.join(names)
     if isinstance(test, str):
         return (pair, "-", "-", "-", "-", test)
@@ -236,7 +237,7 @@ def _cells(report: ReportInput) -> str:
     shown = largest(estimate.raw, CELLS_LISTED)
     rows = [
         (*estimate.domain.categories_of(int(cell)), *row)
-        for cell, row in zip(shown, _numbers(estimate, shown, report.truth), strict=True)
+        for cell, row in zip(shown, cell_texts(estimate, shown, report.truth), strict=True)
     ]
     truth = () if report.truth is None else ("truth",)
     headings = (*estimate.domain.names, "estimate", "se", "interval", "projected", "people, about", *truth)
@@ -246,8 +247,16 @@ def _cells(report: ReportInput) -> str:
     return (note if len(shown) < estimate.domain.cells else "") + listed
 
 
-def _numbers(estimate: Estimate, shown: NDArray[np.intp], truth: NDArray[np.float64] | None) -> list[tuple[str, ...]]:
-    """Return estimate, se, interval, projected, people and, where known, truth of the cells shown, as text."""
+def cell_texts(
+    estimate: TableEstimate, shown: NDArray[np.intp], truth: NDArray[np.float64] | None
+) -> list[tuple[str, ...]]:
+    """Return cells as texts: estimate, se, interval, projected, people and, where known, the truth.
+
+    Args:
+        estimate: the table.
+        shown: numbers of the cells.
+        truth: true fractions, shape (K,), float64, or None.
+    """
     typical = 100 * float(np.median(estimate.se))
     digits = min(max(1 - floor(log10(typical)), 1), 8) if typical > 0 else 2
     low, high = _share(estimate.low[shown], digits), _share(estimate.high[shown], digits)

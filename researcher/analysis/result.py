@@ -130,7 +130,7 @@ class Analysis:
 
     def text(self) -> str:
         """Return the analysis as lines of a terminal."""
-        headings, cells = self._columns()
+        headings, cells = self.columns()
         widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
         first = len(self.labels)
 
@@ -139,7 +139,7 @@ class Analysis:
             sides = [text.ljust(width) for text, width in pairs[:first]]
             return "  ".join(sides + [text.rjust(width) for text, width in pairs[first:]]).rstrip()
 
-        return "\n".join([self.title, "", line(headings), *map(line, cells), "", *self._said()])
+        return "\n".join([self.title, "", line(headings), *map(line, cells), "", *self.said()])
 
     def plot(self) -> Picture:
         """Draw the estimates with their intervals; a notebook shows the picture, and `save` writes it."""
@@ -148,19 +148,21 @@ class Analysis:
         return analysis_picture(self)
 
     def _repr_html_(self) -> str:
-        headings, cells = self._columns()
+        headings, cells = self.columns()
         more = len(cells) - _ROWS_SHOWN
         listed = table(headings, cells[:_ROWS_SHOWN], numeric=set(range(len(self.labels), len(headings))))
-        said = [*self._said(), *([f"{more:,} more rows; frame() has all."] if more > 0 else [])]
+        said = [*self.said(), *([f"{more:,} more rows; frame() has all."] if more > 0 else [])]
         below = "".join(f"<p>{escape(one)}</p>" for one in said)
         return f"<p><strong>{escape(self.title)}</strong></p>{listed}{below}"
 
-    def _said(self) -> list[str]:
+    def said(self) -> list[str]:
+        """Return what stands below the numbers, a sentence each."""
         measured = f"Intervals at {100 * self.confidence:g}%, each on its own."
         modelled = "Values of a model, not of a measurement: no intervals."
         return [measured if self.is_measured else modelled, *self.remarks]
 
-    def _columns(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def columns(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return the headings and the rows as texts: labels, estimate, low, high, and notes where there are any."""
         numbers = (self.estimate, self.low, self.high)
         digits = self._digits
         written = [[self._written(float(x), digits) for x in column] for column in numbers]

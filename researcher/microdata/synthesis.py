@@ -7,7 +7,7 @@ farther from the truth than a single copy; their mean is not.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +36,13 @@ MOST_COPIES = 100
 
 CHUNK = 2**18
 """Rows that are drawn and written at once."""
+
+Step = Callable[[int, int], None]
+"""Told how many parts of a work are done, of how many."""
+
+
+def no_step(_done: int, _whole: int) -> None:
+    """Tell nobody."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +148,14 @@ def drawn_anew(domain: Domain, tables: Sequence[TableResult], model: Model, key:
 
 
 def synthesise(  # noqa: PLR0913 - one argument a choice
-    domain: Domain, status: Status, tables: Sequence[TableResult], *, rows: int, copies: int, seed: str
+    domain: Domain,
+    status: Status,
+    tables: Sequence[TableResult],
+    *,
+    rows: int,
+    copies: int,
+    seed: str,
+    step: Step = no_step,
 ) -> Microdata:
     """Return microdata of a release.
 
@@ -152,6 +166,7 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
         rows: of each copy.
         copies: one, from the fitted model; or several for combining rules, each from a model of its own.
         seed: any text; the same seed gives the same rows.
+        step: told before each model how many of how many are fitted; may raise, and so end the work.
 
     Raises:
         InvalidInputError: numbers out of range, or an attribute that no table has.
@@ -160,16 +175,19 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
     check_size(rows, copies)
     description = status.description()
     tables = _tables_of(domain, tables, status.release_id)
+    several = copies if copies > 1 else 0
+    step(0, 1 + several)
     model = fitted(domain, tables)
     secret = _secret(seed)
-    models: tuple[Model, ...] = (model,)
-    if copies > 1:
-        keys = [derive(secret, f"copy {copy}") for copy in range(1, copies + 1)]
-        models = tuple(fitted(domain, drawn_anew(domain, tables, model, key)) for key in keys)
+    models: list[Model] = [] if several else [model]
+    for copy in range(1, several + 1):
+        step(copy, 1 + several)
+        key = derive(secret, f"copy {copy}")
+        models.append(fitted(domain, drawn_anew(domain, tables, model, key)))
     return Microdata(
         domain=domain,
         tables=tables,
-        models=models,
+        models=tuple(models),
         provenance=Provenance(
             study_digest=status.study_digest,
             release=status.release_id,

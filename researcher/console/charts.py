@@ -1,0 +1,64 @@
+"""Pictures of results inside a page of the console: the house's pictures, with colours that the page's style chooses.
+
+The console's pages allow no style inside of them, so the styles that matplotlib writes into its pictures become
+attributes, and assets/desk.css gives them the colours of the light or the dark page.
+"""
+
+import re
+from functools import lru_cache
+
+from markupsafe import Markup, escape
+
+_TAG = re.compile(r"<[^>]*>")
+_STYLE = re.compile(r' style="([^"]*)"')
+_BLOCK = re.compile(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>", re.DOTALL)
+_ATTRIBUTES = frozenset(
+    {
+        "clip-path", "clip-rule", "fill", "fill-opacity", "fill-rule", "opacity", "stroke", "stroke-dasharray",
+        "stroke-dashoffset", "stroke-linecap", "stroke-linejoin", "stroke-miterlimit", "stroke-opacity",
+        "stroke-width", "text-anchor",
+    }
+)  # fmt: skip
+"""Properties of SVG that may be attributes as they are."""
+
+
+def chart(svg: str, title: str) -> Markup:
+    """Return a picture that may stand in a page of the console.
+
+    Args:
+        svg: an <svg> element, as `veiltab.researcher.drawing` makes it; its texts are escaped there.
+        title: what it shows, in words, for who does not see it.
+    """
+    plain = _without_styles(svg)
+    opening = Markup('<svg role="img" aria-label="{}" stroke-linejoin="round" stroke-linecap="butt"').format(title)
+    return Markup(plain.replace("<svg", opening, 1))  # noqa: S704 - texts were escaped when the picture was drawn
+
+
+@lru_cache(maxsize=64)
+def _without_styles(svg: str) -> str:
+    """Return a picture whose styles are attributes; texts stand between tags and stay as they are."""
+
+    def plain(tag: re.Match[str]) -> str:
+        return _STYLE.sub(lambda style: _attributes(style.group(1)), tag.group())
+
+    return _TAG.sub(plain, _BLOCK.sub("", svg, count=1))
+
+
+def _attributes(style: str) -> str:
+    """Return the declarations of a style as attributes; of a text's font its size and weight, as classes."""
+    found, classes = [], []
+    for declaration in style.split(";"):
+        name, _, value = (part.strip() for part in declaration.partition(":"))
+        match name:
+            case "font-size":
+                classes.append(f"t{round(float(value.removesuffix('px')))}")
+            case "font-weight":
+                classes.append("strong")
+            case _ if name in _ATTRIBUTES:
+                found.append(f'{name}="{escape(value)}"')
+            case _:
+                # Names of fonts; the page has its own.
+                pass
+    if classes:
+        found.append(f'class="{" ".join(classes)}"')
+    return "".join(f" {one}" for one in found)

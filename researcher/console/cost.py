@@ -1,0 +1,238 @@
+"""What a release would cost and how near to the truth it would come, as a page says it before anybody is asked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from math import prod
+from typing import Any, assert_never
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.planning import Plan
+from veiltab.common.privacy.price import Price, price_budget, price_within, share
+from veiltab.common.privacy.questions import Check, PlanAnswer, PlanQuestion, Quantity, answer
+from veiltab.common.privacy.workload_questions import WorkloadAnswer, WorkloadQuestion, answer_workload
+from veiltab.common.release.tables import Tables, Workload, asked_tables
+from veiltab.common.study.file import Study
+
+SHAPES = {"table": "One table", "pairs": "Every pair of them", "linked": "Every pair, and the strongest again"}
+"""What may be released of some attributes, as a form names it."""
+
+_UP = Context(prec=12, rounding=ROUND_CEILING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What somebody would like to release; what is None is asked for.
+
+    Args:
+        shape: a key of SHAPES.
+        attributes: of the study, in its order; may be empty where `cells` says how large a table is.
+        cells: K of one table without attributes.
+        asked: what is to be computed from the others.
+        population: n.
+        epsilon: nats.
+        delta: None for a pure epsilon.
+        error: to aim at: the root-mean-square error of one table, or the total variation distance of a typical pair.
+    """
+
+    shape: str
+    attributes: tuple[str, ...]
+    cells: int | None
+    asked: Quantity
+    population: int | None
+    epsilon: Decimal | None
+    delta: Decimal | None
+    error: float | None
+
+    @property
+    def is_one_table(self) -> bool:
+        """Whether one table is wished for."""
+        return self.shape == "table"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a release would be.
+
+    Args:
+        asked: what was computed.
+        population: n.
+        cells: K of one table; of several, of all of them together.
+        tables: how many.
+        epsilon: nats.
+        delta: None for a pure epsilon.
+        error: expected; as `Wish.error`, rounded up to three digits.
+        feasible: whether it reaches the error that was aimed at.
+        advice: what is best, or what would make it possible.
+        share: part of a curator's whole budget that it takes, rounded up; None if the study's budget cannot price it.
+        plan: of one table; None of several.
+        errors: of several tables, (attributes, foreseen error) of each.
+    """
+
+    asked: Quantity
+    population: int
+    cells: int
+    tables: int
+    epsilon: Decimal
+    delta: Decimal | None
+    error: Decimal
+    feasible: bool
+    advice: str
+    share: Decimal | None
+    plan: Plan | None
+    errors: Sequence[tuple[tuple[str, ...], float]]
+
+
+def cost_of(wish: Wish, study: Study, check: Check) -> Cost:
+    """Return what a wish would be and cost.
+
+    Args:
+        wish: with one quantity to compute.
+        study: whose budget is charged.
+        check: called between the steps of a search; may raise.
+
+    Raises:
+        InvalidInputError: something is missing or out of range.
+    """
+    return _of_one(wish, study, check) if wish.is_one_table else _of_several(wish, study, check)
+
+
+def _of_one(wish: Wish, study: Study, check: Check) -> Cost:
+    question = PlanQuestion(
+        cells=_cells(wish, study),
+        population=_given(wish, Quantity.POPULATION),
+        epsilon=_given(wish, Quantity.EPSILON),
+        delta=wish.delta if wish.asked is not Quantity.DELTA else None,
+        error=wish.error if wish.asked is not Quantity.ERROR else None,
+        asks_delta=wish.asked is Quantity.DELTA,
+    )
+    reply: PlanAnswer = answer(question, check)
+    plan = reply.plan
+    check()
+    return Cost(
+        asked=reply.asked,
+        population=plan.population,
+        cells=plan.mechanism.cells,
+        tables=1,
+        epsilon=plan.epsilon,
+        delta=plan.delta,
+        error=rounded_up(reply.root_mse),
+        feasible=reply.feasible,
+        advice=" ".join((reply.advice, *plan.warnings)),
+        share=_share_of_table(plan, study),
+        plan=plan,
+        errors=(),
+    )
+
+
+def _of_several(wish: Wish, study: Study, check: Check) -> Cost:
+    if wish.asked is Quantity.CELLS:
+        raise InvalidInputError(
+            "the cells of several tables are those of their attributes",
+            where="find",
+            remedy="Ask for another quantity, or plan one table.",
+        )
+    if wish.asked is not Quantity.DELTA and wish.delta is None:
+        raise InvalidInputError("several tables need a delta", where="delta", remedy="1e-6 is usual.")
+    tables = tables_of_wish(wish, study)
+    sizes = {rule.name: rule.attribute.size for rule in study.attributes}
+    reply: WorkloadAnswer = answer_workload(
+        WorkloadQuestion(
+            tables=tuple(tuple(sizes[name] for name in table) for table in tables.tables),
+            repeats=tables.repeats,
+            population=_given(wish, Quantity.POPULATION),
+            epsilon=_given(wish, Quantity.EPSILON),
+            delta=wish.delta if wish.asked is not Quantity.DELTA else None,
+            pair_error=wish.error if wish.asked is not Quantity.ERROR else None,
+        ),
+        check,
+    )
+    found = reply.question
+    if found.population is None or found.epsilon is None or found.delta is None:
+        raise AssertionError("an answer has everything")
+    return Cost(
+        asked=reply.asked,
+        population=found.population,
+        cells=sum(found.cells),
+        tables=len(found.tables),
+        epsilon=found.epsilon,
+        delta=found.delta,
+        error=rounded_up(reply.pair_error),
+        feasible=reply.feasible,
+        advice=_advice(reply),
+        share=_share_of_budget(price_budget(found.epsilon, found.delta), study),
+        plan=None,
+        errors=tuple(zip(tables.tables, reply.errors, strict=True)),
+    )
+
+
+def tables_of_wish(wish: Wish, study: Study) -> Tables:
+    """Return the tables of a wish; none of one table.
+
+    Raises:
+        InvalidInputError: too few attributes for several tables.
+    """
+    workload = None if wish.is_one_table else Workload(wish.shape)
+    return asked_tables(study, wish.attributes, (), workload, 0)[1]
+
+
+def rounded_up(value: float) -> Decimal:
+    """Return a number with three significant digits, upward: no error is shown smaller than it is."""
+    return Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(value)
+
+
+def _cells(wish: Wish, study: Study) -> int | None:
+    if wish.asked is Quantity.CELLS:
+        return None
+    if wish.attributes:
+        return prod(attribute.size for attribute in study.domain(wish.attributes).attributes)
+    if wish.cells is None:
+        raise InvalidInputError("choose attributes, or say how many cells the table has", where="cells")
+    return wish.cells
+
+
+def _given(wish: Wish, quantity: Quantity) -> Any:  # noqa: ANN401 - the type of the field
+    """Return a quantity that is needed unless it is asked for."""
+    if wish.asked is quantity:
+        return None
+    value = getattr(wish, quantity.value)
+    if value is None:
+        raise InvalidInputError("this is needed for the answer", where=quantity.value, remedy="Give a number.")
+    return value
+
+
+def _advice(reply: WorkloadAnswer) -> str:
+    if reply.feasible:
+        return (
+            "Errors are foreseen by the central limit; where rows are few, what runs may be some per cent worse."
+            " A model fitted to all tables is usually nearer to the truth than each of them."
+        )
+    match reply.asked:
+        case Quantity.EPSILON | Quantity.DELTA:
+            return (
+                "This error cannot be reached. It could be with fewer tables, coarser attributes or more respondents."
+            )
+        case Quantity.POPULATION:
+            return (
+                "This error cannot be reached. It could be with fewer tables, coarser attributes or a larger epsilon."
+            )
+        case Quantity.CELLS | Quantity.ERROR:
+            raise AssertionError(f"the {reply.asked.value} is not searched for")
+        case _:
+            assert_never(reply.asked)
+
+
+def _share_of_table(plan: Plan, study: Study) -> Decimal | None:
+    """Return what part of a budget one table takes; the larger of its parts of mu^2 and of the slack where priced."""
+    if study.budget_delta is None:
+        pure = plan.delta is None and study.budget_epsilon > 0
+        return _UP.divide(plan.pure_epsilon, study.budget_epsilon) if pure else None
+    budget = price_budget(study.budget_epsilon, study.budget_delta)
+    return share(price_within(plan.description, budget), budget)
+
+
+def _share_of_budget(price: Price, study: Study) -> Decimal | None:
+    """Return what part of a budget several tables take at the most, which divide a price."""
+    if study.budget_delta is None:
+        return None
+    return share(price, price_budget(study.budget_epsilon, study.budget_delta))

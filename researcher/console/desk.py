@@ -1,0 +1,109 @@
+"""The releases that a console shows: read from the researcher's service, and kept once they cannot change."""
+
+from collections.abc import Sequence
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.card import EpsilonCard
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.study.file import Study
+from veiltab.researcher.analysis.comparisons import Table
+from veiltab.researcher.client import Client, Release
+from veiltab.researcher.console.calculations import Background, Calculations
+from veiltab.researcher.presentation import card_of
+from veiltab.researcher.release_status import Status
+
+MOST_CELLS = 100_000
+"""Cells of a table that a page shows; beyond, `veiltab researcher estimate`."""
+
+_PATIENCE = 1.0
+"""Seconds that a page waits for what is computed in the background."""
+
+
+class Desk:
+    """What the pages read and ask for.
+
+    Args:
+        client: of the researcher, or of an analyst.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.calculations = Calculations()
+        self._background = Background()
+        self._ended: dict[str, Status] = {}
+        self._releases: dict[str, Release] = {}
+
+    @property
+    def study(self) -> Study:
+        """The study file of the console."""
+        return self.client.study
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether the console is the researcher's, who may start releases; an analyst reads them."""
+        return self.client.is_owner
+
+    def releases(self) -> tuple[Status, ...]:
+        """Return all releases, newest first, without their details."""
+        return tuple(reversed(self.client.releases()))
+
+    def status(self, name: str) -> Status:
+        """Return how a release stands, by id or label; what has ended is asked for once.
+
+        Raises:
+            NotFoundError: there is no such release.
+            UnavailableError: the service does not answer.
+        """
+        if name in self._ended:
+            return self._ended[name]
+        status = self.client.status(name)
+        if status.state.finished:
+            self._ended[status.release_id] = status
+        return status
+
+    def release(self, status: Status) -> Release:
+        """Return a release, which keeps its model once that is fitted."""
+        return self._releases.setdefault(status.release_id, Release(self.client, status.release_id, continued=True))
+
+    def ready(self, name: str) -> Status:
+        """Return the status of a release that has results.
+
+        Raises:
+            NotReadyError, FailedReleaseError: it has none.
+        """
+        status = self.status(name)
+        if status.state is not ReleaseState.READY:
+            # Says what it waits for, or why it ended.
+            self.release(status).tables_of()
+        return status
+
+    def table(self, status: Status, attributes: Sequence[str], confidence: float) -> Table | None:
+        """Return a table of a release; None while the model that it comes from is fitted.
+
+        Raises:
+            InvalidInputError: an attribute without a result, or more cells than a page shows.
+            VeiltabError: as `Release.table`.
+        """
+        names = self.study.domain(attributes).names
+        cells = self.study.domain(names).cells
+        if cells > MOST_CELLS:
+            raise InvalidInputError(
+                f"a table of {', '.join(names)} has {cells:,} cells; a page shows up to {MOST_CELLS:,}",
+                where="attributes",
+                remedy="Choose fewer attributes.",
+            )
+        release = self.release(status)
+        is_measured = any(set(names) <= set(one.attributes) for one in status.ready_tables)
+        if is_measured or not status.tables:
+            return release.table(names, confidence=confidence)
+        key = ("table", status.release_id, names, confidence)
+        return self._background.get(key, lambda: release.table(names, confidence=confidence), within=_PATIENCE)
+
+    def card(self, status: Status) -> EpsilonCard | None:
+        """Return who faces which epsilon; None while it is computed."""
+        return self._background.get(("card", status.release_id), lambda: card_of(status), within=_PATIENCE)
+
+    def close(self) -> None:
+        """End what is computed."""
+        self.calculations.close()
+        self._background.close()

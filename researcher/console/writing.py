@@ -1,0 +1,196 @@
+"""Draws microdata in the background, one file after the other, and keeps the last until the console ends."""
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
+from veiltab.researcher.client import Release
+from veiltab.researcher.console.files import file_name
+from veiltab.researcher.microdata.files import Rows, provenance_path, write_rows
+from veiltab.researcher.microdata.synthesis import Microdata
+from veiltab.researcher.release_status import Status
+
+MOST_ROWS = 10_000_000
+"""Rows of all copies together; more are for `veiltab researcher synthesise`."""
+
+MOST_COPIES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What somebody wants drawn.
+
+    Args:
+        status: of the release.
+        attributes: of the rows.
+        rows: of each copy.
+        copies: how many.
+        seed: None for a random one.
+        suffix: .csv or .parquet.
+
+    Raises:
+        InvalidInputError: more than a console draws, or nothing.
+    """
+
+    status: Status
+    attributes: tuple[str, ...]
+    rows: int
+    copies: int
+    seed: str | None
+    suffix: str
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.copies <= MOST_COPIES:
+            raise InvalidInputError(f"there are 1 to {MOST_COPIES} copies, not {self.copies:,}", where="copies")
+        if not 1 <= self.rows * self.copies <= MOST_ROWS:
+            raise InvalidInputError(
+                f"all copies together have 1 to {MOST_ROWS:,} rows here, not {self.rows * self.copies:,}",
+                where="rows",
+                remedy="`veiltab researcher synthesise` draws larger files.",
+            )
+
+
+class _StoppedError(Exception):
+    """The work was stopped."""
+
+
+@dataclass(kw_only=True)
+class Job:
+    """One order, as far as it has come.
+
+    Args:
+        order: what is drawn.
+        part: done so far, from 0 to 1.
+        doing: what is done now, in words.
+        files: name -> file, once they are all there.
+        seed: of the rows, once it is known.
+        failure: why it ended without files.
+    """
+
+    order: Order
+    part: float = 0.0
+    doing: str = "The tables are read."
+    files: dict[str, Path] = field(default_factory=dict)
+    seed: str = ""
+    failure: VeiltabError | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+    done: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody stopped it."""
+        return self.stop.is_set()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self.done.is_set()
+
+
+class Writer:
+    """Writes microdata, one order at a time; the files of an order stay until the next one."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="veiltab-", ignore_cleanup_errors=True)
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.job: Job | None = None
+
+    def start(self, release: Release, order: Order) -> Job:
+        """Begin an order.
+
+        Raises:
+            ConflictError: another one is under way.
+        """
+        with self._lock:
+            if self.job is not None and not self.job.is_done:
+                raise ConflictError(
+                    "microdata are being drawn already",
+                    where="microdata",
+                    remedy="Wait for them, or stop them.",
+                )
+            self.job = job = Job(order=order)
+            folder = Path(self._folder.name) / "files"
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(mode=0o700)
+            self._thread = threading.Thread(target=self._work, args=(release, job, folder), daemon=True)
+            self._thread.start()
+        return job
+
+    def stop(self) -> None:
+        """Stop what is under way, at its next part."""
+        if self.job is not None:
+            self.job.stop.set()
+
+    def file(self, name: str) -> Path:
+        """Return a file that was written.
+
+        Raises:
+            NotFoundError: there is none of this name.
+        """
+        files = {} if self.job is None else self.job.files
+        if name not in files:
+            raise NotFoundError("there is no such file any more", where="microdata", remedy="Draw it again.")
+        return files[name]
+
+    def close(self) -> None:
+        """Stop, and delete the files."""
+        self.stop()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+        self._folder.cleanup()
+
+    def _work(self, release: Release, job: Job, folder: Path) -> None:
+        try:
+            job.files = _written(release, job, folder)
+        except _StoppedError:
+            shutil.rmtree(folder, ignore_errors=True)
+        except VeiltabError as error:
+            job.failure = error
+        except Exception as error:  # noqa: BLE001 - a page says it, and no thread prints values
+            job.failure = VeiltabError(f"the drawing failed ({type(error).__name__})", where="microdata")
+        finally:
+            job.done.set()
+
+
+def _written(release: Release, job: Job, folder: Path) -> dict[str, Path]:
+    order = job.order
+
+    def step(done: int, whole: int) -> None:
+        _move(job, 0.5 * done / whole, f"Model {done + 1} of {whole} is fitted.")
+
+    microdata = release.synthesise(
+        rows=order.rows, copies=order.copies, seed=order.seed, attributes=order.attributes, step=step
+    )
+    job.seed = microdata.provenance.seed
+    files = {}
+    for copy in range(1, order.copies + 1):
+        name = file_name(order.status, f"microdata-{copy}" if order.copies > 1 else "microdata", suffix=order.suffix)
+        path = folder / name
+        facts = microdata.provenance.facts(microdata.domain, copy)
+        write_rows(path, microdata.domain, _counted(microdata, copy, job), facts)
+        files[name] = path
+        if order.suffix == ".csv":
+            files[provenance_path(path).name] = provenance_path(path)
+    _move(job, 1.0, "Ready.")
+    return files
+
+
+def _counted(microdata: Microdata, copy: int, job: Job) -> Iterator[Rows]:
+    """Yield the rows of a copy, and say how far they have come."""
+    known, rows = microdata.provenance, (copy - 1) * microdata.provenance.rows
+    for chunk in microdata.chunks(copy):
+        _move(job, 0.5 + 0.5 * rows / (known.rows * known.copies), f"Rows of copy {copy} of {known.copies} are drawn.")
+        yield chunk
+        rows += len(chunk)
+
+
+def _move(job: Job, part: float, doing: str) -> None:
+    """Say how far a job has come, unless it was stopped."""
+    if job.is_stopped:
+        raise _StoppedError
+    job.part, job.doing = part, doing
