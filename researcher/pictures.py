@@ -68,16 +68,20 @@ def estimates_picture(
     )
 
 
-def analysis_picture(analysis: Analysis) -> Picture:
+def analysis_picture(analysis: Analysis, sheet: Sheet = WIDE) -> Picture:
     """Draw the quantities of an analysis with their intervals; above CELLS_SHOWN rows the first are drawn.
 
     An interval without an upper or lower limit ends in an arrow, and what cannot be said has no mark.
+
+    Args:
+        analysis: what was asked of a table.
+        sheet: what it is drawn on.
     """
-    labels = [shorten(name, WIDE.letters) for name in analysis.names[:CELLS_SHOWN]]
+    labels = [shorten(name, sheet.letters) for name in analysis.names[:CELLS_SHOWN]]
     return Picture(
-        size=(9.6, 1.2 + 0.27 * len(labels)),
-        paint=lambda figure: _quantities(figure.subplots(), analysis, labels),
-        prefix="a",
+        size=(sheet.width, 1.2 + 0.27 * len(labels)),
+        paint=lambda figure: _quantities(figure.subplots(), analysis, labels, sheet),
+        prefix=f"a{sheet.mark}",
     )
 
 
@@ -164,7 +168,7 @@ def _intervals(  # noqa: PLR0913  one call draws one panel
         _legend(axes, [bars, *marks], legend)
 
 
-def _quantities(axes: "Axes", analysis: Analysis, labels: list[str]) -> None:
+def _quantities(axes: "Axes", analysis: Analysis, labels: list[str], sheet: Sheet) -> None:
     """Draw the rows of an analysis: dots with bars, and an upright line where nothing differs."""
     scale = 100.0 if analysis.unit is Unit.SHARE else 1.0
     value, low, high = (scale * part[: len(labels)] for part in (analysis.estimate, analysis.low, analysis.high))
@@ -185,7 +189,7 @@ def _quantities(axes: "Axes", analysis: Analysis, labels: list[str]) -> None:
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="both", color=SOFT, linewidth=0.6)
     axes.spines["left"].set_visible(False)
-    axes.set_title(shorten(analysis.title, 100), loc="left", fontsize=11, color=INK)
+    axes.set_title(shorten(analysis.title, 100 * sheet.letters // WIDE.letters), loc="left", fontsize=11, color=INK)
     axes.set_xlabel(_AXES[analysis.unit])
 
 

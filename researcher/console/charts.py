@@ -5,9 +5,12 @@ attributes, and assets/desk.css gives them the colours of the light or the dark 
 """
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 from markupsafe import Markup, escape
+
+from veiltab.researcher.drawing import NARROW, WIDE, Sheet
 
 _TAG = re.compile(r"<[^>]*>")
 _STYLE = re.compile(r' style="([^"]*)"')
@@ -22,26 +25,29 @@ _ATTRIBUTES = frozenset(
 """Properties of SVG that may be attributes as they are."""
 
 
-def chart(svg: str, title: str) -> Markup:
-    """Return a picture that may stand in a page of the console.
+def chart(picture: Callable[[Sheet], str], title: str) -> Markup:
+    """Return a picture that may stand in a page of the console, for a wide and for a narrow screen.
 
     Args:
-        svg: an <svg> element, as `veiltab.researcher.drawing` makes it; its texts are escaped there.
+        picture: draws it as an <svg> element, whose texts are escaped; as `veiltab.researcher.drawing.figure` takes it.
         title: what it shows, in words, for who does not see it.
     """
-    plain = _without_styles(svg)
-    opening = Markup('<svg role="img" aria-label="{}" stroke-linejoin="round" stroke-linecap="butt"').format(title)
-    return Markup(plain.replace("<svg", opening, 1))  # noqa: S704 - texts were escaped when the picture was drawn
+    sheets = (("wide", WIDE), ("narrow", NARROW))
+    return Markup("\n").join(
+        Markup('<div class="{}" role="img" aria-label="{}">{}</div>').format(name, title, _plain(picture(sheet)))
+        for name, sheet in sheets
+    )
 
 
 @lru_cache(maxsize=64)
-def _without_styles(svg: str) -> str:
+def _plain(svg: str) -> Markup:
     """Return a picture whose styles are attributes; texts stand between tags and stay as they are."""
 
     def plain(tag: re.Match[str]) -> str:
         return _STYLE.sub(lambda style: _attributes(style.group(1)), tag.group())
 
-    return _TAG.sub(plain, _BLOCK.sub("", svg, count=1))
+    opened = svg.replace("<svg", '<svg stroke-linejoin="round" stroke-linecap="butt"', 1)
+    return Markup(_TAG.sub(plain, _BLOCK.sub("", opened, count=1)))  # noqa: S704 - texts are escaped as they are drawn
 
 
 def _attributes(style: str) -> str:

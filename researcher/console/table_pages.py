@@ -226,7 +226,10 @@ class Shown:
             title = f"share of {', '.join(table.domain.names)}"
             return cls(
                 title=title,
-                picture=chart(estimates_picture(table).svg, f"Picture: {title}. The numbers are in the table below."),
+                picture=chart(
+                    lambda sheet: estimates_picture(table, sheet=sheet).svg,
+                    _alternative(title),
+                ),
                 fields=_fields(table),
                 numbers=_cells(table),
                 remarks=(*_how_to_read(table), *((FEW_ROWS,) if table.has_few_rows else ())),
@@ -237,7 +240,8 @@ class Shown:
         return cls(
             title=analysis.title,
             picture=chart(
-                analysis_picture(analysis).svg, f"Picture: {analysis.title}. The numbers are in the table below."
+                lambda sheet: analysis_picture(analysis, sheet).svg,
+                _alternative(analysis.title),
             ),
             fields=Markup(),
             numbers=_rows(analysis),
@@ -301,8 +305,14 @@ def _fields(table: TableEstimate) -> Markup:
     if len(table.domain.names) != 2:
         return Markup()
     return chart(
-        heat_map(table), "Picture: the joint table as fields; darker is more. The numbers are in the table below."
+        lambda sheet: heat_map(table, sheet),
+        "Picture: the joint table as fields; darker is more. The numbers are in the table below.",
     )
+
+
+def _alternative(title: str) -> str:
+    """Return what stands for a picture where it is not seen."""
+    return f"Picture: {title}. The numbers are in the table of numbers."
 
 
 def _tests(table: Table) -> list[Sequence[str]]:

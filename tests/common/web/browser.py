@@ -87,6 +87,7 @@ class Browser:
         reads: list[int] = []
 
         async def receive() -> Message:
+            await asyncio.sleep(0)  # what sends a file listens for the end of the connection meanwhile
             part, more = next(parts)
             reads.append(len(part))
             return {"type": "http.request", "body": part, "more_body": more}

@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,13 @@ CHARGED_STUDY = STUDY.replace(b"epsilon = 1\n", b"epsilon = 2\ndelta = 1e-6\n")
 N = 20_000
 
 
+@cache
 def study_with_delta() -> Study:
     return study_from_bytes(CHARGED_STUDY, "study.toml")
 
 
-def statuses(study: Study) -> list[Status]:
+@cache
+def statuses(study: Study) -> tuple[Status, ...]:
     """Return the releases, oldest first."""
     plan = plan_release(population=N, cells=4, epsilon=Decimal("0.5"), delta=Decimal("1e-6"))
     spec = spec_with(
@@ -43,7 +46,7 @@ def statuses(study: Study) -> list[Status]:
     )
     workload = workload_with(study_digest=study.digest, repeated=(), repeats=0)
     known = {"study_digest": study.digest, "created": 1_900_000_000, "purpose": "the wage gap"}
-    return [
+    return (
         made_status(
             release_id=WAGES,
             spec=spec,
@@ -89,7 +92,7 @@ def statuses(study: Study) -> list[Status]:
             release_id=FAILED, label=SCRIPT, state=ReleaseState.DENIED, failure="curator bob denied salary", **known
         ),
         made_status(release_id=STRANGE, label="old", spec=spec, granted=("sex",), **known | {"study_digest": "f" * 64}),
-    ]
+    )
 
 
 @dataclass
@@ -98,7 +101,7 @@ class MadeClient:
 
     study: Study = field(default_factory=study_with_delta)
     role: Role = Role.RESEARCHER
-    releases_known: list[Status] = field(default_factory=list)
+    releases_known: tuple[Status, ...] = ()
     asked: list[dict[str, Any]] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     is_away: bool = False
@@ -115,7 +118,7 @@ class MadeClient:
 
     def releases(self) -> tuple[Status, ...]:
         self._call("releases")
-        return tuple(self.releases_known)
+        return self.releases_known
 
     def status(self, name: str) -> Status:
         self._call("status")
