@@ -534,7 +534,7 @@ class Release:
         copies: int = 1,
         seed: str | int | None = None,
         attributes: Sequence[str] | None = None,
-        step: Callable[[int, int], None] | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> "Microdata":
         """Return microdata: rows drawn from a model of all tables, with the study's categories.
 
@@ -547,14 +547,14 @@ class Release:
                 `veiltab.researcher.microdata.combining` puts together with an interval.
             seed: the same seed gives the same rows; a random one if not given.
             attributes: of the rows; all that were asked for if not given.
-            step: told before each model how many of how many are fitted; may raise, and so end the work.
+            progress: told before each model how many of how many are fitted; may raise, and so end the work.
 
         Raises:
             NotReadyError, FailedReleaseError: there is no result.
             InvalidInputError: an attribute that no table has, numbers out of range, or the release was asked for under
                 another study file.
         """
-        from veiltab.researcher.microdata.synthesis import check_size, no_step, synthesise  # noqa: PLC0415 - slow to load
+        from veiltab.researcher.microdata.synthesis import check_size, no_progress, synthesise  # noqa: PLC0415 - slow to load
 
         check_size(1 if rows is None else rows, copies)
         status = self._ready_status()
@@ -566,7 +566,7 @@ class Release:
             rows=tables[0].design.population if rows is None else rows,
             copies=copies,
             seed=secrets.token_hex(8) if seed is None else str(seed),
-            step=step or no_step,
+            progress=progress or no_progress,
         )
 
     def _ready_status(self) -> Status:

@@ -21,15 +21,17 @@ _log = logging.getLogger(__name__)
 
 
 class LogJournal:
-    """Records who entered in the log of the console."""
+    """Records sessions in the log of the console; there is one person, who decides nothing for others."""
 
     def session_began(self, person: str) -> None:
-        """Record that a person entered."""
-        _log.info("a session began", extra={"person": person})
+        """Record that a session began."""
+        del person
+        _log.info("a session began")
 
     def session_ended(self, person: str, reason: str) -> None:
-        """Record that a person's session is over, and why."""
-        _log.info("a session ended", extra={"person": person, "reason": reason})
+        """Record that a session is over, and why."""
+        del person
+        _log.info("a session ended", extra={"reason": reason})
 
 
 @contextmanager

@@ -160,11 +160,11 @@ class Writer:
 def _written(release: Release, job: Job, folder: Path) -> dict[str, Path]:
     order = job.order
 
-    def step(done: int, whole: int) -> None:
+    def progress(done: int, whole: int) -> None:
         _move(job, 0.5 * done / whole, f"Model {done + 1} of {whole} is fitted.")
 
     microdata = release.synthesise(
-        rows=order.rows, copies=order.copies, seed=order.seed, attributes=order.attributes, step=step
+        rows=order.rows, copies=order.copies, seed=order.seed, attributes=order.attributes, progress=progress
     )
     job.seed = microdata.provenance.seed
     files = {}

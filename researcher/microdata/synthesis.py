@@ -37,11 +37,11 @@ MOST_COPIES = 100
 CHUNK = 2**18
 """Rows that are drawn and written at once."""
 
-Step = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 """Told how many parts of a work are done, of how many."""
 
 
-def no_step(_done: int, _whole: int) -> None:
+def no_progress(_done: int, _whole: int) -> None:
     """Tell nobody."""
 
 
@@ -155,7 +155,7 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
     rows: int,
     copies: int,
     seed: str,
-    step: Step = no_step,
+    progress: Progress = no_progress,
 ) -> Microdata:
     """Return microdata of a release.
 
@@ -166,7 +166,7 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
         rows: of each copy.
         copies: one, from the fitted model; or several for combining rules, each from a model of its own.
         seed: any text; the same seed gives the same rows.
-        step: told before each model how many of how many are fitted; may raise, and so end the work.
+        progress: told before each model how many of how many are fitted; may raise, and so end the work.
 
     Raises:
         InvalidInputError: numbers out of range, or an attribute that no table has.
@@ -176,12 +176,12 @@ def synthesise(  # noqa: PLR0913 - one argument a choice
     description = status.description()
     tables = _tables_of(domain, tables, status.release_id)
     several = copies if copies > 1 else 0
-    step(0, 1 + several)
+    progress(0, 1 + several)
     model = fitted(domain, tables)
     secret = _secret(seed)
     models: list[Model] = [] if several else [model]
     for copy in range(1, several + 1):
-        step(copy, 1 + several)
+        progress(copy, 1 + several)
         key = derive(secret, f"copy {copy}")
         models.append(fitted(domain, drawn_anew(domain, tables, model, key)))
     return Microdata(

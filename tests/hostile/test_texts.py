@@ -56,7 +56,14 @@ MESSAGES: dict[str, tuple[Message, Callable[[Any], object]]] = {
     "a researcher's release": (
         researcher_pb2.GetResultResponse(
             summary=researcher_pb2.ReleaseSummary(
-                release_id="0" * 32, label="l", state=REQUESTED, attributes=["sex"], epsilon="1", study_digest="0" * 64
+                release_id="0" * 32,
+                label="l",
+                state=REQUESTED,
+                attributes=["sex"],
+                epsilon="1",
+                study_digest="0" * 64,
+                purpose="p",
+                delta="1e-6",
             ),
             parties=[researcher_pb2.PartyStatus(party="server cloud", state=REQUESTED, waiting_for="w")],
             failure="f",
