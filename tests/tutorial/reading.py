@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(sh|console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^## (.*)$", re.MULTILINE)
 _COMMAND = re.compile(r"(?:.*<<'(\w+)'\n(?:.*\n)*?\1|(?:.*\\\n)*.+)\n")
 """A line, or several: those that end in a backslash, and those of a file that is written on the spot."""
@@ -15,7 +15,7 @@ class Block:
     """What stands together on a page.
 
     Args:
-        language: of the commands: sh or python.
+        language: of the commands: sh or python, which a reader types; console, which shows them beside what they print.
         commands: one after another; a program in Python is one.
     """
 
@@ -31,6 +31,8 @@ def blocks(text: str) -> list[Block]:
 def _commands(language: str, body: str) -> tuple[str, ...]:
     if language == "python":
         return (body,)
+    if language == "console":
+        body = "".join(f"{line}\n" for line in re.findall(r"^\$ ((?:.*\\\n)*.*)", body, re.MULTILINE))
     return tuple(match[0].rstrip("\n") for match in _COMMAND.finditer(body))
 
 

@@ -79,7 +79,7 @@ class Reader:
         """Type what a text says; return what each command prints, or has printed when a person would type the next."""
         screens = []
         for block in blocks(text):
-            for command in block.commands:
+            for command in block.commands if block.language != "console" else ():
                 self.typed += command.startswith("veiltab ")
                 line = self._in_own_words(command)
                 if line.startswith("cd "):

@@ -23,7 +23,7 @@ _COMMAND = re.compile(r"(?:^|&& |exec [\w-]+ )(?:\.venv/bin/)?veiltab (.*)", re.
 
 def shown(page: Path) -> list[str]:
     """Return what follows `veiltab` in the commands of a page, but for those that are not written out."""
-    typed = [command for block in blocks(page.read_text()) if block.language == "sh" for command in block.commands]
+    typed = [command for block in blocks(page.read_text()) if block.language != "python" for command in block.commands]
     return [match[1] for match in map(_COMMAND.search, typed) if match and " ... " not in match[1]]
 
 
@@ -50,7 +50,7 @@ def test_every_command_is_one_of_veiltab(page: Path, tmp_path: Path, monkeypatch
         monkeypatch.setenv("VEILTAB_STATE", "state")
     for command in shown(page):
         try:
-            read(shlex.split(command, comments=True))
+            read(shlex.split(command.replace("\\\n", " "), comments=True))
         except click.UsageError as error:
             pytest.fail(f"veiltab {command}\n{error.format_message()}")
 

@@ -20,8 +20,10 @@ last
 
 and not this:
 
-```text
-$ printed
+```console
+$ shown \\
+    --with an option
+printed
 ```
 
 ```python
@@ -37,6 +39,7 @@ def test_commands_of_several_lines_are_one() -> None:
             language="sh",
             commands=("first \\\n  --with an option", "cat > file <<'TOML'\na = 1\n\nb = 2\nTOML", "last"),
         ),
+        Block(language="console", commands=("shown \\\n    --with an option",)),
         Block(language="python", commands=("import this\nprint(1)\n",)),
     ]
 
