@@ -82,6 +82,7 @@ class ConsoleApplication:
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
+        self._frame.compile_all()
         await send({"type": "lifespan.startup.complete"})
         await receive()
         for session in self._sessions.end_all():

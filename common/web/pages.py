@@ -118,7 +118,7 @@ class Console:
 
 
 class Frame:
-    """Renders the templates of one console, all compiled beforehand: escaped, and refusing what is asked for in vain.
+    """Renders the templates of one console: escaped, and refusing what is asked for in vain.
 
     Args:
         console: whose.
@@ -135,6 +135,9 @@ class Frame:
         )
         self._templates.filters.update({"moment": moment, **console.filters})
         self._templates.globals["console"] = console
+
+    def compile_all(self) -> None:
+        """Compile every template, so that no reader of a first page waits for it."""
         for name in self._templates.list_templates():
             self._templates.get_template(name)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from veiltab.common.errors import ConflictError
 from veiltab.common.privacy.card import Bound
 from veiltab.common.study.file import read_file
+from veiltab.curator.audit_log import EMPTY, chained
 from veiltab.curator.coalitions import bounds_of_charges
 from veiltab.curator.ledger import Entry, Ledger
 from veiltab.curator.policy import Policy
@@ -34,6 +35,7 @@ class Books:
         self._clock = clock
         self._turn = threading.RLock()
         self._entries: tuple[Entry, ...] = ()
+        self._audited = EMPTY
         self._bounds: tuple[tuple[int, bytes], tuple[Bound, ...]] | None = None
         self._checked: tuple[tuple[int, bytes], float] = (standing.ledger.head, clock())
 
@@ -74,6 +76,17 @@ class Books:
     def entry_of(self, release_id: str) -> Entry | None:
         """Return the charge of a release, if it is charged."""
         return next((entry for entry in self.entries() if entry.release_id == release_id), None)
+
+    def check_audit(self) -> float:
+        """Check the audit log's chain, as far as no check has seen it; return when it was checked.
+
+        Raises:
+            IntegrityError: the log was altered.
+        """
+        with self._turn:
+            log = self.standing.store.audit
+            self._audited = chained(log.lines(self._audited.length), self._audited)
+            return self._clock()
 
     def bounds(self) -> tuple[Bound, ...]:
         """Return what each coalition faces of all charges together; worked out once for each last charge."""

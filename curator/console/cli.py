@@ -26,7 +26,12 @@ from veiltab.curator.tables.options import optional_table_options
 @state_option
 @click.option("--policy", "policy_path", type=PATH, help="Policy file; by default the one that is served.")
 @click.option("--person", "persons", multiple=True, required=True, help="Who may enter; each gets a link of their own.")
-@click.option("--identity", "identity_folder", type=PATH, help="Folder of the certificate, to ask others for theirs.")
+@click.option(
+    "--identity",
+    "identity_folder",
+    type=PATH,
+    help="Folder of the certificate: to ask others for theirs, and to sign evidence.",
+)
 @optional_table_options
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="Of 127.0.0.1; by default a free one.")
 @json_option

@@ -5,8 +5,10 @@ from pathlib import Path
 
 from veiltab.common.rpc.identity import Identity
 from veiltab.common.web.pages import Console, Journal
+from veiltab.curator.console.audit_page import audit_page
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.budget_page import budget_page
+from veiltab.curator.console.evidence_page import evidence_page
 from veiltab.curator.console.ledger_page import ledger_page
 from veiltab.curator.console.parties_page import parties_page
 from veiltab.curator.console.policy_page import policy_page
@@ -35,7 +37,7 @@ def curator_console(
     Args:
         books: its state.
         journal: records who enters.
-        identity: asks the other parties for their certificates; None asks nobody.
+        identity: asks the other parties for their certificates, and signs evidence; None does neither.
         inspect: checks its table; None leaves that page out.
     """
     standing = books.standing
@@ -52,6 +54,8 @@ def curator_console(
             policy_page(books),
             parties_page(books, identity),
             *(() if inspect is None else (table_page(inspect),)),
+            audit_page(books),
+            *(() if identity is None else (evidence_page(books, identity),)),
         ),
         journal=journal,
         filters=_FILTERS,

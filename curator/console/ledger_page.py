@@ -10,6 +10,7 @@ from veiltab.curator.console.books import Books
 from veiltab.curator.console.paging import read_page, span_of
 from veiltab.curator.console.words import asked_of, time_of
 from veiltab.curator.ledger import Entry
+from veiltab.curator.ledger_text import purpose_of
 from veiltab.curator.progress import APPROVED
 from veiltab.curator.store import CuratorStore
 
@@ -56,13 +57,12 @@ def _show(books: Books, visit: Visit) -> Response:
 
 
 def _line(store: CuratorStore, entry: Entry) -> LedgerLine:
-    purpose = store.release(entry.release_id).request.purpose if store.knows(entry.release_id) else ""
     return LedgerLine(
         entry=entry,
         time=time_of(entry),
         researcher=str(entry.facts.get("researcher", "")),
         asked=asked_of(entry),
-        purpose=purpose,
+        purpose=purpose_of(entry, store),
         decided_by=_decided_by(store, entry.release_id),
     )
 

@@ -51,7 +51,8 @@ def _list(books: Books, visit: Visit) -> Response:
     return visit.render("releases.html", lines=lines_of(books, shown), span=span)
 
 
-def _show(books: Books, visit: Visit) -> Response:
+def _show(books: Books, visit: Visit, problem: str = "") -> Response:
+    """Return the page; with a problem, the form as it was sent."""
     standing = books.standing
     stored = standing.store.release(visit.parameters["release"])
     release_id = stored.request.release_id
@@ -60,7 +61,10 @@ def _show(books: Books, visit: Visit) -> Response:
     choices = [_choice(status, visit.person) for status in view.own if status.decision.attribute in held]
     return visit.render(
         "release.html",
+        status=400 if problem else 200,
         view=view,
+        problem=problem,
+        form=visit.form,
         badge=badge_of_state(stored.state, is_held=bool(held)),
         choices=choices,
         is_mine=any(not one.is_approved_by_reader for one in choices),
@@ -79,22 +83,34 @@ def _choice(status: AttributeStatus, person: str) -> Choice:
 
 
 def _decide(books: Books, visit: Visit) -> Response:
+    try:
+        outcome = _outcome(books, visit)
+    except InvalidInputError as error:
+        return _show(books, visit, str(error))
+    return visit.go_to(f"/releases/{outcome.release_id}", _said(outcome))
+
+
+def _outcome(books: Books, visit: Visit) -> Outcome:
+    """Do what a person decided.
+
+    Raises:
+        InvalidInputError: the form says no decision, or one that cannot be taken now.
+        ConflictError: the person has approved it before.
+    """
     release_id, form, standing = visit.parameters["release"], visit.form, books.standing
     attributes, reason = form.texts("attribute"), form.text("reason")
     if not attributes:
-        raise InvalidInputError("no attribute was chosen", where="decision", remedy="Go back and mark at least one.")
+        raise InvalidInputError("no attribute was chosen", where="decision", remedy="Mark at least one.")
     match form.text("verdict"):
         case "approve":
-            outcome = approve(
-                standing, release_id, attributes, person=visit.person, reason=reason, expires=_expires(form, books.now)
-            )
+            expires = _expires(form, books.now)
+            return approve(standing, release_id, attributes, person=visit.person, reason=reason, expires=expires)
         case "refuse" if reason:
-            outcome = deny(standing, release_id, attributes, person=visit.person, reason=reason)
+            return deny(standing, release_id, attributes, person=visit.person, reason=reason)
         case "refuse":
-            raise InvalidInputError("a refusal needs a reason", where="reason", remedy="Go back and write why.")
+            raise InvalidInputError("a refusal needs a reason", where="reason", remedy="Write why.")
         case _:
             raise InvalidInputError("a decision is to approve or to refuse", where="decision")
-    return visit.go_to(f"/releases/{release_id}", _said(outcome))
 
 
 def _expires(form: Form, now: int) -> int | None:

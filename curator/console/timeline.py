@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.state import ReleaseState
+from veiltab.curator.audit_log import Event as AuditEvent
+from veiltab.curator.audit_log import Fact
 from veiltab.curator.console.words import badge_of_state, badge_of_verdict, nats, time_of
 from veiltab.curator.ledger import Entry, percent
 from veiltab.curator.progress import APPROVED, HELD, CuratorRelease, GrantDecision
@@ -47,7 +49,7 @@ def timeline_of(standing: Standing, stored: CuratorRelease, entry: Entry | None,
     )
     decided = [event for status in attribute_statuses(stored, standing) for event in _of_attribute(status)]
     charged = [] if entry is None else [_of_charge(entry)]
-    in_order = sorted([*decided, *charged], key=lambda event: event.time or 0)
+    in_order = sorted([*decided, *charged, *_of_keys(standing, request.release_id)], key=lambda event: event.time or 0)
     now = Event(time=stored.since or None, title="It waits for a person", kind="wait") if is_held else _of_state(stored)
     return (asked, *in_order, *_of_test(standing, stored), now)
 
@@ -90,6 +92,17 @@ def _of_charge(entry: Entry) -> Event:
     )
 
 
+def _of_keys(standing: Standing, release_id: str) -> list[Event]:
+    """Return when the keys were first given out, as the audit log has it."""
+    first: dict[Fact, Event] = {}
+    for entry in standing.store.audit.entries(release_id):
+        if entry.event == AuditEvent.KEY.value:
+            attribute, researcher = entry.facts.get("attribute"), entry.facts.get("researcher")
+            title = f"The key of {attribute} is given to {researcher}"
+            first.setdefault(attribute, Event(time=entry.time, title=title))
+    return list(first.values())
+
+
 def _of_test(standing: Standing, stored: CuratorRelease) -> list[Event]:
     """Return this curator's test of the server's noise, if it was made."""
     counts = standing.store.receipt(stored.request.release_id)
@@ -112,5 +125,5 @@ def _of_state(stored: CuratorRelease) -> Event:
     title = f"Now: {badge.text}" if not stored.state.finished else badge.text.capitalize()
     text = stored.failure or stored.waiting_for
     if stored.state is ReleaseState.READY:
-        text = "The keys of what was approved are given out to the researcher's service."
+        text = "The researcher's service may fetch the keys of what was approved."
     return Event(time=stored.since or None, title=title, text=text, kind=badge.kind)

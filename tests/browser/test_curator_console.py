@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Console, Eye, Seat, curator_console, take_seat
-from tests.protocol.world import World
+from tests.protocol.world import ALICE, World
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 ANA, BEN = "Ana Diaz", "Ben Ode"
@@ -69,11 +70,25 @@ def test_a_release_is_refused_then_asked_again_and_approved_by_two_persons(
     decide(ben.open(f"/releases/{approved}"), f"Approve as {BEN}", "seen")
     expect(ben.page.get_by_role("status")).to_contain_text("Approved: region")
     page = ben.wait_for(f"/releases/{approved}", "passes the test of its noise", seconds=120)
-    page = ben.wait_for(f"/releases/{approved}", "are given out to the researcher")
+    page = ben.wait_for(f"/releases/{approved}", "may fetch the keys")
     eye.look_at(page, "released")
 
 
-@pytest.mark.parametrize("path", ["/releases", "/budget", "/ledger", "/policy", "/parties?ask=yes", "/table?check=yes"])
+def test_evidence_is_exported(study: World, seats: dict[str, Seat], tmp_path: Path) -> None:
+    page = seats[ANA].open("/evidence")
+    with page.expect_download() as download:
+        page.get_by_role("button", name=f"Export as {ANA}").click()
+    download.value.save_as(tmp_path / "evidence.zip")
+    authority = study.local.identity_folder(*ALICE) / "ca.pem"
+    answer = study.command("verify", tmp_path / "evidence.zip", "--authority", authority)
+    assert answer.code == 0, answer.text
+    expect(seats[ANA].open("/audit").get_by_role("main")).to_contain_text("evidence exported")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/releases", "/budget", "/ledger", "/policy", "/parties?ask=yes", "/table?check=yes", "/audit", "/evidence"],
+)
 def test_every_page_can_be_read_by_everybody(seats: dict[str, Seat], eye: Eye, path: str) -> None:
     page = seats[ANA].open(path)
     expect(page.get_by_role("heading", level=1)).to_have_count(1)

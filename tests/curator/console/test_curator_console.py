@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from html import unescape
@@ -12,13 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.common.web.browser import HOST, Browser, Guest, enter, link_of
 from tests.conftest import reserve
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.storage.database import transaction
 from veiltab.common.web.application import ConsoleApplication
+from veiltab.curator.audit_log import Event
 from veiltab.curator.cli import curator
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.budget_page import Point, months_of, points_of, thinned
@@ -26,10 +30,12 @@ from veiltab.curator.console.curator_console import curator_console
 from veiltab.curator.console.journal import AuditJournal
 from veiltab.curator.console.paging import span_of
 from veiltab.curator.console.words import badge_of_state, nats, odds
+from veiltab.curator.evidence_check import check_evidence
 from veiltab.curator.inspection import inspect_table
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 from veiltab.curator.standing import Standing, open_standing
 from veiltab.curator.store import CuratorStore
+from veiltab.deploy.authority import names_of, new_authority
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
@@ -157,6 +163,20 @@ def test_a_decision_that_is_none_is_refused_and_changes_nothing(office: Office) 
         assert ana.post(f"/releases/{ID}", fields).status == 400, fields
     assert office.verdicts() == before
     assert office.standing.store.approvals(ID) == ()
+
+
+def test_what_was_written_stays_when_a_decision_is_refused(office: Office) -> None:
+    fields: dict[str, str | list[str]] = {
+        "attribute": "age",
+        "verdict": "approve",
+        "reason": 'a "good" one',
+        "days": "x",
+    }
+    text = office.enter(ANA).post(f"/releases/{ID}", fields).text
+    assert 'role="alert"' in text
+    assert "days are a whole number" in text
+    assert unescape(re.findall(r'name="reason"[^>]*value="([^"]*)"', text)[0]) == 'a "good" one'
+    assert re.findall(r'value="(\w+)" checked', text) == ["age"]
 
 
 def test_a_decision_about_another_release_is_refused(office: Office) -> None:
@@ -327,6 +347,79 @@ def test_a_release_shows_what_happened(office: Office, make_spec: Make, make_req
     listed = ana.get("/releases").text
     assert f"/releases/{16:032x}" in listed
     assert f"/releases/{ID}" in listed
+
+
+def test_the_keys_that_were_given_out_stand_in_the_timeline(
+    office: Office, make_spec: Make, make_request: Make
+) -> None:
+    charge(office, make_spec, make_request, 1)
+    store, release_id = office.standing.store, f"{16:032x}"
+    for _ in range(2):
+        with transaction(store.connection):
+            store.audit.record(Event.KEY, release=release_id, attribute="sex", researcher="rosa")
+    assert office.enter(ANA).get(f"/releases/{release_id}").text.count("The key of sex is given to rosa") == 1
+
+
+@pytest.mark.long
+def test_several_tables_are_shown_as_such(office: Office, make_request: Make) -> None:
+    pairs = (("sex", "age"), ("sex", "salary"), ("age", "salary"))
+    request = make_request(
+        release_id="c" * 32,
+        attributes=("sex", "age", "salary"),
+        tables=pairs,
+        epsilon=Decimal("0.5"),
+        delta=Decimal("1e-6"),
+    )
+    hold(office.standing.store, request)
+    text = office.enter(ANA).get(f"/releases/{'c' * 32}").text
+    assert "3 tables of" in text
+    assert "sex \N{MULTIPLICATION SIGN} salary" in text
+    assert "Foreseen distance of a typical table" in text
+    assert "a probability of about 0.000001" in text
+
+
+def test_the_audit_log_is_shown_and_checked(office: Office) -> None:
+    ana = office.enter(ANA)
+    text = ana.get("/audit").text
+    assert "session begun" in text
+    assert ANA in text
+    store = office.standing.store
+    with transaction(store.connection):
+        for number in range(60):
+            store.audit.record(Event.KEY, release=ID, attribute=f"number-{number}", researcher="rosa")
+    newest, oldest = ana.get("/audit").text, ana.get("/audit?page=2").text
+    assert "number-59" in newest
+    assert "number-9 " not in newest
+    assert "number-9" in oldest
+    for trigger in ("audit_is_not_altered", "audit_is_not_cut"):
+        store.connection.execute(f"DROP TRIGGER {trigger}")
+    last = store.audit.head.length
+    with transaction(store.connection):
+        store.audit.record(Event.KEY, release=ID, attribute="late", researcher="rosa")
+    store.connection.execute(
+        "UPDATE audit SET line = replace(line, 'late', 'last') WHERE number = ?",
+        [last + 1],
+    )
+    assert ana.get("/audit").status == 500
+
+
+def test_evidence_is_downloaded_and_its_export_recorded(office: Office, tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    authority = new_authority("survey", since=now - timedelta(days=1), until=now + timedelta(days=1))
+    alice = Party(study="survey", role=Role.CURATOR, name="alice")
+    made = authority.issue("x", names_of(alice, "localhost:1"), now - timedelta(hours=1), now + timedelta(days=1))
+    pem = authority.certificate.public_bytes(Encoding.PEM)
+    identity = Identity(certificate=made.certificate_pem, key=made.key_pem, authority=pem)
+    journal = AuditJournal(store=office.standing.store)
+    ana = enter(ConsoleApplication(curator_console(office.books, journal, identity=identity, inspect=None), HOST), ANA)
+    assert ana.post("/evidence", {"since": "soon"}).status == 400
+    answer = ana.post("/evidence", {"since": ""})
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/zip")
+    assert re.fullmatch(r'attachment; filename="evidence-alice-[0-9-]+\.zip"', answer.headers["content-disposition"])
+    (tmp_path / "evidence.zip").write_bytes(answer.content)
+    assert check_evidence(tmp_path / "evidence.zip", pem, office.standing.study).holds
+    assert [(event, person) for event, person, _ in office.audit()][-1] == ("evidence exported", ANA)
+    assert "days left" in ana.get("/parties").text
 
 
 def test_another_budget_is_followed(office: Office, make_spec: Make, make_request: Make) -> None:
