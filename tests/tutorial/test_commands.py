@@ -18,13 +18,17 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
 ]
 
-_COMMAND = re.compile(r"(?:^|&& |exec [\w-]+ )(?:\.venv/bin/)?veiltab (.*)", re.DOTALL)
+_COMMAND = re.compile(r"(?:^|&& |(exec) [\w-]+ )(?:\.venv/bin/)?veiltab (.*)", re.DOTALL)
 
 
-def shown(page: Path) -> list[str]:
-    """Return what follows `veiltab` in the commands of a page, but for those that are not written out."""
+def shown(page: Path) -> list[tuple[str, bool]]:
+    """Return what follows `veiltab` in the commands of a page, but for those that are not written out.
+
+    With each: whether it runs in a container, whose environment names identity and state.
+    """
     typed = [command for block in blocks(page.read_text()) if block.language != "python" for command in block.commands]
-    return [match[1] for match in map(_COMMAND.search, typed) if match and " ... " not in match[1]]
+    found = [match for match in map(_COMMAND.search, typed) if match]
+    return [(match[2].replace("\\\n", " "), bool(match[1])) for match in found if " ... " not in match[2]]
 
 
 def read(words: list[str]) -> None:
@@ -45,12 +49,11 @@ def test_every_command_is_one_of_veiltab(page: Path, tmp_path: Path, monkeypatch
     Path("party.toml").write_text(
         'study = "study.toml"\nname = "alice"\nidentity = "pki"\nstate = "s"\ntable = "a.csv"\n'
     )
-    if page.name == "containers.md":
-        monkeypatch.setenv("VEILTAB_IDENTITY", "identity")
-        monkeypatch.setenv("VEILTAB_STATE", "state")
-    for command in shown(page):
+    for command, is_in_container in shown(page):
+        for name in ("VEILTAB_IDENTITY", "VEILTAB_STATE"):
+            monkeypatch.setenv(name, "folder") if is_in_container else monkeypatch.delenv(name, raising=False)
         try:
-            read(shlex.split(command.replace("\\\n", " "), comments=True))
+            read(shlex.split(command, comments=True))
         except click.UsageError as error:
             pytest.fail(f"veiltab {command}\n{error.format_message()}")
 
