@@ -20,6 +20,7 @@ from veiltab.curator.coalitions import bounds_of_charges
 from veiltab.curator.console.cli import console
 from veiltab.curator.evidence_cli import evidence
 from veiltab.curator.ledger_text import entry_data, entry_text, purpose_of, spent_text
+from veiltab.curator.notify.cli import notify
 from veiltab.curator.options import (
     held_option,
     login_name,
@@ -200,6 +201,7 @@ def _budget(standing: Standing) -> dict[str, object]:
 curator.add_command(audit)
 curator.add_command(console)
 curator.add_command(evidence)
+curator.add_command(notify)
 
 
 @curator.command(

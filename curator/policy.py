@@ -14,6 +14,8 @@ The policy file is a curator's own (TOML):
     decision = "approve"              # or "hold", or "deny"
     expires_days = 30                 # optional: keys are given out for so long
 
+A table [notify] says who is told of requests that wait; see `veiltab.curator.notify.settings`.
+
 What no rule matches is held for a person. With persons = 2 it is approved once two different persons have approved it.
 
 A rule that approves and names no maximum_delta approves up to the delta of the study's budget, and never above 1/n, n
@@ -39,6 +41,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import Study
 from veiltab.common.study.toml_text import parsed_toml_text
+from veiltab.curator.notify.settings import NotifySettings, read_notify
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 
 _VERDICTS = {"approve": APPROVED, "hold": HELD, "deny": DENIED}
@@ -109,6 +112,7 @@ class Policy:
         persons: so many different persons must approve what is held.
         delta: most that is approved by a rule without a maximum of its own: that of the study's budget.
         digest: SHA-256 of the file, hexadecimal; empty without one.
+        notify: who is told what, and how; None for nobody.
     """
 
     rules: tuple[Rule, ...] = field(default=())
@@ -116,6 +120,7 @@ class Policy:
     persons: int = 1
     delta: Decimal | None = None
     digest: str = ""
+    notify: NotifySettings | None = None
 
     def budget_within(self, study: Decimal) -> Decimal:
         """Return the epsilon that the curator spends at most: the study's, or its own if that is less."""
@@ -229,9 +234,10 @@ def load_policy(
     budget, persons = _epsilon(root, "budget"), root.integer("persons", 1)
     if not 1 <= persons <= _MOST_PERSONS:
         raise InvalidInputError(f"persons must be a whole number from 1 to {_MOST_PERSONS}", where=root.where)
+    notify = read_notify(root.table("notify", required=False))
     root.finish()
     digest = hashlib.sha256(content).hexdigest()
-    return Policy(rules=rules, budget=budget, persons=persons, delta=delta, digest=digest)
+    return Policy(rules=rules, budget=budget, persons=persons, delta=delta, digest=digest, notify=notify)
 
 
 def _unreadable(path: Path, why: str, remedy: str) -> InvalidInputError:

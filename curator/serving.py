@@ -1,5 +1,6 @@
 """Runs a curator."""
 
+import asyncio
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -11,16 +12,20 @@ from veiltab.common.command.run import serve_party
 from veiltab.common.observe.sinks import observing
 from veiltab.common.observe.steps import step
 from veiltab.common.process.logs import log_to_stderr
-from veiltab.common.rpc.identity import Role
+from veiltab.common.rpc.identity import Identity, Role
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.common.study.file import load_study
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
+from veiltab.curator.notify.events import EventSource
+from veiltab.curator.notify.notifier import Notifier
+from veiltab.curator.notify.outbox import Outbox
+from veiltab.curator.notify.settings import NotifySettings
 from veiltab.curator.policy import policy_of, policy_source
 from veiltab.curator.service import CuratorPeerServicer, CuratorServicer
 from veiltab.curator.status import observe
 from veiltab.curator.store import CuratorStore
-from veiltab.curator.table import load_table
+from veiltab.curator.table import Table, load_table
 from veiltab.curator.tables.address import TableAddress
 from veiltab.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server
 from veiltab.v1.curator_peer_pb2_grpc import add_CuratorPeerServiceServicer_to_server
@@ -59,4 +64,29 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
             note(f"table: {loaded.description}")
             note(f"policy: {policy_source(policy_path, len(policy.rules))}")
             address = options.address(study.curator(options.name).endpoint)
-            serve_party(identity, callers, [status, *own], address, partial(driver.run, loaded), check_files)
+            work = partial(_work, driver, loaded, _notifier(driver, identity, policy.notify))
+            serve_party(identity, callers, [status, *own], address, work, check_files)
+
+
+async def _work(driver: CuratorDriver, table: Table, notifier: Notifier | None) -> None:
+    """Take part in releases, and send notices beside that if anybody wants them."""
+    beside = None if notifier is None else asyncio.create_task(notifier.run())
+    try:
+        await driver.run(table)
+    finally:
+        if beside is not None:
+            beside.cancel()
+
+
+def _notifier(driver: CuratorDriver, identity: Identity, settings: NotifySettings | None) -> Notifier | None:
+    if settings is None:
+        return None
+    source = EventSource(
+        study=driver.study.id,
+        name=driver.name,
+        identity=identity,
+        store=driver.store,
+        ledger=driver.ledger,
+        settings=settings,
+    )
+    return Notifier(source, Outbox(driver.store.connection))

@@ -141,6 +141,16 @@ _MIGRATIONS = (
     CREATE TRIGGER audit_is_not_cut BEFORE DELETE ON audit
         BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END
     """,
+    """
+    CREATE TABLE notices_wanted (one INTEGER PRIMARY KEY CHECK (one = 1), since INTEGER NOT NULL);
+    CREATE TABLE notice (
+        number INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL, facts TEXT NOT NULL,
+        created INTEGER NOT NULL, UNIQUE (kind, subject));
+    CREATE TABLE delivery (
+        notice INTEGER NOT NULL REFERENCES notice(number), channel TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0,
+        due INTEGER, sent INTEGER, problem TEXT NOT NULL DEFAULT '', PRIMARY KEY (notice, channel));
+    CREATE INDEX delivery_due ON delivery (channel, due) WHERE sent IS NULL
+    """,
 )
 
 _DECISION = ", ".join(field.name for field in fields(GrantDecision))
@@ -305,6 +315,13 @@ class CuratorStore:
             "SELECT * FROM asked ORDER BY created DESC, id LIMIT ? OFFSET ?", [stop - start, start]
         )
         return tuple(map(_release_of, rows))
+
+    def ended_since(self, state: ReleaseState, since: int) -> tuple[str, ...]:
+        """Return the ids of releases that ended in a state at a time (Unix seconds) or later, oldest first."""
+        rows = self.connection.execute(
+            "SELECT id FROM asked WHERE state = ? AND since >= ? ORDER BY since, id", [state.value, since]
+        )
+        return tuple(row["id"] for row in rows)
 
     def ready(self) -> tuple[CuratorRelease, ...]:
         """Return the releases of one table that are ready, and the tables of those of several; oldest first."""

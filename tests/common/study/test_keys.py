@@ -126,13 +126,14 @@ def test_the_page_of_the_policy_lists_every_key_that_reading_asks_for(
     (tmp_path / "policy.toml").write_text(example)
     policy = load_policy(tmp_path / "policy.toml", researchers=["rosa"], attributes=["education", "wage"])
     assert len(policy.rules) == 2
-    of_file, of_rule = (
+    of_file, of_rule, of_notices = (
         {re.findall(r"`(.*?)`", row)[0] for row in part.splitlines() if row.startswith("| `")}
-        for part in text.split("## The file")[1].split("## `[[rule]]`")
+        for part in re.split(r"## `\[.*\]`", text.split("## The file")[1])
     )
     assert {re.sub(r".*policy\.toml", "", where).strip(): keys for where, keys in asked.items()} == {
         "": of_file,
         "[[rule]]": of_rule,
+        "[notify]": of_notices,
     }
 
 

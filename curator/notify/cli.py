@@ -1,0 +1,110 @@
+"""`veiltab curator notify`: try whether notices arrive, and list those that were made."""
+
+import time
+from functools import partial
+
+import click
+
+from veiltab.common.command.cli import emit, json_option
+from veiltab.common.errors import InvalidInputError, UnavailableError
+from veiltab.curator.notify.channels import channels_of
+from veiltab.curator.notify.outbox import Delivery, Notice, Outbox
+from veiltab.curator.notify.settings import Kind, NotifySettings
+from veiltab.curator.options import with_standing
+from veiltab.curator.policy import policy_of
+from veiltab.curator.requests import moment
+from veiltab.curator.standing import Standing
+
+_SHOWN = 50
+
+
+@click.group()
+def notify() -> None:
+    """Try the notices of the policy's table [notify], and list them.
+
+    Example: veiltab curator notify test study.toml --name alice --state state --policy policy.toml
+    """
+
+
+@notify.command(
+    epilog="Example: veiltab curator notify test study.toml --name alice --state state --policy policy.toml"
+)
+@with_standing
+@json_option
+@click.pass_context
+def test(context: click.Context, standing: Standing, as_json: bool) -> None:
+    """Send a notice that says it is a test by every channel now; the exit code is 4 if one does not take it."""
+    notice = Notice(number=0, kind=Kind.TEST, created=int(time.time()), facts=_facts_of_test(standing))
+    problems: dict[str, str] = {}
+    for channel, send in channels_of(_settings(standing)).items():
+        problems[channel] = _problem(partial(send, notice))
+    lines = [f"{channel}: {problem or 'sent'}" for channel, problem in problems.items()]
+    emit(as_json, {"channels": {name: {"problem": problem} for name, problem in problems.items()}}, "\n".join(lines))
+    if any(problems.values()):
+        context.exit(UnavailableError.exit_code)
+
+
+@notify.command("list", epilog="Example: veiltab curator notify list study.toml --name alice --state state")
+@with_standing
+@click.option("--last", type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="Only so many, the newest.")
+@json_option
+def list_notices(standing: Standing, last: int, as_json: bool) -> None:
+    """List the newest notices, and whether each channel took them."""
+    deliveries = Outbox(standing.store.connection).latest(last)
+    lines = [_line(one) for one in deliveries] or ["There are no notices."]
+    emit(as_json, {"deliveries": [_plain(one) for one in deliveries]}, "\n".join(lines))
+
+
+def _settings(standing: Standing) -> NotifySettings:
+    policy = policy_of(standing.study, standing.name, standing.policy_path)
+    if policy.notify is None:
+        raise InvalidInputError(
+            "the policy tells nobody",
+            where=str(standing.policy_path or "policy"),
+            remedy="Add a table [notify]; docs/policy.md has its keys.",
+        )
+    return policy.notify
+
+
+def _facts_of_test(standing: Standing) -> dict[str, str]:
+    return {
+        "event": Kind.TEST.value,
+        "study": standing.study.id,
+        "curator": standing.name,
+        "text": "this is a test of the notices",
+        "look": f"veiltab curator notify list study.toml --name {standing.name} --state STATE",
+    }
+
+
+def _problem(send: "partial[None]") -> str:
+    try:
+        send()
+    except UnavailableError as error:
+        return error.problem
+    return ""
+
+
+def _plain(one: Delivery) -> dict[str, object]:
+    return {
+        "number": one.notice.number,
+        "event": one.notice.kind.value,
+        "created": moment(one.notice.created),
+        "facts": one.notice.facts,
+        "channel": one.channel,
+        "sent": moment(one.sent),
+        "attempts": one.attempts,
+        "due": moment(one.due),
+        "problem": one.problem,
+    }
+
+
+def _line(one: Delivery) -> str:
+    if one.sent is not None:
+        state = f"sent {moment(one.sent)}"
+    elif one.due is not None:
+        state = f"waits until {moment(one.due)}" + (f" after {one.attempts} attempts" if one.attempts else "")
+    else:
+        state = f"given up after {one.attempts} attempts"
+    problem = f": {one.problem}" if one.problem else ""
+    release = one.notice.facts.get("release", "")
+    return f"{one.notice.number:5}  {one.notice.facts['text']}  {release}  {one.channel} {state}{problem}"

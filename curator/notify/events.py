@@ -1,0 +1,113 @@
+"""What people are told about: read from the curator's state, so that nothing is missed and nothing is told twice.
+
+A notice names the event, the study, the curator, the release, its researcher, and where to look. It has no purpose, no
+attribute and no figure of a release.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC
+from decimal import Decimal
+
+from cryptography import x509
+
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.rpc.identity import Identity
+from veiltab.curator.ledger import Ledger
+from veiltab.curator.notify.settings import Kind, NotifySettings
+from veiltab.curator.store import CuratorStore
+
+_SECONDS_A_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that people are told about.
+
+    Args:
+        kind: its kind.
+        subject: which one of its kind.
+        facts: what is sent.
+    """
+
+    kind: Kind
+    subject: str
+    facts: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventSource:
+    """What may happen at one curator.
+
+    Args:
+        study: id of the study.
+        name: the curator.
+        identity: its own.
+        store: its database.
+        ledger: what was spent.
+        settings: what people want to know.
+    """
+
+    study: str
+    name: str
+    identity: Identity
+    store: CuratorStore
+    ledger: Ledger
+    settings: NotifySettings
+
+    def events(self, now: int, since: int) -> Iterator[Event]:
+        """Return what people are to be told now, some of it perhaps told before.
+
+        Args:
+            now: Unix seconds.
+            since: when notices were first wanted; what was refused before is no news.
+        """
+        wanted = self.settings.events
+        if Kind.HELD in wanted:
+            for release_id in sorted(self.store.waiting_for_a_person(now)):
+                yield self._about(Kind.HELD, release_id, "a request waits for a person")
+        if Kind.REFUSED in wanted:
+            for release_id in self.store.ended_since(ReleaseState.DENIED, since):
+                yield self._about(Kind.REFUSED, release_id, "a request was refused")
+        if Kind.BUDGET in wanted and self.ledger.share >= self.settings.budget:
+            yield self._spent()
+        if Kind.CERTIFICATE in wanted:
+            yield from self._certificates(now)
+
+    def notice(self, kind: Kind, text: str, look: str, **more: str) -> dict[str, str]:
+        """Return the facts of a notice.
+
+        Args:
+            kind: what it is about.
+            text: in words, without a full stop.
+            look: what to run, to see more.
+            more: what else is sent.
+        """
+        return {"event": kind.value, "study": self.study, "curator": self.name, **more, "text": text, "look": look}
+
+    def _about(self, kind: Kind, release_id: str, text: str) -> Event:
+        researcher = self.store.release(release_id).request.researcher
+        look = f"veiltab curator requests study.toml --name {self.name} --state STATE"
+        facts = self.notice(kind, text, look, release=release_id, researcher=researcher)
+        return Event(kind=kind, subject=release_id, facts=facts)
+
+    def _spent(self) -> Event:
+        part = (100 * self.settings.budget).normalize()
+        look = f"veiltab curator ledger study.toml --name {self.name} --state STATE"
+        facts = self.notice(Kind.BUDGET, f"{part:f}% of the budget is spent", look)
+        # Another budget, or another part of it, is another event.
+        subject = f"{self.settings.budget.normalize()} of {Decimal(self.ledger.budget).normalize()}"
+        return Event(kind=Kind.BUDGET, subject=subject, facts=facts)
+
+    def _certificates(self, now: int) -> Iterator[Event]:
+        certificates = {
+            f"the certificate of curator {self.name}": self.identity.certificate,
+            "the certificate of the study's authority": self.identity.authority,
+        }
+        for what, pem in certificates.items():
+            for one in x509.load_pem_x509_certificates(pem):
+                ends = one.not_valid_after_utc
+                if ends.timestamp() - now < self.settings.certificate_days * _SECONDS_A_DAY:
+                    text = f"{what} ends on {ends.astimezone(UTC):%Y-%m-%d}"
+                    facts = self.notice(Kind.CERTIFICATE, text, "docs/operations.md, renewal of certificates")
+                    yield Event(kind=Kind.CERTIFICATE, subject=f"{one.serial_number:x}", facts=facts)
