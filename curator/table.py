@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from veiltab.common.core.coding import DROP
+from veiltab.common.core.coding import DROP, Coding
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import AttributeRule, Study
@@ -18,11 +18,11 @@ from veiltab.curator.column import FIRST, ColumnReader, ColumnReading, UnknownVa
 from veiltab.curator.id_shapes import ShapeReader
 from veiltab.curator.respondents import normalised_ids, repeated_rows, string_buffers
 from veiltab.curator.tables.address import TableAddress
-from veiltab.curator.tables.numerals import Notation, Numerals
+from veiltab.curator.tables.numerals import Notation, numerals_of
 from veiltab.curator.tables.opening import open_table
 from veiltab.curator.tables.reading import find_column, read_batches
 from veiltab.curator.tables.refusals import first_rows
-from veiltab.curator.tables.source import FIRST_ROW, Batch, ColumnKind, Source
+from veiltab.curator.tables.source import FIRST_ROW, Batch, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,8 @@ class _Rows:
     def look_at(self, source: Source, decimal: str) -> None:
         """Let the first rows of binned columns decide how numbers are written, if somebody wrote them."""
         for column in self._columns:
-            column.numerals = _numerals(source, column.rule, decimal)
+            if column.rule.coding.bins:
+                column.numerals = numerals_of(source.where, find_column(source, column.rule.column), decimal)
 
     def take(self, batch: Batch) -> None:
         """Code the rows of a batch, and note the rows to keep."""
@@ -256,16 +257,6 @@ class _Rows:
         return [InvalidInputError(problem, where=where, remedy=remedy) for count, problem, remedy in found if count]
 
 
-def _numerals(source: Source, rule: AttributeRule, decimal: str) -> Numerals | None:
-    """Return how the numbers of an attribute are read; None if they are no texts, or no numbers."""
-    if not rule.coding.bins:
-        return None
-    column = find_column(source, rule.column)
-    if column.kind is not ColumnKind.WRITTEN:
-        return None
-    return Numerals(source.where, rule.column, decimal, has_grouped_points=column.has_grouped_points)
-
-
 def _commas(columns: Sequence[ColumnReading]) -> str:
     """Say which columns have a decimal comma."""
     names = [column.rule.column for column in columns if column.notation is Notation.COMMA]
@@ -274,7 +265,7 @@ def _commas(columns: Sequence[ColumnReading]) -> str:
 
 def _unknown_error(where: str, column: ColumnReading) -> InvalidInputError:
     """Say where a column holds values that the study does not know; numbers outside the bins are among them."""
-    kind = "numbers outside the bins, or no numbers" if column.rule.coding.bins else "values the study does not know"
+    kind = _unknown_kind(column.rule.coding)
     remedy = "`veiltab curator check` shows them; correct the table, or the study file at every party."
     if column.notation is not None and any(map(_has_comma, column.unknown)):
         kind = f"{kind} as its first rows write them, with {column.notation.value}"
@@ -285,6 +276,13 @@ def _unknown_error(where: str, column: ColumnReading) -> InvalidInputError:
         where=where,
         remedy=remedy,
     )
+
+
+def _unknown_kind(coding: Coding) -> str:
+    """Say what the values are that a coding does not know."""
+    if coding.dates:
+        return f"dates outside the bins, or none written as {coding.dates.format or 'ISO 8601 (2000-07-15)'}"
+    return "numbers outside the bins, or no numbers" if coding.bins else "values the study does not know"
 
 
 def _has_comma(unknown: UnknownValue) -> bool:

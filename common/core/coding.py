@@ -1,4 +1,4 @@
-"""Codes the raw values of a column as symbols: recoded texts or binned numbers, and the rule for missing values."""
+"""Codes the raw values of a column as symbols: recoded texts, binned numbers or dates; missing values by a rule."""
 
 import re
 from bisect import bisect_right
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
 
+from veiltab.common.core.dates import DateBins
 from veiltab.common.core.domain import MAX_CATEGORIES
 from veiltab.common.errors import InvalidInputError
 
@@ -25,13 +26,14 @@ class Coding:
     """How the raw values of one attribute become symbols; white space around a raw value never counts.
 
     A raw value equal to a category, or recoded to it, becomes its symbol. With bins, a number x becomes symbol i when
-    bins[i] <= x < bins[i+1]; the last bin holds its upper edge too. A value that is absent or among `missing_values`
-    becomes the symbol of `missing`, or DROP.
+    bins[i] <= x < bins[i+1]; the last bin holds its upper edge too. With dates, see `DateBins`. A value that is absent
+    or among `missing_values` becomes the symbol of `missing`, or DROP.
 
     Args:
         categories: names of the symbols 0, 1, ..., all different.
         recode: pairs (raw value, category).
         bins: increasing edges, one more than there are binned categories; empty for texts.
+        dates: bins of dates; None for texts and numbers.
         missing_values: raw values that stand for a missing one.
         missing: the category of missing values; None to drop their respondents.
 
@@ -42,6 +44,7 @@ class Coding:
     categories: tuple[str, ...]
     recode: tuple[tuple[str, str], ...] = ()
     bins: tuple[Decimal, ...] = ()
+    dates: DateBins | None = None
     missing_values: tuple[str, ...] = ("", "NA", "?")
     missing: str | None = None
     _known: dict[str, int] = field(init=False, repr=False, compare=False)
@@ -49,7 +52,7 @@ class Coding:
     _missing: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.bins:
+        if self.bins or self.dates:
             _check_bins(self)
         _check_texts(self)
         symbols = {category: symbol for symbol, category in enumerate(self.categories)}
@@ -59,7 +62,7 @@ class Coding:
             )
         object.__setattr__(self, "_missing", DROP if self.missing is None else symbols[self.missing])
         object.__setattr__(self, "_absent", frozenset(self.missing_values))
-        if self.bins:
+        if self.bins or self.dates:
             object.__setattr__(self, "_known", {})
         else:
             object.__setattr__(self, "_known", symbols | _recoded(self, symbols))
@@ -76,6 +79,9 @@ class Coding:
         value = raw.strip()
         if value in self._absent:
             return self._missing
+        if self.dates:
+            place = self.dates.bin(value)
+            return UNKNOWN if place is None else place
         return self._bin(value) if self.bins else self._known.get(value, UNKNOWN)
 
     def _bin(self, value: str) -> int:
@@ -119,15 +125,24 @@ def _check_texts(coding: Coding) -> None:
 
 def _check_bins(coding: Coding) -> None:
     """Refuse edges that are not finite and increasing, or do not match the categories."""
+    if coding.dates and (coding.recode or coding.bins):
+        raise InvalidInputError("dates stands beside recode or bins", remedy="Keep one of them.")
     if coding.recode:
         raise InvalidInputError(
             "both recode and bins are given", remedy="Keep one: recode for texts, bins for numbers."
         )
+    if coding.dates:
+        _check_binned(coding, len(coding.dates.labels))
+        return
     if not all(edge.is_finite() for edge in coding.bins):
         raise InvalidInputError("a bin edge is not a finite number", remedy="Use finite edges.")
     if len(coding.bins) < 2 or any(low >= high for low, high in pairwise(coding.bins)):
         raise InvalidInputError("bin edges do not increase", remedy="List at least two edges, smallest first.")
-    binned = len(coding.bins) - 1
+    _check_binned(coding, len(coding.bins) - 1)
+
+
+def _check_binned(coding: Coding, binned: int) -> None:
+    """Refuse categories that are not one a bin, and at most one more for missing values."""
     own_last = coding.categories[-1:] == (coding.missing,)
     if len(coding.categories) != binned and not (own_last and len(coding.categories) == binned + 1):
         raise InvalidInputError(

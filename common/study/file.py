@@ -12,6 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from veiltab.common.core.coding import Coding, bin_labels
+from veiltab.common.core.dates import DateBins
 from veiltab.common.core.domain import MAX_CATEGORIES, Attribute, Domain, check_names
 from veiltab.common.core.nearest import known_names
 from veiltab.common.errors import InvalidInputError
@@ -391,13 +392,15 @@ TABLE_READERS: Mapping[str, Callable[[Fields], object]] = {
 
 def _coding(fields: Fields) -> Coding:
     """Read how raw values become categories; binned categories without names are named after their edges."""
-    bins, integers = fields.numbers("bins"), _integers(fields)
+    bins, integers, dates = fields.numbers("bins"), _integers(fields), _dates(fields)
     missing, is_listed = _missing_category(fields)
-    if integers and (bins or fields.holds("categories", object)):
-        raise InvalidInputError("integers stands beside bins or categories", remedy="Keep one of them.")
+    if integers and (bins or dates or fields.holds("categories", object)):
+        raise InvalidInputError(
+            f"integers stands beside {'dates' if dates else 'bins or categories'}", remedy="Keep one of them."
+        )
     added = () if missing is None else (missing,)
-    implied = integers or bin_labels(bins)
-    named = fields.texts("categories", (*implied, *(added if is_listed else ())) if bins or integers else None)
+    implied = integers or (dates.labels if dates else bin_labels(bins))
+    named = fields.texts("categories", (*implied, *(added if is_listed else ())) if bins or integers or dates else None)
     _check_no_rule(named, is_listed=is_listed)
     if not is_listed and missing in named:
         raise InvalidInputError(
@@ -408,6 +411,7 @@ def _coding(fields: Fields) -> Coding:
         categories=named if is_listed else (*named, *added),
         recode=fields.pairs("recode"),
         bins=bins,
+        dates=dates,
         missing_values=fields.texts("missing_values", ("", "NA", "?")),
         missing=missing,
     )
@@ -442,6 +446,16 @@ def _integers(fields: Fields) -> tuple[str, ...]:
     if ends[1] - ends[0] >= MAX_CATEGORIES:
         raise InvalidInputError(f"integers spans more than {MAX_CATEGORIES} categories", remedy="Use bins.")
     return tuple(str(number) for number in range(int(ends[0]), int(ends[1]) + 1))
+
+
+def _dates(fields: Fields) -> DateBins | None:
+    """Return the bins of dates; None without them."""
+    edges, date_format = fields.texts("dates", ()), fields.text("date_format", "")
+    if edges:
+        return DateBins(edges=edges, format=date_format)
+    if date_format:
+        raise InvalidInputError("date_format stands without dates", remedy="Keep both, or neither.")
+    return None
 
 
 def _check_numbers(study: Study) -> None:

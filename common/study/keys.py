@@ -91,13 +91,23 @@ _CODING = {
     "categories": Key(
         kind=Kind.TEXTS,
         meaning="its categories, in the order of every result; with bins, their names",
-        default="names of the bins or integers",
+        default="names of the bins, dates or integers",
     ),
     "recode": Key(kind=Kind.TEXT_TO_TEXT, meaning="other raw values of the column, and their categories", default="{}"),
     "bins": Key(
         kind=Kind.NUMBERS,
         meaning="increasing edges for a column of numbers: [low, high), the last bin with both its edges",
         default="none",
+    ),
+    "dates": Key(
+        kind=Kind.TEXTS,
+        meaning="increasing edges for a column of dates: years, months or days, such as 1990, 2000-07 or 2000-07-15;"
+        " a bin begins with the first day of its edge and ends before the next one",
+        default="none",
+    ),
+    "date_format": _text(
+        "how the column writes its dates: %Y or %y, %m, %d, such as %d.%m.%Y; perhaps with a time (%H, %M, %S, %f)",
+        "ISO 8601, such as 2000-07-15, with a time or without",
     ),
     "integers": Key(
         kind=Kind.NUMBERS, meaning="first and last, for a column of whole numbers, each a category", default="none"

@@ -3,9 +3,8 @@
 A profile quotes values: it is for the curator's own terminal, never to be logged or sent.
 """
 
-import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -14,8 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from veiltab.common.core.coding import NUMBER
+from veiltab.common.errors import InvalidInputError
 from veiltab.curator.column import entries_of
-from veiltab.curator.tables.reading import read_batches
+from veiltab.curator.drafting.dates import DateWritings
+from veiltab.curator.tables.numerals import Notation, Numerals, numerals_of
+from veiltab.curator.tables.reading import find_column, read_batches
 from veiltab.curator.tables.source import Source
 
 MISSING_MARKERS = frozenset({"", "NA", "?", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", ".", "-"})
@@ -23,8 +25,6 @@ MISSING_MARKERS = frozenset({"", "NA", "?", "N/A", "n/a", "#N/A", "<NA>", "NaN",
 
 _MOST_DISTINCT = 1 << 16
 _MOST_SAMPLED = 1 << 20
-_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ][\d:.]+Z?)?|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})", re.ASCII)
-_DECIMAL_COMMA = re.compile(r"[+-]?\d{1,3}(\.?\d{3})*,\d+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +39,11 @@ class ColumnProfile:
             ones, rows are not counted any more.
         counted: rows that `values` counts.
         numbers: rows with a number.
-        dates: rows with a date.
-        decimal_commas: rows with a number that has a decimal comma.
+        dates: rows with a date, in some writing.
+        date_formats: how all of these may be written, "" for ISO 8601; several if it is not clear.
+        years: the first year and the last one by the first of these; None without dates.
+        unclear_numbers: why its numbers may be read in two ways; "" if they may not.
+        decimal: "comma" if its numbers have a decimal comma; "" otherwise.
         low: the smallest number; None without any.
         high: the largest one.
         are_whole: whether all numbers are whole.
@@ -54,7 +57,10 @@ class ColumnProfile:
     counted: int
     numbers: int
     dates: int
-    decimal_commas: int
+    date_formats: tuple[str, ...]
+    years: tuple[int, int] | None
+    unclear_numbers: str
+    decimal: str
     low: Decimal | None
     high: Decimal | None
     are_whole: bool
@@ -76,25 +82,34 @@ class ColumnProfile:
         return not self.missing and len(self.values) == self.counted > 0
 
 
-def profile_columns(source: Source, columns: list[str]) -> tuple[ColumnProfile, ...]:
-    """Read some columns of a table.
+def profile_columns(source: Source, columns: list[str], decimal: str = "") -> tuple[ColumnProfile, ...]:
+    """Read some columns of a table; `decimal` says how numbers are written that may be read in two ways.
 
     Raises:
         InvalidInputError: as `read_batches`.
     """
-    profilers = [_Profiler(column) for column in columns]
+    kinds = {name: find_column(source, name) for name in columns}
+    profilers = [_Profiler(name, numerals_of(source.where, kinds[name], decimal)) for name in columns]
     for batch in read_batches(source, (), columns):
         for profiler in profilers:
             profiler.take(batch.coded[profiler.column])
     return tuple(profiler.profile() for profiler in profilers)
 
 
+def _is_number(value: str) -> bool:
+    """Return whether a value is a number in some notation."""
+    return any(notation.plain(value) is not None for notation in Notation)
+
+
 class _Profiler:
     """One column while the table is read."""
 
-    def __init__(self, column: str) -> None:
+    def __init__(self, column: str, numerals: Numerals | None) -> None:
         self.column = column
-        self._rows = self._counted = self._numbers = self._dates = self._commas = self._sampled = 0
+        self._numerals = numerals
+        self._unclear = ""
+        self._writings = DateWritings()
+        self._rows = self._counted = self._numbers = self._dates = self._sampled = 0
         self._missing: Counter[str] = Counter()
         self._values: Counter[str] = Counter()
         self._low: Decimal | None = None
@@ -108,6 +123,7 @@ class _Profiler:
         entries = entries_of(column.indices, len(raw) - 1)
         self._rows += len(entries)
         numbers = np.full(len(raw), np.nan)
+        self._decide(raw)
         for place, times in enumerate(np.bincount(entries, minlength=len(raw)).tolist()):
             value = (raw[place] or "").strip()
             if not times:
@@ -116,13 +132,27 @@ class _Profiler:
                 self._missing[value] += times
                 continue
             self._count(value, times)
-            if NUMBER.fullmatch(value):
-                numbers[place] = self._number(Decimal(value), times)
-            elif _DATE.fullmatch(value):
+            if self._writings.take(value):
                 self._dates += times
-            elif _DECIMAL_COMMA.fullmatch(value):
-                self._commas += times
+            elif (number := self._plain(value)) is not None:
+                numbers[place] = self._number(Decimal(number), times)
         self._draw(numbers[entries])
+
+    def _decide(self, raw: Sequence[str | None]) -> None:
+        """Let the first values decide how numbers are written; where that is not clear, none is taken for a number."""
+        if self._numerals is None or self._unclear:
+            return
+        values = [value.strip() for value in raw if value is not None]
+        try:
+            self._numerals.decide(value for value in values if value not in MISSING_MARKERS)
+        except InvalidInputError as error:
+            self._unclear = f"{error.problem}. {error.remedy}"
+
+    def _plain(self, value: str) -> str | None:
+        """Return a number as plain decimal text; None if it is none."""
+        if self._numerals is None:
+            return value if NUMBER.fullmatch(value) else None
+        return None if self._unclear else self._numerals.plain(value)
 
     def _count(self, value: str, times: int) -> None:
         if len(self._values) < _MOST_DISTINCT:
@@ -153,7 +183,10 @@ class _Profiler:
             counted=self._counted,
             numbers=self._numbers,
             dates=self._dates,
-            decimal_commas=self._commas,
+            date_formats=self._writings.formats,
+            years=self._writings.years,
+            unclear_numbers=self._unclear if all(map(_is_number, self._values)) else "",
+            decimal="comma" if self._numerals and self._numerals.notation is Notation.COMMA else "",
             low=self._low,
             high=self._high,
             are_whole=self._are_whole,

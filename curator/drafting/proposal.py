@@ -17,6 +17,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.fields import Fields
 from veiltab.common.study.file import AttributeRule, attribute_rule
 from veiltab.curator.column import ColumnReading
+from veiltab.curator.drafting.dates import year_edges
 from veiltab.curator.drafting.profile import ColumnProfile
 from veiltab.curator.drafting.round_bins import quantile_edges, round_edges
 
@@ -138,12 +139,14 @@ def propose(
         owner: the curator.
         use_quantiles: whether bins may have edges at quantiles of the data.
     """
-    are_numbers = profile.numbers == profile.present
-    spellings = {} if are_numbers else _spellings(profile)
+    are_numbers, are_dates = profile.numbers == profile.present, profile.dates == profile.present
+    spellings = {} if are_numbers or are_dates else _spellings(profile)
     reason = _reason_to_omit(profile, len(spellings), are_numbers=are_numbers)
     if reason:
         return Omission(column=profile.column, reason=reason)
-    if are_numbers:
+    if are_dates:
+        coding, reasons = _date_coding(profile)
+    elif are_numbers:
         coding, reasons = _number_coding(profile, use_quantiles=use_quantiles)
     else:
         coding, reasons = _text_coding(profile, spellings)
@@ -176,6 +179,13 @@ def _range(profile: ColumnProfile) -> tuple[Decimal, Decimal]:
     return profile.low, profile.high
 
 
+def _years(profile: ColumnProfile) -> tuple[int, int]:
+    """Return the first and the last year of a column that holds dates."""
+    if profile.years is None:
+        raise ValueError(profile.column)
+    return profile.years
+
+
 def _spellings(profile: ColumnProfile) -> dict[str, list[str]]:
     """Return the spellings of each text, the most frequent one first; letter case and white space do not count."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
@@ -194,11 +204,34 @@ def _reason_to_omit(profile: ColumnProfile, texts: int, *, are_numbers: bool) ->
         return "no row has a value"
     if texts == 1 or (are_numbers and profile.low == profile.high):
         return "all rows have the same value"
+    if profile.unclear_numbers:
+        return profile.unclear_numbers
     if profile.dates == profile.present:
-        return "it holds dates, and there are no bins of dates: add a column with the year, or another number"
-    if profile.decimal_commas and profile.decimal_commas + profile.numbers == profile.present:
-        return "its numbers have a decimal comma: write them with a point"
+        return _reason_of_dates(profile)
     return _reason_of_numbers(profile) if are_numbers else _reason_of_texts(profile, texts)
+
+
+def _reason_of_dates(profile: ColumnProfile) -> str:
+    if not profile.date_formats:
+        return "its dates are written in several ways"
+    if len(profile.date_formats) > 1:
+        return (
+            f"its dates may be read in two ways: {' or '.join(profile.date_formats)}; write `dates` and `date_format`"
+        )
+    low, high = _years(profile)
+    if low == high:
+        return "all its dates are in one year; write `dates` with months for finer bins"
+    if not year_edges(low, high):
+        return f"its last dates are in the year {high}, which seems to stand for none; list them in `missing_values`"
+    return ""
+
+
+def _date_coding(profile: ColumnProfile) -> tuple[_Table, list[str]]:
+    """Return bins of years."""
+    low, high = _years(profile)
+    edges, (date_format,) = year_edges(low, high), profile.date_formats
+    reasons = [f"dates from {low} to {high}; the edges are round years, not dates of the table"]
+    return {"dates": list(edges)} | ({"date_format": date_format} if date_format else {}), reasons
 
 
 def _reason_of_numbers(profile: ColumnProfile) -> str:
@@ -232,7 +265,7 @@ def _text_coding(profile: ColumnProfile, spellings: Mapping[str, Sequence[str]])
     reasons = [f"{len(labels)} different texts"]
     if recode:
         reasons.append(f"letter case and white space do not count; spellings recoded: {len(recode)}")
-    if not profile.numbers == profile.decimal_commas == profile.dates == 0:
+    if profile.numbers or profile.dates:
         reasons.append("not all are numbers, so there are no bins")
     table: _Table = {"categories": list(labels.values())}
     return table | ({"recode": recode} if recode else {}), reasons
@@ -253,7 +286,7 @@ def _label(spelling: str) -> str:
 def _number_coding(profile: ColumnProfile, *, use_quantiles: bool) -> tuple[_Table, list[str]]:
     """Return whole numbers where there are few, and bins otherwise."""
     low, high = _range(profile)
-    if profile.are_whole and high - low < _MOST_INTEGERS:
+    if profile.are_whole and high - low < _MOST_INTEGERS and all(map(NUMBER.fullmatch, profile.values)):
         table: _Table = {"integers": [int(low), int(high)]}
         recode = {value: str(int(Decimal(value))) for value in sorted(profile.values)}
         recode = {value: number for value, number in recode.items() if value != number}
@@ -262,7 +295,8 @@ def _number_coding(profile: ColumnProfile, *, use_quantiles: bool) -> tuple[_Tab
     edges = quantile_edges if use_quantiles else round_edges
     bins = edges(low, high, profile.sample)
     kind = "quartiles of the table, to two digits" if use_quantiles else "round numbers, not values of the table"
-    return {"bins": list(bins)}, [f"numbers from {low} to {high}; the edges are {kind}"]
+    comma = ", with a decimal comma" if profile.decimal == "comma" else ""
+    return {"bins": list(bins)}, [f"numbers from {low} to {high}{comma}; the edges are {kind}"]
 
 
 def _missing_rule(profile: ColumnProfile, coding: Mapping[str, object]) -> tuple[_Table, list[str]]:

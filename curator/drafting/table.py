@@ -115,7 +115,8 @@ def propose_table(
     _check_columns(source.where, header, [*id_columns, *without])
     unreadable = {name: f"it has the type {kind}" for name, kind in header.items() if kind}
     unwanted = unreadable | dict.fromkeys(without, "left out by --without")
-    profiles = profile_columns(source, [name for name in header if name not in unwanted])
+    decimal = TableAddress.of(table).decimal
+    profiles = profile_columns(source, [name for name in header if name not in unwanted], decimal)
     if not profiles or not profiles[0].rows:
         raise refusal(source.where, "the file has no rows", "Give a table with at least one row.")
     chosen, reason = (tuple(id_columns), "named by --id") if id_columns else _id_column(source.where, profiles)

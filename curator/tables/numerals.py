@@ -9,6 +9,7 @@ from enum import Enum
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.tables.refusals import refusal
+from veiltab.curator.tables.source import Column, ColumnKind
 
 _BETWEEN = r"' \u00a0\u202f\u2019"
 """What sets thousands apart in every notation: apostrophes and blanks."""
@@ -99,3 +100,10 @@ class Numerals:
             f" {name}, or 1234, with a {name} between thousands"
         )
         return refusal(self._where, problem, "Say which by --decimal comma or --decimal point.")
+
+
+def numerals_of(where: str, column: Column, decimal: str) -> Numerals | None:
+    """Return how the numbers of a column are read; None if nobody wrote them, so that they are plain."""
+    if column.kind is not ColumnKind.WRITTEN:
+        return None
+    return Numerals(where, column.name, decimal, has_grouped_points=column.has_grouped_points)

@@ -124,6 +124,7 @@ def _candidates(coding: Coding) -> Iterable[str]:
     """Yield raw values that the coding may know: categories, what is recoded to them, edges and middles of bins."""
     yield from coding.categories
     yield from (raw for raw, _ in coding.recode)
+    yield from coding.dates.examples() if coding.dates else ()
     yield from map(str, coding.bins)
     yield from (str((low + high) / 2) for low, high in pairwise(coding.bins))
 

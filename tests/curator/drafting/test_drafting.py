@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.draft import draft_from_bytes
+from veiltab.curator.drafting.dates import year_edges
 from veiltab.curator.drafting.profile import profile_columns
 from veiltab.curator.drafting.proposal import AttributeProposal
 from veiltab.curator.drafting.table import TableProposal, propose_table
@@ -198,9 +199,11 @@ def test_edges_of_a_person(propose: Propose) -> None:
         (["", "NA", "?"] * 5, "no row has a value"),
         (["a", " A", "NA"] * 5, "all rows have the same value"),
         (["1", "1.0", "1."] * 5, "all rows have the same value"),
-        (["1994-03-01", "1994-03-02", ""] * 5, "it holds dates, and there are no bins of dates"),
-        (["01.03.1994", "3/4/94"] * 5, "it holds dates"),
-        (['"1,5"', '"1.234,50"', "3"] * 5, "its numbers have a decimal comma: write them with a point"),
+        (["1994-03-01", "1994-03-02", ""] * 5, "all its dates are in one year"),
+        (["01.03.1994", "3/4/94"] * 5, "its dates are written in several ways"),
+        (["1994-03-01", "9999-12-31"] * 5, "in the year 9999, which seems to stand for none"),
+        (["01/03/1994", "03/04/1996"] * 5, "may be read in two ways: %d/%m/%Y or %m/%d/%Y"),
+        (['"1,234"', '"2,345"', "3"] * 5, "may be read in two ways: 1,234 may be 1.234, with a decimal comma, or 1234"),
         ([f"Ann {row}" for row in range(100)], "almost every row has a text of its own, which would name people"),
         ([*(f"Ann {row}" for row in range(9)), "Ann 0"], "almost every row has a text of its own"),
         ([f"town {row}" for row in range(65)] * 4, "65 different texts, and 64 at most are proposed"),
@@ -214,6 +217,40 @@ def test_a_column_that_can_be_no_attribute_stays_out(propose: Propose, values: S
     found = column(propose, values, id_columns=["id"])
     assert isinstance(found, str), coding(found)
     assert reason in found
+
+
+def test_dates_get_bins_of_round_years(propose: Propose) -> None:
+    found = attribute(propose, [f"{1987 + row % 30}-{row % 12 + 1:02}-01T10:00" for row in range(120)])
+    assert coding(found) == {"dates": ["1985", "1990", "1995", "2000", "2005", "2010", "2015", "2020"]}
+    assert found.rule.attribute.categories[:2] == ("1985 to 1989", "1990 to 1994")
+    assert found.reasons == ("dates from 1987 to 2016; the edges are round years, not dates of the table",)
+    german = attribute(propose, [f"{row % 28 + 1}.{row % 12 + 1}.{1999 + row % 2}" for row in range(60)])
+    assert coding(german) == {"dates": ["1999", "2000", "2001"], "date_format": "%d.%m.%Y"}
+    american = attribute(propose, [f"{row % 12 + 1}/{row % 28 + 1}/{60 + row % 20}" for row in range(60)])
+    assert coding(american)["date_format"] == "%m/%d/%y"
+
+
+@given(st.integers(1, 5000), st.integers(0, 2990))
+def test_years_lie_between_the_edges_and_these_are_few(low: int, span: int) -> None:
+    high = low + span
+    edges = [int(edge) for edge in year_edges(low, high)]
+    assert edges[0] <= low
+    assert high < edges[-1]
+    assert len(edges) <= 9
+
+
+def test_a_decimal_comma_is_read(propose: Propose) -> None:
+    found = attribute(propose, ['"1,5"', '"1.234,50"', "30"] * 5)
+    assert found.numbers == (Decimal("1.5"), Decimal("1234.50"))
+    assert "with a decimal comma" in found.reasons[0]
+    assert attribute(propose, ['"1,234"', "few", "many"] * 5).rule.attribute.categories == ("1,234", "few", "many")
+
+
+def test_ids_of_a_spreadsheet_become_whole_numbers(propose: Propose) -> None:
+    rows = [[f"{row}.0", "f" if row % 2 else "m"] for row in range(1, 200)]
+    ids = propose(["id", "sex"], rows).ids
+    assert (ids.normalise, ids.shapes) == (("strip", "casefold", "nfc", "integer"), ("9+",))
+    assert "normalised by strip, casefold, nfc, integer" in ids.as_text()
 
 
 def test_as_many_texts_as_there_may_be_become_categories(propose: Propose) -> None:

@@ -13,8 +13,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-Value = str | int | float | date | None
-Rows = Sequence[Sequence[Value]]
+Value = object
+Rows = Sequence[Sequence[object]]
 """The header, and rows of it."""
 
 
