@@ -86,11 +86,12 @@ class _Server(uvicorn.Server):
 
 
 def _bound(port: int) -> socket.socket:
-    """Return a socket of the loopback interface that nobody else may bind beside it."""
+    """Return a socket that listens on the loopback interface: a link may be opened as soon as it is printed."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((LOOPBACK, port))
+        listener.listen()
     except OSError as error:
         listener.close()
         raise InvalidInputError(

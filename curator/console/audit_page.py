@@ -1,5 +1,6 @@
 """The audit log: every decision and every access, a page at a time, newest first."""
 
+import re
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -7,12 +8,15 @@ from itertools import islice
 from starlette.responses import Response
 
 from veiltab.common.web.pages import Page, Visit
-from veiltab.curator.audit_cli import facts_text
 from veiltab.curator.audit_log import AuditEntry
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.paging import read_page, span_of
 
 PER_PAGE = 50
+
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +25,11 @@ class AuditLine:
 
     Args:
         entry: of the audit log.
-        facts: what else it says, in words.
+        facts: what else it says: names, and what they are.
     """
 
     entry: AuditEntry
-    facts: str
+    facts: tuple[tuple[str, str], ...]
 
 
 def audit_page(books: Books) -> Page:
@@ -38,6 +42,15 @@ def _show(books: Books, visit: Visit) -> Response:
     log = books.standing.store.audit
     span = span_of(log.head.length, PER_PAGE, read_page(visit.query))
     lines = islice(log.lines(span.total - span.stop), span.stop - span.start)
-    entries = [AuditEntry.from_line(line) for _, line, _ in lines][::-1]
-    shown = [AuditLine(entry=entry, facts=facts_text(entry)) for entry in entries]
+    shown = [_line(AuditEntry.from_line(line)) for _, line, _ in lines][::-1]
     return visit.render("audit.html", lines=shown, span=span, checked=checked)
+
+
+def _line(entry: AuditEntry) -> AuditLine:
+    said = {name.replace("_", " "): str(value) for name, value in entry.facts.items() if value not in {None, ""}}
+    return AuditLine(entry=entry, facts=tuple((name, _shortened(value)) for name, value in said.items()))
+
+
+def _shortened(value: str) -> str:
+    """Return the beginning of a digest, and anything else whole."""
+    return f"{value[:_SHOWN]}…" if _DIGEST.fullmatch(value) else value

@@ -240,8 +240,10 @@ def test_the_ledger_is_shown_a_page_at_a_time_newest_first(office: Office, make_
     assert "Nothing is charged yet" in ana.get("/ledger").text
     charge(office, make_spec, make_request, 51)
     first, second = ana.get("/ledger").text, ana.get("/ledger?page=2").text
-    assert re.findall(r'<th scope="row" class="n">(\d+)</th>', first) == [str(number) for number in range(51, 1, -1)]
-    assert re.findall(r'<th scope="row" class="n">(\d+)</th>', second) == ["1"]
+    assert re.findall(r'<th scope="row" class="n" data-label="Entry">(\d+)</th>', first) == [
+        str(number) for number in range(51, 1, -1)
+    ]
+    assert re.findall(r'<th scope="row" class="n" data-label="Entry">(\d+)</th>', second) == ["1"]
     assert "purpose 50" in first
     assert "sex: the policy, rule 3" in first
     assert "Page 2 of 2, 51 in all" in second
