@@ -10,7 +10,10 @@ from functools import lru_cache
 
 from markupsafe import Markup, escape
 
-from veiltab.researcher.drawing import NARROW, WIDE, Sheet
+from veiltab.researcher.drawing import NARROW, Sheet
+
+BESIDE = Sheet(width=7.4, letters=46, mark="")
+"""What is left of a screen beside the form of a page."""
 
 _TAG = re.compile(r"<[^>]*>")
 _STYLE = re.compile(r' style="([^"]*)"')
@@ -32,7 +35,7 @@ def chart(picture: Callable[[Sheet], str], title: str) -> Markup:
         picture: draws it as an <svg> element, whose texts are escaped; as `veiltab.researcher.drawing.figure` takes it.
         title: what it shows, in words, for who does not see it.
     """
-    sheets = (("wide", WIDE), ("narrow", NARROW))
+    sheets = (("wide", BESIDE), ("narrow", NARROW))
     return Markup("\n").join(
         Markup('<div class="{}" role="img" aria-label="{}">{}</div>').format(name, title, _plain(picture(sheet)))
         for name, sheet in sheets

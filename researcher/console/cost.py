@@ -14,7 +14,7 @@ from veiltab.common.privacy.workload_questions import WorkloadAnswer, WorkloadQu
 from veiltab.common.release.tables import Tables, Workload, asked_tables
 from veiltab.common.study.file import Study
 
-SHAPES = {"table": "One table", "pairs": "Every pair of them", "linked": "Every pair, and the strongest again"}
+SHAPES = {"table": "One table", "pairs": "All pairs", "linked": "All pairs, strongest twice"}
 """What may be released of some attributes, as a form names it."""
 
 _UP = Context(prec=12, rounding=ROUND_CEILING)
@@ -64,7 +64,7 @@ class Cost:
         error: expected; as `Wish.error`, rounded up to three digits.
         feasible: whether it reaches the error that was aimed at.
         advice: what is best, or what would make it possible.
-        share: part of a curator's whole budget that it takes, rounded up; None if the study's budget cannot price it.
+        share: about what part of a curator's whole budget it takes; None if the study's budget cannot price it.
         plan: of one table; None of several.
         errors: of several tables, (attributes, foreseen error) of each.
     """
@@ -232,7 +232,11 @@ def _share_of_table(plan: Plan, study: Study) -> Decimal | None:
 
 
 def _share_of_budget(price: Price, study: Study) -> Decimal | None:
-    """Return what part of a budget several tables take at the most, which divide a price."""
+    """Return about what part of a budget several tables take, which divide a price: that of mu^2.
+
+    Their slacks divide the budget's in the same proportion, so that mu^2 decides.
+    """
     if study.budget_delta is None:
         return None
-    return share(price, price_budget(study.budget_epsilon, study.budget_delta))
+    budget = price_budget(study.budget_epsilon, study.budget_delta)
+    return _UP.divide(_UP.multiply(price.mu, price.mu), budget.mu * budget.mu)

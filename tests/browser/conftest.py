@@ -126,6 +126,14 @@ class Seat:
             time.sleep(0.3)
         return self.page
 
+    def wait_without(self, path: str, selector: str, seconds: float = 60) -> Page:
+        """Open a page again and again until nothing on it fits a selector."""
+        end = time.monotonic() + seconds
+        while self.open(path).locator(selector).count():
+            assert time.monotonic() < end, self.page.inner_text("body")
+            time.sleep(0.3)
+        return self.page
+
 
 def take_seat(context: BrowserContext, link: str) -> Seat:
     """Begin a session in a browser of its own."""

@@ -1,6 +1,7 @@
 """A researcher's service in memory, with a release of one table, one of several, one that waits and one that failed."""
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
@@ -24,6 +25,13 @@ SCRIPT = "<script>alert(1)</script>"
 WAGES, LINKED, WAITING, FAILED, STRANGE = (f"{number:032x}" for number in range(1, 6))
 CHARGED_STUDY = STUDY.replace(b"epsilon = 1\n", b"epsilon = 2\ndelta = 1e-6\n")
 N = 20_000
+COUNTS = {
+    WAGES: (7000, 3000, 4000, 6000),
+    f"{100:032x}": (100, 200, 100, 200, 300, 100),
+    f"{101:032x}": (300, 200, 100, 400),
+    f"{102:032x}": (100, 200, 100, 200, 300, 100),
+}
+"""Noisy rows in the cells of each table."""
 
 
 @cache
@@ -102,6 +110,7 @@ class MadeClient:
     study: Study = field(default_factory=study_with_delta)
     role: Role = Role.RESEARCHER
     releases_known: tuple[Status, ...] = ()
+    counts: Mapping[str, Sequence[int]] = field(default_factory=lambda: COUNTS)
     asked: list[dict[str, Any]] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     is_away: bool = False
@@ -129,12 +138,7 @@ class MadeClient:
 
     def histogram(self, release_id: str) -> bytes:
         self._call("histogram")
-        cells = {WAGES: (7000, 3000, 4000, 6000)}.get(release_id) or {
-            f"{100:032x}": (100, 200, 100, 200, 300, 100),
-            f"{101:032x}": (300, 200, 100, 400),
-            f"{102:032x}": (100, 200, 100, 200, 300, 100),
-        }[release_id]
-        return np.array(cells, "<i8").tobytes()
+        return np.array(self.counts[release_id], "<i8").tobytes()
 
     def certificate(self, release_id: str) -> str:
         self._call("certificate")

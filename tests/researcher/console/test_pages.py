@@ -18,6 +18,7 @@ from tests.common.web.browser import HOST, Browser
 from tests.researcher.console.made_client import FAILED, LINKED, SCRIPT, STRANGE, WAGES, WAITING, MadeClient, N
 from veiltab.common.errors import UnavailableError
 from veiltab.common.privacy.planning import plan_release
+from veiltab.common.privacy.price import price_budget
 from veiltab.common.privacy.questions import Check
 from veiltab.common.rpc.identity import Role
 from veiltab.common.web.application import ConsoleApplication
@@ -247,6 +248,10 @@ def test_a_plan_finds_any_number_from_the_others(shared: Reader) -> None:
     several = "shape=pairs&attributes=sex&attributes=age&attributes=salary&population=20000&delta=1e-6"
     text = text_of(shared.get(f"/plan?find=error&{several}&epsilon=1"))
     assert "Tables, cells 3, 16" in text
+    parts = [price_budget(Decimal(epsilon), Decimal("1e-6")).mu ** 2 for epsilon in (1, 2)]
+    share = re.search(r"It takes about ([\d.]+)% of", text)
+    assert share
+    assert float(share.group(1)) == pytest.approx(float(100 * parts[0] / parts[1]), rel=0.01)
     assert "sex, age" in text
     assert "Epsilon" in text_of(shared.get(f"/plan?find=epsilon&{several}&error=.02"))
 
@@ -307,7 +312,7 @@ def test_what_a_release_costs_is_shown_before_it_can_be_asked_for(shared: Reader
     plan = plan_release(population=N, cells=4, epsilon=Decimal("0.5"), delta=Decimal("1e-6"))
     assert shown
     assert plan.root_mse() <= float(shown.group(1)) <= 1.01 * plan.root_mse()
-    assert re.search(r"It takes at most \d[\d.]*% of every curator's budget of epsilon 2 at delta 0.000001", text)
+    assert re.search(r"It takes about \d[\d.]*% of every curator's budget of epsilon 2 at delta 0.000001", text)
     assert 'method="post" class="fields' in page
     assert "No curator can grant it" in text_of(shared.get(f"/ask?{query.replace('epsilon=0.5', 'epsilon=9')}"))
     assert shared.made.asked == []
