@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from veiltab.common.errors import IntegrityError, VeiltabError
+from veiltab.common.release.receipt import Receipt, receipt_of
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.statement import LedgerHead
 from veiltab.common.rpc.identity import Party, Role
@@ -291,7 +292,11 @@ class _Check:
             spec = ReleaseSpec.from_json(plain["spec"])
             signed = SignedText(**{name: plain[name] for name in ("text", "signature", "certificate")})
             stated = check_statement(signed, self._party, spec, self._issuer)
-            if stated.receipt is not None and not stated.receipt.passed:
+            if bool(spec.columns_of(self._party.name)) != (stated.receipt is not None):
+                raise IntegrityError(
+                    f"release {spec.release_id}: a curator with columns, and no other, tests the server"
+                )
+            if stated.receipt is not None and not _is_passed(stated.receipt, spec, self._party.name):
                 raise IntegrityError(f"release {spec.release_id}: the server did not pass this curator's test")
             releases.add(spec.release_id)
         return f"{len(releases)} signed statements about releases"
@@ -303,6 +308,12 @@ class _Check:
             certificate = ReleaseCertificate.from_text(read_text(self.archive, name))
             _check_all_hold(name, verified(certificate, study, self._issuer))
         return f"{len(names)} release certificates, and every line of them holds"
+
+
+def _is_passed(receipt: Receipt, spec: ReleaseSpec, tester: str) -> bool:
+    """Whether a receipt is a curator's, has the bounds that follow from the spec, and is within them."""
+    right = receipt_of(spec, tester, canaries=receipt.canaries, changed=receipt.changed)
+    return receipt == right and receipt.passed
 
 
 def _check_all_hold(name: str, findings: Iterable[Finding]) -> None:

@@ -7,7 +7,7 @@ import re
 import time
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -18,8 +18,9 @@ from click.testing import CliRunner
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.conftest import request_with, reserve, spec_with
+from veiltab.common.core.canonical import read_canonical
 from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.common.release.receipt import receipt_of
+from veiltab.common.release.receipt import Receipt, receipt_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.statement import LedgerHead, Statement, published_columns
 from veiltab.common.rpc.identity import Identity, Party, Role
@@ -323,19 +324,48 @@ def test_a_ledger_or_a_log_of_another_history_is_found(office: Office) -> None:
         in_index("ledger", {"length": 0, "digest": genesis})(files)
         files["ledger.jsonl"] = b""
 
-    def cut_the_log(files: dict[str, bytes]) -> None:
-        lines = files["audit.jsonl"].splitlines()[:3]
-        head = hashlib.sha256(b"veiltab audit log").digest()
-        for line in lines:
-            head = hashlib.sha256(head + line).digest()
-        in_index("audit", {"length": 3, "digest": head.hex()})(files)
-        files["audit.jsonl"] = b"".join(line + b"\n" for line in lines)
+    def cut_log(kept: int) -> Callable[[dict[str, bytes]], None]:
+        def change(files: dict[str, bytes]) -> None:
+            lines = files["audit.jsonl"].splitlines()[:kept]
+            head = hashlib.sha256(b"veiltab audit log").digest()
+            for line in lines:
+                head = hashlib.sha256(head + line).digest()
+            in_index("audit", {"length": kept, "digest": head.hex()})(files)
+            files["audit.jsonl"] = b"".join(line + b"\n" for line in lines)
+
+        return change
 
     alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
     found = failures(rewritten(office, forget_the_charge, sign=alice))
     assert found == {"ledger and audit log": "the audit log has another charge 1 than the ledger"}
-    found = failures(rewritten(office, cut_the_log, sign=alice))
-    assert "charge 1 covers another audit log" in found["ledger and audit log"]
+    events = [json.loads(line)["event"] for line in contents(office.file)["audit.jsonl"].splitlines()]
+    place = events.index("charge")
+    for kept, problem in (
+        (place - 1, "charge 1 covers another audit log"),
+        (place, "charge 1 is not in the audit log"),
+    ):
+        assert problem in failures(rewritten(office, cut_log(kept), sign=alice))["ledger and audit log"]
+
+
+@pytest.mark.parametrize(
+    "receipt",
+    [
+        receipt_of(SPEC, "alice", canaries=1200, changed=0),
+        replace(receipt_of(SPEC, "alice", canaries=1200, changed=0), low=0),
+        None,
+    ],
+)
+def test_a_statement_whose_test_did_not_pass_does_not_hold(office: Office, receipt: Receipt | None) -> None:
+    alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
+
+    def change(files: dict[str, bytes]) -> None:
+        plain = json.loads(files["statements.jsonl"])
+        stated = replace(read_canonical(Statement, plain["text"]), receipt=receipt)
+        made = signed(alice, stated.to_json(), NOW)
+        plain |= {"text": made.text, "signature": made.signature, "certificate": made.certificate}
+        files["statements.jsonl"] = json.dumps(plain).encode() + b"\n"
+
+    assert "test" in failures(rewritten(office, change, sign=alice))["statements"]
 
 
 def test_who_must_have_signed(office: Office) -> None:
