@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from veiltab.common.core.coding import DROP, Coding
+from veiltab.common.core.coding import DROP
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import AttributeRule, Study
-from veiltab.curator.column import FIRST, ColumnReader, ColumnReading, UnknownValue
+from veiltab.curator.column import FIRST, ColumnReader, ColumnReading
 from veiltab.curator.id_shapes import ShapeReader
 from veiltab.curator.respondents import normalised_ids, repeated_rows, string_buffers
 from veiltab.curator.tables.address import TableAddress
@@ -23,6 +23,7 @@ from veiltab.curator.tables.opening import open_table
 from veiltab.curator.tables.reading import find_column, read_batches
 from veiltab.curator.tables.refusals import first_rows
 from veiltab.curator.tables.source import FIRST_ROW, Batch, Source
+from veiltab.curator.unknown_values import unknown_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +215,7 @@ class _Rows:
                 self._ids[place] = self._ids[place].filter(pa.array(kept))
         ids = pa.chunked_array(self._ids, pa.large_string())
         found = [*errors, *self._id_errors(where, [int(row) + FIRST_ROW for row in repeats[:FIRST]], len(repeats))]
-        found += [_unknown_error(where, column) for column in columns if column.unknown_rows]
+        found += [unknown_values(where, column) for column in columns if column.unknown_rows]
         if not found and not len(ids):
             found.append(_no_rows(where, self._read))
         return Reading(
@@ -261,33 +262,6 @@ def _commas(columns: Sequence[ColumnReading]) -> str:
     """Say which columns have a decimal comma."""
     names = [column.rule.column for column in columns if column.notation is Notation.COMMA]
     return f"decimal comma in {', '.join(names)}" if names else ""
-
-
-def _unknown_error(where: str, column: ColumnReading) -> InvalidInputError:
-    """Say where a column holds values that the study does not know; numbers outside the bins are among them."""
-    kind = _unknown_kind(column.rule.coding)
-    remedy = "`veiltab curator check` shows them; correct the table, or the study file at every party."
-    if column.notation is not None and any(map(_has_comma, column.unknown)):
-        kind = f"{kind} as its first rows write them, with {column.notation.value}"
-        remedy += " Or say --decimal comma or --decimal point, if that is how all are written."
-    return InvalidInputError(
-        f"column {column.rule.column!r} (attribute {column.rule.name}) holds {kind},"
-        f" in {column.unknown_rows} rows{first_rows(column.unknown_first)}",
-        where=where,
-        remedy=remedy,
-    )
-
-
-def _unknown_kind(coding: Coding) -> str:
-    """Say what the values are that a coding does not know."""
-    if coding.dates:
-        return f"dates outside the bins, or none written as {coding.dates.format or 'ISO 8601 (2000-07-15)'}"
-    return "numbers outside the bins, or no numbers" if coding.bins else "values the study does not know"
-
-
-def _has_comma(unknown: UnknownValue) -> bool:
-    """Return whether a value is a number with a comma or a point that another notation would explain."""
-    return any(notation.plain(unknown.value.strip()) is not None for notation in (Notation.COMMA, Notation.POINT))
 
 
 def _no_rows(where: str, read: int) -> InvalidInputError:

@@ -134,7 +134,8 @@ def test_a_later_row_that_contradicts_the_first_ones_is_named(
 ) -> None:
     path = table(tmp_path, *[first] * 120_000, later)
     (error,) = read(path, study).errors
-    assert f"as its first rows write them, with {written}, in 1 rows, first in rows 120002" in str(error)
+    assert "no numbers, in 1 rows, first in rows 120002" in str(error)
+    assert f"The first rows write {written}, and some others do not" in error.remedy
     assert "--decimal comma" in error.remedy
 
 

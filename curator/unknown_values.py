@@ -1,0 +1,89 @@
+"""Refusals of values that the study does not know, with what they seem to be; they quote no value."""
+
+import re
+
+from veiltab.common.core.coding import Coding
+from veiltab.common.errors import InvalidInputError
+from veiltab.curator.column import ColumnReading
+from veiltab.curator.drafting.dates import DateWritings
+from veiltab.curator.tables.numerals import Notation
+from veiltab.curator.tables.refusals import first_rows
+
+_WHOLE_WITH_DECIMALS = re.compile(r"([+-]?\d+)\.0*", re.ASCII)
+_TRUTH = {"true", "false"}
+
+
+def unknown_values(where: str, column: ColumnReading) -> InvalidInputError:
+    """Return the refusal of a column with unknown values; numbers and dates outside the bins are among them.
+
+    Args:
+        where: the table.
+        column: a column with unknown rows.
+    """
+    hint = _hint(column)
+    remedy = "`veiltab curator check` shows them; correct the table, or the study file at every party."
+    return InvalidInputError(
+        f"column {column.rule.column!r} (attribute {column.rule.name}) holds {_kind(column.rule.coding)},"
+        f" in {column.unknown_rows} rows{first_rows(column.unknown_first)}",
+        where=where,
+        remedy=f"{hint} {remedy}" if hint else remedy,
+    )
+
+
+def _kind(coding: Coding) -> str:
+    """Say what the values are that a coding does not know."""
+    if coding.dates:
+        return f"dates outside the bins, or none written as {coding.dates.format or 'ISO 8601 (2000-07-15)'}"
+    return "numbers outside the bins, or no numbers" if coding.bins else "values the study does not know"
+
+
+def _hint(column: ColumnReading) -> str:
+    """Say what the unknown values seem to be; "" where nothing is clear."""
+    coding, values = column.rule.coding, [unknown.value.strip() for unknown in column.unknown]
+    if coding.dates:
+        return _date_hint(values)
+    if coding.bins:
+        return _number_hint(values, column.notation)
+    return _text_hint(values, coding)
+
+
+def _date_hint(values: list[str]) -> str:
+    formats = _date_formats(values)
+    if not formats or "" in formats:
+        return ""
+    return f"They look like date_format = {' or '.join(repr(one) for one in formats)} in the study file."
+
+
+def _number_hint(values: list[str], notation: Notation | None) -> str:
+    if notation and any(notation.plain(value) is None and _is_number(value) for value in values):
+        return (
+            f"The first rows write {notation.value}, and some others do not; say --decimal comma or --decimal point if"
+            " that is how all are written."
+        )
+    if notation is None and any(map(_is_number, values)) and any("," in value for value in values):
+        return "Some are texts with a comma: store numbers, or text alone."
+    return "They look like dates: give the attribute `dates` in the place of `bins`." if _date_formats(values) else ""
+
+
+def _text_hint(values: list[str], coding: Coding) -> str:
+    known = [*coding.categories, *(raw for raw, _ in coding.recode)]
+    whole = next((m[1] for value in values if (m := _WHOLE_WITH_DECIMALS.fullmatch(value)) and m[1] in known), "")
+    if whole:
+        pair = f'"{whole}.0" = "{whole}"'
+        return f"Whole numbers are written with decimals: store them without, or add {pair} and its like to recode."
+    if _TRUTH & {value.casefold() for value in values}:
+        return 'Some are truth values: add each to recode, such as "true" = the category that it means.'
+    folded = {text.casefold() for text in known}
+    if any(value.casefold() in folded for value in values):
+        return "Some differ from categories in letter case alone: add these spellings to recode."
+    return ""
+
+
+def _date_formats(values: list[str]) -> tuple[str, ...]:
+    """Return how all values may be written as dates; none if one is no date."""
+    writings = DateWritings()
+    return writings.formats if values and all(writings.take(value) for value in values) else ()
+
+
+def _is_number(value: str) -> bool:
+    return any(notation.plain(value) is not None for notation in Notation)

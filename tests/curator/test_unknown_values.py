@@ -1,0 +1,62 @@
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from veiltab.common.core.coding import Coding
+from veiltab.common.core.dates import DateBins
+from veiltab.common.core.domain import Attribute
+from veiltab.common.study.file import AttributeRule
+from veiltab.curator.column import ColumnReading, UnknownValue
+from veiltab.curator.tables.numerals import Notation
+from veiltab.curator.unknown_values import unknown_values
+
+TEXTS = Coding(categories=("0", "1", "Red"))
+NUMBERS = Coding(categories=("low", "high"), bins=(Decimal(0), Decimal(5), Decimal(9)))
+DATES = Coding(categories=("1990",), dates=DateBins(edges=("1990", "1991")))
+
+
+def remedy(coding: Coding, *values: str, notation: Notation | None = None) -> str:
+    rule = AttributeRule(attribute=Attribute(name="x", categories=("a", "b")), owner="alice", column="x", coding=coding)
+    reading = ColumnReading(
+        rule=rule,
+        symbols=np.zeros(0, np.uint8),
+        counts=(0, 0),
+        missing=0,
+        unknown_rows=len(values),
+        unknown_first=(7,),
+        unknown=tuple(UnknownValue(value=value, rows=1, first_rows=(7,)) for value in values),
+        notation=notation,
+    )
+    error = unknown_values("t.csv", reading)
+    assert "first in rows 7" in error.problem
+    assert not any(value in error.problem for value in values if len(value) > 3)
+    return error.remedy
+
+
+@pytest.mark.parametrize(
+    ("coding", "values", "notation", "hint"),
+    [
+        (TEXTS, ["x", "1.0"], None, 'Whole numbers are written with decimals: store them without, or add "1.0" = "1"'),
+        (TEXTS, ["1.5", "2.0"], None, ""),
+        (TEXTS, ["true", "false"], None, "Some are truth values"),
+        (TEXTS, ["RED"], None, "Some differ from categories in letter case alone"),
+        (TEXTS, ["zebra"], None, ""),
+        (NUMBERS, ["150"], Notation.PLAIN, ""),
+        (NUMBERS, ["1,5"], Notation.PLAIN, "The first rows write numbers without a comma, and some others do not"),
+        (NUMBERS, ["1.5"], Notation.COMMA, "The first rows write a decimal comma, and some others do not"),
+        (NUMBERS, ["1,5"], None, "Some are texts with a comma"),
+        (NUMBERS, ["1990-01-01", "3000-01-01"], Notation.PLAIN, "They look like dates"),
+        (NUMBERS, ["zebra"], Notation.PLAIN, ""),
+        (DATES, ["31.12.1990"], None, "They look like date_format = '%d.%m.%Y' in"),
+        (DATES, ["01/02/1990"], None, "They look like date_format = '%d/%m/%Y' or '%m/%d/%Y' in"),
+        (DATES, ["1989-01-01"], None, ""),
+        (DATES, ["soon"], None, ""),
+    ],
+)
+def test_the_refusal_says_what_the_values_seem_to_be(
+    coding: Coding, values: list[str], notation: Notation | None, hint: str
+) -> None:
+    said = remedy(coding, *values, notation=notation)
+    assert said.startswith(hint)
+    assert said.startswith("`veiltab curator check` shows them") == (not hint)
