@@ -119,7 +119,9 @@ class Inspection:
     def _table_lines(self) -> list[str]:
         """Return what the rows hold, as far as they could be read."""
         raw, plain = (", ".join(shapes) for shapes in (self.raw_id_shapes, self.id_shapes))
-        shapes = f"written as {raw}" + ("" if raw == plain else f", and as {plain} once normalised")
+        shapes = f"written as {raw}" + (
+            f", and as {plain} once normalised" if self.respondents and raw != plain else ""
+        )
         lines = [
             f"  {self.rows:,} rows, {self.respondents:,} respondents, {self.dropped:,} dropped as missing",
             f"  ids: {self.empty_ids:,} empty, {self.repeated_ids:,} repeated; {shapes}",

@@ -27,7 +27,7 @@ def confirm_table(proposal: TableProposal, *, takes_all: bool) -> TableProposal:
             "nobody can be asked: the standard input is no terminal",
             remedy="Add --yes to take every proposal, or --json to see them.",
         )
-    _show(f"{proposal.rows:,} rows, {proposal.respondents:,} of them complete.")
+    _show(f"{proposal.rows:,} rows, {proposal.respondents:,} of them complete; the table {proposal.description}.")
     for omission in proposal.omissions:
         _show(f"{omission.column or 'a column without a name'} stays out: {omission.reason}")
     _show(f"\n{proposal.ids.as_text()}")

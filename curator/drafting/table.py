@@ -53,6 +53,7 @@ class TableProposal:
 
     Args:
         curator: its name.
+        description: how the table looks.
         rows: rows of the table.
         respondents: rows that would stay in a release: none of the proposed attributes drops them.
         ids: what names the respondents.
@@ -61,6 +62,7 @@ class TableProposal:
     """
 
     curator: str
+    description: str
     rows: int
     respondents: int
     ids: IdProposal
@@ -81,6 +83,7 @@ class TableProposal:
         """Return the proposal as plain data for JSON."""
         return {
             "curator": self.curator,
+            "description": self.description,
             "rows": self.rows,
             "respondents": self.respondents,
             "ids": asdict(self.ids),
@@ -131,6 +134,7 @@ def propose_table(
     shapes = id_shapes(reading.ids, len(chosen))
     return TableProposal(
         curator=curator,
+        description=reading.description,
         rows=reading.rows_read,
         respondents=len(reading.ids),
         ids=IdProposal(columns=chosen, normalise=steps, shapes=shapes, reason=reason),

@@ -85,7 +85,7 @@ def _encoding(head: bytes) -> str:
     if b"\0" in head:
         raise InvalidInputError(
             "the file holds bytes 0, so it is no text in UTF-8",
-            remedy="If it is UTF-16 without a byte order mark, save it as UTF-8, or with the mark.",
+            remedy="If it is UTF-16 without a byte order mark, save it as UTF-8, or say --encoding utf-16.",
         )
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)

@@ -16,6 +16,8 @@ from veiltab.common.privacy.planning import mean_squared_error
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.rpc.identity import Role
+from veiltab.curator.tables.opening import open_table
+from veiltab.curator.tables.reading import read_batches, read_header
 from veiltab.deploy.local.folder import new_folder
 from veiltab.deploy.local.own_tables import own_tables, study_text
 from veiltab.deploy.local.processes import APPROVAL, LocalStudy, free_ports
@@ -43,7 +45,7 @@ class DemoOptions:
         noise_split: the curators' part of the noise, as text; None for the default.
         max_pair_epsilon: most epsilon that a pair of parties faces, as text; None for no cap.
         canaries: rows that test the server; None lets the plan choose.
-        tables: the user's own CSV files instead of Adult, one a curator.
+        tables: the user's own tables instead of Adult, one a curator.
         partial: also run a release for a second researcher, to whom only the first curator grants anything.
     """
 
@@ -253,7 +255,7 @@ def _what_each_saw(local: LocalStudy, outcome: Outcome) -> dict[str, str]:
     seen = {}
     for curator in local.study.curators:
         names = [column.attribute for column in spec.columns_of(curator.name)]
-        head = local.tables[curator.name].read_text("utf-8").splitlines()[1:4]
+        head = _first_rows(local.tables[curator.name])
         seen[f"curator {curator.name}"] = f"its own table ({', '.join(names)}), such as {' | '.join(head)}"
     published = local.state_folder(Role.SERVER, local.study.server.name) / "releases" / spec.release_id / "published"
     columns = [np.fromfile(published / c.attribute, symbol_dtype(c.size), count=8).tolist() for c in spec.columns]
@@ -266,6 +268,13 @@ def _what_each_saw(local: LocalStudy, outcome: Outcome) -> dict[str, str]:
     share = float(spec.mechanism.retention)
     seen[f"researcher {outcome.researcher}"] = f"noisy rows, {share:.0%} of them true and nobody knows which: {noisy}"
     return seen
+
+
+def _first_rows(path: Path) -> list[str]:
+    source = open_table(path)
+    names = list(read_header(source))
+    batch = next(read_batches(source, (), names))
+    return [",".join(batch.coded[name][row].as_py() or "" for name in names) for row in range(min(3, batch.rows))]
 
 
 def _write_certificate(local: LocalStudy, outcome: Outcome, out: Path) -> Path:

@@ -1,4 +1,4 @@
-"""A study made from a user's tables, for a demonstration: one curator a CSV file, categories as they occur.
+"""A study made from a user's tables, for a demonstration: one curator a table, categories as they occur.
 
 A real study lists its categories beforehand: categories taken from the data reveal which values occur.
 """
@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.naming import attribute_name
+from veiltab.curator.tables.opening import open_table
+from veiltab.curator.tables.reading import read_batches, read_header
 from veiltab.deploy.toml_text import toml_text
 
 NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
@@ -54,10 +55,10 @@ class OwnTables:
 
 
 def own_tables(files: Sequence[Path]) -> OwnTables:
-    """Read two or more CSV files that have one column in common, the id.
+    """Read two or more tables that have one column in common, the id.
 
     Raises:
-        InvalidInputError: a file cannot be read, they share no column or several, or a column has too many different
+        InvalidInputError: a table cannot be read, they share no column or several, or a column has too many different
             values.
     """
     if not 2 <= len(files) <= len(NAMES):
@@ -98,14 +99,13 @@ def _categories(column: pa.ChunkedArray, name: str) -> tuple[str, ...]:
 
 
 def _read(path: Path) -> pa.Table:
-    try:
-        names = pa.csv.open_csv(path).schema.names
-        options = pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
-        table = pa.csv.read_csv(path, convert_options=options)
-    except (OSError, pa.ArrowInvalid, UnicodeDecodeError) as error:
-        raise InvalidInputError("the table cannot be read as CSV", where=str(path)) from error
-    trimmed = [pc.utf8_trim_whitespace(column) for column in table.columns]
-    return pa.table(trimmed, names=[name.strip() for name in table.column_names])
+    source = open_table(path)
+    names = list(read_header(source))
+    batches = [batch.coded for batch in read_batches(source, (), names)]
+    columns = {
+        name: pa.chunked_array([batch[name].dictionary_decode() for batch in batches], pa.string()) for name in names
+    }
+    return pa.table({name: pc.utf8_trim_whitespace(pc.fill_null(column, "")) for name, column in columns.items()})
 
 
 def study_text(tables: OwnTables, endpoints: dict[str, str], budget: str, delta: str | None = None) -> str:

@@ -2,6 +2,8 @@ import csv
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,6 +48,13 @@ def test_each_table_is_a_curator_s(tmp_path: Path) -> None:
 
 def test_the_truth_is_that_of_the_common_respondents(tmp_path: Path) -> None:
     assert own_tables(two(tmp_path)).truth().tolist() == [1, 0, 1, 1]
+
+
+def test_tables_may_be_of_any_form(tmp_path: Path) -> None:
+    rows = two(tmp_path)
+    pq.write_table(pa.table({"id": [1, 2, 3, 9], "Smokes?": ["yes", "no ", "yes", "no"]}), tmp_path / "a.parquet")
+    (tmp_path / "b.tsv").write_text(rows[1].read_text().replace(",", "\t"))
+    assert own_tables([tmp_path / "a.parquet", tmp_path / "b.tsv"]).truth().tolist() == [1, 0, 1, 1]
 
 
 def test_three_tables(tmp_path: Path) -> None:
@@ -166,8 +175,14 @@ def test_two_to_eight_files_that_can_be_read(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match=f"takes 2 to 8 tables, not {count}"):
             own_tables([files[0]] * count)
     (tmp_path / "empty.csv").write_bytes(b"")
-    (tmp_path / "latin.csv").write_bytes("id,a\n1,é\n".encode("latin-1"))
+    (tmp_path / "wide.csv").write_bytes("id,a\n1,é\n".encode("utf-16-le"))
     (tmp_path / "ragged.csv").write_text("id,a\n1\n1,2,3\n")
-    for name in ("none.csv", "empty.csv", "latin.csv", "ragged.csv"):
-        with pytest.raises(InvalidInputError, match="cannot be read as CSV"):
+    problems = {
+        "none.csv": "the file cannot be read",
+        "empty.csv": "the file is empty",
+        "wide.csv": "no text in UTF-8",
+        "ragged.csv": "2 rows have more or fewer values",
+    }
+    for name, problem in problems.items():
+        with pytest.raises(InvalidInputError, match=problem):
             own_tables([files[0], tmp_path / name])
