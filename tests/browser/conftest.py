@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, syn
 
 from tests.protocol.village import FREE, TWO, Rules
 from tests.protocol.world import ALICE, World, made_world
+from veiltab.common.rpc.identity import Role
 
 ASK_A_PERSON = 'persons = 2\n[[rule]]\nresearcher = "rita"\ndecision = "deny"\n'
 APPROVE = '[[rule]]\ndecision = "approve"\n'
@@ -98,6 +99,16 @@ def curator_console(world: World, persons: Sequence[str]) -> Iterator[Console]:
     }
     options = [str(word) for option in paths.items() for word in option]
     with console(world, "curator", "console", world.local.study_path, "--name", "alice", *options, *named) as running:
+        yield running
+
+
+@contextmanager
+def researcher_console(world: World, name: str) -> Iterator[Console]:
+    """Run a researcher's console."""
+    identity = world.local.identity_folder(Role.RESEARCHER, name)
+    with console(
+        world, "researcher", "console", world.local.study_path, "--name", name, "--identity", identity
+    ) as running:
         yield running
 
 

@@ -178,7 +178,17 @@ def test_a_session_that_cannot_be_recorded_does_not_begin(house: House) -> None:
     assert "set-cookie" not in answer.headers
 
 
-def test_sessions_end_by_themselves(house: House) -> None:
+def test_a_session_ends_where_nobody_uses_it(house: House) -> None:
+    ana, ben = house.enter(), house.enter("Ben Ode")
+    house.now += IDLE_SECONDS - 1
+    assert ben.get("/").status == 200
+    house.now += 1
+    assert ana.get("/").status == 403
+    assert ben.get("/").status == 200
+    assert house.notebook.lines[2:] == ["Ana Diaz left: its time was over"]
+
+
+def test_a_session_ends_however_much_it_is_used(house: House) -> None:
     ana, ben = house.enter(), house.enter("Ben Ode")
     for _ in range(TOTAL_SECONDS // (IDLE_SECONDS - 1)):
         house.now += IDLE_SECONDS - 1
@@ -278,6 +288,7 @@ BAD = {
     "10 MB without a session": Bad(413, path="/", body=[b"x" * 1_000_000] * 10, cookie=False),
     "64 KiB and a byte": Bad(413, body=[b"x" * (64 * 1024 + 1)]),
     "a body without end": Bad(411, body=repeat(b"a"), headers={"Transfer-Encoding": "chunked"}),
+    "a length and a body without end": Bad(411, headers={"Transfer-Encoding": "chunked"}),
     "a length that is no number": Bad(400, headers={"Content-Length": "ten"}),
     "a negative length": Bad(400, headers={"Content-Length": "-1"}),
     "a length with a sign": Bad(400, headers={"Content-Length": "+5"}),
