@@ -132,13 +132,18 @@ class Status:
         return {party: reason for party, (_, reason) in sorted(self.parties.items()) if reason}
 
     @property
-    def waiting_for(self) -> str:
-        """What the release waits for, party by party, as text."""
+    def waiting_lines(self) -> tuple[str, ...]:
+        """What the release waits for, party by party, each reason once."""
         reasons = [
             reason if reason.startswith((party, "curator ", "server ")) else f"{party}: {reason}"
             for party, reason in self.waits.items()
         ]
-        return "; ".join(dict.fromkeys(reason.rstrip(".") for reason in reasons))
+        return tuple(dict.fromkeys(reason.rstrip(".") for reason in reasons))
+
+    @property
+    def waiting_for(self) -> str:
+        """What the release waits for, as text."""
+        return "; ".join(self.waiting_lines)
 
 
 def release_status_from_proto(answer: researcher_pb2.GetResultResponse) -> Status:

@@ -130,7 +130,6 @@ def badge(state: ReleaseState) -> str:
 
 def steps(status: Status) -> tuple[Step, ...]:
     """Return the steps of a release: those behind it, the one it is at, and those to come."""
-    waits = tuple(f"{party}: {reason}" for party, reason in status.waits.items())
     parties = tuple(f"{party}: {state.value}" for party, (state, _) in sorted(status.parties.items()))
     began = Step(text="Asked", kind="good", when=status.created or None)
     if status.state.unsuccessful:
@@ -145,7 +144,7 @@ def steps(status: Status) -> tuple[Step, ...]:
             )
         elif place == at:
             progress = (status.progress,) if status.progress else ()
-            shown.append(Step(text=_STEPS[state], kind="wait", details=(*progress, *(waits or parties))))
+            shown.append(Step(text=_STEPS[state], kind="wait", details=(*progress, *(status.waiting_lines or parties))))
         else:
             shown.append(Step(text=_STEPS[state]))
     return tuple(shown)
@@ -177,7 +176,7 @@ def _facts(status: Status) -> list[tuple[str, str]]:
             ("Sampled rows m", f"{workload.sample:,}"),
             ("Tables", f"{len(workload.tables):,}, up to {workload.repeats:,} of them a second time"),
         ]
-    if status.bytes:
+    if any(status.bytes.values()):
         facts.append(("Bytes over all links", f"{sum(status.bytes.values()):,}"))
     return facts
 

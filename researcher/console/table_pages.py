@@ -22,7 +22,7 @@ from veiltab.researcher.console.charts import chart
 from veiltab.researcher.console.desk import Desk
 from veiltab.researcher.console.files import file_name, written_file
 from veiltab.researcher.estimation import Estimate, TableEstimate
-from veiltab.researcher.pictures import analysis_picture, estimates_picture, heat_map, largest
+from veiltab.researcher.pictures import CELLS_SHOWN, analysis_picture, estimates_picture, heat_map, largest
 from veiltab.researcher.presentation import report_page, source_sentence
 from veiltab.researcher.release_status import Status
 from veiltab.researcher.report import CELLS_LISTED, cell_texts, pair_tests, texts_of_test
@@ -198,6 +198,7 @@ class Shown:
     Args:
         title: what was asked.
         picture: of it.
+        scope: which part of it the picture has; empty for all.
         fields: the joint table of two attributes as a picture; empty for others.
         numbers: of it.
         remarks: what the reader must know, a sentence each.
@@ -207,6 +208,7 @@ class Shown:
 
     title: str
     picture: Markup
+    scope: str
     fields: Markup
     numbers: Numbers
     remarks: Sequence[str]
@@ -230,6 +232,7 @@ class Shown:
                     lambda sheet: estimates_picture(table, sheet=sheet).svg,
                     _alternative(title),
                 ),
+                scope=_scope("largest", table.domain.cells),
                 fields=_fields(table),
                 numbers=_cells(table),
                 remarks=(*_how_to_read(table), *((FEW_ROWS,) if table.has_few_rows else ())),
@@ -243,6 +246,7 @@ class Shown:
                 lambda sheet: analysis_picture(analysis, sheet).svg,
                 _alternative(analysis.title),
             ),
+            scope=_scope("first", len(analysis.estimate)),
             fields=Markup(),
             numbers=_rows(analysis),
             remarks=analysis.said(),
@@ -308,6 +312,10 @@ def _fields(table: TableEstimate) -> Markup:
         lambda sheet: heat_map(table, sheet),
         "Picture: the joint table as fields; darker is more. The numbers are in the table below.",
     )
+
+
+def _scope(which: str, rows: int) -> str:
+    return f"The {CELLS_SHOWN} {which} of {rows:,}." if rows > CELLS_SHOWN else ""
 
 
 def _alternative(title: str) -> str:

@@ -281,6 +281,11 @@ def test_a_plan_without_an_answer_says_why_beside_the_form(shared: Reader, query
     assert 'name="population"' in page
 
 
+def test_the_field_at_fault_is_marked(shared: Reader) -> None:
+    page = shared.get("/plan?find=error&shape=table&population=many&cells=24&epsilon=1")
+    assert re.findall(r'name="(\w+)"[^>]*aria-invalid="true"', page) == ["population"]
+
+
 def test_a_search_that_takes_too_long_ends() -> None:
     ticks = iter(range(100))
     calculations = Calculations(seconds=5, clock=lambda: float(next(ticks)))
