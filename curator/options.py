@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from veiltab.common.command.cli import note
 from veiltab.common.command.options import name_option, state_option, study_argument
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.standing import open_standing
@@ -35,6 +36,8 @@ def with_standing(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def opened(study_path: Path, name: str, state_folder: Path, policy_path: Path | None, **options: object) -> None:
         with open_standing(study_path, name, state_folder, policy_path) as standing:
+            if said := standing.store.served_policy().note:
+                note(said)
             command(standing=standing, **options)
 
     return opened

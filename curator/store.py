@@ -18,6 +18,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import erase_traces, open_database, transaction
+from veiltab.common.storage.files import file_digest
 from veiltab.curator.audit_log import AuditLog, Event
 from veiltab.curator.progress import (
     HELD,
@@ -151,6 +152,9 @@ _MIGRATIONS = (
         due INTEGER, sent INTEGER, problem TEXT NOT NULL DEFAULT '', PRIMARY KEY (notice, channel));
     CREATE INDEX delivery_due ON delivery (channel, due) WHERE sent IS NULL
     """,
+    """
+    ALTER TABLE served_policy ADD COLUMN digest TEXT NOT NULL DEFAULT ''
+    """,
 )
 
 _DECISION = ", ".join(field.name for field in fields(GrantDecision))
@@ -186,12 +190,26 @@ class ServedPolicy:
         rules: how many it has.
         budget: the curator's own, nats; None for the study's.
         persons: so many different persons must approve what is held.
+        digest: SHA-256 of the file as it was read, hexadecimal; empty where it is not known.
     """
 
     path: Path | None
     rules: int
     budget: Decimal | None
     persons: int
+    digest: str = ""
+
+    @property
+    def note(self) -> str:
+        """What is to be said of a file that is another now than it was read; empty if it is the same."""
+        if self.path is None or not self.digest:
+            return ""
+        try:
+            if file_digest(self.path).hex() == self.digest:
+                return ""
+        except OSError:
+            return f"{self.path} cannot be read any more; the running curator goes on with the rules that it read."
+        return f"{self.path} was edited since the running curator read it. The new rules count once that gets SIGHUP."
 
 
 _MOST_NAMED = 10
@@ -922,8 +940,8 @@ class CuratorStore:
         with transaction(self.connection) as db:
             db.execute("DELETE FROM served_policy")
             db.execute(
-                "INSERT INTO served_policy (path, rules, budget, persons) VALUES (?, ?, ?, ?)",
-                [file, rules, own, persons],
+                "INSERT INTO served_policy (path, rules, budget, persons, digest) VALUES (?, ?, ?, ?, ?)",
+                [file, rules, own, persons, digest],
             )
             self.audit.record(Event.POLICY_LOADED, file=file, rules=rules, budget=own, persons=persons, sha256=digest)
 
@@ -938,6 +956,7 @@ class CuratorStore:
             rules=row["rules"],
             budget=None if budget is None else Decimal(budget),
             persons=row["persons"],
+            digest=row["digest"],
         )
 
     def witness(self, curator: str) -> tuple[int, bytes]:

@@ -18,6 +18,7 @@ from veiltab.common.release.guarantees import epsilon_card
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.cli import curator
 from veiltab.curator.ledger import Ledger, percent
+from veiltab.curator.policy import load_policy
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 from veiltab.curator.store import CuratorStore
 
@@ -449,6 +450,21 @@ def test_the_budget_is_that_of_the_policy_that_is_served(terminal: Terminal, mak
     other.write_text("budget = 0.5")
     found = terminal.json("ledger", "--policy", str(other))
     assert (found["budget"], found["policy"]) == (0.5, str(other))
+
+
+def test_a_policy_that_was_edited_since_it_is_served_is_noticed(terminal: Terminal) -> None:
+    path, store = terminal.folder / "policy.toml", terminal.store()
+    path.write_text("budget = 0.5\n")
+    policy = load_policy(path, researchers=[], attributes=[])
+    store.set_served_policy(path, 0, policy.budget, policy.persons, policy.digest)
+    store.close()
+    assert terminal.run("requests")[2] == ""
+    path.write_text("budget = 0.6\n")
+    code, out, err = terminal.run("requests")
+    assert (code, "Budget 0.5" in out) == (0, True)
+    assert f"{path} was edited since the running curator read it" in err
+    path.unlink()
+    assert "cannot be read any more" in terminal.run("ledger")[2]
 
 
 def test_a_charge_at_a_delta_shows_what_was_asked_for(terminal: Terminal, make_spec: Make) -> None:

@@ -1,3 +1,4 @@
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -202,6 +203,7 @@ def test_the_order_of_the_rules_matters(load: Load, make_request: Make) -> None:
 
 def test_without_a_policy_a_person_decides(make_request: Make, load: Load) -> None:
     assert (load("").persons, load("persons = 2").persons) == (1, 2)
+    assert load("budget = 1").digest == hashlib.sha256(b"budget = 1").hexdigest()
     for policy in (load_policy(None, researchers=[], attributes=[]), load(""), load("budget = 1")):
         decided = policy.decide(make_request(), ["sex", "salary"], NOW)
         assert {decision.verdict for decision in decided} == {HELD}
