@@ -16,7 +16,7 @@ NODES = 300
 def prepared(folder: Path) -> Poll:
     """Write a study file without strata, and make the certificates by the command."""
     port, *others = free_ports(3)
-    (folder / "study.toml").write_bytes(study_text(port=port, others=others, strata=(), budget="6"))
+    (folder / "study.toml").write_bytes(study_text(port=port, others=others, strata=(), budget="8"))
     poll = Poll(local=LocalStudy(folder=folder, tables={}))
     made = poll.command("pki", "init", poll.local.study_path, "--out", folder / "pki", as_json=False)
     assert made.code == 0
