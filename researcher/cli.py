@@ -188,7 +188,10 @@ def estimate(
     from veiltab.researcher.analysis.contrasts import Contrast
     from veiltab.researcher.analysis.question import Question, answer
     from veiltab.researcher.estimation import TableEstimate
+    from veiltab.researcher.table import check_table_path
 
+    if out is not None:
+        check_table_path(out)
     question = Question(
         given=listed(given) if given else (), contrast=Contrast(contrast) if contrast else None, **asked
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from veiltab.common.core.canonical import canonical_text, read_canonical
 from veiltab.common.core.id_prefix import whole_id
+from veiltab.common.core.nearest import nearest
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
@@ -192,8 +193,8 @@ class ResearcherStore:
         query = "SELECT * FROM release WHERE id = ? OR (label = ? AND label <> '') ORDER BY id <> ?"
         row = self.connection.execute(query, [name, name, name]).fetchone()
         if row is None:
-            asked = [known["id"] for known in self.connection.execute("SELECT id FROM asked_release")]
-            remedy = "`veiltab researcher status` lists the releases there are."
+            asked = {known["id"]: known["label"] for known in self.connection.execute("SELECT * FROM asked_release")}
+            remedy = f"{nearest(asked.values(), name)}`veiltab researcher status` lists the releases there are."
             return self.release(whole_id(name, asked, kinds=["release"], where="release", remedy=remedy))
         return _release_of(row)
 

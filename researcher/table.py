@@ -166,13 +166,8 @@ def write(frame: pd.DataFrame, path: Path) -> None:
     Raises:
         InvalidInputError: another suffix, or a place that cannot be written.
     """
+    check_table_path(path)
     suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise InvalidInputError(
-            f"a result cannot be written as {suffix or 'a file without suffix'}",
-            where=str(path),
-            remedy=f"End the name in one of {', '.join(SUFFIXES)}.",
-        )
     try:
         if suffix == ".csv":
             _for_spreadsheets(frame).to_csv(path, index=False, lineterminator="\n")
@@ -188,6 +183,21 @@ def write(frame: pd.DataFrame, path: Path) -> None:
             where=str(path),
             remedy="Choose another place.",
         ) from error
+
+
+def check_table_path(path: Path) -> None:
+    """Refuse a file of a kind that `write` does not know, before there is anything to write.
+
+    Raises:
+        InvalidInputError: another suffix.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InvalidInputError(
+            f"a result cannot be written as {suffix or 'a file without suffix'}",
+            where=str(path),
+            remedy=f"End the name in one of {', '.join(SUFFIXES)}.",
+        )
 
 
 def _plain(value: object) -> object:

@@ -13,5 +13,10 @@ def known_names(what: str, known: Iterable[str], name: str = "") -> str:
         name: what was given.
     """
     names = list(known)
-    near = get_close_matches(name.lower(), names, 1)
-    return (f"Did you mean {near[0]!r}? " if near else "") + f"{what}: {', '.join(names) or 'none'}."
+    return f"{nearest(names, name)}{what}: {', '.join(names) or 'none'}."
+
+
+def nearest(known: Iterable[str], name: str) -> str:
+    """Return "Did you mean 'sex'? " for the known name that is nearest; nothing if none is near."""
+    near = get_close_matches(name.lower(), list(known), 1)
+    return f"Did you mean {near[0]!r}? " if near else ""

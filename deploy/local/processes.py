@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, assert_never
 
-from veiltab.common.errors import UnavailableError, VeiltabError, error_class
+from veiltab.common.errors import InvalidInputError, UnavailableError, VeiltabError, error_class
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Party, Role, load_identity
 from veiltab.common.study.file import Study, load_study, study_from_bytes
@@ -191,7 +191,7 @@ class LocalStudy:
             process.wait()
             raise
         if process.returncode:
-            raise _refusal(out, err, arguments[:2])
+            raise _refusal(out, err, arguments[:2], process.returncode)
         answer: dict[str, Any] = json.loads(out)
         return answer, process.pid
 
@@ -240,9 +240,13 @@ class LocalStudy:
         self.stop()
 
 
-def _refusal(out: str, err: str, command: Sequence[str]) -> VeiltabError:
+def _refusal(out: str, err: str, command: Sequence[str], code: int) -> VeiltabError:
+    where = f"veiltab {' '.join(command)}"
     try:
         described = json.loads(out)["error"]
     except (ValueError, KeyError):
-        return VeiltabError(f"veiltab {' '.join(command)} failed: {err.strip()[-300:]}")
+        said = err.strip().splitlines()[-1:] or ["it said nothing"]
+        # Options that it does not know are refused before it can answer in JSON.
+        kind = InvalidInputError if code == InvalidInputError.exit_code else VeiltabError
+        return kind(said[0].removeprefix("Error: ")[-300:].rstrip("."), where=where)
     return error_class(described["reason"])(described["problem"], where=described["where"], remedy=described["remedy"])

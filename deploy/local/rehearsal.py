@@ -70,6 +70,18 @@ class Rehearsal:
         """The study that is run."""
         return self.local.study
 
+    def curators_tables(self) -> DummyTables:
+        """Return what the curators hold.
+
+        Raises:
+            InvalidInputError: the study has no curators.
+        """
+        if self.tables is None:
+            raise InvalidInputError(
+                "the study has no curators", where="--request", remedy="Its nodes answer a round: use --once."
+            )
+        return self.tables
+
     def usual_request(self) -> tuple[str, ...]:
         """Return options of `veiltab researcher request` for a first release: an attribute of each curator."""
         study = self.study
@@ -237,10 +249,7 @@ def rehearsed_release(rehearsal: Rehearsal, words: Sequence[str], say: Callable[
     Raises:
         VeiltabError: a party refused, the policy denies it, or it is not ready in time.
     """
-    if rehearsal.tables is None:
-        raise InvalidInputError(
-            "the study has no curators", where="--request", remedy="Its nodes answer a round: use --once."
-        )
+    held = rehearsal.curators_tables()
     local, researcher = rehearsal.local, rehearsal.study.researchers[0].name
     say(f"{researcher} asks: {' '.join(words)}")
     asked = [word for word in words if word != "--wait"]
@@ -251,7 +260,7 @@ def rehearsed_release(rehearsal: Rehearsal, words: Sequence[str], say: Callable[
         release = client.release(answer["release"]["id"])
         status = release.wait(_SECONDS, approvals.look)
         tables = tuple(
-            TableBesideTruth(estimate=found, truth=rehearsal.tables.truth(found.domain.names))
+            TableBesideTruth(estimate=found, truth=held.truth(found.domain.names))
             for found in _estimates(release, status)
         )
     return RehearsedRelease(status=status, tables=tables, approved=tuple(approvals.curators))

@@ -53,6 +53,8 @@ def rehearse(
     words = _words(asked)
     note("writing dummy tables and certificates")
     rehearsal = prepare(RehearsalOptions(study=study_path, out=out, people=population, policies=policies))
+    if asked is not None:
+        rehearsal.curators_tables()
     end_parties_on_sigterm()
     with rehearsal.local as local:
         note("starting every party as a process of its own, under mutual TLS")

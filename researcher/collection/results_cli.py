@@ -42,8 +42,10 @@ def estimate(
     from veiltab.researcher.collection.guarantee import bounds, centre, centre_text
     from veiltab.researcher.collection.results import values_frame, values_records
     from veiltab.researcher.frequency.estimation import estimate as estimated
-    from veiltab.researcher.table import write
+    from veiltab.researcher.table import check_table_path, write
 
+    if out is not None:
+        check_table_path(out)
     known, counted = rounds.result(round_id)
     frequencies = estimated(counted, estimator, confidence)
     frame = values_frame(frequencies)

@@ -233,3 +233,13 @@ def test_a_port_in_use_is_one_line(refused: Refused) -> None:
         f"veiltab: {address}: this address cannot be bound; another process may have the port. Stop the other process,"
         " or give another address with --listen.\n"
     )
+
+
+@pytest.mark.usefixtures("pki")
+@pytest.mark.parametrize("group", ["researcher", "collect"])
+def test_a_kind_of_file_that_cannot_be_written_is_refused_before_anybody_is_asked(refused: Refused, group: str) -> None:
+    named = ("--release", "wages") if group == "researcher" else ("--round", "0" * 32)
+    said = refused(group, "estimate", "study.toml", *ROSA, *named, "--out", "wages.xlsx")
+    assert said == (
+        "veiltab: wages.xlsx: a result cannot be written as .xlsx. End the name in one of .csv, .parquet, .json.\n"
+    )

@@ -119,6 +119,14 @@ def test_an_unknown_release(store: ResearcherStore, make_request: Make) -> None:
             store.release(name)
 
 
+def test_an_unknown_label_is_answered_with_the_nearest(store: ResearcherStore, make_request: Make) -> None:
+    store.start(make_request(), "wages", 100)
+    with pytest.raises(
+        NotFoundError, match=r"no such release\. Did you mean 'wages'\? `veiltab"
+    ):
+        store.release("wage")
+
+
 def test_what_is_known_outlives_the_process(tmp_path: Path, study: Study, make_request: Make, make_spec: Make) -> None:
     store, spec = ResearcherStore(tmp_path, study), make_spec()
     store.start(make_request(), "wages", 100)
