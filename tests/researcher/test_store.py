@@ -121,9 +121,7 @@ def test_an_unknown_release(store: ResearcherStore, make_request: Make) -> None:
 
 def test_an_unknown_label_is_answered_with_the_nearest(store: ResearcherStore, make_request: Make) -> None:
     store.start(make_request(), "wages", 100)
-    with pytest.raises(
-        NotFoundError, match=r"no such release\. Did you mean 'wages'\? `veiltab"
-    ):
+    with pytest.raises(NotFoundError, match=r"no such release\. Did you mean 'wages'\? `veiltab"):
         store.release("wage")
 
 
