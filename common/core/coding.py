@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
@@ -83,6 +84,17 @@ class Coding:
             place = self.dates.bin(value)
             return UNKNOWN if place is None else place
         return self._bin(value) if self.bins else self._known.get(value, UNKNOWN)
+
+    def examples(self) -> Iterator[str]:
+        """Yield raw values of every kind: categories, what is recoded to them, edges and middles of bins, dates.
+
+        Some may be unknown to it, as are the names of bins; `code` says which.
+        """
+        yield from self.categories
+        yield from (raw for raw, _ in self.recode)
+        yield from self.dates.examples() if self.dates else ()
+        yield from map(str, self.bins)
+        yield from (str((low + high) / 2) for low, high in pairwise(self.bins))
 
     def _bin(self, value: str) -> int:
         """Return the bin of a number in decimal notation, compared exactly."""

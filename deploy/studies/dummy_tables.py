@@ -9,7 +9,6 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import shake_256
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -113,20 +112,11 @@ def raw_values(codings: Sequence[Coding]) -> list[tuple[str, ...]]:
         codings: of the attributes that the column has; a value is one that all of them know.
     """
     groups: dict[tuple[int, ...], list[str]] = {}
-    for raw in dict.fromkeys(raw for coding in codings for raw in _candidates(coding)):
+    for raw in dict.fromkeys(raw for coding in codings for raw in coding.examples()):
         symbols = tuple(coding.code(raw) for coding in codings)
         if UNKNOWN not in symbols and not any(_is_of_missing(*pair) for pair in zip(codings, symbols, strict=True)):
             groups.setdefault(symbols, []).append(raw)
     return [tuple(groups[symbols]) for symbols in sorted(groups)]
-
-
-def _candidates(coding: Coding) -> Iterable[str]:
-    """Yield raw values that the coding may know: categories, what is recoded to them, edges and middles of bins."""
-    yield from coding.categories
-    yield from (raw for raw, _ in coding.recode)
-    yield from coding.dates.examples() if coding.dates else ()
-    yield from map(str, coding.bins)
-    yield from (str((low + high) / 2) for low, high in pairwise(coding.bins))
 
 
 def _is_of_missing(coding: Coding, symbol: int) -> bool:

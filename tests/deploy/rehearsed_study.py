@@ -62,6 +62,12 @@ missing = "category"
 missing_category = "not said"
 
 [[attribute]]
+name = "born"
+owner = "alice"
+dates = ["1930", "1960-07", "2000"]
+date_format = "%d.%m.%Y"
+
+[[attribute]]
 name = "wage"
 owner = "bob"
 bins = [0, 2000, 4000, 1000000]

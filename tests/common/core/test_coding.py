@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veiltab.common.core.coding import DROP, UNKNOWN, Coding, bin_labels
+from veiltab.common.core.dates import DateBins
 from veiltab.common.errors import InvalidInputError
 
 
@@ -135,3 +136,13 @@ def test_rules_that_contradict_themselves_are_refused(
 
 def test_a_missing_value_may_repeat_its_own_category() -> None:
     assert Coding(categories=("a", "?"), missing="?").code("?") == 1
+
+
+def test_examples_are_of_every_kind_that_the_rule_speaks_of() -> None:
+    texts = Coding(categories=("a", "b"), recode=(("A", "a"),))
+    assert list(texts.examples()) == ["a", "b", "A"]
+    bins = Coding(categories=("low", "high"), bins=(Decimal(0), Decimal(1), Decimal(4)))
+    assert [raw for raw in bins.examples() if bins.code(raw) != UNKNOWN] == ["0", "1", "4", "0.5", "2.5"]
+    dates = DateBins(edges=("1990", "2000-07", "2010"), format="%d.%m.%Y")
+    dated = Coding(categories=dates.labels, dates=dates)
+    assert [raw for raw in dated.examples() if dated.code(raw) != UNKNOWN] == ["01.01.1990", "01.07.2000"]
