@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from veiltab.common.study.draft import Draft
     from veiltab.common.study.file import Study
     from veiltab.common.study.problems import Problem
+    from veiltab.deploy.study_parties import Parties
 
 
 @click.group(epilog=EXIT_CODES)
@@ -135,13 +136,13 @@ def merge(
     from veiltab.deploy.toml_text import toml_text
 
     _refuse_present(out)
-    drafts, problems = _drafts(paths)
+    parties = Parties(takes_all=yes)
+    drafts, problems = _drafts(paths, parties)
     if problems:
         lines = [f"  {problem}" if path is None else f"  {path}: {problem}" for path, problem in problems]
         plain = [{"file": path, **asdict(problem)} for path, problem in problems]
         emit(as_json, {"ok": False, "file": None, "problems": plain}, "\n".join([f"{out} is not written", *lines]))
         return InvalidInputError.exit_code
-    parties = Parties(takes_all=yes)
     chosen_id = parties.study(study_id)
     frame = StudyFrame(
         id=chosen_id,
@@ -165,17 +166,19 @@ def merge(
     return 0
 
 
-def _drafts(paths: Sequence[Path]) -> "tuple[list[Draft], Sequence[tuple[Path | None, Problem]]]":
+def _drafts(paths: Sequence[Path], parties: "Parties") -> "tuple[list[Draft], Sequence[tuple[Path | None, Problem]]]":
     """Read drafts; return all that is wrong with each file, and if nothing is, where they contradict one another."""
     from veiltab.common.study.draft import draft_from_bytes, draft_problems
     from veiltab.common.study.file import read_file
-    from veiltab.common.study.merging import conflicts
+    from veiltab.common.study.merging import conflicts, missing_step, with_step
 
     files = {path: read_file(path) for path in paths}
     problems = [(path, problem) for path, data in files.items() for problem in draft_problems(data)]
     if problems:
         return [], problems
     drafts = [draft_from_bytes(files[path], str(path)) for path in paths]
+    if (step := missing_step(drafts)) and parties.takes_step(step):
+        drafts = with_step(drafts, step)
     return drafts, [(None, conflict) for conflict in conflicts(drafts)]
 
 

@@ -53,6 +53,14 @@ class Parties:
         proposal = "rosa=rosa.example.org:7410"
         return _parties(given or [self._answer("--researcher", "Researcher, NAME=HOST:PORT", proposal)], "--researcher")
 
+    def takes_step(self, step: str) -> bool:
+        """Return whether ids that are written in different ways become alike by a step of normalisation."""
+        said = f'ids are written in different ways; with "{step}" in normalise they can match'
+        if self.takes_all:
+            note(f"{said}: it is taken")
+            return True
+        return sys.stdin.isatty() and click.confirm(f"{said[0].upper()}{said[1:]}. Take it?", default=True, err=True)
+
     def _answer(self, option: str, question: str, proposal: str) -> str:
         if self.takes_all:
             note(f"{option} is not given: {proposal} is taken, to be edited")

@@ -229,7 +229,15 @@ def _fields(  # noqa: PLR0913  one call draws one map
     if len(columns) <= sheet.letters // 5:
         for (row, column), share in np.ndenumerate(part):
             ink = "white" if share > 0.7 * top else "black"
-            axes.text(column + 0.5, row + 0.5, f"{100 * share:.1f}%", ha="center", va="center", color=ink, fontsize=10)
+            axes.text(
+                column + 0.5,
+                row + 0.5,
+                f"{round(100 * share, 1) + 0.0:.1f}%",
+                ha="center",
+                va="center",
+                color=ink,
+                fontsize=10,
+            )
 
 
 def _marginal_truth(

@@ -1,13 +1,13 @@
 """Makes one study of the drafts of its curators, and says where they contradict one another."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
 
 from veiltab.common.study.draft import Draft
-from veiltab.common.study.id_shapes import can_match, repair_sentence, shape_after
-from veiltab.common.study.members import NORMALISE_STEPS
+from veiltab.common.study.id_shapes import can_match, repair, repair_sentence, shape_after
+from veiltab.common.study.members import NORMALISE_STEPS, NUMBER_STEPS
 from veiltab.common.study.problems import Problem
 
 
@@ -40,6 +40,19 @@ def conflicts(drafts: Sequence[Draft]) -> tuple[Problem, ...]:
     for one, other in combinations(drafts, 2):
         found += _conflicts_of_two(one, other)
     return tuple(found)
+
+
+def missing_step(drafts: Sequence[Draft]) -> str:
+    """Return the step of normalisation with which ids that cannot match can; "" if all can, or if none does it."""
+    taken = {step for draft in drafts for step in draft.normalise if step.partition(":")[0] in NUMBER_STEPS}
+    pairs = [shapes for one, other in combinations(drafts, 2) for shapes in _shapes(one, other)]
+    steps = {repair(*shapes) for shapes in pairs if not can_match(*shapes)}
+    return next(iter(steps)) if len(steps) == 1 and taken <= steps else ""
+
+
+def with_step(drafts: Sequence[Draft], step: str) -> list[Draft]:
+    """Return drafts whose ids are all normalised by this step too."""
+    return [replace(draft, normalise=tuple(dict.fromkeys((*draft.normalise, step)))) for draft in drafts]
 
 
 def merged_tables(
@@ -98,11 +111,16 @@ def _conflicts_of_two(one: Draft, other: Draft) -> Iterator[Problem]:
             "Name respondents by the same columns in both tables.",
         )
         return
-    for place, recorded in enumerate(zip(one.id_shapes, other.id_shapes, strict=True)):
-        shapes = (shape_after(recorded[0], one.normalise), shape_after(recorded[1], other.normalise))
+    for place, shapes in enumerate(_shapes(one, other)):
         if not can_match(*shapes):
             columns = f"{one.id_columns[place]} is written as {shapes[0]}, {other.id_columns[place]} as {shapes[1]}"
             yield _conflict(pair, f"ids cannot match: {columns}", repair_sentence(*shapes))
+
+
+def _shapes(one: Draft, other: Draft) -> list[tuple[str, str]]:
+    """Return how the ids of each pair of id columns are written, once they are normalised."""
+    pairs = zip(one.id_shapes, other.id_shapes, strict=False)
+    return [(shape_after(first, one.normalise), shape_after(second, other.normalise)) for first, second in pairs]
 
 
 def _listed(steps: Sequence[str]) -> str:

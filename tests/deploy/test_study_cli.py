@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 import tomllib
 from collections.abc import Callable
@@ -237,6 +238,18 @@ def test_drafts_that_contradict_one_another_make_no_study(tables: Run) -> None:
     assert code == 2
     assert out.startswith("study.toml is not written\n  bob.toml: line 9, [[attribute]] wage: unknown key 'onwer'.")
     assert not Path("study.toml").exists()
+
+
+def test_a_step_that_lets_ids_match_is_proposed(tables: Run) -> None:
+    drafted(tables)
+    bob = Path("bob.toml")
+    bob.write_text(re.sub("id_shapes = .*", 'id_shapes = ["9+.0"]', bob.read_text()))
+    alice = Path("alice.toml")
+    alice.write_text(re.sub("id_shapes = .*", 'id_shapes = ["0999"]', alice.read_text()))
+    assert tables(*MERGE)[0] == 2
+    code, _, err = tables(*MERGE, "--yes", "--out", "taken.toml")
+    assert (code, 'with "integer" in normalise they can match: it is taken' in err) == (0, True)
+    assert all("integer" in curator.normalise for curator in load_study(Path("taken.toml")).curators)
 
 
 def test_a_draft_replaces_no_file_and_needs_a_place(tables: Run) -> None:

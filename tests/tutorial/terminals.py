@@ -55,11 +55,13 @@ class Reader:
     Args:
         folder: where the terminals are opened.
         instead: words of the pages, and what this reader types instead of each.
+        answers: what this reader types at the questions of a draft, by the curator's name, before pressing Enter.
         typed: how many commands of veiltab were typed.
     """
 
     folder: Path
     instead: Mapping[str, str]
+    answers: Mapping[str, str] = field(default_factory=dict)
     typed: int = field(default=0)
     _services: list[Terminal] = field(default_factory=list)
     _waiting: Terminal | None = field(default=None)
@@ -93,7 +95,7 @@ class Reader:
     def _in_own_words(self, command: str) -> str:
         words = {**self.instead, "RELEASE_ID": self._release_id}
         anywhere = "|".join(map(re.escape, words))
-        return re.sub(rf"(?<![\w-])({anywhere})(?![\w-])", lambda match: words[match[0]], command)
+        return re.sub(rf"(?<!\w)({anywhere})(?!\w)", lambda match: words[match[0]], command)
 
     def _type(self, line: str) -> str:
         match line.split():
@@ -110,6 +112,8 @@ class Reader:
                 screen = self._run(line)
                 self._release_id = _RELEASE.findall(screen)[0]
                 return screen
+            case ["veiltab", "study", "draft", "--name", name, *_]:
+                return self._run(line, self.answers.get(name, ""))
             case ["veiltab", "curator", "requests", *_]:
                 return self._look_until(line, self._release_id)
             case ["veiltab", "researcher", *_] if self._waiting:
@@ -133,11 +137,11 @@ class Reader:
             )
         return Terminal(command=line, process=process, screen=screen)
 
-    def _run(self, line: str | list[str]) -> str:
-        """Run a command to its end, and press Enter at every question."""
+    def _run(self, line: str | list[str], answers: str = "") -> str:
+        """Run a command to its end; type the answers at its first questions, and press Enter at the others."""
         keyboard, terminal = os.openpty()
         try:
-            os.write(keyboard, _ENTERS)
+            os.write(keyboard, answers.encode() + _ENTERS)
             done = subprocess.run(
                 line,
                 shell=isinstance(line, str),

@@ -10,7 +10,7 @@ from tests.common.study.test_keys import DRAFT
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.draft import Draft, draft_from_bytes, draft_problems, is_draft
 from veiltab.common.study.file import study_from_bytes
-from veiltab.common.study.merging import StudyFrame, conflicts, merged_tables
+from veiltab.common.study.merging import StudyFrame, conflicts, merged_tables, missing_step, with_step
 from veiltab.deploy.toml_text import toml_text
 
 ALICE = draft_from_bytes(DRAFT.encode(), "alice.toml")
@@ -160,3 +160,30 @@ def test_every_pair_is_compared() -> None:
         "bob and carol",
     ]
     assert conflicts([ALICE, BOB, CAROL]) == ()
+
+
+@pytest.mark.parametrize(
+    ("drafts", "step"),
+    [
+        ([ALICE, BOB], ""),
+        ([ALICE, replace(BOB, id_shapes=("0999",))], "integer"),
+        ([ALICE, replace(BOB, id_shapes=("9+.0",)), replace(CAROL, id_shapes=("0999",))], "integer"),
+        ([replace(ALICE, id_shapes=("99-99",)), replace(BOB, id_shapes=("9999",))], "digits"),
+        ([ALICE, replace(BOB, id_shapes=("aa-99",))], ""),
+        (
+            [
+                replace(ALICE, id_shapes=("99-99",)),
+                replace(BOB, id_shapes=("9999",)),
+                replace(CAROL, id_shapes=("9+.0",)),
+            ],
+            "",
+        ),
+        ([replace(ALICE, normalise=(*ALICE.normalise, "integer")), replace(BOB, id_shapes=("0999",))], "integer"),
+        ([replace(ALICE, normalise=(*ALICE.normalise, "zfill:9")), replace(BOB, id_shapes=("9+.0",))], ""),
+    ],
+)
+def test_a_step_that_lets_ids_match_is_known(drafts: Sequence[Draft], step: str) -> None:
+    assert missing_step(drafts) == step
+    if step:
+        assert conflicts(drafts)
+        assert not conflicts(with_step(drafts, step))
