@@ -551,7 +551,8 @@ def _status_text(status: "Status") -> str:
     asked = f"{', '.join(status.attributes)} at epsilon {status.epsilon}"
     lines = [f"{status.release_id}  {status.label or '-'}  {status.state.value}  {asked}"]
     if status.failure:
-        lines.append(f"  {status.failure}")
+        advised = f"{status.failure.rstrip('.')}. {status.advice}" if status.advice else status.failure
+        lines.append(f"  {advised}")
     if status.progress:
         lines.append(f"  {status.progress}")
     lines.extend(

@@ -340,8 +340,7 @@ class Release:
                 return status
             if status.state.unsuccessful:
                 kind = DeniedError if status.state is ReleaseState.DENIED else FailedReleaseError
-                again = f"It keeps the label {status.label!r}: ask again with another one." if status.label else ""
-                raise kind(status.failure.rstrip("."), where=f"release {self.id}", remedy=again)
+                raise kind(status.failure.rstrip("."), where=f"release {self.id}", remedy=status.advice)
             if time.monotonic() >= end:
                 raise UnavailableError(
                     f"not ready after {timeout:g} s; {status.waiting_for or 'every party is at work'}",

@@ -89,6 +89,13 @@ class Status:
         return f"phase {phase}: {ready} of {len(tables)} tables ready" if tables else ""
 
     @property
+    def advice(self) -> str:
+        """What to do where it has ended without a result; empty if there is nothing to say."""
+        if not self.state.unsuccessful or not self.label:
+            return ""
+        return f"It keeps the label {self.label!r}: ask again with another one."
+
+    @property
     def all_tables(self) -> tuple[TableStatus, ...]:
         """The tables of the release; one that has no others is its own table."""
         return self.tables or (self._alone,)

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from tests.researcher.made_status import made_status
 from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.privacy.planning import FEW_ROWS
+from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.researcher.cli import researcher
 from veiltab.researcher.estimation import Estimate
@@ -46,3 +47,18 @@ def test_an_estimate_from_fewer_rows_than_cells_says_so(
     plain = CliRunner().invoke(researcher, [*words, "--json"], catch_exceptions=False)
     assert json.loads(plain.stdout)["few_rows"] == warned
     assert json.loads(plain.stdout)["respondents"] in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [("wages", "why. It keeps the label 'wages': ask again with another one."), ("", "why")],
+)
+def test_the_status_of_a_release_that_failed_says_that_it_keeps_its_label(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, label: str, said: str
+) -> None:
+    failed = made_status(state=ReleaseState.FAILED, failure="why", label=label)
+    client = SimpleNamespace(status=lambda _name: failed)
+    monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: nullcontext(client))
+    words = ["status", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--release", "00"]
+    shown = CliRunner().invoke(researcher, words, catch_exceptions=False)
+    assert shown.stdout.splitlines()[1] == f"  {said}"
