@@ -4,10 +4,8 @@ import asyncio
 import logging
 import secrets
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from veiltab.common.core.derivation import derive
 from veiltab.common.errors import (
@@ -20,23 +18,21 @@ from veiltab.common.errors import (
 )
 from veiltab.common.observe.steps import step
 from veiltab.common.rpc.status import refusal_of
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.scratch import Scratch
 from veiltab.curator.coins import Coins, alignment_coin
 from veiltab.curator.coordination import Peers
-from veiltab.curator.exchange import Exchange, own_order, own_tokens
+from veiltab.curator.exchange import Exchange, FindCommon, own_order, own_tokens
 from veiltab.curator.intersection import (
     TOKEN_LENGTH,
     AlignedTable,
+    SymbolType,
     alignment_id,
     population_digest,
-    slices,
-    sorted_order,
-    tokens_of,
 )
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
-from veiltab.curator.tokens import tokens
+from veiltab.curator.token_order import TokenOrder
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 2.0
@@ -75,6 +71,8 @@ class Alignment:
         self._coins = coins
         self._exchange = exchange
         self._current = ""
+        # The table in the order of its tokens, while the alignment of this name is made.
+        self._ordered: tuple[str, TokenOrder] | None = None
         self._waiting: VeiltabError = NotReadyError("has not aligned its table yet", where=f"curator {name}")
         self.table_version = ""
         self.left_out = ""
@@ -147,29 +145,25 @@ class Alignment:
     async def _align(self, name: str, table: Table, peers: Peers) -> None:
         aligned = AlignedTable(self._folder / name)
         is_made = self._store.alignment(name) is not None
-        is_whole = is_made and self.tokens_file(name).exists() and aligned.has(table.columns)
+        is_whole = is_made and self.tokens_file(name).exists() and aligned.has(table.respondents.types)
         if is_whole:
             await self._adopt(name)
             if not await self._exchange.is_wanted(name, peers):
                 return
         key = await self._coins.toss(alignment_coin(name), peers)
-        own, order_file = own_tokens(aligned.folder), own_order(aligned.folder)
-        if not (own.exists() and order_file.exists()):
-            with step("compute tokens", size=TOKEN_LENGTH * table.rows):
-                await asyncio.to_thread(_write_tokens, table, derive(key, "tokens"), own, order_file)
-        find_rows = await self._exchange.run(name, table, aligned.folder, peers)
+        ordered = await self._in_token_order(name, table, derive(key, "tokens"))
+        find_common = await self._exchange.run(name, table, aligned.folder, peers)
         with step("intersect"):
-            rows = await asyncio.to_thread(find_rows)
-            if not len(rows):
-                raise self._nobody()
-            population, digest = await asyncio.to_thread(
-                _write_common, table, own, rows, derive(key, "population"), aligned
+            population = await asyncio.to_thread(
+                _write_common, ordered, table.respondents.types, find_common, aligned, self._nobody()
             )
+            digest = await asyncio.to_thread(population_digest, aligned.tokens(), derive(key, "population"))
         self._store.set_alignment(name, population, digest)
         if self._store.alignment(name) != (population, digest):
             raise IntegrityError("the same tables are aligned otherwise than before", where="alignment")
         await asyncio.to_thread(self._exchange.finish, name, aligned.folder)
-        order_file.unlink()
+        own_order(aligned.folder).unlink(missing_ok=True)
+        self._ordered = None
         await self._adopt(name)
 
     def _nobody(self) -> InvalidInputError:
@@ -180,6 +174,17 @@ class Alignment:
             remedy=f"Compare id columns and their normalisation in the study file with the tables: {self._id_rules}."
             " `veiltab curator check` shows how ids are written, and which step of normalise would repair it.",
         )
+
+    async def _in_token_order(self, name: str, table: Table, key: bytes) -> TokenOrder:
+        """Return a table in the order of its tokens, which it writes; an attempt before may have made it."""
+        folder = self._folder / name
+        own, order = own_tokens(folder), own_order(folder) if self._exchange.needs_order else None
+        if self._ordered is None or self._ordered[0] != name or not own.exists():
+            with step("compute tokens", size=TOKEN_LENGTH * table.rows):
+                ordered = TokenOrder(table.respondents, Scratch(self._folder))
+                await asyncio.to_thread(ordered.write, key, own, order)
+                self._ordered = name, ordered
+        return self._ordered[1]
 
     async def _adopt(self, name: str) -> None:
         """Let releases use an alignment that is made."""
@@ -194,27 +199,18 @@ class Alignment:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write_tokens(table: Table, key: bytes, own: Path, order_file: Path) -> None:
-    unsorted = tokens(table.ids, key)
-    order = sorted_order(unsorted)
-    with written_whole(order_file) as file:
-        np.save(file, order)
-    with written_whole(own) as file:
-        for piece in slices(len(order)):
-            file.write(unsorted.take(order[piece], axis=0).data)
-
-
 def _write_common(
-    table: Table, own: Path, rows: NDArray[np.int64], key: bytes, aligned: AlignedTable
-) -> tuple[int, str]:
-    """Write the aligned table of the common rows; return their number and its digest."""
-    _write_aligned(table, own, rows, aligned)
-    return len(rows), population_digest(aligned.tokens(), key)
-
-
-def _write_aligned(table: Table, own: Path, rows: NDArray[np.int64], aligned: AlignedTable) -> None:
-    mine = tokens_of(own)
-    aligned.write_tokens(mine.take(rows[piece], axis=0) for piece in slices(len(rows)))
-    del mine
-    order = np.load(own_order(own.parent), mmap_mode="r").take(rows)
-    aligned.write_columns({name: column.take(order) for name, column in table.columns.items()})
+    ordered: TokenOrder,
+    types: Mapping[str, SymbolType],
+    find_common: FindCommon,
+    aligned: AlignedTable,
+    nobody: InvalidInputError,
+) -> int:
+    """Write the aligned table of the common respondents; return how many there are, or raise `nobody`."""
+    own = own_tokens(aligned.folder)
+    pieces = zip(ordered.tokens(own), ordered.symbols(), find_common(ordered.tokens(own)), strict=True)
+    kept = (
+        (tokens[common], {name: column[common] for name, column in columns.items()})
+        for tokens, columns, common in pieces
+    )
+    return aligned.write(kept, types, nobody)

@@ -5,13 +5,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.curator.intersection import TOKEN_LENGTH, sorted_order
 from veiltab.curator.masking import MAX_IDS, ids_of
 from veiltab.curator.ring import Flow, FlowKind, flows
 from veiltab.curator.ristretto import ELEMENT_BYTES, are_elements, fresh_scalar, hashed, masked
+from veiltab.curator.table_rows import TableRows
 from veiltab.curator.tokens import tokens
 
 _TOKENS_TRIED = 2**16
@@ -47,39 +46,41 @@ class AlignmentCost:
         )
 
 
-def token_cost(ids: pa.ChunkedArray, curators: int) -> AlignmentCost:
+def token_cost(respondents: TableRows, curators: int) -> AlignmentCost:
     """Return the cost of tokens among so many curators."""
-    tried = ids.slice(0, _TOKENS_TRIED)
-    seconds = _seconds(lambda: sorted_order(tokens(tried, bytes(KEY_BYTES)))) * len(ids) / len(tried)
-    size = TOKEN_LENGTH * len(ids) * (curators - 1)
-    return AlignmentCost(alignment="tokens", rows=len(ids), seconds=seconds, bytes_sent=size, bytes_received=size)
+    tried = respondents.ids(0, _TOKENS_TRIED)
+    seconds = _seconds(lambda: sorted_order(tokens(tried, bytes(KEY_BYTES)))) * len(respondents) / len(tried)
+    size = TOKEN_LENGTH * len(respondents) * (curators - 1)
+    return AlignmentCost(
+        alignment="tokens", rows=len(respondents), seconds=seconds, bytes_sent=size, bytes_received=size
+    )
 
 
-def private_cost(ids: pa.ChunkedArray, name: str, curators: Sequence[str]) -> AlignmentCost:
+def private_cost(respondents: TableRows, name: str, curators: Sequence[str]) -> AlignmentCost:
     """Return the cost of private alignment to one of the curators, who are given in study order."""
-    made = flows(curators)
+    made, rows = flows(curators), len(respondents)
     own = [flow for flow in made if flow.producer == name]
     fetched = [flow for flow in made if name in flow.receivers]
     masks = sum(flow.kind in {FlowKind.QUERY, FlowKind.SET} for flow in own) + (name == curators[0])
     checks = sum(flow.kind is not FlowKind.RESPONDENTS for flow in fetched)
     return AlignmentCost(
         alignment="psi",
-        rows=len(ids),
-        seconds=_private_seconds(ids, masks, checks) if len(ids) <= MAX_IDS else None,
-        bytes_sent=len(ids) * sum(_width(flow) * len(flow.receivers) for flow in own),
-        bytes_received=len(ids) * sum(map(_width, fetched)),
+        rows=rows,
+        seconds=_private_seconds(respondents, masks, checks) if rows <= MAX_IDS else None,
+        bytes_sent=rows * sum(_width(flow) * len(flow.receivers) for flow in own),
+        bytes_received=rows * sum(map(_width, fetched)),
     )
 
 
-def _private_seconds(ids: pa.ChunkedArray, masks: int, checks: int) -> float:
-    texts, scalar = ids_of(ids, 0, _ELEMENTS_TRIED), fresh_scalar()
+def _private_seconds(respondents: TableRows, masks: int, checks: int) -> float:
+    texts, scalar = ids_of(respondents.ids(0, _ELEMENTS_TRIED)), fresh_scalar()
     elements = hashed(texts)
     seconds = (
         _seconds(lambda: hashed(texts))
         + masks * _seconds(lambda: masked(elements, scalar))
         + checks * _seconds(lambda: are_elements(elements))
     )
-    return seconds * len(ids) / len(texts) / (os.cpu_count() or 1)
+    return seconds * len(respondents) / len(texts) / (os.cpu_count() or 1)
 
 
 def _width(flow: Flow) -> int:

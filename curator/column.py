@@ -39,7 +39,6 @@ class ColumnReading:
 
     Args:
         rule: the attribute.
-        symbols: one a kept row.
         counts: rows a category, missing values that became a category among them.
         missing: rows with a missing value, whatever became of it.
         unknown_rows: rows with an unknown value.
@@ -49,7 +48,6 @@ class ColumnReading:
     """
 
     rule: AttributeRule
-    symbols: Symbols
     counts: tuple[int, ...]
     missing: int
     unknown_rows: int
@@ -64,13 +62,13 @@ class ColumnReader:
     def __init__(self, rule: AttributeRule) -> None:
         self.rule = rule
         self.numerals: Numerals | None = None
-        self._dtype = symbol_dtype(rule.attribute.size)
+        self.dtype = symbol_dtype(rule.attribute.size)
+        """Type of its symbols."""
         self._counts = np.zeros(rule.attribute.size, np.int64)
         self._missing = 0
         self._unknown_rows = 0
         self._unknown_first: list[int] = []
         self._unknown: dict[str, tuple[int, tuple[int, ...]]] = {}
-        self._kept: list[Symbols] = []
         self._codes: dict[str | None, int] = {}
 
     def codes(self, column: pa.DictionaryArray, first_row: int) -> NDArray[np.int32]:
@@ -94,17 +92,15 @@ class ColumnReader:
         coded: NDArray[np.int32] = codes[entries]
         return coded
 
-    def keep(self, codes: NDArray[np.int32]) -> None:
-        """Keep the symbols of the remaining rows."""
-        symbols: Symbols = codes.astype(self._dtype)  # type: ignore[assignment]
-        self._kept.append(symbols)
+    def symbols(self, codes: NDArray[np.int32]) -> Symbols:
+        """Return the symbols of the codes of respondents."""
+        symbols: Symbols = codes.astype(self.dtype)  # type: ignore[assignment]
+        return symbols
 
     def reading(self) -> ColumnReading:
         """Return the reading."""
-        symbols: Symbols = np.concatenate([np.empty(0, self._dtype), *self._kept])
         return ColumnReading(
             rule=self.rule,
-            symbols=symbols,
             counts=tuple(int(count) for count in self._counts),
             missing=self._missing,
             unknown_rows=self._unknown_rows,

@@ -1,6 +1,6 @@
 """How curators learn which of their ids all of them share: what the two ways have in common."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -11,8 +11,8 @@ from veiltab.curator.coordination import Peers
 from veiltab.curator.intersection import PIECE, TOKEN_LENGTH, Tokens
 from veiltab.curator.table import Table
 
-FindRows = Callable[[], NDArray[np.int64]]
-"""Returns the positions of the common respondents among one's own ascending tokens; to be called in a thread."""
+FindCommon = Callable[[Iterable[Tokens]], Iterator[NDArray[np.bool_]]]
+"""Takes one's own ascending tokens in pieces, and says of each which are those of common respondents; in a thread."""
 
 
 class Exchange(Protocol):
@@ -26,8 +26,13 @@ class Exchange(Protocol):
         """What it is doing, for people; empty if that takes no time."""
         ...
 
-    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> FindRows:
-        """Exchange what the alignment of this name needs; `folder` has one's own ascending tokens and their order."""
+    @property
+    def needs_order(self) -> bool:
+        """Whether it needs the rows of one's own sorted tokens, as `own_order` has them."""
+        ...
+
+    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> FindCommon:
+        """Exchange what the alignment of this name needs; `folder` has one's own ascending tokens, and their order."""
         ...
 
     async def is_wanted(self, name: str, peers: Peers) -> bool:
@@ -53,8 +58,8 @@ def own_tokens(folder: Path) -> Path:
 
 
 def own_order(folder: Path) -> Path:
-    """Return the file of the rows of a curator's own sorted tokens."""
-    return folder / "order.npy"
+    """Return the file of the rows of a curator's own sorted tokens, int64."""
+    return folder / "order.bin"
 
 
 def token_pieces(path: Path) -> Iterator[Tokens]:

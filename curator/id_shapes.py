@@ -1,5 +1,7 @@
 """The shapes of a table's ids, column by column; see `veiltab.common.study.id_shapes`."""
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -7,7 +9,7 @@ from veiltab.common.study.id_shapes import DECIMALS, MOST_CHARACTERS, TEXT, WHOL
 from veiltab.curator.respondents import SEPARATOR
 
 
-def id_shapes(ids: pa.ChunkedArray, columns: int) -> tuple[str, ...]:
+def id_shapes(ids: Iterable[pa.Array], columns: int) -> tuple[str, ...]:
     """Return the shape of each id column.
 
     Args:
@@ -15,7 +17,7 @@ def id_shapes(ids: pa.ChunkedArray, columns: int) -> tuple[str, ...]:
         columns: number of id columns.
     """
     readers = [ShapeReader() for _ in range(columns)]
-    for chunk in ids.chunks:
+    for chunk in ids:
         parts = pc.split_pattern(chunk, SEPARATOR) if columns > 1 else None
         for place, reader in enumerate(readers):
             reader.take(chunk if parts is None else pc.list_element(parts, place))

@@ -140,8 +140,8 @@ def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -
     """
     reading = read_table(table, study, curator_name, with_id_shapes=True)
     curator = study.curator(curator_name)
-    shapes = id_shapes(reading.ids, len(curator.id_columns))
-    mismatches = _mismatches(study, curator_name, shapes) if len(reading.ids) else []
+    shapes = id_shapes((batch.ids for batch in reading.respondents.batches()), len(curator.id_columns))
+    mismatches = _mismatches(study, curator_name, shapes) if len(reading.respondents) else []
     costs, not_measured = _costs(reading, study, curator_name)
     return Inspection(
         path=TableAddress.of(table).shown,
@@ -150,7 +150,7 @@ def inspect_table(table: TableAddress | Path, study: Study, curator_name: str) -
         study=study.id,
         study_digest=study.digest,
         rows=reading.rows_read,
-        respondents=len(reading.ids),
+        respondents=len(reading.respondents),
         dropped=reading.rows_dropped,
         empty_ids=reading.empty_ids,
         repeated_ids=reading.repeated_ids,
@@ -185,9 +185,9 @@ def _costs(reading: Reading, study: Study, curator_name: str) -> tuple[list[Alig
     if reading.errors:
         return [], []
     names = [curator.name for curator in study.curators]
-    costs = [token_cost(reading.ids, len(names))]
+    costs = [token_cost(reading.respondents, len(names))]
     try:
-        costs.append(private_cost(reading.ids, curator_name, names))
+        costs.append(private_cost(reading.respondents, curator_name, names))
     except InvalidInputError as error:
         return costs, [str(error)]
     return costs, []
@@ -210,9 +210,9 @@ def _attribute(column: ColumnReading) -> AttributeInspection:
 def _notes(reading: Reading, study: Study) -> tuple[str, ...]:
     """Return notes about a table that can be loaded."""
     notes = []
-    if len(reading.ids) < study.minimum_population:
+    if len(reading.respondents) < study.minimum_population:
         notes.append(
-            f"{len(reading.ids)} respondents are fewer than the study's minimum_population of"
+            f"{len(reading.respondents)} respondents are fewer than the study's minimum_population of"
             f" {study.minimum_population}: every release would be refused"
         )
     for column in reading.columns if reading.rows_read else ():

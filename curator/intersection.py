@@ -8,8 +8,10 @@ import hashlib
 import hmac
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +26,17 @@ TOKEN_LENGTH = 16
 MAX_RESPONDENTS = 2**27
 """Most respondents of a peer's table: its tokens take 2 GiB here while the tables are aligned."""
 
+SymbolType = np.dtype[np.unsignedinteger]
+
 PIECE = 2**16
 """Tokens that are processed at once: as many as fit the cache."""
 
 Tokens = NDArray[np.uint8]
 """(n, 16) tokens, one a row, in ascending order."""
+
+
+_Words = tuple[NDArray[np.uint64], NDArray[np.uint64]]
+"""The first and the second 64 bits of tokens."""
 
 
 def alignment_id(versions: Mapping[str, str]) -> str:
@@ -50,46 +58,65 @@ def slices(rows: int) -> Iterator[slice]:
     return (slice(start, min(start + PIECE, rows)) for start in range(0, rows, PIECE))
 
 
-class Intersection:
-    """One's own tokens that every other curator has; only the compared pieces are in memory.
+def common_tokens(own: Iterable[Tokens], others: Mapping[str, Iterable[Tokens]]) -> Iterator[NDArray[np.bool_]]:
+    """Say of one's own tokens which of them every other curator has; only the compared pieces are in memory.
 
     Args:
-        own: this curator's tokens, ascending; may be mapped from disk.
+        own: one's own ascending tokens, piece by piece.
+        others: every other curator's.
+
+    Yields:
+        For each piece of one's own, which of its tokens are common.
+
+    Raises:
+        IntegrityError: a peer's tokens are not strictly ascending.
     """
-
-    def __init__(self, own: Tokens) -> None:
-        self._own = own
-        self._common = np.ones(len(own), dtype=bool)
-
-    def keep(self, curator: str, pieces: Iterable[Tokens]) -> None:
-        """Keep the tokens that a peer has, given its ascending tokens piece by piece.
-
-        Raises:
-            IntegrityError: the peer's tokens are not strictly ascending.
-        """
-        present = np.zeros(len(self._common), dtype=bool)
-        last, start = b"", 0
-        for piece in pieces:
-            if not len(piece):
-                continue
-            words = _words(piece)
-            if piece[0].tobytes() <= last or not _ascending(*words):
-                raise IntegrityError("tokens are not in ascending order", where=f"curator {curator}")
-            last = piece[-1].tobytes()
-            # One's own tokens up to the peer's last, as bytes, which compare like tokens.
-            stop = bisect_right(self._own, last, lo=start, key=bytes)
-            _mark(_words(self._own[start:stop]), words, present[start:stop])
-            start = stop
-        self._common &= present
-
-    @property
-    def rows(self) -> NDArray[np.int64]:
-        """Positions of the common respondents among one's own ascending tokens."""
-        return np.flatnonzero(self._common)
+    peers = [_PeersTokens(name, pieces) for name, pieces in others.items()]
+    for piece in own:
+        common = np.ones(len(piece), np.bool_)
+        words = _words(piece)
+        for peer in peers:
+            common &= peer.among(words, piece[-1].tobytes() if len(piece) else b"")
+        yield common
+    for peer in peers:
+        peer.check_rest()
 
 
-_Words = tuple[NDArray[np.uint64], NDArray[np.uint64]]
-"""The first and the second 64 bits of tokens."""
+class _PeersTokens:
+    """A peer's ascending tokens, read once."""
+
+    def __init__(self, curator: str, pieces: Iterable[Tokens]) -> None:
+        self._curator = curator
+        self._pieces = iter(pieces)
+        self._last = b""
+        self._piece: Tokens = np.empty((0, TOKEN_LENGTH), np.uint8)
+
+    def among(self, own: _Words, last: bytes) -> NDArray[np.bool_]:
+        """Return which of one's own tokens are there; they come after those of the call before, and end with `last`."""
+        present = np.zeros(len(own[0]), np.bool_)
+        while len(self._piece) or self._has_more():
+            # As bytes, which compare like tokens.
+            stop = bisect_right(self._piece, last, key=bytes)
+            _mark(own, _words(self._piece[:stop]), present)
+            self._piece = self._piece[stop:]
+            if len(self._piece):
+                break
+        return present
+
+    def check_rest(self) -> None:
+        """Read to the end."""
+        while self._has_more():
+            pass
+
+    def _has_more(self) -> bool:
+        """Read the next piece that is not empty; return whether there is one."""
+        self._piece = next((piece for piece in self._pieces if len(piece)), self._piece[:0])
+        if not len(self._piece):
+            return False
+        if self._piece[0].tobytes() <= self._last or not _ascending(*_words(self._piece)):
+            raise IntegrityError("tokens are not in ascending order", where=f"curator {self._curator}")
+        self._last = self._piece[-1].tobytes()
+        return True
 
 
 def _words(tokens: Tokens) -> _Words:
@@ -138,17 +165,33 @@ class AlignedTable:
         """Return the (n,) symbols of an attribute, mapped from disk."""
         return np.load(self._column_file(attribute), mmap_mode="r")  # type: ignore[no-any-return]
 
-    def write_tokens(self, pieces: Iterable[Tokens]) -> None:
-        """Write the tokens, given piece by piece; the file is there whole or not at all."""
-        with written_whole(self._tokens_file) as file:
-            for piece in pieces:
-                file.write(piece.data)
+    def write(
+        self, rows: Iterable[tuple[Tokens, Mapping[str, Symbols]]], types: Mapping[str, SymbolType], nobody: Exception
+    ) -> int:
+        """Write the table piece by piece, and return its rows; every file is there whole or not at all.
 
-    def write_columns(self, columns: Mapping[str, Symbols]) -> None:
-        """Write the columns, each file whole."""
-        for name, column in columns.items():
-            with written_whole(self._column_file(name)) as file:
-                np.save(file, column)
+        Args:
+            rows: tokens and symbols of each piece.
+            types: attribute -> type of its symbols.
+            nobody: what to raise if there are no rows; then no file is written.
+        """
+        count = 0
+        with ExitStack() as files:
+            tokens_file = files.enter_context(written_whole(self._tokens_file))
+            columns = {name: files.enter_context(written_whole(self._column_file(name))) for name in types}
+            for name, file in columns.items():
+                _write_header(file, types[name], 0)
+            for tokens, symbols in rows:
+                count += len(tokens)
+                tokens_file.write(tokens.data)
+                for name, file in columns.items():
+                    file.write(symbols[name].data)
+            if not count:
+                raise nobody
+            for name, file in columns.items():
+                file.seek(0)
+                _write_header(file, types[name], count)
+        return count
 
     @property
     def _tokens_file(self) -> Path:
@@ -156,6 +199,12 @@ class AlignedTable:
 
     def _column_file(self, attribute: str) -> Path:
         return self.folder / f"column-{attribute}.npy"
+
+
+def _write_header(file: BinaryIO, type_: SymbolType, rows: int) -> None:
+    """Write the header of a column's file; its length does not depend on the rows."""
+    header = {"descr": np.lib.format.dtype_to_descr(type_), "fortran_order": False, "shape": (rows,)}
+    np.lib.format.write_array_header_1_0(file, header)
 
 
 def tokens_of(path: Path) -> Tokens:

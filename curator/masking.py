@@ -67,7 +67,7 @@ class Masking:
         await self._write(
             path,
             table.rows,
-            lambda start: ids_of(table.ids, start, BATCH),
+            lambda start: ids_of(table.respondents.ids(start, BATCH)),
             lambda ids: masked(hashed(ids), scalar),
             "masking one's own ids",
         )
@@ -147,10 +147,10 @@ def among(elements: Elements, ascending: Elements) -> NDArray[np.bool_]:
     return found
 
 
-def ids_of(ids: pa.ChunkedArray, start: int, length: int) -> list[bytes]:
-    """Return some ids, as UTF-8."""
+def ids_of(ids: pa.ChunkedArray) -> list[bytes]:
+    """Return ids as UTF-8."""
     texts: list[bytes] = []
-    for chunk in ids.slice(start, length).chunks:
+    for chunk in ids.chunks:
         edges, text = string_buffers(chunk)
         texts += [text[first:last].tobytes() for first, last in pairwise(edges)]
     return texts

@@ -1,7 +1,7 @@
 """One curator's work in one session of a private alignment: it makes its flows from its ids and what others made."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,8 +14,8 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.curator.coordination import Peers
-from veiltab.curator.exchange import FindRows, own_order, own_tokens, token_pieces
-from veiltab.curator.intersection import TOKEN_LENGTH, Intersection, slices, tokens_of
+from veiltab.curator.exchange import FindCommon, own_order, own_tokens, token_pieces
+from veiltab.curator.intersection import TOKEN_LENGTH, Tokens, common_tokens, slices, tokens_of
 from veiltab.curator.masking import MAX_IDS, Masking, among, count, elements_of, is_ascending, sort
 from veiltab.curator.ring import Flow, FlowKind
 from veiltab.curator.ristretto import ELEMENT_BYTES
@@ -47,7 +47,7 @@ class Work:
     masking: Masking
     peers: Peers
 
-    async def run(self) -> FindRows:
+    async def run(self) -> FindCommon:
         """Make every flow of this curator's, and return what finds its common respondents.
 
         Raises:
@@ -111,7 +111,7 @@ class Work:
         is_common = np.zeros(self.table.rows, np.bool_)
         # The query left in ascending order, and came back in the same.
         is_common[np.argsort(elements_of(query))] = among(elements_of(returned), np.sort(elements_of(common)))
-        return np.flatnonzero(is_common[np.load(own_order(self.folder.parent))])
+        return np.flatnonzero(is_common[np.fromfile(own_order(self.folder.parent), np.int64)])
 
     def _write_respondents(self, rows: NDArray[np.int64], path: Path) -> None:
         own = tokens_of(own_tokens(self.folder.parent))
@@ -119,10 +119,10 @@ class Work:
             for piece in slices(len(rows)):
                 file.write(own.take(rows[piece], axis=0).data)
 
-    async def _found(self) -> FindRows:
+    async def _found(self) -> FindCommon:
         """Return what finds the respondents that the querier names, by the last flow, among one's own."""
         flow = self.flows[-1]
-        return partial(_named_rows, own_tokens(self.folder.parent), await self._here(flow), flow.producer)
+        return partial(_among_named, named=await self._here(flow), who=flow.producer)
 
     async def _here(self, flow: Flow) -> Path:
         """Return the file of a flow: one's own, or a peer's, fetched and checked."""
@@ -136,11 +136,15 @@ class Work:
                     file.write(data)
                 measured.bytes = file.tell()
             if flow.kind is FlowKind.RESPONDENTS:
-                await asyncio.to_thread(_named_rows, own_tokens(self.folder.parent), fetched, flow.producer)
+                await asyncio.to_thread(self._check_named, fetched, flow.producer)
             else:
                 await self._check(flow, fetched)
             fetched.rename(path)
         return path
+
+    def _check_named(self, named: Path, who: str) -> None:
+        for _ in _among_named(token_pieces(own_tokens(self.folder.parent)), named=named, who=who):
+            pass
 
     def _most_bytes(self, flow: Flow) -> int:
         """Return how much a peer may send."""
@@ -186,15 +190,15 @@ def _write_common(finals: Sequence[Path], path: Path) -> None:
         file.write(np.ascontiguousarray(common).data)
 
 
-def _named_rows(own: Path, named: Path, who: str) -> NDArray[np.int64]:
-    """Return the positions among one's own tokens of the respondents that the querier names.
+def _among_named(own: Iterable[Tokens], *, named: Path, who: str) -> Iterator[NDArray[np.bool_]]:
+    """Say of one's own ascending tokens, piece by piece, which are those of respondents that the querier names.
 
     Raises:
         IntegrityError: it names others too, or not in ascending order.
     """
-    intersection = Intersection(tokens_of(own))
-    intersection.keep(who, token_pieces(named))
-    rows = intersection.rows
-    if len(rows) * TOKEN_LENGTH != named.stat().st_size:
+    count = 0
+    for common in common_tokens(own, {who: token_pieces(named)}):
+        count += int(np.count_nonzero(common))
+        yield common
+    if count * TOKEN_LENGTH != named.stat().st_size:
         raise IntegrityError("named respondents that are not here", where=f"curator {who}")
-    return rows

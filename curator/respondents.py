@@ -5,7 +5,7 @@ pandas, which takes longer than the rest of a curator's start.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from veiltab.common.core.randomness import KEY_BYTES
+from veiltab.common.storage.partitions import PARTITION_BITS, Partitions
+from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.members import zfill_width
 from veiltab.curator.tokens import tokens
 
@@ -72,21 +74,34 @@ def normalised_ids(parts: Sequence[pa.Array], steps: Sequence[str]) -> Ids:
     return Ids(values=values, whole=whole, empty=int(empty.sum()), separated=int(separated.sum()), broken=broken)
 
 
-def repeated_rows(ids: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Return the positions of the ids that an earlier row has too, in increasing order; nulls repeat nothing.
+class RepeatedIds:
+    """Finds the ids that an earlier row has too, by 64-bit fingerprints under a fresh key.
 
-    Rows are compared by 64-bit fingerprints under a fresh key (8 bytes a row, sorted in place); only rows whose
-    fingerprints meet are compared by their ids, so the answer is exact.
+    Fingerprints are compared a part at a time, outside of memory. Only where some meet are ids compared, so the answer
+    is exact; then the memory grows with the rows that repeat.
+
+    Args:
+        scratch: holds the fingerprints.
     """
-    key, prints, start = os.urandom(KEY_BYTES), np.empty(len(ids) - ids.null_count, np.uint64), 0
-    for chunk in ids.chunks:
-        found = _fingerprints(chunk.drop_null(), key)
-        prints[start : start + len(found)] = found
-        start += len(found)
-    prints.sort()
-    meeting = np.unique(prints[1:][prints[1:] == prints[:-1]])
-    del prints
-    return _confirmed(ids, key, meeting) if meeting.size else np.empty(0, np.int64)
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._key = os.urandom(KEY_BYTES)
+        self._prints = Partitions(scratch)
+
+    def take(self, ids: pa.Array) -> None:
+        """Take the ids of some rows; nulls repeat nothing."""
+        prints = _fingerprints(ids.drop_null(), self._key)
+        self._prints.append((prints >> np.uint64(64 - PARTITION_BITS)).astype(np.uint16), [prints])
+
+    def rows(self, ids: Iterable[pa.Array]) -> NDArray[np.int64]:
+        """Return the positions of the ids that an earlier row has too, in increasing order.
+
+        Args:
+            ids: all of them again.
+        """
+        meeting = [_repeated(np.sort(prints.view(np.uint64))) for (prints,) in self._prints.parts()]
+        found = np.concatenate([np.empty(0, np.uint64), *meeting])
+        return _confirmed(ids, self._key, found) if found.size else np.empty(0, np.int64)
 
 
 def string_buffers(ids: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -105,10 +120,15 @@ def _fingerprints(ids: pa.Array, key: bytes) -> NDArray[np.uint64]:
     return halves
 
 
-def _confirmed(ids: pa.ChunkedArray, key: bytes, meeting: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _repeated(ascending: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return what is there several times, once each."""
+    return np.unique(ascending[1:][ascending[1:] == ascending[:-1]])
+
+
+def _confirmed(ids: Iterable[pa.Array], key: bytes, meeting: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Compare the rows whose fingerprints meet by their ids."""
     start, positions, values = 0, [], []
-    for chunk in ids.chunks:
+    for chunk in ids:
         valid = np.flatnonzero(chunk.is_valid().to_numpy(zero_copy_only=False))
         suspect = valid[np.isin(_fingerprints(chunk.drop_null(), key), meeting)]
         positions.append(suspect + start)

@@ -60,7 +60,7 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
         seen = partial(observe, driver)
         with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
             with step("load table"):
-                loaded = load_table(table, study, options.name)
+                loaded = load_table(table, study, options.name, folder=folder.path)
             note(f"table: {loaded.description}")
             note(f"policy: {policy_source(policy_path, len(policy.rules))}")
             address = options.address(study.curator(options.name).endpoint)

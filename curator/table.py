@@ -8,15 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from veiltab.common.core.coding import DROP
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.file import AttributeRule, Study
 from veiltab.curator.column import FIRST, ColumnReader, ColumnReading
 from veiltab.curator.id_shapes import ShapeReader
-from veiltab.curator.respondents import normalised_ids, repeated_rows, string_buffers
+from veiltab.curator.respondents import RepeatedIds, normalised_ids, string_buffers
+from veiltab.curator.table_rows import TableRows
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.numerals import Notation, numerals_of
 from veiltab.curator.tables.opening import open_table
@@ -31,8 +32,7 @@ class Table:
     """The respondents of one curator that enter an alignment, in file order.
 
     Args:
-        ids: normalised ids, a large_string ChunkedArray, all different.
-        columns: attribute -> its symbols, one a respondent, in the narrowest type.
+        respondents: their ids, normalised and all different, and their symbols in the narrowest type.
         rows_read: rows of the file.
         rows_dropped: rows that left because an attribute is missing.
         missing: attribute -> rows that miss it, of those attributes whose missing values drop rows; a row may miss
@@ -42,8 +42,7 @@ class Table:
         description: how the table looks, for people.
     """
 
-    ids: pa.ChunkedArray
-    columns: Mapping[str, Symbols]
+    respondents: TableRows
     rows_read: int
     rows_dropped: int
     missing: Mapping[str, int]
@@ -53,7 +52,7 @@ class Table:
     @property
     def rows(self) -> int:
         """Number of respondents."""
-        return len(self.ids)
+        return len(self.respondents)
 
     @property
     def left_out(self) -> str:
@@ -69,7 +68,7 @@ class Reading:
     """The result of one pass over a table's file; it makes a table if there are no errors.
 
     Args:
-        ids: normalised ids of the kept rows.
+        respondents: normalised ids and symbols of the kept rows.
         columns: one a wanted attribute, in study order.
         rows_read: rows of the file, as far as it could be read.
         rows_dropped: rows that left because an attribute is missing.
@@ -77,10 +76,11 @@ class Reading:
         repeated_ids: rows whose id an earlier row has too.
         errors: what keeps the file from being a table, gravest first; none quotes a value or an id.
         description: how the table looks, for people; "" if it could not be opened.
+        content_digest: as that of a table.
         raw_id_shapes: how the ids of each column are written in the table, if that was asked for.
     """
 
-    ids: pa.ChunkedArray
+    respondents: TableRows
     columns: tuple[ColumnReading, ...]
     rows_read: int
     rows_dropped: int
@@ -88,53 +88,63 @@ class Reading:
     repeated_ids: int
     errors: tuple[InvalidInputError, ...]
     description: str
+    content_digest: str
     raw_id_shapes: tuple[str, ...] = ()
 
 
-def load_table(table: TableAddress | Path, study: Study, curator_name: str) -> Table:
+def load_table(table: TableAddress | Path, study: Study, curator_name: str, *, folder: Path | None = None) -> Table:
     """Load the table of a curator.
 
     Args:
         table: where the table is.
         study: says which columns are ids and attributes, and how they are coded.
         curator_name: the curator whose table this is.
+        folder: on whose disk its rows lie from then on, under a key in memory; None for that of temporary files.
 
     Raises:
         InvalidInputError: for the gravest thing wrong with the file or its rows; it names counts and row numbers (the
             header is row 1), never an id or a value.
     """
-    reading = read_table(table, study, curator_name)
+    reading = read_table(table, study, curator_name, folder=folder)
     if reading.errors:
         raise reading.errors[0]
-    columns = {column.rule.name: column.symbols for column in reading.columns}
     return Table(
-        ids=reading.ids,
-        columns=columns,
+        respondents=reading.respondents,
         rows_read=reading.rows_read,
         rows_dropped=reading.rows_dropped,
         missing={c.rule.name: c.missing for c in reading.columns if c.rule.coding.missing is None},
-        content_digest=_content_digest(reading.ids, columns),
+        content_digest=reading.content_digest,
         description=reading.description,
     )
 
 
-def read_table(table: TableAddress | Path, study: Study, curator_name: str, *, with_id_shapes: bool = False) -> Reading:
-    """Read a curator's table and gather all errors, not only the first."""
+def read_table(
+    table: TableAddress | Path,
+    study: Study,
+    curator_name: str,
+    *,
+    with_id_shapes: bool = False,
+    folder: Path | None = None,
+) -> Reading:
+    """Read a curator's table and gather all errors, not only the first; `folder` as for `load_table`."""
     curator = study.curator(curator_name)
     rules = study.attributes_of(curator_name)
-    return read_respondents(table, curator.id_columns, curator.normalise, rules, with_id_shapes=with_id_shapes)
+    return read_respondents(
+        table, curator.id_columns, curator.normalise, rules, with_id_shapes=with_id_shapes, folder=folder
+    )
 
 
-def read_respondents(
+def read_respondents(  # noqa: PLR0913 - what reading a table consists of
     table: TableAddress | Path,
     id_columns: Sequence[str],
     normalise: Sequence[str],
     rules: Sequence[AttributeRule],
     *,
     with_id_shapes: bool = False,
+    folder: Path | None = None,
 ) -> Reading:
     """Read a table by rules of its own; see `CuratorMember` for what makes a respondent, and `read_table`."""
-    rows = _Rows(id_columns, normalise, rules, with_id_shapes=with_id_shapes)
+    rows = _Rows(id_columns, normalise, rules, Scratch(folder), with_id_shapes=with_id_shapes)
     errors: list[InvalidInputError] = []
     description = ""
     try:
@@ -157,6 +167,7 @@ class _Rows:
         id_columns: Sequence[str],
         normalise: Sequence[str],
         rules: Sequence[AttributeRule],
+        scratch: Scratch,
         *,
         with_id_shapes: bool,
     ) -> None:
@@ -165,8 +176,9 @@ class _Rows:
         self._shapes = {name: ShapeReader() for name in id_columns} if with_id_shapes else {}
         self._read = self._dropped = self._empty = self._separated = self._broken = 0
         self._first_broken: list[int] = []
-        self._ids: list[pa.Array] = []
-        self._kept: list[NDArray[np.bool_]] = []
+        self._respondents = TableRows(scratch, {column.rule.name: column.dtype for column in self._columns})
+        self._repeats = RepeatedIds(scratch)
+        self._digest = _ContentDigest([rule.name for rule in rules])
 
     def look_at(self, source: Source, decimal: str) -> None:
         """Let the first rows of binned columns decide how numbers are written, if somebody wrote them."""
@@ -184,8 +196,7 @@ class _Rows:
         for code in codes:
             kept &= code >= 0
             dropped |= code == DROP
-        for column, code in zip(self._columns, codes, strict=True):
-            column.keep(code[kept])
+        symbols = {c.rule.name: c.symbols(code[kept]) for c, code in zip(self._columns, codes, strict=True)}
         self._read += batch.rows
         self._dropped += int(dropped.sum())
         self._empty += ids.empty
@@ -196,8 +207,9 @@ class _Rows:
         ]
         for name, shape in self._shapes.items():
             shape.take(batch.texts[name])
-        self._ids.append(ids.values)
-        self._kept.append(kept)
+        self._repeats.take(ids.values)
+        self._respondents.append(ids.values, kept, symbols)
+        self._digest.update(ids.values if kept.all() else ids.values.filter(pa.array(kept)), symbols)
 
     @property
     def _number_step(self) -> str:
@@ -207,25 +219,22 @@ class _Rows:
         return 'is a number with decimals, of which "digits" would make another number'
 
     def reading(self, where: str, description: str, errors: Sequence[InvalidInputError]) -> Reading:
-        """Find repeated ids among all rows, then drop the rows that are not kept."""
-        repeats = repeated_rows(pa.chunked_array(self._ids, pa.large_string()))
+        """Find repeated ids among all rows, those that are not kept too."""
+        repeats = self._repeats.rows(self._respondents.all_ids())
         columns = tuple(column.reading() for column in self._columns)
-        for place, kept in enumerate(self._kept):
-            if not kept.all():
-                self._ids[place] = self._ids[place].filter(pa.array(kept))
-        ids = pa.chunked_array(self._ids, pa.large_string())
         found = [*errors, *self._id_errors(where, [int(row) + FIRST_ROW for row in repeats[:FIRST]], len(repeats))]
         found += [unknown_values(where, column) for column in columns if column.unknown_rows]
-        if not found and not len(ids):
+        if not found and not len(self._respondents):
             found.append(_no_rows(where, self._read))
         return Reading(
-            ids=ids,
+            respondents=self._respondents,
             columns=columns,
             rows_read=self._read,
             rows_dropped=self._dropped,
             empty_ids=self._empty,
             repeated_ids=len(repeats),
             errors=tuple(found),
+            content_digest=self._digest.hexdigest(),
             raw_id_shapes=tuple(shape.shape() for shape in self._shapes.values()),
             description=", ".join(text for text in (description, _commas(columns)) if text),
         )
@@ -270,13 +279,25 @@ def _no_rows(where: str, read: int) -> InvalidInputError:
     return InvalidInputError(problem, where=where, remedy="Give a table with at least one complete row.")
 
 
-def _content_digest(ids: pa.ChunkedArray, columns: Mapping[str, Symbols]) -> str:
-    """Return a SHA-256 that does not depend on how the rows are cut into chunks."""
-    lengths, texts = hashlib.sha256(), hashlib.sha256()
-    for chunk in ids.chunks:
-        offsets, text = string_buffers(chunk)
-        lengths.update(np.diff(offsets).astype("<u4").data)
-        texts.update(text.data)
-    head = json.dumps(["veiltab table 1", len(ids), list(columns)], ensure_ascii=True).encode("ascii")
-    parts = [hashlib.sha256(head), lengths, texts, *(hashlib.sha256(symbols.data) for symbols in columns.values())]
-    return hashlib.sha256(b"".join(part.digest() for part in parts)).hexdigest()
+class _ContentDigest:
+    """A SHA-256 that does not depend on how the rows are cut into batches."""
+
+    def __init__(self, attributes: Sequence[str]) -> None:
+        self._rows = 0
+        self._lengths, self._texts = hashlib.sha256(), hashlib.sha256()
+        self._columns = {name: hashlib.sha256() for name in attributes}
+
+    def update(self, ids: pa.Array, columns: Mapping[str, Symbols]) -> None:
+        """Take some respondents."""
+        offsets, text = string_buffers(ids)
+        self._rows += len(ids)
+        self._lengths.update(np.diff(offsets).astype("<u4").data)
+        self._texts.update(text.data)
+        for name, digest in self._columns.items():
+            digest.update(columns[name].data)
+
+    def hexdigest(self) -> str:
+        """Return the digest of all respondents so far."""
+        head = json.dumps(["veiltab table 1", self._rows, list(self._columns)], ensure_ascii=True).encode("ascii")
+        parts = [hashlib.sha256(head), self._lengths, self._texts, *self._columns.values()]
+        return hashlib.sha256(b"".join(part.digest() for part in parts)).hexdigest()

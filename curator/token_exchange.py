@@ -2,15 +2,12 @@
 
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.coordination import Peers
-from veiltab.curator.exchange import FindRows, own_tokens, token_pieces
-from veiltab.curator.intersection import TOKEN_LENGTH, Intersection, tokens_of
+from veiltab.curator.exchange import FindCommon, own_tokens, token_pieces
+from veiltab.curator.intersection import TOKEN_LENGTH, common_tokens
 from veiltab.curator.table import Table
 
 
@@ -18,11 +15,12 @@ class TokenExchange:
     """Exchanges keyed tokens; see `Exchange`."""
 
     progress = ""
+    needs_order = False
 
-    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> FindRows:  # noqa: ARG002 - an Exchange
+    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> FindCommon:  # noqa: ARG002 - an Exchange
         """Fetch the tokens of all others."""
         received = {peer: await _fetch(name, peer, folder, peers) for peer in peers.curators}
-        return lambda: _common_rows(own_tokens(folder), received)
+        return lambda own: common_tokens(own, {peer: token_pieces(path) for peer, path in received.items()})
 
     async def is_wanted(self, name: str, peers: Peers) -> bool:  # noqa: ARG002 - an Exchange
         """Return false: one's own tokens lie ready for whoever begins again."""
@@ -50,11 +48,3 @@ async def _fetch(name: str, peer: str, folder: Path, peers: Peers) -> Path:
     if path.stat().st_size % TOKEN_LENGTH:
         raise InvalidInputError("sent tokens that are cut short", where=f"curator {peer}")
     return path
-
-
-def _common_rows(own: Path, received: dict[str, Path]) -> NDArray[np.int64]:
-    """Return the positions of the common respondents among one's own sorted tokens."""
-    intersection = Intersection(tokens_of(own))
-    for peer, path in received.items():
-        intersection.keep(peer, token_pieces(path))
-    return intersection.rows

@@ -224,7 +224,7 @@ def _check_curator(values: Mapping[str, Value], said: set[str], study: Study, pa
                 findings.add("table", error.problem, error.remedy, error.where)
             if not reading.errors:
                 findings.notes.append(
-                    f"table: {len(reading.ids)} respondents in {reading.rows_read} rows; {reading.description}"
+                    f"table: {len(reading.respondents)} respondents in {reading.rows_read} rows; {reading.description}"
                 )
     if "policy" in values:
         with findings.about("policy"):

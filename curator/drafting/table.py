@@ -131,12 +131,12 @@ def propose_table(
     reading = read_respondents(table, chosen, steps, [proposal.rule for proposal in attributes])
     if reading.errors:
         raise reading.errors[0]
-    shapes = id_shapes(reading.ids, len(chosen))
+    shapes = id_shapes((batch.ids for batch in reading.respondents.batches()), len(chosen))
     return TableProposal(
         curator=curator,
         description=reading.description,
         rows=reading.rows_read,
-        respondents=len(reading.ids),
+        respondents=len(reading.respondents),
         ids=IdProposal(columns=chosen, normalise=steps, shapes=shapes, reason=reason),
         attributes=tuple(one.with_counts(column) for one, column in zip(attributes, reading.columns, strict=True)),
         omissions=tuple(proposal for proposal in ordered if isinstance(proposal, Omission)),

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
-import pyarrow as pa
 
+from tests.curator.made_rows import rows_of
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import NotReadyError
@@ -34,8 +34,7 @@ Tampering = Callable[[Flow, bytes], bytes]
 def table_of(ids: Sequence[str], version: str) -> Table:
     symbols: Symbols = np.array([len(name) % 251 for name in ids], np.uint8)
     return Table(
-        ids=pa.chunked_array([pa.array(ids[::2], pa.large_string()), pa.array(ids[1::2], pa.large_string())]),
-        columns={"length": symbols},
+        respondents=rows_of([ids[::2], ids[1::2]], {"length": symbols}),
         rows_read=len(ids),
         rows_dropped=0,
         missing={},
@@ -117,7 +116,7 @@ class Curator:
 
     def common(self) -> set[str]:
         """Return which of its own ids it found to be common."""
-        own = tokens(self.table.ids, derive(KEY, "tokens"))
+        own = tokens(self.table.respondents.ids(0, self.table.rows), derive(KEY, "tokens"))
         kept = {bytes(token) for token in self.alignment.table(self.alignment.result()[1]).tokens()}
         return {name for name, token in zip(self.ids, own, strict=True) if bytes(token) in kept}
 

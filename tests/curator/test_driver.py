@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.conftest import reserve
+from tests.curator.made_rows import aligned
 from veiltab.common.core.canaries import canary_places, places_key
 from veiltab.common.core.coin import transcript
 from veiltab.common.errors import (
@@ -32,7 +33,6 @@ from veiltab.common.study.file import Study
 from veiltab.curator.coordination import Peers
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.encryption import ColumnEncryption
-from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.planning import ANSWERS
 from veiltab.curator.policy import Policy, Rule
@@ -206,9 +206,7 @@ class World:
         self.drawn: bytes = b""
         self.tokens = np.random.default_rng(1).integers(0, 256, (1000, 16), dtype=np.uint8)
         tokens = self.tokens[np.lexsort(self.tokens.T[::-1])]
-        table = AlignedTable(driver._folder / "aligned")
-        table.write_tokens([tokens])
-        table.write_columns({"sex": (np.arange(1000) % 2).astype(np.uint8)})
+        table = aligned(driver._folder / "aligned", tokens, {"sex": (np.arange(1000) % 2).astype(np.uint8)})
         monkeypatch.setattr(driver.alignment, "result", lambda: (1000, "ab" * 16))
         monkeypatch.setattr(driver.alignment, "table", lambda _: table)
         monkeypatch.setattr(driver.coins, "toss", self.toss)

@@ -1,3 +1,5 @@
+import io
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from pathlib import Path
 
@@ -6,15 +8,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veiltab.common.errors import IntegrityError
+from tests.curator.made_rows import types_of
+from veiltab.common.core.domain import Symbols
+from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.curator.intersection import (
     AlignedTable,
-    Intersection,
     Tokens,
     alignment_id,
+    common_tokens,
     population_digest,
     sorted_order,
 )
+
+
+def common_rows(own: Iterable[Tokens], others: Mapping[str, Iterable[Tokens]]) -> list[int]:
+    """Return the places of the common tokens among one's own."""
+    masks = [np.empty(0, np.bool_), *common_tokens(own, others)]
+    rows: list[int] = np.flatnonzero(np.concatenate(masks)).tolist()
+    return rows
 
 
 def array(tokens: list[bytes]) -> Tokens:
@@ -38,13 +49,15 @@ def test_what_is_kept_is_the_intersection_of_sets(
     own: set[bytes], peers: list[tuple[set[bytes], int]], data: st.DataObject
 ) -> None:
     mine = sorted(own)
-    intersection = Intersection(array(mine))
+    tokens: dict[str, list[Tokens]] = {}
     for number, (others, length) in enumerate(peers):
         theirs = sorted(others | (set(data.draw(st.lists(st.sampled_from(mine)))) if mine else set()))
         peers[number] = (set(theirs), length)
-        intersection.keep("bob", [array(theirs[start : start + length]) for start in range(0, len(theirs), length)])
+        tokens[f"bob {number}"] = [array(theirs[start : start + length]) for start in range(0, len(theirs), length)]
     expected = reduce(set.__and__, (others for others, _ in peers), own)
-    assert [mine[row] for row in intersection.rows] == sorted(expected)
+    cut = data.draw(st.integers(1, 9))
+    pieces = [array(mine[start : start + cut]) for start in range(0, len(mine), cut)]
+    assert [mine[row] for row in common_rows(pieces, tokens)] == sorted(expected)
 
 
 def test_own_tokens_that_share_64_bits_are_told_apart() -> None:
@@ -52,27 +65,22 @@ def test_own_tokens_that_share_64_bits_are_told_apart() -> None:
     mine = [high + number.to_bytes(8, "big") for number in range(50)]
     others = [b"aaaaaaaa" + bytes(8)]
     for wanted in ({0}, {49}, {7, 8, 30}, set(range(50)), set()):
-        intersection = Intersection(array(sorted(others + mine)))
         absent = [high + bytes([9]) * 8]
-        intersection.keep("bob", [array(sorted([mine[number] for number in wanted] + absent))])
-        assert set(intersection.rows) == {number + 1 for number in wanted}
+        theirs = [array(sorted([mine[number] for number in wanted] + absent))]
+        assert set(common_rows([array(sorted(others + mine))], {"bob": theirs})) == {number + 1 for number in wanted}
 
 
 def test_the_last_own_token_is_compared_with_larger_ones() -> None:
-    intersection = Intersection(array([bytes(16)]))
-    intersection.keep("bob", [array([b"\1" + bytes(15), b"\xff" * 16])])
-    assert not len(intersection.rows)
+    theirs = [array([b"\1" + bytes(15), b"\xff" * 16])]
+    assert not common_rows([array([bytes(16)])], {"bob": theirs})
 
 
 def test_no_own_tokens_and_no_peer_tokens() -> None:
-    nothing = Intersection(array([]))
-    nothing.keep("bob", [array([bytes(16)])])
-    assert not len(nothing.rows)
-    something = Intersection(array([bytes(16)]))
-    something.keep("bob", [array([]), array([bytes(16)]), array([])])
-    assert list(something.rows) == [0]
-    something.keep("carol", [])
-    assert not len(something.rows)
+    one = array([bytes(16)])
+    assert not common_rows([], {"bob": [one]})
+    assert not common_rows([array([])], {"bob": [one]})
+    assert common_rows([array([]), one, array([])], {"bob": [array([]), one, array([])]}) == [0]
+    assert not common_rows([one], {"bob": [one], "carol": []})
 
 
 ASCENDING = sorted(bytes([number * 37 % 256]) + bytes(range(15)) for number in range(20))
@@ -87,17 +95,19 @@ def test_tokens_out_of_order_or_twice_are_refused(length: int, place: int) -> No
     for wrong in (swapped, twice):
         pieces = [array(wrong[start : start + length]) for start in range(0, len(wrong), length)]
         with pytest.raises(IntegrityError, match="curator bob: tokens are not in ascending order"):
-            Intersection(array(ASCENDING)).keep("bob", pieces)
+            common_rows([array(ASCENDING)], {"bob": pieces})
+        with pytest.raises(IntegrityError, match="curator bob: tokens are not in ascending order"):
+            common_rows([], {"bob": pieces})
 
 
 def test_order_is_that_of_all_128_bits() -> None:
     high = b"\x80" + bytes(7)
     right = [high + b"\x7f" + bytes(7), high + b"\x80" + bytes(7)]
     for pieces in ([array(right)], [array(right[:1]), array(right[1:])]):
-        Intersection(array(right)).keep("bob", pieces)
+        common_rows([array(right)], {"bob": pieces})
     for pieces in ([array(right[::-1])], [array(right[1:]), array(right[:1])]):
         with pytest.raises(IntegrityError):
-            Intersection(array(right)).keep("bob", pieces)
+            common_rows([array(right)], {"bob": pieces})
 
 
 @settings(deadline=None, max_examples=200)
@@ -115,10 +125,9 @@ def test_many_tokens_are_sorted_across_pieces() -> None:
     order = sorted_order(tokens)
     assert [rows[row] for row in order] == sorted(rows)
     whole = np.ascontiguousarray(tokens[order])
-    intersection = Intersection(whole)
-    intersection.keep("bob", [whole[:10], whole[10 : 2**16 + 5 : 3], whole[2**16 + 100 :]])
+    theirs = [whole[:10], whole[10 : 2**16 + 5 : 3], whole[2**16 + 100 :]]
     expected = [*range(10), *range(10, 2**16 + 5, 3), *range(2**16 + 100, len(whole))]
-    assert list(intersection.rows) == expected
+    assert common_rows([whole[:20], whole[20 : 2**16], whole[2**16 :]], {"bob": theirs}) == expected
 
 
 def test_the_name_of_an_alignment_tells_versions_apart() -> None:
@@ -143,12 +152,29 @@ def test_known_answers() -> None:
 def test_an_aligned_table_is_read_back(tmp_path: Path) -> None:
     table = AlignedTable(tmp_path / "aligned")
     tokens, column = array(ASCENDING), np.arange(20, dtype="<u2")
-    table.write_tokens([tokens[:7], tokens[7:]])
-    table.write_columns({"sex": column, "age": np.arange(20, dtype=np.uint8)})
+    columns: dict[str, Symbols] = {"sex": column, "age": np.arange(20, dtype=np.uint8)}
+    pieces = [
+        (tokens[part], {name: symbols[part] for name, symbols in columns.items()})
+        for part in (slice(0, 7), slice(7, 20))
+    ]
+    assert table.write(pieces, types_of(columns), InvalidInputError("nobody")) == 20
     assert np.array_equal(table.tokens(), tokens)
     assert np.array_equal(table.column("sex"), column)
     assert table.column("sex").dtype == np.dtype("<u2")
     assert not any(path.name.endswith(".tmp") for path in table.folder.iterdir())
+    for name, symbols in columns.items():
+        written = io.BytesIO()
+        np.save(written, symbols)
+        assert (table.folder / f"column-{name}.npy").read_bytes() == written.getvalue()
+
+
+def test_a_table_without_rows_is_not_written(tmp_path: Path) -> None:
+    table = AlignedTable(tmp_path / "aligned")
+    with pytest.raises(InvalidInputError, match="nobody"):
+        table.write(
+            [(array([]), {"sex": np.empty(0, np.uint8)})], {"sex": np.dtype(np.uint8)}, InvalidInputError("nobody")
+        )
+    assert not any(table.folder.iterdir())
 
 
 def test_the_digest_of_the_population_is_keyed_and_covers_every_token() -> None:

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.curator.made_rows import columns_in, ids_in
 from veiltab.common.core.coding import DROP, UNKNOWN
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator import column, respondents
-from veiltab.curator.respondents import normalised_ids, repeated_rows
+from veiltab.curator.respondents import RepeatedIds, normalised_ids
 from veiltab.curator.table import Table, load_table, read_table
 from veiltab.curator.tables import text_file
 
@@ -76,18 +78,18 @@ def write(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
 
 
 def symbols(table: Table) -> dict[str, list[int]]:
-    return {name: values.tolist() for name, values in table.columns.items()}
+    return {name: values.tolist() for name, values in columns_in(table.respondents).items()}
 
 
 def test_a_table_is_coded_in_file_order(tmp_path: Path, study: Study) -> None:
     path = write(tmp_path, 'other, id ,Colour,age\nx, A1 , r,17\n"y,z",a2,"green",-\n,a3,NA,3\n\n,a4,blue,65\n')
     table = load_table(path, study, "alice")
-    assert table.ids.to_pylist() == ["a1", "a2", "a4"]
+    assert ids_in(table.respondents) == ["a1", "a2", "a4"]
     assert symbols(table) == {"colour": [0, 1, 2], "age": [0, 2, 1]}
     assert (table.rows, table.rows_read, table.rows_dropped) == (3, 4, 1)
     assert table.left_out == "1 of 4 rows left out, which miss colour (1)"
-    assert [str(values.dtype) for values in table.columns.values()] == ["uint8", "uint8"]
-    assert table.ids.type == pa.large_string()
+    assert [str(values.dtype) for values in columns_in(table.respondents).values()] == ["uint8", "uint8"]
+    assert {batch.ids.type for batch in table.respondents.batches()} == {pa.large_string()}
 
 
 def test_large_alphabets_take_two_bytes(tmp_path: Path) -> None:
@@ -97,18 +99,19 @@ def test_large_alphabets_take_two_bytes(tmp_path: Path) -> None:
     )
     path = write(tmp_path, "id,Colour,age\na,c299,1\nb,c256,1\n")
     table = load_table(path, study_from_bytes(text.encode(), "s"), "alice")
-    assert table.columns["colour"].tolist() == [299, 256]
-    assert table.columns["colour"].dtype == np.dtype("<u2")
+    colours = columns_in(table.respondents)["colour"]
+    assert colours.tolist() == [299, 256]
+    assert colours.dtype == np.dtype("<u2")
 
 
 def test_a_curator_without_attributes_has_ids_alone(tmp_path: Path, study: Study) -> None:
     table = load_table(write(tmp_path, "id\n b\nB\n"), study, "carol")
-    assert (table.ids.to_pylist(), dict(table.columns)) == ([" b", "B"], {})
+    assert (ids_in(table.respondents), columns_in(table.respondents)) == ([" b", "B"], {})
 
 
 def test_composite_ids_and_an_id_column_that_is_an_attribute_too(tmp_path: Path, study: Study) -> None:
     table = load_table(write(tmp_path, "first,last\nab,f\na,m\n"), study, "bob")
-    assert table.ids.to_pylist() == ["ab\x1ff", "a\x1fm"]
+    assert ids_in(table.respondents) == ["ab\x1ff", "a\x1fm"]
     assert symbols(table) == {"sex": [0, 1]}
 
 
@@ -249,7 +252,7 @@ def test_batches_do_not_show(tmp_path: Path, study: Study, monkeypatch: pytest.M
     monkeypatch.setattr(text_file, "_BLOCK_BYTES", 300)
     monkeypatch.setattr(column, "_MOST_CACHED", 3)
     cut = load_table(path, study, "alice")
-    assert cut.ids.num_chunks > 100 > whole.ids.num_chunks
+    assert len([*cut.respondents.batches()]) > 100 > len([*whole.respondents.batches()])
     assert cut.content_digest == whole.content_digest
     assert symbols(cut) == symbols(whole)
     path.write_text("\n".join(["id,Colour,age", *rows, rows[0], "x,Zebra,1", "y,Zebra,1", ""]), "utf-8")
@@ -291,8 +294,9 @@ def test_reading_agrees_with_the_csv_module_row_by_row(
     assert reading.rows_read == len(rows)
     assert (reading.rows_dropped, reading.empty_ids, reading.repeated_ids) == (dropped, empty, repeated)
     assert [found.unknown_rows for found in reading.columns] == unknown
-    assert reading.ids.to_pylist() == [key for key, _ in kept]
-    assert [found.symbols.tolist() for found in reading.columns] == [[codes[i] for _, codes in kept] for i in (0, 1)]
+    assert ids_in(reading.respondents) == [key for key, _ in kept]
+    read = columns_in(reading.respondents)
+    assert [read[rule.name].tolist() for rule in rules] == [[codes[i] for _, codes in kept] for i in (0, 1)]
     assert bool(reading.errors) == (bool(empty or repeated or any(unknown)) or not kept)
 
 
@@ -306,8 +310,14 @@ def test_repeated_rows_are_those_seen_before(chunks: list[list[str | None]]) -> 
             if key in seen:
                 expected.append(position)
             seen.add(key)
-    ids = pa.chunked_array([pa.array(chunk, pa.large_string()) for chunk in chunks], pa.large_string())
-    assert repeated_rows(ids).tolist() == expected
+    assert repeated_rows([pa.array(chunk, pa.large_string()) for chunk in chunks]) == expected
+
+
+def repeated_rows(ids: list[pa.Array]) -> list[int]:
+    repeats = RepeatedIds(Scratch(None))
+    for chunk in ids:
+        repeats.take(chunk)
+    return [int(row) for row in repeats.rows(ids)]
 
 
 def test_fingerprints_that_meet_by_chance_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,7 +325,7 @@ def test_fingerprints_that_meet_by_chance_are_told_apart(monkeypatch: pytest.Mon
         return np.zeros(len(ids), np.uint64)
 
     monkeypatch.setattr(respondents, "_fingerprints", same)
-    assert repeated_rows(pa.chunked_array([pa.array(["a", "b", None, "b", "a"], pa.large_string())])).tolist() == [3, 4]
+    assert repeated_rows([pa.array(["a", "b", None, "b", "a"], pa.large_string())]) == [3, 4]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.curator.made_rows import columns_in, ids_in
 from tests.deploy.rehearsed_study import STUDY
 from veiltab.common.core.coding import Coding
 from veiltab.common.errors import InvalidInputError
@@ -32,13 +33,14 @@ def test_every_curator_can_use_its_table_as_it_is(tmp_path: Path) -> None:
 def test_the_truth_is_that_of_the_people_whom_every_curator_holds_with_all_values(tmp_path: Path) -> None:
     made = dummy_tables(WAGES, 700)
     tables = {name: load_table(path, WAGES, name) for name, path in made.write(tmp_path).items()}
-    places = {name: {one: row for row, one in enumerate(table.ids.to_pylist())} for name, table in tables.items()}
+    places = {name: {one: row for row, one in enumerate(ids_in(table.respondents))} for name, table in tables.items()}
     common = set(places["alice"]) & set(places["bob"])
     assert len(common) == len(made.respondents) < 700
     assert all(len(found) > len(common) for found in places.values())
     rules = [rule for rule in WAGES.attributes if rule.name in {"wage", "school", "age"}]
+    columns = {name: columns_in(table.respondents) for name, table in tables.items()}
     joined = Counter(
-        tuple(int(tables[rule.owner].columns[rule.name][places[rule.owner][one]]) for rule in rules) for one in common
+        tuple(int(columns[rule.owner][rule.name][places[rule.owner][one]]) for rule in rules) for one in common
     )
     truth = made.truth(["wage", "school", "age"])
     domain = WAGES.domain(rule.name for rule in rules)

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
+from tests.curator.made_rows import columns_in, ids_in
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study, study_from_bytes
 from veiltab.curator.inspection import inspect_table
@@ -66,10 +67,11 @@ def test_the_tables_of_the_curators_join_to_the_true_rows(tmp_path: Path) -> Non
         "alice": (50_042, 0),
         "bob": (49_742, 0),
     }
-    places = {name: {key: row for row, key in enumerate(table.ids.to_pylist())} for name, table in tables.items()}
+    places = {name: {key: row for row, key in enumerate(ids_in(table.respondents))} for name, table in tables.items()}
     common = sorted(places["alice"].keys() & places["bob"].keys())
     rows = {name: [places[name][key] for key in common] for name in tables}
-    joined = np.column_stack([tables[rule.owner].columns[rule.name][rows[rule.owner]] for rule in study.attributes])
+    columns = {name: columns_in(table.respondents) for name, table in tables.items()}
+    joined = np.column_stack([columns[rule.owner][rule.name][rows[rule.owner]] for rule in study.attributes])
     assert Counter(map(bytes, joined.astype(np.uint8))) == Counter(map(bytes, truth().astype(np.uint8)))
 
 

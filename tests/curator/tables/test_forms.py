@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.curator.made_rows import columns_in, ids_in
 from tests.curator.tables import written
 from tests.curator.tables.written import Rows
 from veiltab.common.errors import InvalidInputError
@@ -95,15 +96,19 @@ def test_one_table_has_one_digest_in_all_forms(tmp_path: Path, study: Study) -> 
     assert [table.description for table in loaded.values()] == [looks.rstrip(".") for looks in loaded]
     assert {table.content_digest for table in loaded.values()} == {next(iter(loaded.values())).content_digest}
     first = next(iter(loaded.values()))
-    assert first.ids.to_pylist() == ["100", "7", "8", "10"]
-    assert [values.tolist() for values in first.columns.values()] == [[0, 0, 1, 1], [0, 1, 1, 1], [0, 3, 1, 0]]
+    assert ids_in(first.respondents) == ["100", "7", "8", "10"]
+    assert [values.tolist() for values in columns_in(first.respondents).values()] == [
+        [0, 0, 1, 1],
+        [0, 1, 1, 1],
+        [0, 3, 1, 0],
+    ]
 
 
 def test_files_of_a_pattern_follow_one_another(tmp_path: Path, study: Study) -> None:
     for number in (2, 1):
         written.write_parquet(tmp_path / f"part-{number}.parquet", [ROWS[0], ROWS[number]])
     table = load_table(tmp_path / "part-*.parquet", study, "alice")
-    assert (table.ids.to_pylist(), table.description) == (["100", "7"], "2 Parquet files")
+    assert (ids_in(table.respondents), table.description) == (["100", "7"], "2 Parquet files")
     written.write_parquet(tmp_path / "part-3.parquet", [["pid", "land"], [1, "A"]])
     with pytest.raises(InvalidInputError, match=r"part-3.parquet: its columns are not those of .*part-1.parquet"):
         load_table(tmp_path / "part-*.parquet", study, "alice")
@@ -121,7 +126,7 @@ def test_the_values_of_a_folder_count_even_if_they_are_written_for_a_path(tmp_pa
         written.write_parquet(tmp_path / name / "x.parquet", [rows[0], [number, *rows[1][1:]]])
     reading = read_table(tmp_path, study, "alice")
     assert not reading.errors
-    assert reading.columns[0].symbols.tolist() == [1, 0]  # "land=%42" comes first
+    assert columns_in(reading.respondents)["land"].tolist() == [1, 0]  # "land=%42" comes first
     assert (reading.rows_read, reading.rows_dropped, reading.columns[0].missing) == (3, 1, 1)
     written.write_parquet(tmp_path / "land=A" / "y.parquet", [["land", *rows[0]], ["B", *rows[1]]])
     with pytest.raises(InvalidInputError, match="its columns are not those of"):
@@ -140,7 +145,7 @@ def test_a_sheet_among_several_is_named(tmp_path: Path, study: Study) -> None:
     path = written.write_xlsx(tmp_path / "b.xlsx", {"2019": ROWS[:2], "2020": [[None], *ROWS[:3], [None], ROWS[3]]})
     with pytest.raises(InvalidInputError, match=r"several sheets hold rows: '2019', '2020'. Name one, such as b.xl"):
         load_table(path, study, "alice")
-    assert load_table(Path(f"{path}#2020"), study, "alice").ids.to_pylist() == ["100", "7", "8"]
+    assert ids_in(load_table(Path(f"{path}#2020"), study, "alice").respondents) == ["100", "7", "8"]
     with pytest.raises(InvalidInputError, match=r"there is no sheet '2021'. Sheets: '2019', '2020'."):
         load_table(Path(f"{path}#2021"), study, "alice")
 
@@ -148,7 +153,7 @@ def test_a_sheet_among_several_is_named(tmp_path: Path, study: Study) -> None:
 def test_cells_of_a_sheet_are_texts_as_people_read_them(tmp_path: Path, study: Study) -> None:
     rows: Rows = [ROWS[0], ["0012", "A", 1, 2.0], [date(1990, 2, 28), "B", 1.5, 1], [2.5, "B", "", 1]]
     table = load_table(written.write_xlsx(tmp_path / "t.xlsx", {"s": rows}), study, "alice")
-    assert table.ids.to_pylist() == ["0012", "1990-02-28"]
+    assert ids_in(table.respondents) == ["0012", "1990-02-28"]
     assert read_table(tmp_path / "t.xlsx", study, "alice").columns[1].missing == 1
 
 
@@ -214,7 +219,7 @@ def test_a_table_among_several_is_named(database: Path, study: Study) -> None:
     write(database, [ROWS[0], ROWS[2]], 'o"ther')
     with pytest.raises(InvalidInputError, match=r"the database has 2 tables: .*data.db#people"):
         load_table(database, study, "alice")
-    assert load_table(Path(f'{database}#o"ther'), study, "alice").ids.to_pylist() == ["7"]
+    assert ids_in(load_table(Path(f'{database}#o"ther'), study, "alice").respondents) == ["7"]
     with pytest.raises(InvalidInputError, match="there is no table 'more'"):
         load_table(Path(f"{database}#more"), study, "alice")
 

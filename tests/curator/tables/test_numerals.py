@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.curator.made_rows import columns_in
 from tests.curator.tables.test_forms import STUDY
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study, study_from_bytes
@@ -112,7 +113,7 @@ def table(folder: Path, *wages: str) -> Path:
 
 def test_a_decimal_comma_is_read_and_said(tmp_path: Path, study: Study) -> None:
     reading = read(table(tmp_path, "1,5", "1.500,25", "NA", "7"), study)
-    assert reading.columns[1].symbols.tolist() == [0, 2, 1]
+    assert columns_in(reading.respondents)["wage"].tolist() == [0, 2, 1]
     assert reading.description == "looks semicolon-separated, UTF-8, decimal comma in wage"
 
 
@@ -120,8 +121,8 @@ def test_a_person_decides_what_may_be_read_in_two_ways(tmp_path: Path, study: St
     path = table(tmp_path, "1,234", "2,345")
     (error,) = read(path, study).errors[:1]
     assert "may be read in two ways" in str(error)
-    assert read(path, study, "comma").columns[1].symbols.tolist() == [0, 1]
-    assert read(path, study, "point").columns[1].symbols.tolist() == [2, 2]
+    assert columns_in(read(path, study, "comma").respondents)["wage"].tolist() == [0, 1]
+    assert columns_in(read(path, study, "point").respondents)["wage"].tolist() == [2, 2]
     assert "is not known" in str(read(path, study, "semicolon").errors[0])
 
 
@@ -143,4 +144,4 @@ def test_numbers_that_nobody_wrote_keep_their_point(tmp_path: Path, study: Study
     pq.write_table(
         pa.table({"pid": [1, 2], "land": ["A", "B"], "wage": [1.234, 1234.5], "kids": [0, 1]}), tmp_path / "t.parquet"
     )
-    assert read(tmp_path / "t.parquet", study, "comma").columns[1].symbols.tolist() == [0, 2]
+    assert columns_in(read(tmp_path / "t.parquet", study, "comma").respondents)["wage"].tolist() == [0, 2]

@@ -1,0 +1,92 @@
+"""Records on disk in the order of their leading bits, a part at a time: they are never in memory all at once."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.storage.scratch import Scratch
+
+PARTITION_BITS = 12
+"""Leading bits by which records are told apart on disk."""
+
+BATCH = 2**19
+"""Records that are put in order and written at once."""
+
+PART = 2**17
+"""Records that a part has on average, or fewer: as many as fit the cache."""
+
+_Array = NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    """A batch on disk: where each field begins, and which record is the first of each partition."""
+
+    starts: tuple[int, ...]
+    edges: NDArray[np.uint32]
+
+
+class Partitions:
+    """Records that come in any order, and are read back in parts, each with larger leading bits than the one before.
+
+    Records of the same leading bits stay in the order in which they came.
+
+    Args:
+        scratch: holds them.
+    """
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._scratch = scratch
+        self._written: list[_Written] = []
+        self._waiting: list[tuple[_Array, ...]] = []
+        self._waiting_rows = 0
+        self._forms: tuple[_Array, ...] = ()
+        self.rows = 0
+        """Records so far."""
+
+    def append(self, leading: NDArray[np.uint16], fields: Sequence[_Array]) -> None:
+        """Take some records.
+
+        Args:
+            leading: (rows,) their leading PARTITION_BITS bits.
+            fields: arrays of (rows, ...), of the same types and widths each time.
+        """
+        self._forms = tuple(field[:0] for field in fields)
+        self._waiting.append((leading, *fields))
+        self._waiting_rows += len(leading)
+        self.rows += len(leading)
+        if self._waiting_rows >= BATCH:
+            self._write()
+
+    def parts(self) -> Iterator[list[_Array]]:
+        """Yield the fields of each part."""
+        self._write()
+        step = max(1, (PART << PARTITION_BITS) // max(self.rows, 1))
+        for first in range(0, 1 << PARTITION_BITS if self.rows else 0, step):
+            part = self._part(first, min(first + step, 1 << PARTITION_BITS))
+            if len(part[0]):
+                yield part
+
+    def _part(self, first: int, stop: int) -> list[_Array]:
+        """Return the fields of the records of some partitions."""
+        pieces: list[list[_Array]] = [[form] for form in self._forms]
+        for batch in self._written:
+            begin, end = int(batch.edges[first]), int(batch.edges[stop])
+            for form, start, found in zip(self._forms, batch.starts, pieces, strict=True) if begin < end else ():
+                width = form.dtype.itemsize * int(np.prod(form.shape[1:]))
+                data = self._scratch.read(start + begin * width, (end - begin) * width)
+                found.append(data.view(form.dtype).reshape(end - begin, *form.shape[1:]))
+        return [found[1] if len(found) == 2 else np.concatenate(found) for found in pieces]
+
+    def _write(self) -> None:
+        if not self._waiting:
+            return
+        leading, *fields = (np.concatenate(pieces) for pieces in zip(*self._waiting, strict=True))
+        self._waiting, self._waiting_rows = [], 0
+        order = np.argsort(leading, kind="stable")
+        counts = np.bincount(leading, minlength=1 << PARTITION_BITS)
+        edges = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
+        starts = tuple(self._scratch.append(field.take(order, axis=0)) for field in fields)
+        self._written.append(_Written(starts=starts, edges=edges))

@@ -1,0 +1,56 @@
+"""Partitions: every part has the records whose leading bits lie there, and no others."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from veiltab.common.storage import partitions
+from veiltab.common.storage.partitions import PARTITION_BITS, Partitions
+from veiltab.common.storage.scratch import Scratch
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    sizes=st.lists(st.integers(0, 40), max_size=6),
+    batch=st.integers(1, 60),
+    part=st.integers(1, 60),
+    seed=st.integers(0, 2**32),
+)
+def test_parts_together_are_a_stable_sort_by_the_leading_bits(
+    sizes: list[int], batch: int, part: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partitions, "BATCH", batch)
+        patch.setattr(partitions, "PART", part)
+        records = Partitions(Scratch(None))
+        leads, wide = np.empty(0, np.uint16), np.empty((0, 2), np.uint64)
+        for size in sizes:
+            lead = rng.integers(0, 1 << PARTITION_BITS, size, dtype=np.uint16)
+            words = rng.integers(0, 2**64, (size, 2), dtype=np.uint64)
+            records.append(lead, [words, lead, words[:, 0].astype(np.uint8)])
+            leads, wide = np.concatenate([leads, lead]), np.concatenate([wide, words])
+        assert records.rows == sum(sizes)
+        parts = list(records.parts())
+    assert all(len(one[1]) for one in parts)
+    ends = [(int(one[1].min()), int(one[1].max())) for one in parts]
+    assert all(before[1] < after[0] for before, after in pairwise(ends))
+    order = np.argsort(leads, kind="stable")
+    wholes: list[NDArray[np.generic]] = [wide[order], leads[order], wide[order][:, 0].astype(np.uint8)]
+    for place, whole in enumerate(wholes):
+        sorted_parts = [one[place][np.argsort(one[1], kind="stable")] for one in parts]
+        assert np.array_equal(np.concatenate([whole[:0], *sorted_parts]), whole)
+
+
+def test_parts_are_small_however_many_records_there_are() -> None:
+    records, rng = Partitions(Scratch(None)), np.random.default_rng(3)
+    rows = 3 * partitions.PART
+    for _ in range(10):
+        records.append(rng.integers(0, 1 << PARTITION_BITS, rows // 10, dtype=np.uint16), [np.zeros(rows // 10)])
+    lengths = [len(one) for (one,) in records.parts()]
+    assert len(lengths) in {3, 4}
+    assert max(lengths) < 1.1 * partitions.PART

@@ -1,0 +1,48 @@
+"""Rows of a table as tests write them down, and back."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from veiltab.common.core.domain import Symbols
+from veiltab.common.storage.scratch import Scratch
+from veiltab.curator.intersection import AlignedTable, SymbolType, Tokens
+from veiltab.curator.table_rows import TableRows
+
+
+def rows_of(batches: Sequence[Sequence[str]], columns: Mapping[str, Symbols]) -> TableRows:
+    """Return rows that come in some batches."""
+    rows, start = TableRows(Scratch(None), types_of(columns)), 0
+    for batch in batches:
+        stop = start + len(batch)
+        symbols = {name: column[start:stop] for name, column in columns.items()}
+        rows.append(pa.array(batch, pa.large_string()), np.ones(len(batch), np.bool_), symbols)
+        start = stop
+    return rows
+
+
+def types_of(columns: Mapping[str, Symbols]) -> dict[str, SymbolType]:
+    """Return the types of some columns."""
+    return {name: column.dtype for name, column in columns.items()}
+
+
+def ids_in(rows: TableRows) -> list[str]:
+    """Return all ids."""
+    return [name for batch in rows.batches() for name in batch.ids.to_pylist()]
+
+
+def columns_in(rows: TableRows) -> dict[str, Symbols]:
+    """Return all symbols."""
+    return {
+        name: np.concatenate([np.empty(0, type_), *(batch.columns[name] for batch in rows.batches())])
+        for name, type_ in rows.types.items()
+    }
+
+
+def aligned(folder: Path, tokens: Tokens, columns: Mapping[str, Symbols]) -> AlignedTable:
+    """Write an aligned table."""
+    table = AlignedTable(folder)
+    table.write([(tokens, columns)], types_of(columns), AssertionError("no rows"))
+    return table
