@@ -1,6 +1,5 @@
 from decimal import Decimal
 
-import numpy as np
 import pytest
 
 from veiltab.common.core.coding import Coding
@@ -20,7 +19,6 @@ def remedy(coding: Coding, *values: str, notation: Notation | None = None) -> st
     rule = AttributeRule(attribute=Attribute(name="x", categories=("a", "b")), owner="alice", column="x", coding=coding)
     reading = ColumnReading(
         rule=rule,
-        symbols=np.zeros(0, np.uint8),
         counts=(0, 0),
         missing=0,
         unknown_rows=len(values),
