@@ -3,13 +3,37 @@
 import threading
 import time
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError  # noqa: A004 - the future's own
+from concurrent.futures import Future
 from typing import Any, TypeVar, cast
 
 from veiltab.common.errors import ConflictError, UnavailableError
 from veiltab.common.privacy.questions import Check
 
 T = TypeVar("T")
+
+_MOST_KEPT = 64
+"""Results that are kept; a modelled table of a page has up to a megabyte."""
+
+
+class Line:
+    """Runs works one after the other, in threads that end with the process."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+
+    def start(self, work: Callable[[], T]) -> "Future[T]":
+        """Return the result of a work, which waits for its turn."""
+        future: Future[T] = Future()
+
+        def run() -> None:
+            with self._turn:
+                try:
+                    future.set_result(work())
+                except BaseException as error:  # noqa: BLE001 - who asks for the result gets it
+                    future.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        return future
 
 
 class Calculations:
@@ -26,7 +50,7 @@ class Calculations:
     def __init__(self, seconds: float = 2.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
         self._clock = clock
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plan")
+        self._line = Line()
         self._newest = object()
 
     def run(self, search: Callable[[Check], T]) -> T:
@@ -49,14 +73,13 @@ class Calculations:
                 raise self._too_long()
 
         try:
-            return self._pool.submit(search, check).result(timeout=self._seconds + 0.5)
+            return self._line.start(lambda: search(check)).result(timeout=self._seconds + 0.5)
         except TimeoutError:
             raise self._too_long() from None
 
     def close(self) -> None:
         """End what runs at its next step."""
         self._newest = object()
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _too_long(self) -> UnavailableError:
         return UnavailableError(
@@ -67,10 +90,10 @@ class Calculations:
 
 
 class Background:
-    """Computes things once each, one after the other, and keeps them."""
+    """Computes things once each, one after the other, and keeps the last ones."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="background")
+        self._line = Line()
         self._known: dict[Hashable, Future[Any]] = {}
         self._lock = threading.Lock()
 
@@ -87,7 +110,9 @@ class Background:
         with self._lock:
             future = self._known.get(key)
             if future is None:
-                future = self._known[key] = self._pool.submit(work)
+                future = self._known[key] = self._line.start(work)
+                if len(self._known) > _MOST_KEPT:
+                    del self._known[next(iter(self._known))]
         try:
             return cast("T", future.result(timeout=within))
         except TimeoutError:
@@ -98,7 +123,3 @@ class Background:
             with self._lock:
                 self._known.pop(key, None)
             raise
-
-    def close(self) -> None:
-        """Start nothing more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)

@@ -104,6 +104,5 @@ class Desk:
         return self._background.get(("card", status.release_id), lambda: card_of(status), within=_PATIENCE)
 
     def close(self) -> None:
-        """End what is computed."""
+        """End the search that is under way."""
         self.calculations.close()
-        self._background.close()

@@ -41,8 +41,10 @@ _MOST_TESTED = 6
 _MOST_GROUPS = 200
 """Groups that are listed as the reference of a comparison."""
 
+_MOST_DRAWN = 64
+"""Pictures that are kept, of some 100 KB each."""
+
 _LEVEL = 0.05
-_RELEASE = "/releases/{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,13 +113,14 @@ class TablePages:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._drawn: dict[tuple[str, View], Shown] = {}
 
     def show(self, visit: Visit) -> Response:
         """Show a table as a picture and in numbers."""
         status = self._desk.ready(visit.parameters["release"])
         view = self._view(status, visit.query)
         table = self._desk.table(status, view.attributes, float(view.confidence))
-        shown = Shown.of(view, table) if table is not None else None
+        shown = None if table is None else self._shown(status, view, table)
         return visit.render(
             "table.html",
             release=status,
@@ -160,6 +163,16 @@ class TablePages:
             path.write_text(html, "utf-8")
 
         return written_file(write_page, file_name(status, "report", suffix=".html"))
+
+    def _shown(self, status: Status, view: View, table: Table) -> "Shown":
+        """Return what a page shows of a table; the last ones are kept, as drawing takes up to a second."""
+        key = status.release_id, view
+        shown = self._drawn.get(key)
+        if shown is None:
+            shown = self._drawn[key] = Shown.of(view, table)
+            if len(self._drawn) > _MOST_DRAWN:
+                self._drawn.pop(next(iter(self._drawn)), None)
+        return shown
 
     def _view(self, status: Status, query: Form) -> View:
         """Return what an address asks for.
