@@ -56,7 +56,7 @@ def _show(books: Books, visit: Visit, problem: str = "") -> Response:
     standing = books.standing
     stored = standing.store.release(visit.parameters["release"])
     release_id = stored.request.release_id
-    view = view_of(stored, standing)
+    view, entry = view_of(stored, standing), books.entry_of(stored.part_of or release_id)
     held = held_attributes(standing.store, release_id, books.now)
     choices = [_choice(status, visit.person) for status in view.own if status.decision.attribute in held]
     return visit.render(
@@ -68,7 +68,8 @@ def _show(books: Books, visit: Visit, problem: str = "") -> Response:
         badge=badge_of_state(stored.state, is_held=bool(held)),
         choices=choices,
         is_mine=any(not one.is_approved_by_reader for one in choices),
-        events=timeline_of(standing, stored, books.entry_of(stored.part_of or release_id), is_held=bool(held)),
+        may_be_stopped=not held and entry is None and not stored.state.finished,
+        events=timeline_of(standing, stored, entry, is_held=bool(held)),
         tables=standing.store.tables(release_id),
         ledger=standing.ledger,
         persons=standing.persons,
@@ -99,15 +100,16 @@ def _outcome(books: Books, visit: Visit) -> Outcome:
     """
     release_id, form, standing = visit.parameters["release"], visit.form, books.standing
     attributes, reason = form.texts("attribute"), form.text("reason")
-    if not attributes:
+    verdict = form.text("verdict")
+    if not attributes and verdict != "stop":
         raise InvalidInputError("no attribute was chosen", where="decision", remedy="Mark at least one.")
-    match form.text("verdict"):
+    match verdict:
         case "approve":
             expires = _expires(form, books.now)
             return approve(standing, release_id, attributes, person=visit.person, reason=reason, expires=expires)
-        case "refuse" if reason:
+        case "refuse" | "stop" if reason:
             return deny(standing, release_id, attributes, person=visit.person, reason=reason)
-        case "refuse":
+        case "refuse" | "stop":
             raise InvalidInputError("a refusal needs a reason", where="reason", remedy="Write why.")
         case _:
             raise InvalidInputError("a decision is to approve or to refuse", where="decision")
@@ -125,6 +127,8 @@ def _expires(form: Form, now: int) -> int | None:
 
 def _said(outcome: Outcome) -> str:
     """Return what a decision led to, in words."""
+    if outcome.is_whole:
+        return "Refused: the whole request. Nothing is charged for it."
     parts = [f"Approved: {', '.join(outcome.approved)}."] if outcome.approved else []
     if outcome.denied:
         parts.append(f"Refused: {', '.join(outcome.denied)}. Nothing is charged for it.")

@@ -12,13 +12,13 @@ from tests.browser.conftest import Console, Eye, Seat, curator_console, research
 from tests.protocol.world import ALICE, World
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-ANA, BEN = "Ana Diaz", "Ben Ode"
+ANA, BEN, CEM = "Ana Diaz", "Ben Ode", "Cem Ak"
 PURPOSE = "Income by region <script>document.title = 'run'</script>"
 
 
 @pytest.fixture(scope="module")
 def running(study: World) -> Iterator[Console]:
-    with curator_console(study, [ANA, BEN]) as console:
+    with curator_console(study, [ANA, BEN, CEM]) as console:
         yield console
 
 
@@ -26,8 +26,8 @@ def running(study: World) -> Iterator[Console]:
 def seats(chromium: Browser, running: Console) -> Iterator[dict[str, Seat]]:
     """Each person in a browser of their own."""
     with ExitStack() as stack:
-        contexts = {person: stack.enter_context(chromium.new_context()) for person in running.links}
-        yield {person: take_seat(contexts[person], link) for person, link in running.links.items()}
+        contexts = {person: stack.enter_context(chromium.new_context()) for person in (ANA, BEN)}
+        yield {person: take_seat(context, running.links[person]) for person, context in contexts.items()}
 
 
 def ask(study: World, purpose: str) -> str:
@@ -133,6 +133,9 @@ def test_a_link_is_used_up_and_a_page_needs_its_session(
             assert answer is not None
             assert answer.status == 403
         eye.look_at(page, "no-session")
+        page.goto(running.links[CEM])
+        expect(page.get_by_role("button", name=f"Begin as {CEM}")).to_be_visible()
+        eye.look_at(page, "enter")
 
 
 def test_another_site_cannot_send_a_form(seats: dict[str, Seat]) -> None:

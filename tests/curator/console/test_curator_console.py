@@ -351,6 +351,26 @@ def test_a_release_shows_what_happened(office: Office, make_spec: Make, make_req
     assert f"/releases/{ID}" in listed
 
 
+def test_what_is_approved_and_not_charged_yet_can_still_be_refused(
+    office: Office, make_spec: Make, make_request: Make
+) -> None:
+    store, release_id = office.standing.store, "d" * 32
+    store.add(make_request(release_id=release_id), 1_700_000_000)
+    store.decide(release_id, (GrantDecision(attribute="sex", verdict=APPROVED, expires=None, decided_by="policy"),))
+    ana = office.enter(ANA)
+    assert "Refuse the whole request" in ana.get(f"/releases/{release_id}").text
+    assert "Refuse the whole request" not in ana.get(f"/releases/{ID}").text
+    silent = ana.post(f"/releases/{release_id}", {"verdict": "stop"})
+    assert (silent.status, store.release(release_id).state) == (400, ReleaseState.REQUESTED)
+    assert ana.post(f"/releases/{release_id}", {"verdict": "stop", "reason": "withdrawn"}).status == 303
+    assert store.release(release_id).state is ReleaseState.DENIED
+    charge(office, make_spec, make_request, 1)
+    charged = f"{16:032x}"
+    assert "Refuse the whole request" not in ana.get(f"/releases/{charged}").text
+    assert ana.post(f"/releases/{charged}", {"verdict": "stop", "reason": "too late"}).status == 400
+    assert store.release(charged).state is ReleaseState.READY
+
+
 def test_the_keys_that_were_given_out_stand_in_the_timeline(
     office: Office, make_spec: Make, make_request: Make
 ) -> None:
