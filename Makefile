@@ -97,7 +97,7 @@ docs-pictures: .venv/dev ## the pictures of pages that the tutorial shows, taken
 compose-test: .venv/dev ## the parties in containers; root on Debian needs no engine: 5 min
 	$(BIN)/python -m pytest -v -m '' tests/compose $(COMPOSE_OPTIONS)
 
-console-test: .venv/dev ## the consoles in a real browser, Debian's chromium: 2 min
+console-test: .venv/dev ## the consoles in a real browser, Debian's chromium: 4 min
 	$(BIN)/python -m pytest -v -m browser tests/browser
 
 lock: .venv/dev ## refresh the pinned versions: 5 s

@@ -56,6 +56,7 @@ def seat_at(chromium: Browser, made: MadeClient) -> Iterator[Seat]:
     """Run the console of a client in memory, and take a seat at it."""
     with console_of(cast("Client", made)) as shown, socket.socket() as listener, chromium.new_context() as context:
         listener.bind((LOOPBACK, 0))
+        listener.listen()
         application = ConsoleApplication(shown, f"{LOOPBACK}:{listener.getsockname()[1]}")
         server = uvicorn.Server(uvicorn.Config(application, access_log=False, log_config=None))
         thread = threading.Thread(target=server.run, args=([listener],))
