@@ -16,7 +16,8 @@ from veiltab.deploy.local.printing import CELL_HEADINGS, cell_rows, console_of, 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from veiltab.deploy.local.rehearsal import Rehearsal, RehearsedRelease, RehearsedRound
+    from veiltab.deploy.local.rehearsal import Rehearsal
+    from veiltab.deploy.local.rehearsal_trial import RehearsedRelease, RehearsedRound
 
 _MOST_TABLES = 3
 """Tables of a release of several that are printed cell by cell."""
@@ -48,7 +49,8 @@ def rehearse(
     and title say that it is a rehearsal, and its certificates are new. Without --once or --request it runs until
     Ctrl-C, and prints the commands to try as each party.
     """
-    from veiltab.deploy.local.rehearsal import RehearsalOptions, prepare, rehearsed_release, rehearsed_round
+    from veiltab.deploy.local.rehearsal import RehearsalOptions, prepare
+    from veiltab.deploy.local.rehearsal_trial import rehearsed_release, rehearsed_round
 
     words = _words(asked)
     note("writing dummy tables and certificates")

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from tests.deploy.rehearsed_study import STUDY
 from veiltab.common.command.parties import parties_of
@@ -21,6 +22,7 @@ from veiltab.common.rpc.identity import load_identity
 from veiltab.common.study.file import study_from_bytes
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.local.rehearsal import Rehearsal, RehearsalOptions, prepare
+from veiltab.deploy.local.rehearsal_cli import rehearse
 from veiltab.deploy.local.rehearsal_commands import commands_to_try
 from veiltab.deploy.pki import init_pki
 
@@ -34,6 +36,11 @@ strata = ["north", "south"]
 name = "age"
 integers = [1, 10]
 """
+OF_NODES = (
+    STUDY[: STUDY.index(b"[[curator]]")].replace(b"[budget]\nepsilon = 3.0\ndelta = 1e-5", b"")
+    + b'[[researcher]]\nname = "rosa"\nendpoint = "rosa.example.org:7410"\n'
+    + NODES
+)
 POLICY = '[[rule]]\nresearcher = "rosa"\nmaximum_epsilon = 1.0\ndecision = "approve"\n'
 
 
@@ -143,6 +150,31 @@ def test_every_command_to_try_is_one(rehearsal: Rehearsal) -> None:
         command.make_context("veiltab", words)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--policy", "policy.toml"), "--policy: 'policy.toml' does not say whose policy it is. Write it like alice="),
+        (("--policy", "bob=a.toml", "--policy", "bob=b.toml"), "--policy: bob has two policies"),
+        (("--request", "--attributes 'school"), "--request: these are no options (No closing quotation)"),
+        (("--population", "20"), "--population: of 20 dummy people"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_before_anything_is_written(
+    study_path: Path, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    refused = CliRunner().invoke(rehearse, [str(study_path), "--out", str(tmp_path / "out"), *words])
+    assert isinstance(refused.exception, InvalidInputError)
+    assert str(refused.exception).startswith(said)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_request_in_a_study_of_nodes_alone_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_bytes(OF_NODES)
+    words = [str(tmp_path / "study.toml"), "--out", str(tmp_path / "out"), "--request", "--epsilon 1"]
+    refused = CliRunner().invoke(rehearse, words)
+    assert str(refused.exception) == "--request: the study has no curators. Its nodes answer a round: use --once."
+
+
 def run(*words: str | Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "veiltab", "rehearse", *map(str, words), "--json"]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=280)
@@ -155,9 +187,10 @@ def test_a_request_runs_under_the_policy_or_a_persons_approval_and_stands_beside
     study_path: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "policy.toml").write_text(POLICY)
+    (tmp_path / "two.toml").write_text("persons = 2\n")
     asked = "--attributes school,wage --epsilon 1 --delta 1e-6 --label first --wait"
-    policy = f"bob={tmp_path / 'policy.toml'}"
-    answer = run(study_path, "--request", asked, "--policy", policy, "--out", tmp_path / "out")
+    policies = ("--policy", f"bob={tmp_path / 'policy.toml'}", "--policy", f"alice={tmp_path / 'two.toml'}")
+    answer = run(study_path, "--request", asked, *policies, "--out", tmp_path / "out")
     assert (answer["study"], answer["data"], answer["round"]) == ("wages-rehearsal", "dummy", None)
     assert len({party["pid"] for party in answer["parties"]}) == 4
     release = answer["release"]
@@ -175,10 +208,7 @@ def test_several_tables_and_a_round_run_too(study_path: Path, tmp_path: Path) ->
     asked = "--attributes school,age,wage --workload linked --epsilon 2 --delta 1e-6"
     tables = run(study_path, "--request", asked, "--out", tmp_path / "tables")["release"]["tables"]
     assert sorted(table["attributes"] for table in tables) == [["age", "wage"], ["school", "age"], ["school", "wage"]]
-    study_path.write_bytes(
-        STUDY[: STUDY.index(b"[[curator]]")].replace(b"[budget]\nepsilon = 3.0\ndelta = 1e-5", b"")
-        + (b'[[researcher]]\nname = "rosa"\nendpoint = "rosa.example.org:7410"\n' + NODES)
-    )
+    study_path.write_bytes(OF_NODES)
     answered = run(study_path, "--once", "--out", tmp_path / "round")
     assert answered["release"] is None
     assert answered["round"]["distance"] < 0.2
