@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from io import StringIO
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from veiltab.common.errors import InvalidInputError
@@ -55,12 +56,16 @@ NARROW = Sheet(width=4.0, letters=20, mark="n")
 """A phone."""
 
 
+_ONE_AT_A_TIME = RLock()
+"""matplotlib's settings are those of the process, and a console draws in several threads."""
+
+
 @contextmanager
 def house_style(style: Any = STYLE) -> Iterator[None]:  # noqa: ANN401 - matplotlib's settings
     """Draw inside the block in the style of the house, or in a variant of it."""
     import matplotlib as mpl  # noqa: PLC0415 - an optional package
 
-    with mpl.rc_context(style), warnings.catch_warnings():
+    with _ONE_AT_A_TIME, mpl.rc_context(style), warnings.catch_warnings():
         # The reader's viewer has fonts for scripts that matplotlib's own font, used for measuring only, lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield

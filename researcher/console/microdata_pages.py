@@ -87,6 +87,7 @@ class MicrodataPages:
             copies=_number(form.text("copies", "1"), "copies"),
             seed=seed or None,
             suffix=suffix,
+            study=self._desk.study if form.text("report") == "yes" else None,
         )
 
 

@@ -8,16 +8,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
+from veiltab.common.study.file import Study
+from veiltab.common.web.document import write_page
 from veiltab.researcher.client import Release
 from veiltab.researcher.console.files import file_name
 from veiltab.researcher.microdata.files import Rows, provenance_path, write_rows
+from veiltab.researcher.microdata.report import render
 from veiltab.researcher.microdata.synthesis import Microdata
+from veiltab.researcher.presentation import card_of, microdata_report
 from veiltab.researcher.release_status import Status
 
 MOST_ROWS = 10_000_000
 """Rows of all copies together; more are for `veiltab researcher synthesise`."""
 
 MOST_COPIES = 20
+
+MOST_REPORTED = 1_000_000
+"""Rows of a copy that a report is about: they are in memory together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +38,7 @@ class Order:
         copies: how many.
         seed: None for a random one.
         suffix: .csv or .parquet.
+        study: whose page about the first copy is written beside the files; None for no page.
 
     Raises:
         InvalidInputError: more than a console draws, or nothing.
@@ -42,6 +50,7 @@ class Order:
     copies: int
     seed: str | None
     suffix: str
+    study: Study | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.copies <= MOST_COPIES:
@@ -51,6 +60,12 @@ class Order:
                 f"all copies together have 1 to {MOST_ROWS:,} rows here, not {self.rows * self.copies:,}",
                 where="rows",
                 remedy="`veiltab researcher synthesise` draws larger files.",
+            )
+        if self.study is not None and (self.rows > MOST_REPORTED or len(self.attributes) < 2):
+            raise InvalidInputError(
+                f"a report is about two or more columns of at most {MOST_REPORTED:,} rows",
+                where="report",
+                remedy="Draw without it.",
             )
 
 
@@ -176,6 +191,11 @@ def _written(release: Release, job: Job, folder: Path) -> dict[str, Path]:
         files[name] = path
         if order.suffix == ".csv":
             files[provenance_path(path).name] = provenance_path(path)
+    if order.study is not None:
+        _move(job, 0.95, "The report is written.")
+        path = folder / file_name(order.status, "microdata-report", suffix=".html")
+        write_page(render(microdata_report(order.study, microdata, card_of(order.status))), path)
+        files[path.name] = path
     _move(job, 1.0, "Ready.")
     return files
 
@@ -184,7 +204,7 @@ def _counted(microdata: Microdata, copy: int, job: Job) -> Iterator[Rows]:
     """Yield the rows of a copy, and say how far they have come."""
     known, rows = microdata.provenance, (copy - 1) * microdata.provenance.rows
     for chunk in microdata.chunks(copy):
-        _move(job, 0.5 + 0.5 * rows / (known.rows * known.copies), f"Rows of copy {copy} of {known.copies} are drawn.")
+        _move(job, 0.5 + 0.4 * rows / (known.rows * known.copies), f"Rows of copy {copy} of {known.copies} are drawn.")
         yield chunk
         rows += len(chunk)
 

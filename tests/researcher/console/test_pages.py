@@ -406,9 +406,11 @@ def drawn(reader: Reader, **changes: Any) -> str:  # noqa: ANN401 - any field
 
 
 def test_microdata_are_drawn_in_the_background_and_saved(reader: Reader) -> None:
-    page = drawn(reader)
+    page = drawn(reader, report="yes")
     names = re.findall(r'href="[^"]*/files/([^"]+)"', page)
-    assert names == [f"linked-microdata-{n}.csv{more}" for n in (1, 2) for more in ("", ".json")]
+    files = [f"linked-microdata-{n}.csv{more}" for n in (1, 2) for more in ("", ".json")]
+    assert names == [*files, "linked-microdata-report.html"]
+    assert b"Rows are drawn from a model" in reader.file(f"/files/{names[-1]}")[1]
     frame = pd.read_csv(io.BytesIO(reader.file(f"/files/{names[0]}")[1]))
     assert (list(frame.columns), len(frame)) == (["sex", "age"], 1000)
     (name, *_) = re.findall(r'/files/([^"]+)"', drawn(reader))
@@ -427,6 +429,8 @@ def test_microdata_are_drawn_in_the_background_and_saved(reader: Reader) -> None
         ({"attributes": ["sex", "../age"]}, "no attribute '../age'"),
         ({"kind": ".exe"}, "no such choice"),
         ({"act": "burn"}, "no such choice"),
+        ({"report": "yes", "attributes": ["sex"]}, "two or more columns"),
+        ({"report": "yes", "rows": "1000001", "copies": "1"}, "at most 1,000,000 rows"),
         ({"seed": "s" * 101}, "no such choice"),
     ],
 )
