@@ -6,19 +6,19 @@ crash at either end, and the same answers come.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto, words_from_proto
 from veiltab.common.errors import InvalidInputError, NotReadyError, VeiltabError
 from veiltab.common.release.wire import state_from_proto
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Identity, Party, Role
-from veiltab.common.rpc.peer import Peer
+from veiltab.common.rpc.peer import ASK_SECONDS, Peer
 from veiltab.common.rpc.status import refusal_of
 from veiltab.common.study.file import Study
 from veiltab.curator.intersection import MAX_RESPONDENTS, TOKEN_LENGTH
 from veiltab.curator.ledger import Ledger
-from veiltab.curator.looks import Others
+from veiltab.curator.looks import Others, Said, joined
 from veiltab.curator.progress import Progress
 from veiltab.curator.ring import PART_BYTES, Flow
 from veiltab.curator.ring_wire import flow_kind_to_proto
@@ -90,28 +90,31 @@ class Peers:
 
     async def progress(self, release_ids: tuple[str, ...]) -> dict[str, Others]:
         """Return how far every other curator is with some releases, in one call to each."""
-        answers = await asyncio.gather(*(self._progress_of(name, release_ids) for name in self.curators))
-        return {release_id: _joined([answer[release_id] for answer in answers]) for release_id in release_ids}
+        unseen = dict.fromkeys(release_ids, b"")
+        answers = await asyncio.gather(*(self.news(name, unseen, 0) for name in self.curators))
+        return {release_id: joined([answer[release_id].progress for answer in answers]) for release_id in release_ids}
 
-    async def _progress_of(self, name: str, release_ids: tuple[str, ...]) -> dict[str, Progress | VeiltabError]:
-        """Return how far one curator is with some releases; what it cannot be asked, or says amiss, is its own."""
-        peer = self.curators[name]
-        request = curator_peer_pb2.GetProgressRequest(release_ids=release_ids)
-        found: dict[str, Progress | VeiltabError]
-        unknown = NotReadyError("has not received the request yet", where=f"curator {name}")
-        found = dict.fromkeys(release_ids, unknown)
+    async def news(self, curator: str, seen: Mapping[str, bytes], seconds: float) -> dict[str, Said]:
+        """Return what is new about some releases at one curator; what it cannot be asked, or says amiss, is its own.
+
+        Args:
+            curator: whom to ask.
+            seen: release -> version of the answer that is here; empty where there is none.
+            seconds: how long the answer may wait for news.
+        """
+        peer = self.curators[curator]
+        request = curator_peer_pb2.GetProgressRequest(
+            release_ids=seen, seen=seen.values(), wait_milliseconds=int(1000 * seconds)
+        )
         try:
-            answer = await peer.ask(peer.stub.GetProgress, request, once=True)
-            for release in answer.releases:
-                if release.release_id in found:
-                    found[release.release_id] = _progress_or_error(name, release)
+            answer = await peer.ask(peer.stub.GetProgress, request, within=ASK_SECONDS + seconds, once=True)
+            return _news_from_proto(curator, seen, answer)
         except VeiltabError as error:
-            return dict.fromkeys(release_ids, error)
+            refusal = error
         except Exception as error:  # noqa: BLE001 - what a peer sent, and nobody foresaw, is no end of this party
             refusal, logged = refusal_of(error)
-            _log.error("a curator's answer cannot be read: %s", logged, extra={"curator": name})
-            return dict.fromkeys(release_ids, refusal)
-        return found
+            _log.error("a curator's answer cannot be read: %s", logged, extra={"curator": curator})
+        return dict.fromkeys(seen, Said(progress=refusal))
 
     def tokens(self, curator: str, alignment_id: str) -> AsyncIterator[bytes]:
         """Stream a peer's sorted tokens, of as many respondents as a table may have."""
@@ -152,14 +155,24 @@ def check_study_digest(study: Study, digest: str, who: str) -> None:
         )
 
 
-def _joined(answers: list[Progress | VeiltabError]) -> Others:
-    """Return every curator's progress, or the first error among them."""
-    progress = []
-    for answer in answers:
-        if isinstance(answer, VeiltabError):
-            return answer
-        progress.append(answer)
-    return tuple(progress)
+def _news_from_proto(
+    curator: str, seen: Mapping[str, bytes], answer: curator_peer_pb2.GetProgressResponse
+) -> dict[str, Said]:
+    """Return what an answer says of each release, but for those of which the asker has the same version.
+
+    Raises:
+        InvalidInputError: it has versions, and not of every release.
+    """
+    said = {release.release_id: _progress_or_error(curator, release) for release in answer.releases}
+    versions = tuple(answer.versions) or (b"",) * len(seen)
+    if len(versions) != len(seen):
+        raise InvalidInputError("does not state the version of every answer", where=f"curator {curator}")
+    unknown = NotReadyError("has not received the request yet", where=f"curator {curator}")
+    return {
+        release_id: Said(progress=said.get(release_id, unknown), version=version)
+        for (release_id, before), version in zip(seen.items(), versions, strict=True)
+        if release_id in said or not version or version != before
+    }
 
 
 def _progress_or_error(curator: str, answer: curator_peer_pb2.ReleaseProgress) -> Progress | VeiltabError:

@@ -28,7 +28,8 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
-from veiltab.common.rpc.identity import Identity
+from veiltab.common.rpc.changes import Changes
+from veiltab.common.rpc.identity import Identity, Party
 from veiltab.common.rpc.signing import SignedText
 from veiltab.common.rpc.status import failures_logged, refusal_of
 from veiltab.common.study.file import Study
@@ -86,9 +87,6 @@ _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
 _LOOK_AFTER_HELD_SECONDS = 30.0
 _HANGS_AFTER_SECONDS = 60.0
-_SMALL_SECONDS = 2.0
-_PERTURBING_PAUSES = (0.01, 0.02, 0.03, 0.04)
-"""Seconds between the first questions whether the server has published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,13 +146,15 @@ class CuratorDriver:
         self.planner = Planner(store)
         self.decisions = Decisions(self.name, study, store, ledger, self.planner, policy)
         self.looks = Looks()
+        self.changes = Changes()
         self._identity = identity
         self._submitted = asyncio.Event()
         self._driven: set[str] = set()
         # Requests that wait for a person: nothing is done for them until they are decided about.
         self._held: set[str] = set()
-        # What the others said when the last step was considered; None where the step itself was refused.
-        self._seen: dict[str, Others | None] = {}
+        # What the others said when the last step was considered, and the releases of which a step was refused.
+        self._seen: dict[str, Others] = {}
+        self._refused: set[str] = set()
         # Releases whose toss is logged as one that hangs.
         self._hanging: set[str] = set()
         # Samples that this process drew and did not encrypt yet.
@@ -203,13 +203,18 @@ class CuratorDriver:
             check_request(request, self.study, now)
             check_open_requests(request.researcher, self.store.open_requests())
         stored = self.store.add(request, now, study_digest)
+        self.changes.notify(request.release_id)
         self._submitted.set()
         return stored
 
-    def proposal(self, release_id: str, researcher: str) -> tuple[CuratorRelease, Progress]:
-        """Return the status of a request to its researcher."""
+    async def proposal(self, release_id: str, asker: Party, seconds: float) -> tuple[CuratorRelease, Progress]:
+        """Return the status of a request to its researcher, who offers to wait some seconds until it is over here.
+
+        One of several tables is not waited for once it is charged: its tables are.
+        """
+        check_asker(self.store.release(release_id), asker.name)
+        await self.changes.until(lambda: _is_far_enough(self.store.release(release_id)), [release_id], asker, seconds)
         stored = self.store.release(release_id)
-        check_asker(stored, researcher)
         if stored.request.is_workload:
             stored = replace(stored, bytes_uploaded=self.store.bytes_uploaded_of_tables(release_id))
         return stored, self.progress(release_id)
@@ -230,6 +235,7 @@ class CuratorDriver:
         check_asker(stored, researcher)
         if check_choice(stored, numbers):
             self.store.choose_tables(release_id, numbers, int(time.time()))
+            self.changes.notify(release_id)
             self._look_after_tables()
 
     def receipt(self, release_id: str, researcher: str) -> TestedRelease:
@@ -354,6 +360,7 @@ class CuratorDriver:
         with failures_logged(_log, "the releases under way cannot be read"):
             if self.store.has_changed_elsewhere():
                 self.looks.wake()
+                self.changes.notify_all()
             self._held &= self.store.waiting_for_a_person(time.time())
             return self.store.unfinished()
         return ()
@@ -385,16 +392,22 @@ class CuratorDriver:
                 attempt, entered = 0, time.monotonic()
             elif await self.decisions.waits_for_a_person(self.store.release(release_id)):
                 self._held.add(release_id)
+                self._stop_looking(release_id)
                 return
             else:
                 attempt = await self._wait(release_id, attempt, wakes)
-        self._seen.pop(release_id, None)
         if self.store.release(release_id).part_of:
             self._look_after_tables()
         if state.unsuccessful:
             self._forget(release_id)  # a person ended it, or a process that did not come to the end of it
         self.decisions.forget(release_id)
         await self._tidy(release_id)
+        self._stop_looking(release_id)
+
+    def _stop_looking(self, release_id: str) -> None:
+        self.looks.forget(release_id)
+        self._seen.pop(release_id, None)
+        self._refused.discard(release_id)
 
     def _look_after_tables(self) -> None:
         """Take up tables that may run now, and let the release that they are part of go on."""
@@ -403,9 +416,10 @@ class CuratorDriver:
 
     async def _wait(self, release_id: str, attempt: int, wakes: int) -> int:
         """Wait until a step is worth another attempt; return how many were in vain."""
-        seen, deadline = self._seen.get(release_id), self.store.release(release_id).request.deadline
-        await self.looks.news(release_id, seen, attempt=attempt, wakes=wakes, deadline=deadline)
-        return attempt + 1 if seen is None else 0
+        is_refused, deadline = release_id in self._refused, self.store.release(release_id).request.deadline
+        seen = self._seen[release_id]
+        await self.looks.news(release_id, seen, attempt=attempt, wakes=wakes, deadline=deadline, is_refused=is_refused)
+        return attempt + 1 if is_refused else 0
 
     async def _try_step(self, release_id: str, peers: Peers, server: ServerLink) -> bool:
         """Take the steps that can be taken now; return whether the release has left its state or is over."""
@@ -421,23 +435,26 @@ class CuratorDriver:
                     return False
                 case End(state, reason):
                     self._end(stored, state, reason)
+                    self.changes.notify(release_id)
                     return True
-                case Step(leads_to=state) if state is not before:
-                    self.store.set_state(release_id, state)
-                case Step():
-                    pass  # there is more to do in this state
+                case Step(leads_to=state):
+                    if state is not before:  # else there is more to do in this state
+                        self.store.set_state(release_id, state)
+                    self.changes.notify(release_id)
         return True
 
     async def _step(self, stored: CuratorRelease, peers: Peers, server: ServerLink) -> Step | Wait | End:
         """Take the next step if there is one; return it, or the outcome that replaces it."""
         release_id = stored.request.release_id
         try:
+            self._refused.add(release_id)
             others = self._seen[release_id] = await self.looks.progress(release_id)
             own = replace(self.decisions.review(stored), is_tested=self._is_tested(stored))
             outcome = self._next(stored, own, others)
             if isinstance(outcome, Step):
-                self._seen[release_id] = None
                 await self._take(outcome, stored, () if isinstance(others, VeiltabError) else others, peers, server)
+            else:
+                self._refused.discard(release_id)
         except (VeiltabError, OSError) as error:
             return outcome_of(error, is_charged=self.ledger.is_charged(release_id))
         except Exception as error:  # noqa: BLE001 - also what a peer sent, and nobody foresaw, ends no more than a step
@@ -617,22 +634,23 @@ class CuratorDriver:
         spec = stored.planned_spec
         with step("test server", release_id=spec.release_id):
             encryption = self.encryption(spec.release_id)
-            # A small release is published in less time than a driver waits after a refusal.
-            for pause in _PERTURBING_PAUSES if time.time() < stored.since + _SMALL_SECONDS else ():
-                with suppress(NotReadyError):
-                    return await self.server_check.run(spec, server, encryption)
-                await asyncio.sleep(pause)
-            return await self.server_check.run(spec, server, encryption)
+            await self.server_check.run(spec, server, encryption)
 
     async def _tidy(self, release_id: str) -> None:
         """Forget the seed once every curator has encrypted, or the release is over everywhere."""
         deadline = self.store.release(release_id).request.deadline
         # Whatever a peer answers, also that one's own certificate has expired, is no reason to end here.
-        others = await self.looks.progress(release_id)
-        while time.time() < deadline and not _needs_no_seed(others):
-            others = await self.looks.news(release_id, others, attempt=0, wakes=self.looks.wakes, deadline=deadline)
+        while time.time() < deadline and not _needs_no_seed(others := await self.looks.progress(release_id)):
+            await self.looks.news(
+                release_id, others, attempt=0, wakes=self.looks.wakes, deadline=deadline, is_refused=False
+            )
         self.store.forget_coin(release_coin(release_id))
         self.sampler.indices_file(release_id).unlink(missing_ok=True)
+
+
+def _is_far_enough(stored: CuratorRelease) -> bool:
+    """Whether there is something to do about a release for a researcher that waits for it."""
+    return stored.state.finished or (stored.workload is not None and stored.state is ReleaseState.UPLOADING)
 
 
 def _needs_no_seed(others: Others) -> bool:

@@ -1,17 +1,19 @@
-"""What the other curators say of the releases under way here: one call to each peer for all that are due.
+"""What the other curators say of the releases under way here: one call to each peer, which waits for news of them all.
 
 A release that waits is not woken by an answer that it has seen: hundreds that wait for others cost a call every two
-seconds, and nothing of their own.
+seconds, and nothing of their own. What is known of a peer may be old where it does not answer; what a curator has done
+stays done (curator/progress).
 """
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from veiltab.common.errors import VeiltabError
+from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.rpc.peer import PAUSES
 from veiltab.curator.progress import Progress
 
@@ -21,114 +23,188 @@ MOST_ASKED = 256
 Others = tuple[Progress, ...] | VeiltabError
 """How far every other curator is with a release, or why that is not known."""
 
+_PACE = 0.002
+"""Seconds after an answer with news, for each release under way, before the next question: news come together."""
+
+_LONGEST_PACE = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What one curator says of a release.
+
+    Args:
+        progress: how far it is, or why that is not known.
+        version: of this answer; empty if the curator gives none.
+    """
+
+    progress: Progress | VeiltabError
+    version: bytes = b""
+
 
 class AsksPeers(Protocol):
-    """Whoever can ask every other curator."""
+    """Whoever can ask the other curators."""
 
-    async def progress(self, release_ids: tuple[str, ...]) -> Mapping[str, Others]:
-        """Return what the others say of some releases."""
+    @property
+    def curators(self) -> Collection[str]:
+        """Their names."""
+        ...
+
+    async def news(self, curator: str, seen: Mapping[str, bytes], seconds: float) -> Mapping[str, Said]:
+        """Return what is new at one of them about some releases; see `Peers.news`."""
         ...
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class _Look:
-    """A release that waits for an answer.
+    """A release under way: what each curator says of it, and whoever waits for something else."""
 
-    Args:
-        due: when to ask, on the loop's clock.
-        seen: the answer that is no news; None takes any.
-        deadline: Unix seconds after which any answer is news.
-        attempt: how often it was asked in vain.
-    """
-
-    due: float
-    seen: Others | None = None
-    deadline: float = 0.0
-    attempt: int = 0
-    answer: "asyncio.Future[Others]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-
-    def take(self, answer: Others, now: float) -> None:
-        """Take an answer if it is news, else wait for the next."""
-        if self.answer.done():
-            return  # whoever waited was cancelled
-        if self.seen is None or time.time() > self.deadline or not _same(answer, self.seen):
-            self.answer.set_result(answer)
-        else:
-            self.attempt += 1
-            self.due = _due(self.attempt, now)
+    said: dict[str, Said] = field(default_factory=dict)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Looks:
-    """The releases of one curator that wait for what the others say.
+    """The releases of one curator that are under way, as the other curators see them.
 
     `wakes` counts the calls of `wake`: what changed between a step and the wait after it is not missed.
     """
 
     def __init__(self) -> None:
         self.wakes = 0
-        self._waiting: dict[str, _Look] = {}
-        self._woken = asyncio.Event()
+        # The one that changed last is the last.
+        self._looks: dict[str, _Look] = {}
+        self._curators: tuple[str, ...] | None = None
+        self._more: dict[str, asyncio.Event] = {}
 
     async def progress(self, release_id: str) -> Others:
-        """Return what the others say of a release now."""
-        return await self._look(release_id, _Look(due=asyncio.get_running_loop().time()))
+        """Return what the others say of a release, as far as is known; they are asked if nothing is."""
+        look = self._look(release_id)
+        while (others := self._known(look)) is None:
+            look.changed.clear()
+            await look.changed.wait()
+        return others
 
-    async def news(self, release_id: str, seen: Others | None, *, attempt: int, wakes: int, deadline: float) -> Others:
-        """Return what the others say of a release once that is new, the deadline is over, or `wake` is called.
+    async def news(  # noqa: PLR0913 - what a wait depends on
+        self, release_id: str, seen: Others, *, attempt: int, wakes: int, deadline: float, is_refused: bool
+    ) -> None:
+        """Wait until the others say something new of a release, the deadline is over, or `wake` is called.
 
         Args:
             release_id: the release.
-            seen: what they said before; None takes any answer, after a pause.
-            attempt: how often it waited already in vain, and so how patiently it waits.
+            seen: what they said before.
+            attempt: how often a step was refused, and so how patiently it waits for another attempt.
             wakes: the counter, as it was before the release was looked at.
             deadline: Unix seconds.
+            is_refused: whether the others allow a step, and it was refused: it is tried again after a pause.
         """
-        if wakes != self.wakes:
-            return await self.progress(release_id)
-        due = _due(attempt, asyncio.get_running_loop().time())
-        return await self._look(release_id, _Look(due=due, seen=seen, deadline=deadline, attempt=attempt))
+        look = self._look(release_id)
+        # At its deadline itself a release is not over yet.
+        pause = PAUSES[min(attempt, len(PAUSES) - 1)] if is_refused else max(PAUSES[0], deadline - time.time())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                while wakes == self.wakes and _same(self._known(look), seen):
+                    look.changed.clear()
+                    await look.changed.wait()
 
     def wake(self) -> None:
-        """Let every release that waits go on with the next answer, whatever it is."""
+        """Let every release that waits go on, whatever the others say."""
         self.wakes += 1
-        for look in self._waiting.values():
-            look.due, look.seen = 0.0, None
-        self._woken.set()
+        for look in self._looks.values():
+            look.changed.set()
+
+    def forget(self, release_id: str) -> None:
+        """Ask no more about a release."""
+        self._looks.pop(release_id, None)
 
     async def run(self, peers: AsksPeers) -> None:
         """Ask the others until cancelled."""
-        loop = asyncio.get_running_loop()
+        self._curators = tuple(peers.curators)
+        self._more = {name: asyncio.Event() for name in self._curators}
+        self.wake()
+        async with asyncio.TaskGroup() as tasks:
+            for name in self._curators:
+                tasks.create_task(self._run(name, peers))
+
+    async def _run(self, curator: str, peers: AsksPeers) -> None:
+        """Ask one curator, about those that changed last while it lets calls wait, and about all from time to time."""
+        more, attempt, loop = self._more[curator], 0, asyncio.get_running_loop()
+        all_asked = loop.time()
         while True:
-            self._woken.clear()
-            due = {name: look for name, look in self._waiting.items() if look.due <= loop.time()}
-            names = tuple(due)
-            for start in range(0, len(names), MOST_ASKED):
-                answers = await peers.progress(names[start : start + MOST_ASKED])
-                now = loop.time()  # one for all, so that those who wait together stay together
-                for name, answer in answers.items():
-                    due[name].take(answer, now)
-            if not due:
-                first = min((look.due for look in self._waiting.values()), default=None)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), None if first is None else first - loop.time())
+            more.clear()
+            if not self._looks:
+                await more.wait()
+                continue
+            began, names = loop.time(), tuple(self._looks)
+            if began > all_asked + LONGEST_WAIT:
+                all_asked = began
+                for start in range(0, len(names) - MOST_ASKED, MOST_ASKED):
+                    await self._ask(curator, peers, names[start : start + MOST_ASKED], 0)
+            if await self._ask(curator, peers, names[-MOST_ASKED:], LONGEST_WAIT):
+                attempt, pause = 0, min(_PACE * (len(names) - 1), _LONGEST_PACE)
+            elif more.is_set() or loop.time() - began >= LONGEST_WAIT / 2:
+                continue
+            else:
+                attempt, pause = attempt + 1, PAUSES[min(attempt, len(PAUSES) - 1)]
+            with suppress(TimeoutError):
+                await asyncio.wait_for(more.wait(), pause)
 
-    async def _look(self, release_id: str, look: _Look) -> Others:
-        self._waiting[release_id] = look
-        self._woken.set()
+    async def _ask(self, curator: str, peers: AsksPeers, names: tuple[str, ...], seconds: float) -> bool:
+        """Ask one curator about some releases; return whether anything is new. A release more ends the wait."""
+        seen = {name: said.version if (said := self._said(curator, name)) else b"" for name in names}
+        is_known = all(seen.values())
+        asking = asyncio.ensure_future(peers.news(curator, seen, seconds if is_known else 0))
+        ending = asyncio.ensure_future(self._more[curator].wait())
         try:
-            return await look.answer
+            await asyncio.wait({asking, ending} if is_known else {asking}, return_when=asyncio.FIRST_COMPLETED)
+            return asking.done() and self._take(curator, asking.result())
         finally:
-            if self._waiting.get(release_id) is look:
-                del self._waiting[release_id]
+            for task in (asking, ending):
+                task.cancel()
+
+    def _said(self, curator: str, name: str) -> Said | None:
+        look = self._looks.get(name)
+        return None if look is None else look.said.get(curator)
+
+    def _take(self, curator: str, answers: Mapping[str, Said]) -> bool:
+        """Take the answers of one curator; return whether anything is new."""
+        is_new = False
+        for name, said in answers.items():
+            look = self._looks.get(name)
+            if look is None:
+                continue
+            before, look.said[curator] = look.said.get(curator), said
+            if before is None or not _same(before.progress, said.progress):
+                is_new = True
+                self._looks[name] = self._looks.pop(name)
+                look.changed.set()
+        return is_new
+
+    def _look(self, release_id: str) -> _Look:
+        look = self._looks.get(release_id)
+        if look is None:
+            look = self._looks[release_id] = _Look()
+            for more in self._more.values():
+                more.set()
+        return look
+
+    def _known(self, look: _Look) -> Others | None:
+        """Return what is known of a release; None before every curator was asked."""
+        if self._curators is None or not all(name in look.said for name in self._curators):
+            return None
+        return joined([look.said[name].progress for name in self._curators])
 
 
-def _due(attempt: int, now: float) -> float:
-    """Return when to ask after so many attempts in vain; those that are patient are asked about together."""
-    pause = PAUSES[min(attempt, len(PAUSES) - 1)]
-    return now + pause if attempt < len(PAUSES) else (now // pause + 1) * pause
+def joined(answers: Collection[Progress | VeiltabError]) -> Others:
+    """Return every curator's progress, or the first error among them."""
+    progress = []
+    for answer in answers:
+        if isinstance(answer, VeiltabError):
+            return answer
+        progress.append(answer)
+    return tuple(progress)
 
 
-def _same(one: Others, other: Others) -> bool:
+def _same(one: Others | Progress | None, other: Others | Progress | None) -> bool:
     if isinstance(one, VeiltabError) or isinstance(other, VeiltabError):
         return str(one) == str(other)
     return one == other

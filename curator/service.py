@@ -15,6 +15,7 @@ from veiltab.common.release.wire import (
     workload_to_proto,
 )
 from veiltab.common.rpc.authorisation import Context, caller
+from veiltab.common.rpc.changes import offered_seconds
 from veiltab.common.rpc.chunks import chunk_messages, file_chunks, streamed
 from veiltab.common.rpc.signing import signed_to_proto
 from veiltab.curator.driver import CuratorDriver, Key
@@ -89,12 +90,23 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
     async def GetProgress(
         self, request: curator_peer_pb2.GetProgressRequest, context: Context
     ) -> curator_peer_pb2.GetProgressResponse:
-        caller(context)
         if len(request.release_ids) > MOST_ASKED:
             raise InvalidInputError(f"one call asks about at most {MOST_ASKED} releases", where="GetProgress")
-        known = [release_id for release_id in request.release_ids if self._driver.store.knows(release_id)]
+        names, changes = tuple(request.release_ids), self._driver.changes
+        seen = tuple(request.seen) or (b"",) * len(names)
+        if len(seen) != len(names):
+            raise InvalidInputError("the caller has a version of every answer or of none", where="GetProgress")
+
+        def news() -> list[str]:
+            return [name for name, version in zip(names, seen, strict=True) if changes.version(name) != version]
+
+        offered = offered_seconds(request.wait_milliseconds)
+        await changes.until(lambda: bool(news()), names, caller(context), offered)
+        # If there is no news all is said again: a change that woke nobody may be among it.
+        told = [name for name in news() or names if self._driver.store.knows(name)]
         return curator_peer_pb2.GetProgressResponse(
-            releases=[_progress_to_proto(release_id, self._driver.progress(release_id)) for release_id in known]
+            releases=[_progress_to_proto(name, self._driver.progress(name)) for name in told],
+            versions=map(changes.version, names),
         )
 
 
@@ -113,7 +125,8 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
     async def GetProposal(
         self, request: curator_pb2.GetProposalRequest, context: Context
     ) -> curator_pb2.GetProposalResponse:
-        stored, progress = self._driver.proposal(request.release_id, caller(context).name)
+        offered = offered_seconds(request.wait_milliseconds)
+        stored, progress = await self._driver.proposal(request.release_id, caller(context), offered)
         return curator_pb2.GetProposalResponse(
             state=state_to_proto(stored.state),
             waiting_for=stored.waiting_for,

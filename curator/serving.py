@@ -65,7 +65,7 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
             note(f"policy: {policy_source(policy_path, len(policy.rules))}")
             address = options.address(study.curator(options.name).endpoint)
             work = partial(_work, driver, loaded, _notifier(driver, identity, policy.notify))
-            serve_party(identity, callers, [status, *own], address, work, check_files)
+            serve_party(identity, callers, [status, *own], address, work, check_files, driver.changes)
 
 
 async def _work(driver: CuratorDriver, table: Table, notifier: Notifier | None) -> None:

@@ -16,10 +16,11 @@ from veiltab.common.errors import (
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState, ended_without_result
 from veiltab.common.release.wire import spec_to_proto, state_from_proto
+from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.chunks import file_chunks
 from veiltab.common.rpc.identity import Identity, Party, Role
-from veiltab.common.rpc.peer import STREAM_SECONDS, Peer
+from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
 from veiltab.common.rpc.status import error_from_rpc
 from veiltab.common.study.file import Study
 from veiltab.curator.progress import PublicationDigests
@@ -89,14 +90,19 @@ class ServerLink:
     async def publication(self, spec: ReleaseSpec) -> PublicationDigests:
         """Return the digests of what is published: of every column of a release, and of the places if it samples.
 
+        The server may wait a little until there are any.
+
         Raises:
             NotReadyError: the release is not published yet.
             FailedReleaseError: it ended at the server.
             InvalidInputError: as `publication_from_proto`.
             VeiltabError: the server's refusal; after UnavailableError try again.
         """
-        request = ingest_pb2.GetPublicationRequest(release_id=spec.release_id)
-        answer = await self._server.ask(self._server.stub.GetPublication, request, once=True)
+        request = ingest_pb2.GetPublicationRequest(
+            release_id=spec.release_id, wait_milliseconds=int(1000 * LONGEST_WAIT)
+        )
+        method, within = self._server.stub.GetPublication, ASK_SECONDS + LONGEST_WAIT
+        answer = await self._server.ask(method, request, within=within, once=True)
         if self._state_of(answer) is not ReleaseState.READY:
             raise NotReadyError("has not published the release yet", where=self.name)
         return publication_from_proto(answer, spec, self.name)

@@ -69,6 +69,9 @@ if TYPE_CHECKING:
     from veiltab.researcher.microdata.synthesis import Microdata
 
 
+_WAIT_SECONDS = 1.0
+"""Seconds that the service may wait with an answer; `watch` is shown one so often."""
+
 _LOOK_AGAIN_SECONDS = 0.1
 _MANY_TABLES_SECONDS = 0.5
 """Seconds between looks at a release of several tables, each of which tells of all of them."""
@@ -215,10 +218,15 @@ class Client:
         answer = self._ask(self._service.stub.ListReleases, message)
         return tuple(release_status_from_proto(researcher_pb2.GetResultResponse(summary=s)) for s in answer.releases)
 
-    def status(self, name: str) -> Status:
-        """Return how a release stands, named as for `release`."""
-        message = researcher_pb2.GetResultRequest(release=name)
-        return release_status_from_proto(self._ask(self._service.stub.GetResult, message))
+    def status(self, name: str, *, seconds: float = 0.0) -> Status:
+        """Return how a release stands, named as for `release`.
+
+        Args:
+            name: of the release.
+            seconds: how long the service may wait with its answer for the release to be over.
+        """
+        message = researcher_pb2.GetResultRequest(release=name, wait_milliseconds=int(1000 * seconds))
+        return release_status_from_proto(self._ask(self._service.stub.GetResult, message, seconds))
 
     def accesses(self) -> tuple[Access, ...]:
         """Return which analyst asked for what, oldest first.
@@ -293,8 +301,10 @@ class Client:
         if not self.is_owner:
             raise DeniedError(f"only {self._desk} may {act}", where=str(self._asker), remedy=f"Ask {self._desk.name}.")
 
-    def _ask(self, method: grpc.aio.UnaryUnaryMultiCallable[Request, Response], message: Request) -> Response:
-        return self._link.wait(self._service.ask(method, message, within=self._timeout))
+    def _ask(
+        self, method: grpc.aio.UnaryUnaryMultiCallable[Request, Response], message: Request, seconds: float = 0.0
+    ) -> Response:
+        return self._link.wait(self._service.ask(method, message, within=self._timeout + seconds))
 
 
 class Release:
@@ -332,8 +342,10 @@ class Release:
             UnavailableError: it is not ready in time; says who is waited for.
         """
         end = time.monotonic() + timeout
+        seconds = 0.0
         while True:
-            status = self.status()
+            began = time.monotonic()
+            status = self._client.status(self.id, seconds=seconds)
             if watch is not None:
                 watch(status)
             if status.state is ReleaseState.READY:
@@ -347,7 +359,11 @@ class Release:
                     where=f"release {self.id}",
                     remedy="The release goes on; run the same command again to keep waiting for it.",
                 )
-            time.sleep(_MANY_TABLES_SECONDS if status.tables else _LOOK_AGAIN_SECONDS)
+            if seconds:
+                # A service that lets nobody wait answers at once.
+                pause = _MANY_TABLES_SECONDS if status.tables else _LOOK_AGAIN_SECONDS
+                time.sleep(max(0.0, began + pause - time.monotonic()))
+            seconds = min(_WAIT_SECONDS, max(0.0, end - time.monotonic()))
 
     def respondents(self) -> str:
         """Say whom n counts under the study's rules for missing values, and which attributes have a category of them.

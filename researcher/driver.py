@@ -21,8 +21,8 @@ from veiltab.common.observe.steps import release_ended, step
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.rpc.changes import Changes
 from veiltab.common.rpc.identity import Identity
-from veiltab.common.rpc.peer import pause_after
 from veiltab.common.rpc.status import failures_logged
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.differences import study_differences
@@ -58,6 +58,7 @@ class ResearcherDriver:
         self.study = study
         self.store = store
         self._identity = identity
+        self.changes = Changes()
         self._polling = Polling(study, store)
         self._workloads = Workloads(study, store, self._drive_table)
         self._receiver = Receiver(self.name, study.server.name, store)
@@ -95,9 +96,11 @@ class ResearcherDriver:
             tables=tuple(self.study.domain(table).names for table in request.tables),
         )
         check_fits_budget(request, self.study)
-        started = self.store.start(request, label, now)
+        stored, is_known = self.store.start(request, label, now)
+        if not is_known:
+            self._polling.expect_new(stored.request.release_id)
         self._started.set()
-        return started
+        return stored, is_known
 
     @property
     def statuses(self) -> dict[str, Statuses]:
@@ -179,19 +182,21 @@ class ResearcherDriver:
         self, release_id: str, advance: Callable[[ResearcherRelease], Awaitable[None]]
     ) -> ReleaseState:
         """Repeat the steps of a release, or of a table, until it is over; return the state in which it ended."""
-        attempt = 0
-        while not (stored := self.store.release(release_id)).state.finished:
-            try:
-                await advance(stored)
-            except VeiltabError as error:
-                if not _may_heal(error):
-                    self._end(release_id, _end_after(error), str(error))
-                elif time.time() > stored.request.deadline:
-                    reason = "the deadline passed; " + self._waiting(release_id)
-                    self._end(release_id, ReleaseState.EXPIRED, reason)
-                else:
-                    await pause_after(attempt)
-                    attempt += 1
+        try:
+            while not (stored := self.store.release(release_id)).state.finished:
+                try:
+                    await advance(stored)
+                except VeiltabError as error:
+                    if not _may_heal(error):
+                        self._end(release_id, _end_after(error), str(error))
+                    elif time.time() > stored.request.deadline:
+                        reason = "the deadline passed; " + self._waiting(release_id)
+                        self._end(release_id, ReleaseState.EXPIRED, reason)
+                    else:
+                        await self._polling.pause(release_id)
+        finally:
+            self._polling.stop_asking(release_id)
+        self.changes.notify(release_id)
         return stored.state
 
     def _end(self, release_id: str, state: ReleaseState, failure: str) -> None:
@@ -228,7 +233,7 @@ class ResearcherDriver:
         self, stored: ResearcherRelease, answers: Answers, agreed: Agreement, parties: PartyLinks
     ) -> None:
         """Receive what the server published of a release, or of a table, once every party states the same of it."""
-        published, salt = await self._polling.ask_server(stored.request.release_id, parties)
+        published, salt = await self._polling.ask_server(stored.request.release_id, answers, parties)
         spec = agreed(published, planned_specs(answers))
         self.store.set_spec(spec.release_id, spec)
         await self._receiver.receive(spec, salt, parties)

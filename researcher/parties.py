@@ -15,7 +15,7 @@ from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.wire import pad_from_proto, request_to_proto
 from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Identity, Party, Role
-from veiltab.common.rpc.peer import Peer
+from veiltab.common.rpc.peer import ASK_SECONDS, Peer
 from veiltab.common.rpc.signing import SignedText, signed_from_proto
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
@@ -57,24 +57,39 @@ class PartyLinks:
         for curator in self.curators.values():
             await curator.close()
 
-    async def ask_curator(self, name: str, stored: ResearcherRelease) -> curator_pb2.GetProposalResponse:
+    async def propose(self, name: str, stored: ResearcherRelease) -> None:
+        """Submit a request to a curator; the same one again changes nothing."""
+        curator = self.curators[name]
+        proposal = curator_pb2.ProposeReleaseRequest(
+            study_digest=self._study.digest, request=request_to_proto(stored.request)
+        )
+        await curator.ask(curator.stub.ProposeRelease, proposal, once=True)
+
+    async def ask_curator(
+        self, name: str, stored: ResearcherRelease, seconds: float
+    ) -> curator_pb2.GetProposalResponse:
         """Return how a curator stands with a release, submitting the request if it does not know it.
+
+        Args:
+            name: of the curator.
+            stored: the release.
+            seconds: how long the answer may wait for the release to be over there.
 
         Raises:
             NotReadyError: it does not know the table yet, which it makes itself of what it charged.
         """
         curator = self.curators[name]
-        question = curator_pb2.GetProposalRequest(release_id=stored.request.release_id)
+        question = curator_pb2.GetProposalRequest(
+            release_id=stored.request.release_id, wait_milliseconds=int(1000 * seconds)
+        )
+        method, within = curator.stub.GetProposal, ASK_SECONDS + seconds
         try:
-            return await curator.ask(curator.stub.GetProposal, question, once=True)
+            return await curator.ask(method, question, within=within, once=True)
         except NotFoundError:
             if stored.part_of:
                 raise NotReadyError("has not begun with this table yet", where=f"curator {name}") from None
-        proposal = curator_pb2.ProposeReleaseRequest(
-            study_digest=self._study.digest, request=request_to_proto(stored.request)
-        )
-        await curator.ask(curator.stub.ProposeRelease, proposal, once=True)
-        return await curator.ask(curator.stub.GetProposal, question, once=True)
+        await self.propose(name, stored)
+        return await curator.ask(method, question, within=within, once=True)
 
     async def choose_tables(self, name: str, release_id: str, numbers: Sequence[int]) -> None:
         """Name to a curator the tables of a release that run a second time; the same again changes nothing."""

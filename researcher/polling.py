@@ -1,6 +1,8 @@
 """How a release stands at its parties: a desk asks each of them, and remembers what they say."""
 
+import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import inf
 
 from veiltab.common.core.message_fields import words_from_proto
@@ -14,6 +16,8 @@ from veiltab.common.errors import (
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState, ended_without_result
 from veiltab.common.release.wire import spec_from_proto, state_from_proto
+from veiltab.common.rpc.changes import LONGEST_WAIT
+from veiltab.common.rpc.peer import pause_after
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties import PartyLinks
 from veiltab.researcher.store import ResearcherRelease, ResearcherStore
@@ -25,6 +29,9 @@ Answers = Mapping[str, curator_pb2.GetProposalResponse]
 Statuses = dict[str, tuple[ReleaseState, str]]
 """Role and name of a party -> where a release stands there, and what the party waits for."""
 
+_FIRST_WAIT = 0.5
+"""Seconds that a curator's first answer may wait: a small release is over by then, and people read of any other."""
+
 _STEPS = 64
 """Most steps of a peer whose times are kept."""
 
@@ -32,6 +39,37 @@ _STEP_LENGTH = 64
 """Most bytes of the name of such a step."""
 
 _ORDER = [s for s in ReleaseState if not s.unsuccessful]
+
+
+@dataclass(kw_only=True, eq=False)
+class _Asked:
+    """The questions to the curators about a release, and what each said last.
+
+    `may_go_on` says that the last answers are worth another step, `attempt` how many were not.
+    """
+
+    under_way: dict[str, asyncio.Task[curator_pb2.GetProposalResponse | VeiltabError]] = field(default_factory=dict)
+    said: dict[str, curator_pb2.GetProposalResponse | VeiltabError] = field(default_factory=dict)
+    furthest: dict[str, int] = field(default_factory=dict)
+    rounds: int = 0
+    may_go_on: bool = False
+    attempt: int = 0
+
+    def is_worth_asking(self, curator: str, curators: int) -> bool:
+        """Whether to ask a curator now: not twice at a time, nor while only others have something left to do."""
+        over = {name for name, position in self.furthest.items() if position >= _position(ReleaseState.READY)}
+        return curator not in self.under_way and (curator not in over or len(over) == curators)
+
+    def take(self) -> bool:
+        """Take the answers that are there; return whether a curator is further than it ever was."""
+        is_further = False
+        for name in [name for name, question in self.under_way.items() if question.done()]:
+            self.said[name] = answer = self.under_way.pop(name).result()
+            if not isinstance(answer, VeiltabError):
+                position = _position(state_from_proto(answer.state))
+                is_further |= position > self.furthest.get(name, -1)
+                self.furthest[name] = max(position, self.furthest.get(name, -1))
+        return is_further
 
 
 class Polling:
@@ -48,6 +86,8 @@ class Polling:
         self._store = store
         # Release -> curator -> what was recorded of its last answer: every record waits for the disk.
         self._recorded: dict[str, dict[str, object]] = {}
+        self._asked: dict[str, _Asked] = {}
+        self._fresh: set[str] = set()
 
     def of(self, release_id: str) -> Statuses:
         """Return what the parties said last about a release; what is put there is remembered."""
@@ -63,23 +103,72 @@ class Polling:
     ) -> dict[str, curator_pb2.GetProposalResponse]:
         """Make sure every curator has the request; record how far each is.
 
+        The first time every curator answers; from then on it waits until one does, which each puts off a little.
+
         Returns:
-            What each curator says.
+            What each curator said last.
 
         Raises:
             NotReadyError, UnavailableError: a curator does not answer.
             DeniedError, FailedReleaseError: one ended the release.
         """
-        statuses = self.of(stored.request.release_id)
-        answers = {}
-        unreachable: VeiltabError | None = None
+        release_id = stored.request.release_id
+        asked, statuses = self._asked.setdefault(release_id, _Asked()), self.of(release_id)
+        began = asyncio.get_running_loop().time()
+        asked.rounds += 1
         for name in parties.curators:
             statuses.setdefault(f"curator {name}", (ReleaseState.REQUESTED, "has not answered yet"))
-            try:
-                answer = await parties.ask_curator(name, stored)
-            except (NotReadyError, UnavailableError) as error:
-                statuses[f"curator {name}"] = (ReleaseState.REQUESTED, str(error))
-                unreachable = error
+            if asked.is_worth_asking(name, len(parties.curators)):
+                asked.under_way[name] = asyncio.create_task(self._ask_curator(name, stored, parties))
+        await asyncio.wait(
+            asked.under_way.values(),
+            return_when=asyncio.ALL_COMPLETED if asked.rounds == 1 else asyncio.FIRST_COMPLETED,
+        )
+        asked.may_go_on = asked.take() or asyncio.get_running_loop().time() >= began + LONGEST_WAIT / 2
+        self._fresh.discard(release_id)
+        return self._answers(stored, asked)
+
+    def expect_new(self, release_id: str) -> None:
+        """Take note of a release of which no curator has heard: it is proposed to each without a question before."""
+        self._fresh.add(release_id)
+
+    async def pause(self, release_id: str) -> None:
+        """Pause before the curators are asked again, unless the last answers were put off, or brought news."""
+        asked = self._asked.setdefault(release_id, _Asked())
+        if asked.may_go_on:
+            asked.may_go_on, asked.attempt = False, 0
+        else:
+            await pause_after(asked.attempt)
+            asked.attempt += 1
+
+    def stop_asking(self, release_id: str) -> None:
+        """End the questions about a release; the last answers stay among the statuses."""
+        for question in self._asked.pop(release_id, _Asked()).under_way.values():
+            question.cancel()
+
+    async def _ask_curator(
+        self, name: str, stored: ResearcherRelease, parties: PartyLinks
+    ) -> curator_pb2.GetProposalResponse | VeiltabError:
+        """Return how far a curator is with a release, or why it does not say."""
+        asked = self._asked[stored.request.release_id]
+        try:
+            if stored.request.release_id in self._fresh:
+                await parties.propose(name, stored)
+            has_answered = isinstance(asked.said.get(name), curator_pb2.GetProposalResponse)
+            return await parties.ask_curator(name, stored, LONGEST_WAIT if has_answered else _FIRST_WAIT)
+        except VeiltabError as error:
+            return error
+
+    def _answers(self, stored: ResearcherRelease, asked: "_Asked") -> dict[str, curator_pb2.GetProposalResponse]:
+        """Record what each curator said last of a release, and return it if all of them said something."""
+        statuses, answers = self.of(stored.request.release_id), {}
+        unreachable: VeiltabError | None = None
+        for name, answer in asked.said.items():
+            if isinstance(answer, VeiltabError):
+                if not isinstance(answer, NotReadyError | UnavailableError):
+                    raise answer
+                statuses[f"curator {name}"] = (ReleaseState.REQUESTED, str(answer))
+                unreachable = answer
                 continue
             state = state_from_proto(answer.state)
             statuses[f"curator {name}"] = (state, words_from_proto(answer.waiting_for))
@@ -111,10 +200,21 @@ class Polling:
             self._store.set_left_out(stored.request.release_id, curator, answer.left_out)
         known[curator] = figures
 
-    async def ask_server(self, release_id: str, parties: PartyLinks) -> tuple[ReleaseSpec, bytes]:
-        """Return the published spec and the salt of its columns' digests; raise while there is none."""
+    async def ask_server(self, release_id: str, answers: Answers, parties: PartyLinks) -> tuple[ReleaseSpec, bytes]:
+        """Return the published spec and the salt of its columns' digests; raise while there is none.
+
+        Args:
+            release_id: the release.
+            answers: what every curator says about it; at first, before any of them sends columns, the server is not
+                asked.
+            parties: leads to the server.
+        """
         statuses = self.of(release_id)
         who = f"server {self._study.server.name}"
+        furthest = max(_position(state_from_proto(one.state)) for one in answers.values())
+        if self._asked[release_id].rounds == 1 and furthest < _position(ReleaseState.UPLOADING):
+            statuses[who] = (ReleaseState.REQUESTED, "")
+            raise NotReadyError("nothing was uploaded yet", where=who)
         try:
             answer = await parties.ask_server(release_id)
         except NotFoundError:

@@ -10,6 +10,7 @@ from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import request_from_proto, spec_to_proto, state_to_proto, workload_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
+from veiltab.common.rpc.changes import offered_seconds
 from veiltab.common.rpc.chunks import file_chunks, streamed
 from veiltab.common.rpc.identity import Role
 from veiltab.researcher.access_log import AccessLog, Subject, access_to_proto
@@ -51,11 +52,19 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
     async def GetResult(
         self, request: researcher_pb2.GetResultRequest, context: Context
     ) -> researcher_pb2.GetResultResponse:
-        stored = self._driver.store.release(request.release)
+        store = self._driver.store
+        stored = store.release(request.release)
         self._record(context, Subject.STATUS, stored)
         release_id = stored.request.release_id
-        tables = self._driver.store.tables(release_id)
-        workload = self._driver.store.workload(release_id) if stored.state is ReleaseState.READY else None
+        await self._driver.changes.until(
+            lambda: store.release(release_id).state.finished,
+            [release_id],
+            caller(context),
+            offered_seconds(request.wait_milliseconds),
+        )
+        stored = store.release(release_id)
+        tables = store.tables(release_id)
+        workload = store.workload(release_id) if stored.state is ReleaseState.READY else None
         return researcher_pb2.GetResultResponse(
             summary=_summary(stored),
             parties=[

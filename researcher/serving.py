@@ -32,4 +32,6 @@ def serve_researcher(options: ServeOptions) -> None:
         with observing(
             identity, partial(observe, driver), metrics=options.metrics, trace_file=options.trace_file
         ) as status:
-            serve_party(identity, [identity.party, *analysts], [status, own], address, driver.run)
+            serve_party(
+                identity, [identity.party, *analysts], [status, own], address, driver.run, changes=driver.changes
+            )

@@ -21,6 +21,8 @@ from veiltab.common.errors import (
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.statement import Statement, published_columns
+from veiltab.common.rpc.changes import Changes
+from veiltab.common.rpc.identity import Party
 from veiltab.common.rpc.status import failures_logged, refusal_of
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.files import file_digest
@@ -38,6 +40,9 @@ _log = logging.getLogger(__name__)
 _SWEEP_SECONDS = 30
 _LOOK_SECONDS = 5
 _SECONDS_A_DAY = 86_400
+_LONGEST_WAIT_FOR_OTHERS = 0.05
+"""Seconds that an answer waits for what another process may do."""
+
 _MOST_ROWS = 2**32
 _LONGEST_DAYS = 370
 """Longest deadline; curators accept 366 days, and their clocks may differ from this one."""
@@ -63,6 +68,7 @@ class Releases:
         self._receiver = Receiver(store, self._completed)
         self._canaries = Canaries(store)
         self._perturbing: dict[str, asyncio.Task[None]] = {}
+        self.changes = Changes()
         # More at a time would not be faster, and would block other processes.
         self._room = asyncio.Semaphore(os.cpu_count() or 1)
 
@@ -154,6 +160,7 @@ class Releases:
             )
         finally:
             del self._perturbing[spec.release_id]
+            self.changes.notify(spec.release_id)
 
     async def _perturb_under(self, lease: Lease, release_id: str) -> None:
         session = await asyncio.to_thread(self._store.session, release_id)
@@ -172,6 +179,17 @@ class Releases:
     def perturbing(self) -> int:
         """Number of releases that are being perturbed."""
         return len(self._perturbing)
+
+    async def wait_for_publication(self, release_id: str, curator: Party, seconds: float) -> None:
+        """Wait at most some seconds until this process has published a release or ended its work on it."""
+        version = self.changes.version(release_id)
+        session = await asyncio.to_thread(self._store.session, release_id)
+        check_owner(session.spec, curator.name)
+        if not session.state.finished:
+            seconds = min(seconds, _LONGEST_WAIT_FOR_OTHERS) if self._store.connection.shared else seconds
+            await self.changes.until(
+                lambda: self.changes.version(release_id) != version, [release_id], curator, seconds
+            )
 
     def publication_of(self, release_id: str, curator: str) -> tuple[Session, Mapping[str, bytes]]:
         """Return a release with columns of a curator's, and SHA-256 of each published column, if it is published."""

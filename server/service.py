@@ -11,6 +11,7 @@ from veiltab.common.observe.steps import step
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_from_proto, spec_to_proto, state_to_proto
 from veiltab.common.rpc.authorisation import Context, caller
+from veiltab.common.rpc.changes import offered_seconds
 from veiltab.common.rpc.chunks import data_of, file_chunks, streamed
 from veiltab.common.rpc.identity import Identity, utc_now
 from veiltab.common.rpc.signing import signed, signed_to_proto
@@ -55,6 +56,9 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
     async def GetPublication(
         self, request: ingest_pb2.GetPublicationRequest, context: Context
     ) -> ingest_pb2.GetPublicationResponse:
+        if request.wait_milliseconds:
+            offered = offered_seconds(request.wait_milliseconds)
+            await self._releases.wait_for_publication(request.release_id, caller(context), offered)
         session, digests = await to_thread(self._releases.publication_of, request.release_id, caller(context).name)
         return ingest_pb2.GetPublicationResponse(
             state=state_to_proto(session.state),

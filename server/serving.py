@@ -64,7 +64,14 @@ def serve_server(
         with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
             address = options.address(study.server.endpoint)
             taking = nullcontext() if http is None else _reports(http, rounds, identity)
-            serve_party(identity, callers, [status, *own], address, partial(_both, releases, rounds, taking))
+            serve_party(
+                identity,
+                callers,
+                [status, *own],
+                address,
+                partial(_both, releases, rounds, taking),
+                changes=releases.changes,
+            )
 
 
 @contextmanager

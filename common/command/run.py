@@ -11,6 +11,7 @@ from veiltab.common.process.memory import give_back_freed_memory
 from veiltab.common.process.protection import allow_open_files
 from veiltab.common.process.restart import RestartRequest
 from veiltab.common.process.signals import PartySignals
+from veiltab.common.rpc.changes import Changes
 from veiltab.common.rpc.identity import Identity, Party, load_identity
 from veiltab.common.rpc.revocation import FILE, RevocationList
 from veiltab.common.rpc.server import PartyServer, Registration, build_server
@@ -23,11 +24,12 @@ def serve_party(  # noqa: PLR0913, PLR0917 - what a party consists of
     address: str,
     work: Callable[[], Coroutine[object, object, None]],
     check_files: Callable[[], object] = lambda: None,
+    changes: Changes | None = None,
 ) -> None:
     """Bind a party's server and run it beside the party's work, until a signal stops the process; see `run_party`."""
 
     async def main() -> None:
-        await run_party(identity, build_server(identity, callers, services, address), work(), check_files)
+        await run_party(identity, build_server(identity, callers, services, address), work(), check_files, changes)
 
     asyncio.run(main())
 
@@ -37,6 +39,7 @@ async def run_party(
     server: PartyServer,
     work: Coroutine[object, object, None],
     check_files: Callable[[], object] = lambda: None,
+    changes: Changes | None = None,
 ) -> None:
     """Serve and work until SIGTERM or SIGINT; a failure of either ends both and is raised.
 
@@ -48,6 +51,7 @@ async def run_party(
         server: what it serves.
         work: what it does beside that.
         check_files: reads what it would start with, beside its identity; if it refuses that, there is no restart.
+        changes: what its answers wait for; at the end they wait no more.
 
     Raises:
         RestartRequest: after SIGHUP.
@@ -55,7 +59,7 @@ async def run_party(
     allow_open_files()
     stopped = asyncio.Event()
     with PartySignals(stop=stopped.set, may_restart=partial(_can_load_anew, identity, check_files)) as signals:
-        tasks = [asyncio.create_task(work), asyncio.create_task(_serve(identity.party, server, stopped))]
+        tasks = [asyncio.create_task(work), asyncio.create_task(_serve(identity.party, server, stopped, changes))]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
             if not task.done():
@@ -69,13 +73,15 @@ async def run_party(
         raise RestartRequest
 
 
-async def _serve(party: Party, server: PartyServer, stopped: asyncio.Event) -> None:
+async def _serve(party: Party, server: PartyServer, stopped: asyncio.Event, changes: Changes | None) -> None:
     """Serve until `stopped`, then stop in order."""
     trimming = asyncio.create_task(give_back_freed_memory())
     try:
         async with server:
             note(f"{party} serves on port {server.port}")
             await stopped.wait()
+            if changes is not None:
+                changes.close()
     finally:
         trimming.cancel()
 

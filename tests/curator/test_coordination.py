@@ -1,4 +1,5 @@
 import asyncio
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import Peer
 from veiltab.common.study.file import Study, study_from_bytes
@@ -29,6 +31,7 @@ from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.looks import Others
 from veiltab.curator.policy import Policy
+from veiltab.curator.progress import Progress
 from veiltab.curator.service import CuratorPeerServicer
 from veiltab.curator.store import CuratorStore
 from veiltab.v1 import curator_peer_pb2
@@ -352,3 +355,78 @@ def test_one_call_asks_about_so_many_releases(village: Village) -> None:
     many = tuple(f"{number:032x}" for number in range(257))
     assert isinstance(progress(village, *many[:256])[many[0]], NotReadyError)
     assert isinstance(progress(village, *many)[many[0]], InvalidInputError)
+
+
+def test_an_answer_that_is_known_waits_for_another(village: Village, make_request: Make) -> None:
+    alice, bob = village.peers("alice"), village.drivers["bob"]
+    bob.store.add(make_request(), 1)
+    other = "f" * 32
+
+    async def scenario() -> None:
+        async with asyncio.timeout(20):
+            said = await alice.news("bob", {ID: b"", other: b""}, LONGEST_WAIT)
+            assert isinstance(said[ID].progress, Progress)
+            assert isinstance(said[other].progress, NotReadyError)
+            seen = {name: one.version for name, one in said.items()}
+            waiting = asyncio.create_task(alice.news("bob", seen, LONGEST_WAIT))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert not waiting.done()
+            bob.propose(make_request(release_id=other, deadline=int(time.time()) + 60), village.study.digest)
+            news = await waiting
+            assert list(news) == [other]
+            assert isinstance(news[other].progress, Progress)
+            # Somebody else changed the database: what is said again is all that there is.
+            seen[other] = news[other].version
+            bob.store.set_state(ID, ReleaseState.FAILED, "why")
+            bob.changes.notify_all()
+            failed = (await alice.news("bob", seen, LONGEST_WAIT))[ID].progress
+            assert isinstance(failed, Progress)
+            assert failed.failure == "why"
+
+    asyncio.run(scenario())
+
+
+def test_a_change_that_woke_nobody_is_said_when_the_wait_is_over(
+    village: Village, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veiltab.common.rpc.changes.LONGEST_WAIT", 0.01)
+    alice, bob = village.peers("alice"), village.drivers["bob"]
+    bob.store.add(make_request(), 1)
+
+    async def scenario() -> None:
+        said = await alice.news("bob", {ID: b""}, 0)
+        bob.store.set_state(ID, ReleaseState.FAILED, "why")
+        again = (await alice.news("bob", {ID: said[ID].version}, 1.0))[ID].progress
+        assert isinstance(again, Progress)
+        assert again.state is ReleaseState.FAILED
+
+    asyncio.run(scenario())
+
+
+def test_versions_are_of_every_release_or_of_none(village: Village) -> None:
+    request = curator_peer_pb2.GetProgressRequest(release_ids=[ID, "f" * 32], seen=[b""])
+    with pytest.raises(InvalidInputError, match="a version of every answer or of none"):
+        asyncio.run(CuratorPeerServicer(village.drivers["bob"]).GetProgress(request, cast("Any", "alice")))
+
+    def twisted(answer: Any) -> Any:  # noqa: ANN401 - a message
+        del answer.versions[1:]
+        return answer
+
+    village.twist["bob", "GetProgress"] = twisted
+    error = progress(village, ID, "f" * 32)[ID]
+    assert isinstance(error, InvalidInputError)
+    assert "does not state the version of every answer" in str(error)
+
+
+def test_an_older_curator_gives_no_versions(village: Village, make_request: Make) -> None:
+    def older(answer: Any) -> Any:  # noqa: ANN401 - a message
+        del answer.versions[:]
+        return answer
+
+    village.twist["bob", "GetProgress"] = older
+    village.drivers["bob"].store.add(make_request(), 1)
+    said = asyncio.run(village.peers("alice").news("bob", {ID: b"", "f" * 32: b""}, LONGEST_WAIT))
+    assert isinstance(said[ID].progress, Progress)
+    assert isinstance(said["f" * 32].progress, NotReadyError)
+    assert {one.version for one in said.values()} == {b""}

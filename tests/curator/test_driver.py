@@ -224,9 +224,11 @@ class World:
     async def close(self) -> None:
         """A peer and a server that are played here need no end."""
 
-    async def news(self, *_: object, **__: object) -> tuple[Progress, ...]:
+    async def news(self, *_: object, **__: object) -> None:
         await asyncio.sleep(0.01)
-        return (self.bob,)
+
+    def forget(self, _: str) -> None:
+        """Nothing is kept here."""
 
     async def ask_the_worker(self, kind: str, text: str, _tables: int) -> str:
         self.questions.append(kind)

@@ -1,38 +1,60 @@
 """What waiting costs: calls and wakes are counted, not seconds."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
 from tests.curator.test_progress import progress
 from veiltab.common.errors import UnavailableError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.looks import Looks, Others
+from veiltab.common.rpc.changes import LONGEST_WAIT
+from veiltab.curator.looks import Looks, Others, Said
 
 MANY = [f"{number:032x}" for number in range(256)]
 AHEAD = 2_000_000_000.0
+AWAY = UnavailableError("no connection", where="curator bob")
 
 
 class Bob:
-    """A peer that counts what it is asked."""
+    """A peer that counts what it is asked, and answers once it has news; an old one does not wait."""
 
-    def __init__(self) -> None:
-        self.calls: list[int] = []
-        self.says: dict[str, Others] = {}
-        self.now: Others = (progress(),)
+    def __init__(self, *, waits: bool = True) -> None:
+        self.curators = ("bob",)
+        self.waits = waits
+        self.calls: list[dict[str, bytes]] = []
+        self.offered: list[float] = []
+        self.says: dict[str, Said] = {}
+        self.now = Said(progress=progress(), version=b"1" if waits else b"")
+        self.changed = asyncio.Event()
 
-    async def progress(self, release_ids: tuple[str, ...]) -> Mapping[str, Others]:
-        self.calls.append(len(release_ids))
+    def say(self, said: Said, *names: str) -> None:
+        """Say something else from now on, of some releases or of all."""
+        if names:
+            self.says |= dict.fromkeys(names, said)
+        else:
+            self.now = said
+        self.changed.set()
+
+    async def news(self, curator: str, seen: Mapping[str, bytes], seconds: float) -> Mapping[str, Said]:
+        assert curator == "bob"
+        self.calls.append(dict(seen))
+        self.offered.append(seconds)
         await asyncio.sleep(0)
-        return {release_id: self.says.get(release_id, self.now) for release_id in release_ids}
+        while not (news := self.news_for(seen)) and seconds:
+            self.changed.clear()
+            await self.changed.wait()
+        return news
+
+    def news_for(self, seen: Mapping[str, bytes]) -> dict[str, Said]:
+        said = {name: self.says.get(name, self.now) for name in seen}
+        return {name: one for name, one in said.items() if not one.version or one.version != seen[name]}
 
     async def asked(self, times: int) -> None:
         """Wait until it was asked so many times more."""
         end = len(self.calls) + times
-        async with asyncio.timeout(20):
-            while len(self.calls) < end:  # noqa: ASYNC110 - the calls are counted
-                await asyncio.sleep(0.001)
+        while len(self.calls) < end:  # noqa: ASYNC110 - the calls are counted
+            await asyncio.sleep(0.001)
 
 
 @pytest.fixture(autouse=True)
@@ -40,106 +62,158 @@ def no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veiltab.curator.looks.PAUSES", (0.005, 0.02))
 
 
-def waiting(looks: Looks, names: list[str], seen: Others | None, deadline: float = AHEAD) -> list[asyncio.Task[Others]]:
-    """Let some releases wait for news."""
+def run(scenario: Callable[[Looks, Bob], Awaitable[None]], *, waits: bool = True) -> None:
+    """Let alice look at bob."""
+
+    async def limited() -> None:
+        looks, bob = Looks(), Bob(waits=waits)
+        asking = asyncio.create_task(looks.run(bob))
+        async with asyncio.timeout(20):
+            await scenario(looks, bob)
+        asking.cancel()
+
+    asyncio.run(limited())
+
+
+async def waiting(
+    looks: Looks, *names: str, deadline: float = AHEAD, attempt: int = 0, is_refused: bool = False
+) -> list[asyncio.Task[None]]:
+    """Let some releases wait for something else than what is known of them."""
+    seen = await asyncio.gather(*(looks.progress(name) for name in names))
     return [
-        asyncio.create_task(looks.news(name, seen, attempt=0, wakes=looks.wakes, deadline=deadline)) for name in names
+        asyncio.create_task(
+            looks.news(*(name, others), attempt=attempt, wakes=looks.wakes, deadline=deadline, is_refused=is_refused)
+        )
+        for name, others in zip(names, seen, strict=True)
     ]
 
 
-async def ended(*tasks: asyncio.Task[Others]) -> None:
+async def turns() -> None:
+    """Let everything happen that can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def ended(*tasks: asyncio.Task[None]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def test_hundreds_that_wait_are_asked_about_together_and_none_is_woken() -> None:
-    async def scenario() -> None:
-        looks, bob = Looks(), Bob()
-        tasks = waiting(looks, MANY, bob.now)
-        asking = asyncio.create_task(looks.run(bob))
-        # Once they are patient, every call asks about all of them.
-        async with asyncio.timeout(20):
-            while bob.calls[-10:] != [256] * 10:
-                await bob.asked(1)
+def test_hundreds_that_wait_cost_one_call_that_waits_and_none_is_woken() -> None:
+    async def scenario(looks: Looks, bob: Bob) -> None:
+        tasks = await waiting(looks, *MANY)
+        await bob.asked(1)
+        await turns()
+        assert [(len(seen), set(seen.values())) for seen in bob.calls] == [(256, {b""}), (256, {b"1"})]
+        assert bob.offered == [0, LONGEST_WAIT]
         assert not any(task.done() for task in tasks)
         await ended(*tasks)
-        asking.cancel()
 
-    asyncio.run(scenario())
+    run(scenario)
 
 
 def test_what_is_new_wakes_its_release_alone() -> None:
-    async def scenario() -> None:
-        looks, bob = Looks(), Bob()
-        tasks = waiting(looks, MANY[:3], bob.now)
-        asking = asyncio.create_task(looks.run(bob))
-        await bob.asked(3)
-        news = (progress(state=ReleaseState.FAILED),)
-        bob.says[MANY[1]] = news
-        assert await asyncio.wait_for(tasks[1], 20) == news
+    async def scenario(looks: Looks, bob: Bob) -> None:
+        tasks = await waiting(looks, *MANY[:3])
+        await bob.asked(1)
+        bob.say(Said(progress=progress(state=ReleaseState.FAILED), version=b"2"), MANY[1])
+        await tasks[1]
+        assert await looks.progress(MANY[1]) == (progress(state=ReleaseState.FAILED),)
         assert [task.done() for task in tasks] == [False, True, False]
+        await bob.asked(1)
+        assert bob.calls[-1] == {MANY[0]: b"1", MANY[2]: b"1", MANY[1]: b"2"}
         await ended(*tasks)
-        asking.cancel()
 
-    asyncio.run(scenario())
-
-
-def test_who_waits_long_keeps_nobody_else_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.looks.PAUSES", (0.005, 0.005, 0.005, 3600.0))
-
-    async def scenario() -> None:
-        looks, bob = Looks(), Bob()
-        patient = asyncio.create_task(looks.news(MANY[0], bob.now, attempt=3, wakes=looks.wakes, deadline=AHEAD))
-        (other,) = waiting(looks, MANY[1:2], bob.now)
-        asking = asyncio.create_task(looks.run(bob))
-        await bob.asked(3)
-        assert bob.calls == [1, 1, 1]
-        await ended(patient, other)
-        asking.cancel()
-
-    asyncio.run(scenario())
+    run(scenario)
 
 
-def test_the_same_refusal_is_no_news_and_another_is() -> None:
-    async def scenario() -> None:
-        looks, bob = Looks(), Bob()
-        bob.now = UnavailableError("no connection", where="curator bob")
-        (task,) = waiting(looks, MANY[:1], UnavailableError("no connection", where="curator bob"))
-        asking = asyncio.create_task(looks.run(bob))
+def test_another_version_of_the_same_answer_wakes_nobody() -> None:
+    async def scenario(looks: Looks, bob: Bob) -> None:
+        (task,) = await waiting(looks, MANY[0])
+        await bob.asked(1)
+        bob.say(Said(progress=progress(), version=b"2"))
+        await bob.asked(1)
+        await turns()
+        assert not task.done()
+        await ended(task)
+
+    run(scenario)
+
+
+def test_one_release_more_is_asked_about_at_once_and_then_waits_with_the_others() -> None:
+    async def scenario(looks: Looks, bob: Bob) -> None:
+        tasks = await waiting(looks, MANY[0])
+        await bob.asked(1)
+        tasks += await waiting(looks, MANY[1])
+        await bob.asked(1)
+        await turns()
+        assert bob.calls[2:] == [{MANY[0]: b"1", MANY[1]: b""}, {MANY[0]: b"1", MANY[1]: b"1"}]
+        looks.forget(MANY[0])
+        bob.say(Said(progress=progress(charged=True), version=b"2"))
+        await tasks[1]
+        await bob.asked(1)
+        assert bob.calls[-1] == {MANY[1]: b"2"}
+        await ended(*tasks)
+
+    run(scenario)
+
+
+def test_nothing_under_way_costs_nothing() -> None:
+    async def scenario(looks: Looks, bob: Bob) -> None:
+        await looks.progress(MANY[0])
+        looks.forget(MANY[0])
+        bob.say(Said(progress=progress(charged=True), version=b"2"))
+        await turns()
+        await asyncio.sleep(0.05)
+        assert len(bob.calls) <= 2
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_the_same_refusal_is_no_news_and_another_answer_is(*, waits: bool) -> None:
+    async def scenario(looks: Looks, bob: Bob) -> None:
+        bob.now = Said(progress=AWAY)
+        (task,) = await waiting(looks, MANY[0])
         await bob.asked(3)
         assert not task.done()
-        bob.now = (progress(),)
-        assert await asyncio.wait_for(task, 20) == bob.now
-        asking.cancel()
+        bob.say(Said(progress=progress(), version=b"1" if waits else b""))
+        await task
+        assert await looks.progress(MANY[0]) == (progress(),)
 
-    asyncio.run(scenario())
+    run(scenario, waits=waits)
+
+
+def test_a_curator_that_lets_nobody_wait_is_asked_after_pauses() -> None:
+    async def scenario(looks: Looks, bob: Bob) -> None:
+        (task,) = await waiting(looks, MANY[0])
+        await bob.asked(5)
+        assert not task.done()
+        assert set(bob.offered) == {0}
+        bob.say(Said(progress=progress(charged=True)))
+        await task
+
+    run(scenario, waits=False)
 
 
 def test_what_changed_here_before_or_during_the_wait_ends_it() -> None:
-    async def scenario() -> None:
-        looks, bob = Looks(), Bob()
-        asking = asyncio.create_task(looks.run(bob))
-        (task,) = waiting(looks, MANY[:1], bob.now)
-        await bob.asked(3)
+    async def scenario(looks: Looks, _: Bob) -> None:
+        (task,) = await waiting(looks, MANY[0])
+        await turns()
         before = looks.wakes
+        assert not task.done()
         looks.wake()
-        assert await asyncio.wait_for(task, 20) == bob.now
-        late = looks.news(MANY[0], bob.now, attempt=9, wakes=before, deadline=AHEAD)
-        assert await asyncio.wait_for(late, 20) == bob.now
-        asking.cancel()
+        await task
+        seen: Others = await looks.progress(MANY[0])
+        await looks.news(MANY[0], seen, attempt=0, wakes=before, deadline=AHEAD, is_refused=False)
 
-    asyncio.run(scenario())
+    run(scenario)
 
 
-def test_a_deadline_ends_the_wait_and_so_does_any_answer_after_a_step_that_was_refused() -> None:
-    async def scenario() -> None:
-        looks, bob = Looks(), Bob()
-        asking = asyncio.create_task(looks.run(bob))
-        (over,) = waiting(looks, MANY[:1], bob.now, deadline=1.0)
-        (refused,) = waiting(looks, MANY[1:2], None)
-        assert await asyncio.wait_for(over, 20) == await asyncio.wait_for(refused, 20) == bob.now
-        assert await asyncio.wait_for(looks.progress(MANY[2]), 20) == bob.now
-        asking.cancel()
+def test_a_deadline_ends_the_wait_and_so_does_a_pause_after_a_step_that_was_refused() -> None:
+    async def scenario(looks: Looks, _: Bob) -> None:
+        await asyncio.gather(*await waiting(looks, MANY[0], deadline=1.0))
+        await asyncio.gather(*await waiting(looks, MANY[1], attempt=9, is_refused=True))
 
-    asyncio.run(scenario())
+    run(scenario)

@@ -39,12 +39,14 @@ class Service:
     def __init__(self, study: Study, *statuses: Status) -> None:
         self.study = study
         self._statuses = list(statuses)
+        self.offered: list[float] = []
         self.counts = np.array([100, 50, 150, 100], "<i8")
 
     check_study = Client.check_study
 
-    def status(self, name: str) -> Status:
+    def status(self, name: str, *, seconds: float = 0.0) -> Status:
         assert name == ID
+        self.offered.append(seconds)
         return self._statuses.pop(0) if len(self._statuses) > 1 else self._statuses[0]
 
     def histogram(self, name: str) -> bytes:

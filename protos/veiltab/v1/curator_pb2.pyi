@@ -23,10 +23,12 @@ class ProposeReleaseResponse(_message.Message):
     def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ...) -> None: ...
 
 class GetProposalRequest(_message.Message):
-    __slots__ = ("release_id",)
+    __slots__ = ("release_id", "wait_milliseconds")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
     release_id: str
-    def __init__(self, release_id: _Optional[str] = ...) -> None: ...
+    wait_milliseconds: int
+    def __init__(self, release_id: _Optional[str] = ..., wait_milliseconds: _Optional[int] = ...) -> None: ...
 
 class GetProposalResponse(_message.Message):
     __slots__ = ("state", "waiting_for", "failure", "granted", "denied", "spec", "bytes_uploaded", "seconds", "workload", "left_out")

@@ -60,10 +60,12 @@ class UploadColumnResponse(_message.Message):
     def __init__(self, received: _Optional[int] = ..., complete: bool = ...) -> None: ...
 
 class GetPublicationRequest(_message.Message):
-    __slots__ = ("release_id",)
+    __slots__ = ("release_id", "wait_milliseconds")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
     release_id: str
-    def __init__(self, release_id: _Optional[str] = ...) -> None: ...
+    wait_milliseconds: int
+    def __init__(self, release_id: _Optional[str] = ..., wait_milliseconds: _Optional[int] = ...) -> None: ...
 
 class GetPublicationResponse(_message.Message):
     __slots__ = ("state", "digests", "failure", "places_digest")

@@ -75,10 +75,12 @@ class ReleaseSummary(_message.Message):
     def __init__(self, release_id: _Optional[str] = ..., label: _Optional[str] = ..., state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., attributes: _Optional[_Iterable[str]] = ..., epsilon: _Optional[str] = ..., created: _Optional[int] = ..., study_digest: _Optional[str] = ..., purpose: _Optional[str] = ..., delta: _Optional[str] = ...) -> None: ...
 
 class GetResultRequest(_message.Message):
-    __slots__ = ("release",)
+    __slots__ = ("release", "wait_milliseconds")
     RELEASE_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
     release: str
-    def __init__(self, release: _Optional[str] = ...) -> None: ...
+    wait_milliseconds: int
+    def __init__(self, release: _Optional[str] = ..., wait_milliseconds: _Optional[int] = ...) -> None: ...
 
 class PartyStatus(_message.Message):
     __slots__ = ("party", "state", "waiting_for")

@@ -1,0 +1,140 @@
+"""Who waits for a change, and who does not: no test depends on how long anything takes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from veiltab.common.rpc import changes as module
+from veiltab.common.rpc.changes import MOST_WAITING, Changes, offered_seconds
+from veiltab.common.rpc.identity import Party, Role
+
+ALICE, BOB = (Party(study="survey", role=Role.CURATOR, name=name) for name in ("alice", "bob"))
+
+
+@pytest.fixture(autouse=True)
+def no_end_of_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever comes, comes because something changed."""
+    monkeypatch.setattr(module, "LONGEST_WAIT", 3600.0)
+
+
+def run(scenario: Callable[[Changes], Awaitable[None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(20):
+            await scenario(Changes())
+
+    asyncio.run(limited())
+
+
+def waits(changes: Changes, name: str, caller: Party = ALICE) -> asyncio.Task[None]:
+    """Let a call wait until a name has another version than now."""
+    version = changes.version(name)
+    return asyncio.create_task(changes.until(lambda: changes.version(name) != version, [name], caller, seconds=3600.0))
+
+
+async def turns(number: int = 5) -> None:
+    """Let everything happen that can."""
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+def test_a_change_wakes_those_that_wait_for_it_and_nobody_else() -> None:
+    async def scenario(changes: Changes) -> None:
+        one, same, other = waits(changes, "one"), waits(changes, "one", BOB), waits(changes, "other")
+        await turns()
+        assert not any(task.done() for task in (one, same, other))
+        changes.notify("one")
+        await asyncio.gather(one, same)
+        await turns()
+        assert not other.done()
+        changes.notify_all()
+        await other
+
+    run(scenario)
+
+
+def test_a_change_that_is_no_news_ends_no_wait() -> None:
+    async def scenario(changes: Changes) -> None:
+        is_over = False
+        task = asyncio.create_task(changes.until(lambda: is_over, ["one"], ALICE, seconds=3600.0))
+        await turns()
+        changes.notify("one")
+        await turns()
+        assert not task.done()
+        is_over = True
+        changes.notify("one")
+        await task
+
+    run(scenario)
+
+
+def test_what_is_news_already_and_what_nobody_offers_to_wait_for_is_answered_at_once() -> None:
+    async def scenario(changes: Changes) -> None:
+        await changes.until(lambda: True, ["one"], ALICE, seconds=3600.0)
+        await changes.until(lambda: False, ["one"], ALICE, seconds=0.0)
+        await changes.until(lambda: False, ["one"], ALICE, seconds=0.001)
+
+    run(scenario)
+
+
+def test_calls_beyond_the_limit_of_one_caller_wait_for_nothing_and_those_of_others_do() -> None:
+    async def scenario(changes: Changes) -> None:
+        waiting = [waits(changes, "one") for _ in range(MOST_WAITING)]
+        await turns()
+        await waits(changes, "one")
+        bobs = waits(changes, "one", BOB)
+        await turns()
+        assert not any(task.done() for task in (*waiting, bobs))
+        # A place that is left is free again, however it was left.
+        waiting[0].cancel()
+        await turns()
+        again = waits(changes, "one")
+        await turns()
+        assert not again.done()
+        await waits(changes, "one")
+        changes.notify("one")
+        await asyncio.gather(*waiting[1:], bobs, again)
+        assert not changes._waiting
+        assert not +changes._callers
+
+    run(scenario)
+
+
+def test_versions_differ_after_every_change_and_in_every_process() -> None:
+    changes, restarted = Changes(), Changes()
+    versions = [changes.version("one")]
+    for name in ("one", "two", "one"):
+        changes.notify(name)
+        versions.append(changes.version("one"))
+    assert versions[1] == versions[2]
+    changes.notify_all()
+    assert changes.version("one") == changes.version("never")
+    assert len({*versions, changes.version("one"), restarted.version("one")}) == 5
+    assert {len(version) for version in versions} == {16}
+
+
+def test_names_that_are_forgotten_are_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_NAMES", 2)
+    changes = Changes()
+    for name in ("one", "two"):
+        changes.notify(name)
+    seen = changes.version("one")
+    changes.notify("three")
+    assert changes.version("one") != seen
+
+
+def test_at_the_end_nobody_waits() -> None:
+    async def scenario(changes: Changes) -> None:
+        task = asyncio.create_task(changes.until(lambda: False, ["one"], ALICE, seconds=3600.0))
+        await turns()
+        changes.close()
+        await task
+        await changes.until(lambda: False, ["one"], ALICE, seconds=3600.0)
+
+    run(scenario)
+
+
+def test_an_offer_is_limited() -> None:
+    assert offered_seconds(0) == 0
+    assert offered_seconds(500) == 0.5
+    assert offered_seconds(2**32 - 1) == module.LONGEST_WAIT

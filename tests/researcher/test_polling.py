@@ -1,0 +1,183 @@
+"""When a desk asks its curators, and when it pauses: questions are counted, not seconds."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from veiltab.common.errors import DeniedError, UnavailableError, VeiltabError
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.wire import state_to_proto
+from veiltab.common.rpc.changes import LONGEST_WAIT
+from veiltab.common.study.file import Study
+from veiltab.researcher.parties import PartyLinks
+from veiltab.researcher.polling import Polling
+from veiltab.researcher.store import ResearcherRelease, ResearcherStore
+from veiltab.v1 import curator_pb2
+
+Make = Callable[..., Any]
+ID = "0" * 31 + "1"
+AWAY = UnavailableError("no connection", where="curator bob")
+
+
+class Curators:
+    """Alice and bob, who answer a first question at once, and every other one when they are further."""
+
+    def __init__(self, *, wait: bool = True) -> None:
+        self.curators = {"alice": None, "bob": None}
+        self.wait = wait
+        self.states: dict[str, ReleaseState | VeiltabError] = dict.fromkeys(self.curators, ReleaseState.REQUESTED)
+        self.proposed: list[str] = []
+        self.asked: list[tuple[str, float]] = []
+        self._changed = asyncio.Condition()
+
+    async def propose(self, name: str, _: ResearcherRelease) -> None:
+        self.proposed.append(name)
+
+    async def ask_curator(self, name: str, _: ResearcherRelease, seconds: float) -> curator_pb2.GetProposalResponse:
+        self.asked.append((name, seconds))
+        before = self.states[name]
+        async with self._changed:
+            if self.wait and seconds == LONGEST_WAIT:
+                await self._changed.wait_for(lambda: self.states[name] is not before)
+        said = self.states[name]
+        if isinstance(said, VeiltabError):
+            raise said
+        return curator_pb2.GetProposalResponse(state=state_to_proto(said), failure="no")
+
+    async def move(self, name: str, state: ReleaseState | VeiltabError) -> None:
+        async with self._changed:
+            self.states[name] = state
+            self._changed.notify_all()
+
+
+@pytest.fixture
+def store(tmp_path: Path, study: Study) -> Iterator[ResearcherStore]:
+    with closing(ResearcherStore(tmp_path, study)) as store:
+        yield store
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return how patient each pause was."""
+    paused: list[int] = []
+
+    async def pause_after(attempt: int) -> None:
+        paused.append(attempt)
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr("veiltab.researcher.polling.pause_after", pause_after)
+    return paused
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(20):
+            await scenario()
+
+    asyncio.run(limited())
+
+
+async def turns() -> None:
+    """Let everything happen that can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_a_new_release_is_proposed_and_then_waited_for(
+    store: ResearcherStore, study: Study, make_request: Make, pauses: list[int]
+) -> None:
+    async def scenario() -> None:
+        curators, polling = Curators(), Polling(study, store)
+        stored, _ = store.start(make_request(), "", 1)
+        polling.expect_new(ID)
+        parties = cast("PartyLinks", curators)
+        first = await polling.ask_curators(stored, parties)
+        assert set(first) == {"alice", "bob"}
+        assert curators.proposed == ["alice", "bob"]
+        await polling.pause(ID)
+        later = asyncio.create_task(polling.ask_curators(stored, parties))
+        await turns()
+        assert not later.done()
+        assert curators.asked[2:] == [("alice", LONGEST_WAIT), ("bob", LONGEST_WAIT)]
+        await curators.move("alice", ReleaseState.READY)
+        assert (await later)["alice"].state == state_to_proto(ReleaseState.READY)
+        await polling.pause(ID)
+        # Alice has nothing left to do, and bob's question is still under way.
+        last = asyncio.create_task(polling.ask_curators(stored, parties))
+        await turns()
+        assert len(curators.asked) == 4
+        await curators.move("bob", ReleaseState.READY)
+        assert {one.state for one in (await last).values()} == {state_to_proto(ReleaseState.READY)}
+        assert curators.proposed == ["alice", "bob"]
+        assert pauses == []
+        polling.stop_asking(ID)
+
+    run(scenario)
+
+
+def test_answers_without_news_are_followed_by_pauses(
+    store: ResearcherStore, study: Study, make_request: Make, pauses: list[int]
+) -> None:
+    async def scenario() -> None:
+        curators, polling = Curators(wait=False), Polling(study, store)
+        stored, _ = store.start(make_request(), "", 1)
+        for _ in range(4):
+            await polling.ask_curators(stored, cast("PartyLinks", curators))
+            await polling.pause(ID)
+        assert pauses == [0, 1, 2]
+        # One that goes back and forth is no news.
+        for state in (ReleaseState.APPROVED, ReleaseState.REQUESTED, ReleaseState.APPROVED):
+            await curators.move("alice", state)
+            await polling.ask_curators(stored, cast("PartyLinks", curators))
+            await polling.pause(ID)
+        assert pauses == [0, 1, 2, 0, 1]
+        assert curators.proposed == []
+
+    run(scenario)
+
+
+def test_before_any_question_there_is_a_pause_too(study: Study, store: ResearcherStore, pauses: list[int]) -> None:
+    async def scenario() -> None:
+        polling = Polling(study, store)
+        await polling.pause(ID)
+        await polling.pause(ID)
+        assert pauses == [0, 1]
+
+    run(scenario)
+
+
+def test_who_is_away_is_asked_after_a_pause_and_who_refuses_ends_the_release(
+    store: ResearcherStore, study: Study, make_request: Make, pauses: list[int]
+) -> None:
+    async def scenario() -> None:
+        curators, polling = Curators(), Polling(study, store)
+        stored, _ = store.start(make_request(), "", 1)
+        parties = cast("PartyLinks", curators)
+        await curators.move("bob", AWAY)
+        with pytest.raises(UnavailableError):
+            await polling.ask_curators(stored, parties)
+        assert polling.of(ID)["curator bob"] == (ReleaseState.REQUESTED, str(AWAY))
+        await curators.move("bob", ReleaseState.DENIED)
+        with pytest.raises(DeniedError):
+            await polling.ask_curators(stored, parties)
+        polling.stop_asking(ID)
+        await turns()
+        assert len(asyncio.all_tasks()) <= 2  # this one, and whoever limits it
+        assert pauses == []
+
+    run(scenario)
+
+
+def test_an_answer_that_nobody_foresaw_is_raised(store: ResearcherStore, study: Study, make_request: Make) -> None:
+    async def scenario() -> None:
+        curators, polling = Curators(), Polling(study, store)
+        stored, _ = store.start(make_request(), "", 1)
+        await curators.move("alice", VeiltabError("an unexpected error"))
+        with pytest.raises(VeiltabError, match="an unexpected error"):
+            await polling.ask_curators(stored, cast("PartyLinks", curators))
+
+    run(scenario)
