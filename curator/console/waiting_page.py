@@ -71,5 +71,4 @@ def _show(books: Books, visit: Visit) -> Response:
         under_way=lines_of(books, tuple(under_way[-PER_PAGE:])),
         more_under_way=max(0, len(under_way) - PER_PAGE),
         ledger=standing.ledger,
-        persons=standing.persons,
     )

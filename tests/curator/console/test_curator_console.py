@@ -19,7 +19,7 @@ from tests.common.web.browser import HOST, Browser, Guest, enter, link_of
 from tests.conftest import reserve
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError, VeiltabError
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.identity import Party, Role, load_identity
 from veiltab.common.storage.database import transaction
 from veiltab.common.web.application import ConsoleApplication
 from veiltab.curator.audit_log import Event
@@ -425,13 +425,16 @@ def test_the_audit_log_is_shown_and_checked(office: Office) -> None:
     assert ana.get("/audit").status == 500
 
 
-def test_evidence_is_downloaded_and_its_export_recorded(office: Office, tmp_path: Path) -> None:
+def test_evidence_is_downloaded_and_others_asked_for_their_certificates(office: Office, tmp_path: Path) -> None:
     now = datetime.now(UTC)
     authority = new_authority("survey", since=now - timedelta(days=1), until=now + timedelta(days=1))
     alice = Party(study="survey", role=Role.CURATOR, name="alice")
     made = authority.issue("x", names_of(alice, "localhost:1"), now - timedelta(hours=1), now + timedelta(days=1))
     pem = authority.certificate.public_bytes(Encoding.PEM)
-    identity = Identity(certificate=made.certificate_pem, key=made.key_pem, authority=pem)
+    for name, content in {"alice.pem": made.certificate_pem, "alice.key": made.key_pem, "ca.pem": pem}.items():
+        (tmp_path / name).write_bytes(content)
+        (tmp_path / name).chmod(0o600)
+    identity = load_identity(tmp_path, Role.CURATOR, "alice")
     journal = AuditJournal(store=office.standing.store)
     ana = enter(ConsoleApplication(curator_console(office.books, journal, identity=identity, inspect=None), HOST), ANA)
     assert ana.post("/evidence", {"since": "soon"}).status == 400
@@ -441,7 +444,10 @@ def test_evidence_is_downloaded_and_its_export_recorded(office: Office, tmp_path
     (tmp_path / "evidence.zip").write_bytes(answer.content)
     assert check_evidence(tmp_path / "evidence.zip", pem, office.standing.study).holds
     assert [(event, person) for event, person, _ in office.audit()][-1] == ("evidence exported", ANA)
-    assert "days left" in ana.get("/parties").text
+    parties = ana.get("/parties").text
+    assert "days left" in parties
+    assert "it does not answer" not in parties
+    assert ana.get("/parties?ask=yes").text.count("it does not answer (Connection refused)") == 4
 
 
 def test_another_budget_is_followed(office: Office, make_spec: Make, make_request: Make) -> None:
