@@ -13,7 +13,7 @@ from typing import Self
 from tests.tutorial.reading import blocks
 
 _ENTERS = b"\n" * 100
-_PATIENCE = 120.0
+_PATIENCE = 300.0
 """Seconds after which something that should have come is not coming."""
 
 _SERVES = re.compile(r"serves on port|http://127\.0\.0\.1")

@@ -64,6 +64,7 @@ def follow_tutorial(reader: Reader, camera: Camera | None) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_the_tutorial_and_the_how_tos(clone: Path, ports: dict[str, str], pictures: Path | None) -> None:
     with Reader(folder=clone, instead=ports) as reader:
         follow_tutorial(reader, Camera(folder=pictures) if BROWSER else None)
@@ -72,6 +73,7 @@ def test_the_tutorial_and_the_how_tos(clone: Path, ports: dict[str, str], pictur
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("tables", OTHER_TABLES)
 def test_the_tutorial_with_other_tables(clone: Path, ports: dict[str, str], tables: str) -> None:
     instead = {"insurance": tables, **OTHER_TABLES[tables], **ports}
