@@ -155,6 +155,9 @@ _MIGRATIONS = (
     """
     ALTER TABLE served_policy ADD COLUMN digest TEXT NOT NULL DEFAULT ''
     """,
+    """
+    CREATE INDEX release_state ON release (state, since)
+    """,
 )
 
 _DECISION = ", ".join(field.name for field in fields(GrantDecision))
