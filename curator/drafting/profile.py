@@ -140,7 +140,7 @@ class _Profiler:
 
     def _decide(self, raw: Sequence[str | None]) -> None:
         """Let the first values decide how numbers are written; where that is not clear, none is taken for a number."""
-        if self._numerals is None or self._unclear:
+        if self._numerals is None or self._numerals.notation is not None or self._unclear:
             return
         values = [value.strip() for value in raw if value is not None]
         try:
@@ -185,7 +185,7 @@ class _Profiler:
             dates=self._dates,
             date_formats=self._writings.formats,
             years=self._writings.years,
-            unclear_numbers=self._unclear if all(map(_is_number, self._values)) else "",
+            unclear_numbers=self._unclear if self._unclear and all(map(_is_number, self._values)) else "",
             decimal="comma" if self._numerals and self._numerals.notation is Notation.COMMA else "",
             low=self._low,
             high=self._high,

@@ -11,7 +11,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.curator.tables.refusals import refusal
 from veiltab.curator.tables.source import Column, ColumnKind
 
-_BETWEEN = r"' \u00a0\u202f\u2019"
+_BLANKS = "' \u00a0\u202f\u2019"
 """What sets thousands apart in every notation: apostrophes and blanks."""
 
 
@@ -29,17 +29,23 @@ class Notation(Enum):
 
     def plain(self, text: str) -> str | None:
         """Return a number as plain decimal text; None if it is not written in this way."""
-        if not _PATTERNS[self].fullmatch(text):
-            return None
-        decimal = "," if self is Notation.COMMA else "."
-        return "".join("." if one == decimal else one for one in text if one == decimal or one.isalnum() or one in "+-")
+        if text.isascii() and text.isdigit():
+            return text
+        return text.translate(_PLAIN[self]) if _PATTERNS[self].fullmatch(text) else None
 
 
 _PATTERNS = {
-    Notation.PLAIN: _pattern(r"\.", _BETWEEN),
-    Notation.POINT: _pattern(r"\.", "," + _BETWEEN),
-    Notation.COMMA: _pattern(",", "." + _BETWEEN),
+    Notation.PLAIN: _pattern(r"\.", _BLANKS),
+    Notation.POINT: _pattern(r"\.", "," + _BLANKS),
+    Notation.COMMA: _pattern(",", "." + _BLANKS),
 }
+_PLAIN = {
+    Notation.PLAIN: str.maketrans("", "", _BLANKS),
+    Notation.POINT: str.maketrans("", "", "," + _BLANKS),
+    Notation.COMMA: str.maketrans(",", ".", "." + _BLANKS),
+}
+"""What becomes of the characters of a number."""
+
 _CHOICES = {"point": Notation.POINT, "comma": Notation.COMMA}
 
 
@@ -79,7 +85,7 @@ class Numerals:
         has_point = has_comma = False
         unclear: set[str] = set()
         for value in values:
-            if has_point and "," not in value:
+            if "," not in value and (has_point or value.isdigit()):
                 continue
             point, comma = Notation.POINT.plain(value), Notation.COMMA.plain(value)
             if point is not None and comma is not None and point != comma:
