@@ -15,6 +15,7 @@ HEAD_BYTES = 1 << 16
 
 _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _ENCODINGS = {"utf-8": "UTF-8", "utf-16": "UTF-16", "windows-1252": "Windows-1252", "latin-1": "Latin-1"}
+_UNMARKED = {"utf-16-le": "UTF-16 without a byte order mark", "utf-16-be": "UTF-16 without a byte order mark"}
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _MOSTLY = 0.5
 _C1 = frozenset(range(0x80, 0xA0))
@@ -42,7 +43,7 @@ class TextForm:
         """Return the form for people."""
         mark = " with a byte order mark" if self.has_mark else ""
         quote = ", single quotes" if self.quote == "'" else ""
-        return f"looks {_SEPARATORS[self.separator]}-separated, {_ENCODINGS[self.encoding]}{mark}{quote}"
+        return f"looks {_SEPARATORS[self.separator]}-separated, {(_ENCODINGS | _UNMARKED)[self.encoding]}{mark}{quote}"
 
 
 def sniff(head: bytes, encoding: str = "") -> TextForm:
@@ -55,7 +56,7 @@ def sniff(head: bytes, encoding: str = "") -> TextForm:
     Raises:
         InvalidInputError: no encoding fits, or two separators fit equally well; without a place.
     """
-    chosen = _known_encoding(encoding) if encoding else _encoding(head)
+    chosen = _known_encoding(encoding, head) if encoding else _encoding(head)
     text = codecs.getincrementaldecoder(chosen)(errors="replace").decode(head).removeprefix("\ufeff")
     quote = _quote(text)
     return TextForm(
@@ -66,7 +67,7 @@ def sniff(head: bytes, encoding: str = "") -> TextForm:
     )
 
 
-def _known_encoding(name: str) -> str:
+def _known_encoding(name: str, head: bytes) -> str:
     try:
         known = codecs.lookup(name).name
     except LookupError:
@@ -76,6 +77,9 @@ def _known_encoding(name: str) -> str:
         raise InvalidInputError(
             f"encoding {name[:40]!r} is not known here", remedy=f"Give one of: {', '.join(_ENCODINGS)}."
         )
+    if names[known] == "utf-16" and not head.startswith(_UTF16_MARKS):
+        # In most texts the higher byte of most characters is 0.
+        return "utf-16-le" if head[1::2].count(0) >= head[::2].count(0) else "utf-16-be"
     return names[known]
 
 

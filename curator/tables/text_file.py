@@ -107,7 +107,7 @@ class TextFile:
         except (OSError, EOFError, zlib.error):
             remedy = "Check the disk and the file's rights, and that it was copied whole."
             raise refusal(self.where, "the file cannot be read to its end", remedy) from None
-        except (pa.ArrowException, UnicodeDecodeError) as error:
+        except (pa.ArrowException, UnicodeError) as error:
             raise self._translated(str(error)) from None
 
     def _translated(self, message: str) -> InvalidInputError:

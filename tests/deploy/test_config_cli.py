@@ -2,8 +2,10 @@
 
 import json
 import socket
+import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -223,6 +225,22 @@ def test_the_environment_wins(check: Check, folder: Path) -> None:
     findings = check(text, VEILTAB_IDENTITY=str(folder / "pki" / "server-cloud"))
     assert findings.problems == []
     assert "identity: from the environment variable VEILTAB_IDENTITY" in notes(findings)
+
+
+def test_a_query_of_a_database_is_checked_as_a_table_is(check: Check, folder: Path) -> None:
+    header, *rows = ((folder / "alice.csv").read_text("utf-8")).splitlines()
+    with closing(sqlite3.connect(folder / "alice.sqlite")) as connection, connection:
+        connection.execute(f"create table people ({header})")
+        connection.executemany(
+            f"insert into people values ({', '.join('?' * len(header.split(',')))})",  # noqa: S608 - question marks
+            [row.split(",") for row in rows],
+        )
+    query = CURATOR.replace('"alice.csv"', '"alice.sqlite"\nquery = "select * from people order by rowid"')
+    findings = check(query)
+    assert not findings.problems
+    assert any(f"{len(rows)} rows; a query of a SQLite file" in note for note in findings.notes)
+    assert "no statement that reads" in problems(check(query.replace("select *", "delete")))["table"]
+    assert set(problems(check(f'{CURATOR}decimal = "dot"\n'))) == {"decimal"}
 
 
 def test_a_table_is_never_quoted(check: Check, folder: Path) -> None:
