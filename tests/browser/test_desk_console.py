@@ -171,9 +171,29 @@ def test_a_release_is_asked_for_decided_and_read(study: World, chromium: Browser
             assert answer.code == 0, answer.errors
         page = rosa.wait_for(path, "Show the table", seconds=120)
         page.get_by_role("button", name="Show the table").click()
-        expect(page.get_by_text("measured", exact=True)).to_be_visible()
+        expect(page.get_by_text("measured", exact=True)).to_be_visible(timeout=30_000)
         assert page.locator(".chart .wide svg").count() == 2
         eye.look_at(page, "desk-result")
+
+
+def test_a_page_that_looks_again_lets_its_reader_go_on(chromium: Browser) -> None:
+    """A page whose bounds are computed loads itself again, unless its reader has begun something else."""
+    with seat_at(chromium, wages_client()) as seat:
+        seat.page.add_init_script("window.loads = Number(sessionStorage.loads || 0) + 1; sessionStorage.loads = loads")
+        seat.page.route(
+            f"**/releases/{LINKED}",
+            lambda route: route.fulfill(response=(answer := route.fetch()), body=_with_a_wait(answer.text())),
+        )
+        page = seat.open(f"/releases/{LINKED}")
+        page.wait_for_event("load", timeout=20_000)
+        loads = int(page.evaluate("loads"))
+        page.get_by_label("region").check()
+        page.wait_for_timeout(2_500)
+        assert page.evaluate("loads") == loads
+
+
+def _with_a_wait(html: str) -> str:
+    return html.replace('<main id="main">', '<main id="main"><p data-look-again="1">wait</p>')
 
 
 def label_id(path: str) -> str:

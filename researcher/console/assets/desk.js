@@ -60,5 +60,9 @@ document.querySelectorAll("input[data-least]").forEach(addSlider);
 returnToPlace();
 const waiting = document.querySelector("[data-look-again]");
 if (waiting !== null) {
-  setTimeout(() => window.location.reload(), Number(waiting.dataset.lookAgain) * 1000);
+  const pause = setTimeout(() => window.location.reload(), Number(waiting.dataset.lookAgain) * 1000);
+  // Whoever begins something else is not interrupted.
+  for (const kind of ["click", "input", "submit"]) {
+    document.addEventListener(kind, () => clearTimeout(pause));
+  }
 }
