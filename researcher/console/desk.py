@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.errors import InvalidInputError, NotReadyError
 from veiltab.common.privacy.card import EpsilonCard
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
@@ -69,13 +69,19 @@ class Desk:
         """Return the status of a release that has results.
 
         Raises:
-            NotReadyError, FailedReleaseError: it has none.
+            NotReadyError: it has none, or none yet.
         """
         status = self.status(name)
-        if status.state is not ReleaseState.READY:
-            # Says what it waits for, or why it ended.
-            self.release(status).tables_of()
-        return status
+        if status.state is ReleaseState.READY:
+            return status
+        reason = status.failure or (f"it waits for {status.waiting_for}" if status.waiting_for else status.progress)
+        raise NotReadyError(
+            "; ".join(filter(None, (f"the release is {status.state.value}", reason))),
+            where=status.label or f"release {status.release_id[:12]}",
+            remedy="It has no result; ask again under another label."
+            if status.state.unsuccessful
+            else "Its page shows its steps; look again later.",
+        )
 
     def table(self, status: Status, attributes: Sequence[str], confidence: float) -> Table | None:
         """Return a table of a release; None while the model that it comes from is fitted.
