@@ -48,10 +48,10 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
         OwnedFolder(options.state_folder, identity.party.uri) as folder,
         closing(CuratorStore(folder.path / "curator.sqlite")) as store,
     ):
-        store.set_served_policy(policy_path, len(policy.rules), policy.budget, policy.persons, policy.digest)
         ledger = Ledger(store.connection, policy.budget_within(study.budget_epsilon), study.budget_delta)
         store.audit.verify_newest(_CHECKED_AT_START)
         store.audit.verify_against(ledger.audit_heads)
+        store.set_served_policy(policy_path, len(policy.rules), policy.budget, policy.persons, policy.digest)
         driver = CuratorDriver(identity, study, folder.path, store, ledger, policy)
         own = (
             partial(add_CuratorPeerServiceServicer_to_server, CuratorPeerServicer(driver)),

@@ -7,6 +7,7 @@ import re
 import time
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -18,6 +19,7 @@ from click.testing import CliRunner
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.conftest import request_with, reserve, spec_with
+from veiltab.common.command.options import ServeOptions
 from veiltab.common.core.canonical import read_canonical
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.receipt import Receipt, receipt_of
@@ -25,7 +27,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.statement import LedgerHead, Statement, published_columns
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.release_certificate import ReleaseCertificate, signers
-from veiltab.common.rpc.signing import signed
+from veiltab.common.rpc.signing import SignedText, signed
 from veiltab.common.storage.database import transaction
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.audit_log import Event
@@ -33,8 +35,11 @@ from veiltab.curator.cli import curator
 from veiltab.curator.evidence import EvidenceOrder, _Bundle, checked_certificate, write_evidence
 from veiltab.curator.evidence_check import check_evidence
 from veiltab.curator.progress import HELD, GrantDecision, PublicationDigests
+from veiltab.curator.serving import serve_curator
 from veiltab.curator.standing import Standing, open_standing
+from veiltab.curator.statements import signed_statement
 from veiltab.curator.store import CuratorStore
+from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.verdicts import approve, deny
 from veiltab.deploy.authority import names_of, new_authority
 from veiltab.deploy.verify_cli import verify
@@ -401,21 +406,71 @@ def test_an_archive_with_a_name_twice_or_without_an_index(tmp_path: Path, name: 
         check_evidence(tmp_path / "x.zip", None, None)
 
 
-def test_nothing_is_exported_of_a_log_that_was_altered(tmp_path: Path, study_bytes: bytes) -> None:
+ALTERATIONS = {
+    "altered at entry 2": "UPDATE audit SET line = '{}' WHERE number = 2",
+    "lacks entries that the ledger covers": "DELETE FROM audit WHERE number > 3",
+}
+
+
+@pytest.fixture(params=ALTERATIONS)
+def altered(request: pytest.FixtureRequest, tmp_path: Path, study_bytes: bytes) -> tuple[Office, str]:
+    """A curator whose audit log somebody altered, and what is said of it."""
     office = open_office(tmp_path, study_bytes)
-    with open_standing(tmp_path / "study.toml", "alice", tmp_path / "state", None) as standing:
-        standing.store.connection.execute("DROP TRIGGER audit_is_not_altered")
-        standing.store.connection.execute("UPDATE audit SET line = '{}' WHERE number = 2")
-    with pytest.raises(IntegrityError, match="altered at entry 2"):
+    with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
+        for trigger in ("audit_is_not_altered", "audit_is_not_cut"):
+            store.connection.execute(f"DROP TRIGGER {trigger}")
+        store.connection.execute(ALTERATIONS[request.param])
+    return office, request.param
+
+
+def test_nothing_is_exported_of_a_log_that_was_altered(altered: tuple[Office, str]) -> None:
+    office, problem = altered
+    with pytest.raises(IntegrityError, match=problem):
         office.export("evidence.zip")
     assert not office.file.exists()
 
 
-def test_the_commands(office: Office, tmp_path: Path) -> None:
+def test_no_curator_serves_with_a_log_that_was_altered(
+    altered: tuple[Office, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office, problem = altered
+    write_identity(office.folder)
+    monkeypatch.setattr("veiltab.curator.serving.log_to_stderr", lambda **_: None)
+    options = ServeOptions(
+        study_path=office.folder / "study.toml",
+        name="alice",
+        identity_folder=office.folder,
+        state_folder=office.folder / "state",
+        listen=None,
+        metrics=None,
+        trace_file=None,
+        verbose=False,
+    )
+    table = TableAddress(location=str(office.folder / "alice.csv"))
+    with pytest.raises(IntegrityError, match=problem):
+        serve_curator(options, table=table, policy_path=None)
+
+
+def test_what_happens_meanwhile_is_not_half_in_the_file(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    def signed_meanwhile(*of: Any) -> SignedText:  # noqa: ANN401 - those of the original
+        with closing(CuratorStore(office.folder / "state" / "curator.sqlite")) as other:
+            other.record_key_given(ID, "sex", "rosa")
+        return signed_statement(*of)
+
+    monkeypatch.setattr("veiltab.curator.evidence.signed_statement", signed_meanwhile)
+    evidence = check_evidence(office.export("meanwhile.zip"), PEM, None)
+    assert evidence.holds, evidence.findings
+
+
+def write_identity(folder: Path) -> None:
     alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
     for name, content in (("ca.pem", alice.authority), ("alice.pem", alice.certificate), ("alice.key", alice.key)):
-        (tmp_path / name).write_bytes(content)
-        (tmp_path / name).chmod(0o600)
+        (folder / name).write_bytes(content)
+        (folder / name).chmod(0o600)
+
+
+def test_the_commands(office: Office, tmp_path: Path) -> None:
+    write_identity(tmp_path)
     (tmp_path / "one.certificate").write_text(certificate(office.study).to_text())
     out, study = tmp_path / "out.zip", str(office.folder / "study.toml")
     state = ("--name", "alice", "--state", str(office.folder / "state"), "--identity", str(tmp_path))
