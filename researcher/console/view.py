@@ -1,0 +1,49 @@
+"""What of a release a page looks at: attributes, groups, a comparison, a confidence; as its address says it."""
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from veiltab.researcher.analysis.contrasts import Contrast
+from veiltab.researcher.analysis.question import Question
+
+CONFIDENCES = ("0.8", "0.9", "0.95", "0.99")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What of a release is looked at, as an address says it.
+
+    Args:
+        attributes: of the table, those that are given among them; in study order.
+        given: those that are conditioned on.
+        contrast: how groups are compared; "" for shares.
+        reference: the group that others are compared with, as a subgroup; "" for the first.
+        confidence: of the intervals, as text.
+    """
+
+    attributes: tuple[str, ...]
+    given: tuple[str, ...]
+    contrast: str
+    reference: str
+    confidence: str
+
+    @property
+    def question(self) -> Question:
+        """What is asked of the table.
+
+        Raises:
+            InvalidInputError: parts that do not go together.
+        """
+        return Question(
+            given=self.given, contrast=Contrast(self.contrast) if self.contrast else None, reference=self.reference
+        )
+
+    @property
+    def query(self) -> str:
+        """The view as the query of an address."""
+        fields = {"attributes": self.attributes, "given": self.given, "confidence": self.confidence}
+        if self.contrast:
+            fields |= {"contrast": self.contrast}
+        if self.reference:
+            fields |= {"reference": self.reference}
+        return urlencode(fields, doseq=True)
