@@ -18,16 +18,20 @@ h2 { font-size: 1.3rem; margin: 3rem 0 .8rem; padding-bottom: .25rem; border-bot
 h3 { font-size: 1.02rem; margin: 1.8rem 0 .4rem; } p { margin: .6rem 0; }
 figure { margin: 1.2rem 0 1.8rem; } svg { display: block; max-width: 100%; height: auto; }
 figcaption, .note { font-size: .9rem; color: #47525e; max-width: 62rem; }
-.scroll { overflow-x: auto; }
+.scroll, figure > div { overflow-x: auto; background: linear-gradient(90deg, #fff 1rem, #fff0 2rem) local,
+  linear-gradient(270deg, #fff 1rem, #fff0 2rem) local, linear-gradient(90deg, #8a949e66, #fff0 .8rem),
+  linear-gradient(270deg, #8a949e66, #fff0 .8rem); }
 table { border-collapse: collapse; width: 100%; font-size: .88rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .34rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid #d9dfe5; }
 thead th { border-bottom: 2px solid #8a949e; font-size: .82rem; vertical-align: bottom; }
 .n { text-align: right; white-space: nowrap; } .no td:first-child { border-left: 4px solid #c2571a; }
 .no td:nth-child(6) { font-weight: 700; }
+@media screen and (max-width: 38rem) { body { padding: 1.2rem .9rem 3rem; } h1 { font-size: 1.5rem; }
+  svg { max-width: none; } }
 @page { margin: 14mm; }
 @media print { body { max-width: none; padding: 0; font-size: 10pt; } table { font-size: 8pt; }
   h2, h3 { break-after: avoid; } tr, figure { break-inside: avoid; } thead { display: table-header-group; }
-  .scroll { overflow: visible; } }
+  .scroll, figure > div { overflow: visible; background: none; } }
 """
 
 _HEADINGS = ("what", "source", "printed", "ours", "tolerance", "agrees", "reason or tolerance")
