@@ -34,7 +34,8 @@ figcaption, .note { font-size: .88rem; color: #47525e; }
 @page { margin: 15mm; }
 @media print { body { max-width: none; padding: 0; font-size: 10pt; } table { font-size: 8pt; }
   th, td { padding: .2rem .35rem; } thead th { font-size: 7.5pt; } h2 { break-after: avoid; }
-  tr, figure, dl > div { break-inside: avoid; } thead { display: table-header-group; } .scroll { overflow: visible; background: none; } }
+  tr, figure, dl > div { break-inside: avoid; } thead { display: table-header-group; }
+  .scroll { overflow: visible; background: none; } }
 """
 
 

@@ -13,6 +13,9 @@ from playwright.sync_api import Locator, Page, sync_playwright
 
 BROWSER = shutil.which("chromium")
 _SCREEN = {"width": 1000, "height": 700}
+_PATIENCE = 300_000.0
+"""Milliseconds after which a page is not coming."""
+
 _LINK = re.compile(r"http://127\.0\.0\.1\S+")
 
 
@@ -39,7 +42,9 @@ def browser_page() -> Iterator[Page]:
     """Open a page of a real browser, in its light colours."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield browser.new_page(viewport=_SCREEN, color_scheme="light")  # type: ignore[arg-type]
+        page = browser.new_page(viewport=_SCREEN, color_scheme="light")  # type: ignore[arg-type]
+        page.set_default_timeout(_PATIENCE)
+        yield page
         browser.close()
 
 
@@ -62,7 +67,10 @@ def look_at_table(screen: str, camera: Camera) -> None:
         page.get_by_role("button", name="Begin as rosa").click()
         page.get_by_role("link", name="cover", exact=True).click()
         page.get_by_role("button", name="Show the table").click()
-        wanted, given = page.get_by_role("group", name="Attributes"), page.get_by_role("group", name="Given")
+        wanted, given = (
+            page.get_by_role("group", name="Attributes", exact=True),
+            page.get_by_role("group", name="Given"),
+        )
         wanted.get_by_label("education").uncheck()
         wanted.get_by_label("hours").check()
         given.get_by_label("hhi").check()
