@@ -74,6 +74,7 @@ from veiltab.curator.release import (
     joint_decision,
     plan_question,
 )
+from veiltab.curator.sample_rows import SampledColumn
 from veiltab.curator.server_check import ServerCheck
 from veiltab.curator.shared_sample import Sampler, SharedSample
 from veiltab.curator.statements import signed_statement
@@ -611,7 +612,7 @@ class CuratorDriver:
         for column in spec.columns_of(self.name):
             size = column.byte_length(spec.uploaded_rows)
             with step("encrypt", release_id=spec.release_id, attribute=column.attribute, size=size):
-                values = table.column(column.attribute).take(sample.rows)
+                values = SampledColumn(table.column(column.attribute), sample.rows)
                 encryption = self.encryption(spec.release_id)
                 encryption.encrypt(column.attribute, values, column.size, spec.pad, sample.noise)
 

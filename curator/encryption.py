@@ -7,6 +7,7 @@ the ciphertext's digest is recorded, only those bytes are ever sent.
 
 import hashlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import assert_never
 
@@ -16,11 +17,11 @@ from veiltab.common.core.canaries import Places
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.pads import PAD, encrypt
 from veiltab.common.core.randomness import CipherStream, SystemSource
-from veiltab.common.core.symbols import add, check_symbols, fill_uniform, row_slices
+from veiltab.common.core.symbols import CHUNK, add, check_symbols, fill_uniform, row_slices
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.modes import Pad
 from veiltab.common.storage.files import file_digest, written_whole
-from veiltab.curator.noise import CuratorsNoise
+from veiltab.curator.noise import Column, CuratorsNoise
 from veiltab.curator.store import CuratorStore
 
 _DISTINCT = 128
@@ -47,7 +48,7 @@ class ColumnEncryption:
         """Return where the ciphertext of a column's canaries is kept until the server is tested."""
         return self._folder / f"{attribute}.canaries"
 
-    def encrypt(self, attribute: str, column: Symbols, size: int, pad: Pad, noise: CuratorsNoise) -> bytes:
+    def encrypt(self, attribute: str, column: Column, size: int, pad: Pad, noise: CuratorsNoise) -> bytes:
         """Encrypt a column, unless that was done, and return the SHA-256 of its ciphertext.
 
         ciphertext = (column with the curators' noise, and canaries among its rows) + pad mod size
@@ -112,20 +113,38 @@ class ColumnEncryption:
                 remedy="Ask for a new release; a pad is never used again.",
             )
 
-    def _write(self, attribute: str, column: Symbols, size: int, source: CipherStream | None, places: Places) -> bytes:
-        ciphertext: Symbols = np.empty(len(column), symbol_dtype(size))
-        if source is None:
-            drawn: Symbols = np.memmap(self.pad_file(attribute), dtype=symbol_dtype(size), mode="r")
-            check_symbols(column, size)
-            add(column, drawn, size, ciphertext)
-        else:
-            encrypt(column, size, source, ciphertext)
-        if len(places):
-            with written_whole(self.canaries(attribute)) as file:
-                file.write(ciphertext[places].data)
+    def _write(
+        self, attribute: str, chunks: Iterable[Symbols], size: int, source: CipherStream | None, places: Places
+    ) -> bytes:
+        """Write the ciphertext of a column that comes in chunks, and that of its canaries; return its SHA-256."""
+        digest, canaries, start = hashlib.sha256(), list[Symbols](), 0
         with written_whole(self.ciphertext(attribute)) as file:
-            file.write(ciphertext.data)
-        return hashlib.sha256(ciphertext.data).digest()
+            for number, chunk in enumerate(chunks):
+                ciphertext = self._encrypted(attribute, chunk, size, source, number)
+                first, last = np.searchsorted(places, [start, start + len(chunk)])
+                canaries.append(ciphertext[places[first:last] - start])
+                file.write(ciphertext.data)
+                digest.update(ciphertext.data)
+                start += len(chunk)
+            if len(places):
+                with written_whole(self.canaries(attribute)) as canary_file:
+                    canary_file.write(np.concatenate(canaries).data)
+        return digest.digest()
+
+    def _encrypted(
+        self, attribute: str, chunk: Symbols, size: int, source: CipherStream | None, number: int
+    ) -> Symbols:
+        out: Symbols = np.empty(len(chunk), symbol_dtype(size))
+        if source is None:
+            check_symbols(chunk, size)
+            drawn: Symbols = np.empty_like(out)
+            with self.pad_file(attribute).open("rb") as file:
+                file.seek(number * CHUNK * out.itemsize)
+                file.readinto(drawn.data)
+            add(chunk, drawn, size, out)
+        else:
+            encrypt(chunk, size, source, out, first_chunk=number)
+        return out
 
     def _draw_one_time_pad(self, attribute: str, rows: int, size: int) -> None:
         source = SystemSource()

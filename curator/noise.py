@@ -7,6 +7,7 @@ they replace the row.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,23 @@ from veiltab.common.core.canaries import Places, canary_places, canary_symbols, 
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, replace_symbols, replaced_rows
+from veiltab.common.core.pieces import Pieces
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import row_slices
 from veiltab.common.release.spec import ReleaseSpec
 
 _REPLACEMENT = 0
 """Label of the symbols under a replacement key."""
+
+
+class Column(Protocol):
+    """The symbols of a column, an array or what gathers them when they are read."""
+
+    def __len__(self) -> int:
+        """Number of rows."""
+
+    def __getitem__(self, part: slice, /) -> Symbols:
+        """Return the symbols of some consecutive rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +59,10 @@ class CuratorsNoise:
         for chunk, part in enumerate(row_slices(rows)):
             yield part, replaced_rows(part.stop - part.start, self.mechanism, source, chunk=chunk)
 
-    def applied(self, attribute: str, column: Symbols, size: int, key: bytes) -> Symbols:
-        """Return a column with this curator's noise, then with the canaries among its rows, which keep their order.
+    def applied(self, attribute: str, column: Column, size: int, key: bytes) -> Iterator[Symbols]:
+        """Yield a column with this curator's noise, then with the canaries among its rows, which keep their order.
+
+        It comes in the chunks that place its pads.
 
         Args:
             attribute: the column's name.
@@ -59,19 +73,23 @@ class CuratorsNoise:
         Raises:
             IntegrityError: a symbol lies outside the alphabet.
         """
-        return with_canaries(
-            self._with_noise(column, size, key),
-            self.places,
-            canary_symbols(self.canary_key, attribute, size, len(self.places)),
-        )
+        data = Pieces(self._with_noise(column, size, key))
+        symbols = canary_symbols(self.canary_key, attribute, size, len(self.places))
+        for part in row_slices(len(column) + len(self.places)):
+            first, last = np.searchsorted(self.places, [part.start, part.stop])
+            rows = data.take(part.stop - part.start - (last - first))
+            yield with_canaries(rows, self.places[first:last] - part.start, symbols[first:last])
 
-    def _with_noise(self, column: Symbols, size: int, key: bytes) -> Symbols:
+    def _with_noise(self, column: Column, size: int, key: bytes) -> Iterator[Symbols]:
         if self.mechanism is None:
-            return column
-        source, noisy = CipherStream(key), np.empty_like(column)
+            yield from (column[part] for part in row_slices(len(column)))
+            return
+        source = CipherStream(key)
         for chunk, (part, coins) in enumerate(self.coins(len(column))):
-            replace_symbols(column[part], size, coins, source, noisy[part], label=_REPLACEMENT, chunk=chunk)
-        return noisy
+            kept = column[part]
+            noisy: Symbols = np.empty_like(kept)
+            replace_symbols(kept, size, coins, source, noisy, label=_REPLACEMENT, chunk=chunk)
+            yield noisy
 
 
 def coin_key(seed: bytes) -> bytes:

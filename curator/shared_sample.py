@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.derivation import derive
-from veiltab.common.core.sampling import sample_by_priority, sample_indices
+from veiltab.common.core.sampling import sample_indices, sample_pieces
+from veiltab.common.core.symbols import row_slices
 from veiltab.common.errors import IntegrityError, NotReadyError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Sampling
@@ -21,6 +22,7 @@ from veiltab.curator.coins import Coins, release_coin
 from veiltab.curator.coordination import Peers
 from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.noise import CuratorsNoise, canary_key, coin_key, curators_noise
+from veiltab.curator.sample_rows import SampleRows, grouping_on
 from veiltab.curator.store import CuratorStore
 
 
@@ -29,12 +31,12 @@ class SharedSample:
     """What the curators of a release draw from its seed, alike at each of them.
 
     Args:
-        rows: numbers of the sampled rows, shape (data rows,), in sample order.
+        rows: the sampled rows, in sample order.
         noise: the coins of the curators' noise, and the canaries.
         check: keyed digest of all of that.
     """
 
-    rows: NDArray[np.int64]
+    rows: SampleRows
     noise: CuratorsNoise
     check: bytes
 
@@ -84,13 +86,14 @@ class Sampler:
             key = derive(seed, "sampling")
             match spec.sampling:
                 case Sampling.SEED:
-                    rows = await asyncio.to_thread(spec.description.scheme.draw, table.tokens(), key)
+                    pieces = spec.description.scheme.draw_pieces(table.tokens(), key, grouping_on(self._folder))
                 case Sampling.SERVER:
-                    rows = await asyncio.to_thread(sample_by_priority, table.tokens(), spec.population, key)
+                    pieces = sample_pieces(table.tokens(), spec.population, key, grouping_on(self._folder))
                 case Sampling.INDICES:
-                    rows = await self._indices(spec, peers)
+                    pieces = iter([await self._indices(spec, peers)])
                 case _:
                     assert_never(spec.sampling)
+            rows = await asyncio.to_thread(SampleRows, pieces, self._folder)
             self._store.spend_shared_keys(spec.release_id, coin_key(seed), canary_key(seed))
             noise = await asyncio.to_thread(curators_noise, spec, seed)
             check = await asyncio.to_thread(_check, derive(seed, "sample check"), rows, noise)
@@ -111,10 +114,11 @@ class Sampler:
         return checked_indices(path.read_bytes(), spec)
 
 
-def _check(key: bytes, rows: NDArray[np.int64], noise: CuratorsNoise) -> bytes:
+def _check(key: bytes, rows: SampleRows, noise: CuratorsNoise) -> bytes:
     """Return the keyed digest of the rows, the coins and the canaries' places; the spec says how many of each."""
     check = hmac.new(key, digestmod="sha256")
-    check.update(rows.astype("<i8", copy=False).data)
+    for part in row_slices(len(rows)):
+        check.update(rows[part].astype("<i8", copy=False).data)
     for _, coins in noise.coins(len(rows)):
         check.update(np.packbits(coins).data)
     check.update(noise.places.astype("<i8", copy=False).data)

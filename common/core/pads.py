@@ -13,7 +13,7 @@ PAD = 0
 """Label of the pad under an attribute's key."""
 
 
-def encrypt(column: Symbols, size: int, source: ByteSource, out: Symbols) -> None:
+def encrypt(column: Symbols, size: int, source: ByteSource, out: Symbols, *, first_chunk: int = 0) -> None:
     """Write ciphertext = (symbol + pad) mod size; chunk c of the column takes its pads from (PAD, c).
 
     Args:
@@ -21,6 +21,7 @@ def encrypt(column: Symbols, size: int, source: ByteSource, out: Symbols) -> Non
         size: number of categories K_a.
         source: pads; a key encrypts one column, once. Under uniform pads the ciphertext is independent of the column.
         out: of the same type and length; may be `column` itself.
+        first_chunk: position of the first chunk, where only a part of a column is encrypted.
 
     Raises:
         InvalidInputError: `out` has another type or length.
@@ -28,7 +29,7 @@ def encrypt(column: Symbols, size: int, source: ByteSource, out: Symbols) -> Non
 
     Source: Lin, Wang, Rane, Section 3.1.
     """
-    for here, there, pad in _padded(column, size, source, out):
+    for here, there, pad in _padded(column, size, source, out, first_chunk):
         add(here, pad, size, there)
 
 
@@ -37,16 +38,18 @@ def decrypt(column: Symbols, size: int, source: ByteSource, out: Symbols) -> Non
 
     Source: Lin, Wang, Rane, Section 3.1, whose text adds where it must subtract.
     """
-    for here, there, pad in _padded(column, size, source, out):
+    for here, there, pad in _padded(column, size, source, out, 0):
         subtract(here, pad, size, there)
 
 
-def _padded(column: Symbols, size: int, source: ByteSource, out: Symbols) -> Iterator[tuple[Symbols, Symbols, Symbols]]:
+def _padded(
+    column: Symbols, size: int, source: ByteSource, out: Symbols, first_chunk: int
+) -> Iterator[tuple[Symbols, Symbols, Symbols]]:
     """Yield each chunk of a checked column, the same rows of `out`, and their pad, in a reused buffer."""
     if len(out) != len(column) or out.dtype != column.dtype:
         raise InvalidInputError(f"{len(column)} symbols of type {column.dtype} do not fit the column to write")
     buffer: Symbols = np.empty(min(len(column), CHUNK), symbol_dtype(size))
-    for chunk, rows in enumerate(row_slices(len(column))):
+    for chunk, rows in enumerate(row_slices(len(column)), first_chunk):
         here, pad = column[rows], buffer[: rows.stop - rows.start]
         check_symbols(here, size)
         fill_uniform(pad, size, source, label=PAD, chunk=chunk)

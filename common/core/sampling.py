@@ -4,7 +4,8 @@ Without replacement: the m rows whose tokens a keyed permutation puts first, in 
 replacement: independent uniform numbers from a keyed stream.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from math import isqrt
 
 import numpy as np
@@ -24,6 +25,20 @@ _CHUNK = 2**16
 _WORDS = MAX_FILL // 8
 
 _TokensOf = Callable[[slice | NDArray[np.int64]], Blocks]
+
+Words = NDArray[np.uint64]
+"""Leading bits of the priorities of some rows, and the rows; see veiltab.common.core.block_order."""
+
+Grouping = Callable[[Iterable[Words]], Iterable[Words]]
+"""Takes all words before it gives any; gives them in groups, each of larger leading bits than the one before.
+
+Words of equal leading bits stay in the order in which they came.
+"""
+
+
+def in_memory(words: Iterable[Words]) -> Iterable[Words]:
+    """Return all words as one group; a Grouping."""
+    return [np.concatenate([np.empty(0, np.uint64), *words])]
 
 
 def sample_by_priority(tokens: Blocks, m: int, key: bytes) -> NDArray[np.int64]:
@@ -45,9 +60,14 @@ def sample_by_priority(tokens: Blocks, m: int, key: bytes) -> NDArray[np.int64]:
 
     Source: Lin, Wang, Rane, Section 3.1 (sampling by the curators, unknown to the server).
     """
+    return np.concatenate(list(sample_pieces(tokens, m, key, in_memory)))
+
+
+def sample_pieces(tokens: Blocks, m: int, key: bytes, grouping: Grouping) -> Iterator[NDArray[np.int64]]:
+    """Draw as `sample_by_priority`, and yield the rows piece by piece; all words are where the grouping puts them."""
     if tokens.ndim != 2 or tokens.shape[1] != TOKEN_BYTES or tokens.dtype != np.uint8:
         raise InvalidInputError(f"tokens of shape {tokens.shape} and type {tokens.dtype} are not rows of 16 bytes")
-    return _first(len(tokens), m, key, tokens.__getitem__)
+    return _first(len(tokens), m, key, tokens.__getitem__, grouping)
 
 
 def sample_indices(n: int, m: int, key: bytes) -> NDArray[np.int64]:
@@ -64,7 +84,7 @@ def sample_indices(n: int, m: int, key: bytes) -> NDArray[np.int64]:
     Raises:
         InvalidInputError: m, n or the key out of range.
     """
-    return _first(n, m, key, _index_tokens)
+    return np.concatenate(list(_first(n, m, key, _index_tokens, in_memory)))
 
 
 def uniform_indices(n: int, count: int, key: bytes) -> NDArray[np.int64]:
@@ -77,20 +97,24 @@ def uniform_indices(n: int, count: int, key: bytes) -> NDArray[np.int64]:
         count: how many numbers.
         key: 32 bytes, fresh for each call.
     """
+    return np.concatenate([np.empty(0, np.int64), *uniform_pieces(n, count, key)])
+
+
+def uniform_pieces(n: int, count: int, key: bytes) -> Iterator[NDArray[np.int64]]:
+    """Yield the numbers of `uniform_indices` piece by piece."""
     if n == 1:
-        return np.zeros(count, np.int64)
+        yield from (np.zeros(min(_WORDS, count - start), np.int64) for start in range(0, count, _WORDS))
+        return
     stream, width = CipherStream(key), 2**64 // n
-    found: list[NDArray[np.int64]] = []
     have = chunk = 0
     while have < count:
         words = np.empty(min(_WORDS, count - have + 16), "<u8")
         stream.fill(words.view(np.uint8), label=0, chunk=chunk)
         numbers = words // np.uint64(width)
         kept = numbers[numbers < np.uint64(n)].astype(np.int64)[: count - have]
-        found.append(kept)
+        yield kept
         have += len(kept)
         chunk += 1
-    return np.concatenate(found)
 
 
 def _index_tokens(rows: slice | NDArray[np.int64]) -> Blocks:
@@ -101,17 +125,38 @@ def _index_tokens(rows: slice | NDArray[np.int64]) -> Blocks:
     return tokens.view(np.uint8)
 
 
-def _first(n: int, m: int, key: bytes, tokens_of: _TokensOf) -> NDArray[np.int64]:
-    """Return the m rows of least priority among n, in order."""
+def _first(n: int, m: int, key: bytes, tokens_of: _TokensOf, grouping: Grouping) -> Iterator[NDArray[np.int64]]:
+    """Yield the m rows of least priority among n, in order."""
     if not 1 <= m <= n <= MAX_ROWS:
         raise InvalidInputError(f"cannot draw {m} of {n} rows", remedy=f"Draw 1 to n rows of at most {MAX_ROWS}.")
     priorities = _Priorities(key, tokens_of)
     # The number of rows under a threshold is binomial: 8 standard deviations of slack suffice but for once in 10^14.
     expected = m + 8 * isqrt(m) + 64
-    found = priorities.up_to(expected * 2**32 // n, n) if expected < n else None
-    if found is None or found.size < m:
-        found = priorities.up_to(2**32 - 1, n)
-    return ordered_rows(found, priorities.of)[:m]
+    groups, found = _grouped(priorities, n, expected * 2**32 // n, grouping) if expected < n else (iter(()), 0)
+    if found < m:
+        groups, _ = _grouped(priorities, n, 2**32 - 1, grouping)
+    left = m
+    for words in groups:
+        rows = ordered_rows(words, priorities.of)[:left]
+        yield rows
+        left -= len(rows)
+        if not left:
+            return
+
+
+def _grouped(priorities: "_Priorities", n: int, threshold: int, grouping: Grouping) -> tuple[Iterator[Words], int]:
+    """Return the words of all rows under a threshold, in groups, and how many they are."""
+    count = 0
+
+    def counted() -> Iterator[Words]:
+        nonlocal count
+        for words in priorities.up_to(threshold, n):
+            count += len(words)
+            yield words
+
+    groups = iter(grouping(counted()))
+    first = next(groups, np.empty(0, np.uint64))
+    return chain([first], groups), count
 
 
 class _Priorities:
@@ -134,13 +179,11 @@ class _Priorities:
         self._encrypt(tokens.data, self._room.data)
         return self._room[: tokens.size].reshape(-1, TOKEN_BYTES)
 
-    def up_to(self, threshold: int, n: int) -> NDArray[np.uint64]:
-        """Return the words, by row, of all rows whose leading 32 bits are at most `threshold`."""
-        # Space for all rows costs address space only: memory is allocated where a word is written.
-        words, found = np.empty(n, "<u8"), 0
+    def up_to(self, threshold: int, n: int) -> Iterator[Words]:
+        """Yield the words, by row, of all rows whose leading 32 bits are at most `threshold`."""
         for start in range(0, n, _CHUNK):
             leads = leading(self.of(slice(start, min(start + _CHUNK, n))))
             rows = np.flatnonzero(leads <= np.uint32(threshold))
-            write_words(leads[rows], rows + start, words[found : found + rows.size])
-            found += rows.size
-        return words[:found]
+            words = np.empty(rows.size, np.uint64)
+            write_words(leads[rows], rows + start, words)
+            yield words

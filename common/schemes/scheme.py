@@ -5,6 +5,7 @@ layer asks its methods. A class that lacks a fact cannot be defined, and one tha
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from enum import Enum
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.binomial import Floats
+from veiltab.common.core.sampling import Grouping
 from veiltab.common.errors import InvalidInputError
 
 Rows = NDArray[np.int64]
@@ -118,6 +120,11 @@ class Scheme(ABC):
             (m,) row numbers; a respondent drawn several times is there several times. The order is exchangeable: every
             arrangement of the same rows is equally likely.
         """
+
+    def draw_pieces(self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping) -> Iterator[Rows]:
+        """Yield the rows of `draw` piece by piece; a scheme that overrides this needs no memory for all of them."""
+        del grouping
+        yield self.draw(tokens, key)
 
     @abstractmethod
     def pure_epsilon(self, gamma: Fraction) -> Decimal:

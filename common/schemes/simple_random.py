@@ -1,6 +1,7 @@
 """Simple random samples: everyone at most once, every set of one size equally likely."""
 
 from abc import ABC
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.binomial import Floats
 from veiltab.common.core.rounding import exp_below, ln_above
-from veiltab.common.core.sampling import sample_by_priority
+from veiltab.common.core.sampling import Grouping, sample_by_priority, sample_pieces
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.scheme import Rows, Scheme
 
@@ -46,6 +47,10 @@ class SimpleRandom(Scheme, ABC):
     def draw(self, tokens: NDArray[np.uint8], key: bytes) -> Rows:
         """Return the m rows of least priority; see Scheme."""
         return sample_by_priority(tokens, self.sample, key)
+
+    def draw_pieces(self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping) -> Iterator[Rows]:
+        """Yield them piece by piece; see Scheme."""
+        return sample_pieces(tokens, self.sample, key, grouping)
 
     def pure_epsilon(self, gamma: Fraction) -> Decimal:
         """ln(1 + (m/n)(gamma - 1)); tight."""

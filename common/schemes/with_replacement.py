@@ -1,5 +1,6 @@
 """Sampling with replacement."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.binomial import Floats
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.rounding import exp_below, ln_above
-from veiltab.common.core.sampling import uniform_indices
+from veiltab.common.core.sampling import Grouping, uniform_indices, uniform_pieces
 from veiltab.common.schemes.laws import at_least_once, binomial_law
 from veiltab.common.schemes.scheme import Relation, Rows, Scheme, SizeLaw
 
@@ -47,6 +48,11 @@ class WithReplacement(Scheme):
         """Return m independent rows; see Scheme."""
         del tokens
         return uniform_indices(self.population, self.sample, derive(key, "draws"))
+
+    def draw_pieces(self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping) -> Iterator[Rows]:
+        """Yield them piece by piece; see Scheme."""
+        del tokens, grouping
+        return uniform_pieces(self.population, self.sample, derive(key, "draws"))
 
     def pure_epsilon(self, gamma: Fraction) -> Decimal:
         """M ln(1 + (gamma - 1)/n); tight, as the draws are independent."""

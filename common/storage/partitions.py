@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,7 @@ class Partitions:
         self._waiting: list[tuple[_Array, ...]] = []
         self._waiting_rows = 0
         self._forms: tuple[_Array, ...] = ()
+        self._counts = np.zeros(1 << PARTITION_BITS, np.int64)
         self.rows = 0
         """Records so far."""
 
@@ -63,11 +65,12 @@ class Partitions:
     def parts(self) -> Iterator[list[_Array]]:
         """Yield the fields of each part."""
         self._write()
-        step = max(1, (PART << PARTITION_BITS) // max(self.rows, 1))
-        for first in range(0, 1 << PARTITION_BITS if self.rows else 0, step):
-            part = self._part(first, min(first + step, 1 << PARTITION_BITS))
-            if len(part[0]):
-                yield part
+        ends = np.cumsum(self._counts)
+        # Where another PART of records has come.
+        edges = np.flatnonzero(np.diff(ends // PART)) + 1
+        for first, stop in pairwise([0, *edges.tolist(), len(ends)]):
+            if ends[stop - 1] > (ends[first - 1] if first else 0):
+                yield self._part(first, stop)
 
     def _part(self, first: int, stop: int) -> list[_Array]:
         """Return the fields of the records of some partitions."""
@@ -87,6 +90,7 @@ class Partitions:
         self._waiting, self._waiting_rows = [], 0
         order = np.argsort(leading, kind="stable")
         counts = np.bincount(leading, minlength=1 << PARTITION_BITS)
+        self._counts += counts
         edges = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
         starts = tuple(self._scratch.append(field.take(order, axis=0)) for field in fields)
         self._written.append(_Written(starts=starts, edges=edges))

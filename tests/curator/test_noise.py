@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tests.conftest import noise_with
-from veiltab.common.core.canaries import canary_symbols, is_data
+from veiltab.common.core.canaries import canary_symbols, is_data, with_canaries
 from veiltab.common.core.domain import Symbols, symbol_dtype
-from veiltab.common.core.mechanism import UNIT
+from veiltab.common.core.mechanism import UNIT, replace_symbols
 from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK, fill_uniform
 from veiltab.common.errors import IntegrityError, InvalidInputError
@@ -28,6 +28,11 @@ def noise(rows: int, replacement: int, canaries: int = 0, **changes: Any) -> Cur
     return noise_with(SEED, curator_replacement=replacement, canaries=canaries, **changes)
 
 
+def applied(one: CuratorsNoise, attribute: str, column: Symbols, size: int, key: bytes) -> Symbols:
+    """Return all of a column with its noise and its canaries."""
+    return np.concatenate(list(one.applied(attribute, column, size, key)))
+
+
 def coins_of(one: CuratorsNoise, rows: int) -> NDArray[np.bool_]:
     """Return the coins of all rows."""
     return np.concatenate([coins for _, coins in one.coins(rows)])
@@ -39,7 +44,7 @@ def test_known_answers() -> None:
     assert one.canary_key.hex() == "2c0e36f654375e626b4d329a555069a4f49a059cc189eb511f0134c0ccddf078"
     assert one.places.tolist() == [5, 12, 14]
     assert np.flatnonzero(coins_of(one, 12)).tolist() == [5, 6, 7, 8, 9]
-    column = one.applied("sex", np.zeros(12, np.uint8), 5, KEYS[1])
+    column = applied(one, "sex", np.zeros(12, np.uint8), 5, KEYS[1])
     assert column.tolist() == [0, 0, 0, 0, 0, 1, 3, 4, 1, 0, 4, 0, 0, 0, 4]
     assert column[one.places].tolist() == canary_symbols(one.canary_key, "sex", 5, 3).tolist()
 
@@ -54,7 +59,7 @@ def test_every_curator_replaces_the_rows_whose_coins_say_so_by_symbols_of_its_ow
     kept = column.copy()
     drawn: list[Symbols] = []
     for attribute, key in zip(("sex", "salary"), KEYS, strict=True):
-        data = one.applied(attribute, column, size, key)[is_data(one.places, rows + 50)]
+        data = applied(one, attribute, column, size, key)[is_data(one.places, rows + 50)]
         assert np.array_equal(data[~coins], column[~coins])
         drawn.append(data[coins])
     assert np.array_equal(column, kept)
@@ -77,28 +82,28 @@ def test_coins_are_of_data_rows_whatever_the_canaries() -> None:
     with_some, without = noise(1000, UNIT // 2, canaries=400), noise(1000, UNIT // 2)
     assert np.array_equal(coins_of(with_some, 1000), coins_of(without, 1000))
     column: Symbols = (np.arange(1000) % 5).astype(np.uint8)
-    data = with_some.applied("sex", column, 5, KEYS[0])[is_data(with_some.places, 1400)]
-    assert np.array_equal(data, without.applied("sex", column, 5, KEYS[0]))
+    data = applied(with_some, "sex", column, 5, KEYS[0])[is_data(with_some.places, 1400)]
+    assert np.array_equal(data, applied(without, "sex", column, 5, KEYS[0]))
 
 
 def test_canaries_get_no_noise() -> None:
     one = noise(1000, UNIT - 1, canaries=400)
-    whole = one.applied("sex", np.zeros(1000, np.uint8), 5, KEYS[0])
+    whole = applied(one, "sex", np.zeros(1000, np.uint8), 5, KEYS[0])
     assert np.array_equal(whole[one.places], canary_symbols(one.canary_key, "sex", 5, 400))
 
 
 def test_without_noise_data_stays_and_no_key_is_needed() -> None:
     column: Symbols = (np.arange(1000) % 5).astype(np.uint8)
-    assert np.array_equal(noise(1000, 0).applied("sex", column, 5, b""), column)
-    whole = noise(1000, 0, canaries=7).applied("sex", column, 5, b"")
+    assert np.array_equal(applied(noise(1000, 0), "sex", column, 5, b""), column)
+    whole = applied(noise(1000, 0, canaries=7), "sex", column, 5, b"")
     assert np.array_equal(whole[is_data(noise(1000, 0, canaries=7).places, 1007)], column)
     with pytest.raises(InvalidInputError, match="a key has 32 bytes"):
-        noise(1000, 1).applied("sex", column, 5, b"")
+        applied(noise(1000, 1), "sex", column, 5, b"")
 
 
 def test_where_the_server_samples_everybody_has_a_coin_and_canaries_are_among_all() -> None:
     one = noise(1000, UNIT // 2, canaries=100, sampling=Sampling.SERVER, sample=10)
-    assert len(one.applied("sex", np.zeros(1000, np.uint8), 5, KEYS[0])) == 1100
+    assert len(applied(one, "sex", np.zeros(1000, np.uint8), 5, KEYS[0])) == 1100
     assert one.places.max() > 110
 
 
@@ -107,12 +112,12 @@ def test_the_symbols_that_replace_come_from_the_curator_s_key_alone() -> None:
     fill_uniform(fresh, 5, CipherStream(KEYS[0]), label=0, chunk=0)
     one = noise(100, UNIT - 1)
     assert coins_of(one, 100).all()
-    assert np.array_equal(one.applied("sex", np.zeros(100, np.uint8), 5, KEYS[0]), fresh)
+    assert np.array_equal(applied(one, "sex", np.zeros(100, np.uint8), 5, KEYS[0]), fresh)
 
 
 def test_a_symbol_outside_its_alphabet_is_refused_and_not_replaced() -> None:
     with pytest.raises(IntegrityError, match="1 of 3 symbols lie outside"):
-        noise(3, UNIT - 1).applied("sex", np.array([0, 5, 1], np.uint8), 5, KEYS[0])
+        applied(noise(3, UNIT - 1), "sex", np.array([0, 5, 1], np.uint8), 5, KEYS[0])
 
 
 def test_nothing_secret_is_shown() -> None:
@@ -120,3 +125,17 @@ def test_nothing_secret_is_shown() -> None:
     assert one.coin_key.hex() not in repr(one)
     assert "key" not in repr(one)
     assert "places" not in repr(one)
+
+
+@pytest.mark.parametrize(("replacement", "canaries"), [(0, 0), (0, 7000), (UNIT // 3, 0), (UNIT // 3, 7000)])
+def test_chunks_are_those_of_the_whole_column(replacement: int, canaries: int) -> None:
+    rows = 2 * CHUNK + 1000
+    one = noise(rows, replacement, canaries=canaries)
+    column: Symbols = (np.arange(rows) % 5).astype(np.uint8)
+    noisy: Symbols = column.copy()
+    for chunk, (part, coins) in enumerate(one.coins(rows)):
+        replace_symbols(noisy[part], 5, coins, CipherStream(KEYS[0]), noisy[part], label=0, chunk=chunk)
+    whole = with_canaries(noisy, one.places, canary_symbols(one.canary_key, "sex", 5, canaries))
+    chunks = list(one.applied("sex", column, 5, KEYS[0]))
+    assert [len(chunk) for chunk in chunks] == [CHUNK, CHUNK, 1000 + canaries]
+    assert np.array_equal(np.concatenate(chunks), whole)

@@ -51,7 +51,9 @@ class MadeRelease:
         self.denied: set[str] = set()
         self.uploaded: dict[str, Symbols] = {}
         plain = {
-            c.attribute: self.noise.applied(c.attribute, table[c.attribute], c.size, secrets.token_bytes(32))
+            c.attribute: np.concatenate(
+                list(self.noise.applied(c.attribute, table[c.attribute], c.size, secrets.token_bytes(32)))
+            )
             for c in spec.columns
         }
         for column in spec.columns:

@@ -13,6 +13,7 @@ from veiltab.common.errors import UnavailableError
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator import driver, progress
 from veiltab.curator.ledger import Ledger
+from veiltab.curator.sample_rows import SampleRows
 from veiltab.curator.shared_sample import SharedSample
 from veiltab.server import perturbation
 from veiltab.server.store import ServerStore
@@ -66,7 +67,7 @@ def rows_in_another_order() -> Iterator[None]:
     known = driver.CuratorDriver._encrypt_columns
 
     def turned(curator: driver.CuratorDriver, spec: Any, table: Any, sample: SharedSample) -> None:  # noqa: ANN401 - its own
-        rows = np.roll(sample.rows, 1) if curator.name == "bob" else sample.rows
+        rows = SampleRows([np.roll(sample.rows[:], 1)], curator._folder) if curator.name == "bob" else sample.rows
         known(curator, spec, table, replace(sample, rows=rows))
 
     with patch.object(driver.CuratorDriver, "_encrypt_columns", turned):

@@ -1,4 +1,5 @@
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +65,7 @@ def test_one_pass_over_the_tokens_suffices(n: int, m: int, monkeypatch: pytest.M
     passes: list[int] = []
     once = sampling._Priorities.up_to
 
-    def up_to(self: sampling._Priorities, threshold: int, rows: int) -> NDArray[np.uint64]:
+    def up_to(self: sampling._Priorities, threshold: int, rows: int) -> Iterator[NDArray[np.uint64]]:
         passes.append(rows)
         return once(self, threshold, rows)
 

@@ -1,0 +1,77 @@
+"""Samples drawn through scratch space: the same rows in the same order as all of them at once."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from veiltab.common.core.symbols import CHUNK
+from veiltab.common.schemes.registry import SCHEMES, has_stage, scheme_of
+from veiltab.common.schemes.scheme import Scheme
+from veiltab.common.storage import partitions
+from veiltab.curator.sample_rows import SampledColumn, SampleRows, grouping_on
+
+KEY = bytes(range(32))
+
+# SHA-256 over the rows of everybody and of every fourteenth, by all schemes, as they were before they went to disk.
+KNOWN = {
+    10**4: "598bb3be1eb41d5175b47d4768ddccacf510b41925579f98bb348a03ec959a15",
+    10**5: "4273947e7d6432ca92d7196be23848f18a039d91d116c4d86c784b65273df745",
+    10**6: "8acb2e4db652de73f7bca2cba2769663b330fc3735f7408ad60394c3ec09be39",
+}
+
+
+def tokens_of(n: int) -> NDArray[np.uint8]:
+    return np.frombuffer(np.random.default_rng(n).bytes(16 * n), np.uint8).reshape(n, 16)
+
+
+def scheme(name: str, n: int, m: int) -> Scheme:
+    return scheme_of(name, population=n, sample=m, stage=n if has_stage(SCHEMES[name]) else None)
+
+
+def rows_of(drawn: Scheme, folder: Path) -> SampleRows:
+    tokens = tokens_of(drawn.population)
+    return SampleRows(drawn.draw_pieces(tokens, KEY, grouping_on(folder)), folder)
+
+
+@pytest.mark.parametrize(
+    "n", [10**4, pytest.param(10**5, marks=pytest.mark.long), pytest.param(10**6, marks=pytest.mark.long)]
+)
+def test_the_order_is_the_one_that_it_always_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int) -> None:
+    monkeypatch.setattr(partitions, "BATCH", n // 5)
+    monkeypatch.setattr(partitions, "PART", n // 20)
+    digest = hashlib.sha256()
+    for name in SCHEMES:
+        for m in (n, n // 14):
+            digest.update(rows_of(scheme(name, n, m), tmp_path)[:].astype("<i8").data)
+    assert digest.hexdigest() == KNOWN[n]
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+@pytest.mark.parametrize(("n", "m"), [(3000, 3000), (3000, 2999), (3000, 200), (3000, 1), (1, 1)])
+def test_pieces_are_the_whole_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, n: int, m: int) -> None:
+    monkeypatch.setattr(partitions, "BATCH", 500)
+    monkeypatch.setattr(partitions, "PART", 100)
+    one = scheme(name, n, m)
+    rows = rows_of(one, tmp_path)
+    assert len(rows) == m
+    assert rows[:].tolist() == one.draw(tokens_of(n), KEY).tolist()
+    assert not list(tmp_path.iterdir())
+
+
+def test_rows_are_read_in_any_slice(tmp_path: Path) -> None:
+    drawn = np.random.default_rng(1).integers(0, 2**40, 2 * CHUNK + 77)
+    rows = SampleRows([drawn[:5], drawn[5:CHUNK], drawn[CHUNK:]], tmp_path)
+    assert len(rows) == len(drawn)
+    for part in (slice(0, 3), slice(1, 8), slice(CHUNK - 3, CHUNK + 3), slice(2 * CHUNK, len(drawn)), slice(None)):
+        assert np.array_equal(rows[part], drawn[part])
+
+
+def test_a_column_is_gathered_where_it_is_read(tmp_path: Path) -> None:
+    column = np.arange(100, dtype="<u2") + np.uint16(1000)
+    sampled = SampledColumn(column, SampleRows([np.array([7, 7, 99, 0])], tmp_path))
+    assert len(sampled) == 4
+    assert sampled[1:4].tolist() == [1007, 1099, 1000]
+    assert sampled[0:4].dtype == np.dtype("<u2")
