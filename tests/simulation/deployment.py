@@ -126,7 +126,7 @@ class Deployment:
         encrypt = ColumnEncryption.encrypt
 
         def encrypted(columns: ColumnEncryption, attribute: str, column: Any, *others: Any) -> bytes:  # noqa: ANN401
-            self.watch.see_plain(columns._release_id, attribute, column)
+            self.watch.see_plain(columns._release_id, attribute, column[:])
             return encrypt(columns, attribute, column, *others)
 
         def counted(columns: Sequence[EncryptedColumn], rows: PublishedRows) -> CountedRows:
