@@ -116,11 +116,11 @@ class Peers:
             _log.error("a curator's answer cannot be read: %s", logged, extra={"curator": curator})
         return dict.fromkeys(seen, Said(progress=refusal))
 
-    def tokens(self, curator: str, alignment_id: str) -> AsyncIterator[bytes]:
-        """Stream a peer's sorted tokens, of as many respondents as a table may have."""
+    def tokens(self, curator: str, alignment_id: str, offset: int) -> AsyncIterator[bytes]:
+        """Stream a peer's sorted tokens from a byte on, of as many respondents as a table may have."""
         peer = self.curators[curator]
-        request = curator_peer_pb2.FetchTokensRequest(alignment_id=alignment_id)
-        return peer.stream(peer.stub.FetchTokens, request, most=TOKEN_LENGTH * MAX_RESPONDENTS)
+        request = curator_peer_pb2.FetchTokensRequest(alignment_id=alignment_id, offset=offset)
+        return peer.stream(peer.stub.FetchTokens, request, offset=offset, most=TOKEN_LENGTH * MAX_RESPONDENTS)
 
     async def session(self, curator: str, alignment_id: str) -> tuple[bytes, str]:
         """Return (a peer's random part of the session of a private alignment, the session that it has finished)."""

@@ -1,10 +1,12 @@
 """Alignment by tokens: every curator reads the sorted tokens of all others and keeps what all have."""
 
+import os
 from pathlib import Path
+from typing import BinaryIO
 
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.observe.steps import step
-from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.disk import named_in_errors
 from veiltab.curator.coordination import Peers
 from veiltab.curator.exchange import FindCommon, own_tokens, token_pieces
 from veiltab.curator.intersection import TOKEN_LENGTH, common_tokens
@@ -40,11 +42,26 @@ class TokenExchange:
 
 
 async def _fetch(name: str, peer: str, folder: Path, peers: Peers) -> Path:
+    """Fetch a peer's tokens; where a connection broke, the next attempt goes on."""
     path = folder / f"{peer}-tokens.bin"
-    with step("fetch tokens") as measured, written_whole(path) as file:
-        async for data in peers.tokens(peer, name):
-            file.write(data)
-        measured.bytes = file.tell()
+    begun = path.with_suffix(".part")
+    try:
+        with step("fetch tokens") as measured, named_in_errors(begun), _appended(begun) as file:
+            before = file.tell()
+            async for data in peers.tokens(peer, name, before):
+                file.write(data)
+            measured.bytes = file.tell() - before
+    except (NotReadyError, UnavailableError):
+        raise
+    except VeiltabError:
+        begun.unlink()
+        raise
+    begun.replace(path)
     if path.stat().st_size % TOKEN_LENGTH:
         raise InvalidInputError("sent tokens that are cut short", where=f"curator {peer}")
     return path
+
+
+def _appended(path: Path) -> BinaryIO:
+    """Open a file of one's own at its end."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")

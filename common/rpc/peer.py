@@ -71,12 +71,13 @@ class Peer(Generic[Stub]):
             remedy = f"{error.remedy} It is called at {self._endpoint}."
             raise UnavailableError(error.problem, where=error.where, remedy=remedy) from error
 
-    async def stream(
+    async def stream(  # noqa: PLR0913 - what a stream may be
         self,
         method: grpc.aio.UnaryStreamMultiCallable[Request, Piece],
         request: Request,
         total: int | None = None,
         *,
+        offset: int = 0,
         most: int = MOST,
         check: Callable[[Piece], None] = lambda _: None,
     ) -> AsyncIterator[bytes]:
@@ -86,6 +87,7 @@ class Peer(Generic[Stub]):
             method: the RPC.
             request: what is asked.
             total: as in `received`.
+            offset: as in `received`; the request says it too.
             most: as in `received`.
             check: raises if a response is not to be taken.
         """
@@ -97,7 +99,7 @@ class Peer(Generic[Stub]):
                 yield response
 
         try:
-            async for data in received(checked(), offset=0, peer=str(self.party), total=total, most=most):
+            async for data in received(checked(), offset=offset, peer=str(self.party), total=total, most=most):
                 yield data
         finally:
             # A peer whose stream is refused must not go on to fill what gRPC reads ahead.

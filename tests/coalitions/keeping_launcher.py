@@ -22,23 +22,24 @@ import numpy as np
 
 def keep_sample(folder: Path) -> None:
     """Keep whose row is whose, and which rows the curators replaced."""
-    alignment: Any = importlib.import_module("veiltab.curator.alignment")
+    order: Any = importlib.import_module("veiltab.curator.token_order")
     sampler: Any = importlib.import_module("veiltab.curator.shared_sample").Sampler
-    tokens, draw = alignment.tokens, sampler.draw
+    tokens, draw = order.tokens, sampler.draw
+    names: dict[str, str] = {}
 
     def kept_tokens(ids: Any, key: bytes) -> Any:  # noqa: ANN401 - those of pyarrow
         found = tokens(ids, key)
-        names = {bytes(token).hex(): name for token, name in zip(found, ids.to_pylist(), strict=True)}
+        names.update({bytes(token).hex(): name for token, name in zip(found, ids.to_pylist(), strict=True)})
         (folder / "ids.json").write_text(json.dumps(names), "utf-8")
         return found
 
     async def kept_draw(self: Any, spec: Any, table: Any, peers: Any) -> Any:  # noqa: ANN401 - those of the method
         sample = await draw(self, spec, table, peers)
         coins = [coins for _, coins in sample.noise.coins(len(sample.rows))]
-        np.savez(folder / spec.release_id, tokens=table.tokens()[sample.rows], coins=np.concatenate(coins))
+        np.savez(folder / spec.release_id, tokens=table.tokens()[sample.rows[:]], coins=np.concatenate(coins))
         return sample
 
-    alignment.tokens, sampler.draw = kept_tokens, kept_draw
+    order.tokens, sampler.draw = kept_tokens, kept_draw
 
 
 def keep_ciphertext(folder: Path) -> None:

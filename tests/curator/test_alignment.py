@@ -14,6 +14,7 @@ from veiltab.common.errors import (
     IntegrityError,
     InvalidInputError,
     NotReadyError,
+    UnavailableError,
     VeiltabError,
 )
 from veiltab.curator.alignment import Alignment
@@ -60,6 +61,8 @@ class Curator:
         self.key = KEY
         self.tokens: Callable[[bytes], bytes] = lambda data: data
         self.curators = {"peer": None}
+        self.asked_from: list[int] = []
+        self.breaks = 0
 
     async def table_versions(self, _: Ledger) -> dict[str, str]:
         if not self.peer.alignment.table_version:
@@ -70,13 +73,17 @@ class Curator:
         assert coin_id.startswith("alignment/")
         return self.key
 
-    async def stream(self, _: str, name: str) -> AsyncIterator[bytes]:
+    async def stream(self, _: str, name: str, offset: int) -> AsyncIterator[bytes]:
+        self.asked_from.append(offset)
         path = self.peer.alignment.tokens_file(name)
         if not path.exists():
             raise NotReadyError("has not computed its tokens yet")
         data = self.tokens(path.read_bytes())
-        for start in range(0, len(data), 1000):
+        for start in range(offset, len(data), 1000):
             yield data[start : start + 1000]
+            if self.breaks:
+                self.breaks -= 1
+                raise UnavailableError("no connection", where="curator peer")
 
     async def align(self) -> None:
         """Run until the first alignment or the first refusal for good."""
@@ -183,6 +190,25 @@ def test_tokens_that_are_cut_short_are_refused(both: tuple[Curator, Curator]) ->
     align(alice, bob)
     with pytest.raises(InvalidInputError, match="sent tokens that are cut short"):
         alice.alignment.result()
+
+
+def test_tokens_go_on_where_a_connection_broke(both: tuple[Curator, Curator]) -> None:
+    alice, bob = both
+    alice.breaks = 3
+    align(alice, bob)
+    assert alice.asked_from[-4:] == [0, 1000, 2000, 3000]
+    assert alice.alignment.result() == bob.alignment.result()
+    assert not [name for name in files(alice) if name.endswith(".part")]
+
+
+def test_tokens_that_are_refused_are_fetched_from_the_beginning(both: tuple[Curator, Curator]) -> None:
+    alice, bob = both
+    alice.tokens = lambda data: data[16:] + data[:16]
+    align(alice, bob)
+    alice.tokens = lambda data: data
+    align(alice)
+    assert set(alice.asked_from) == {0}
+    assert alice.alignment.result() == bob.alignment.result()
 
 
 def test_tokens_out_of_order_are_refused(both: tuple[Curator, Curator]) -> None:

@@ -1,6 +1,6 @@
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -23,6 +23,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.changes import LONGEST_WAIT
+from veiltab.common.rpc.chunks import chunk_messages, streamed
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import Peer
 from veiltab.common.study.file import Study, study_from_bytes
@@ -430,3 +431,37 @@ def test_an_older_curator_gives_no_versions(village: Village, make_request: Make
     assert isinstance(said[ID].progress, Progress)
     assert isinstance(said["f" * 32].progress, NotReadyError)
     assert {one.version for one in said.values()} == {b""}
+
+
+class Tokens:
+    """A peer's stream of tokens from the byte that it is asked for on."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.asked: list[int] = []
+
+    def FetchTokens(self, request: curator_peer_pb2.FetchTokensRequest, timeout: float) -> "Tokens":  # noqa: N802
+        assert timeout > 0
+        self.asked.append(request.offset)
+        return self
+
+    async def __aiter__(self) -> AsyncIterator[curator_peer_pb2.FetchTokensResponse]:
+        async for total, chunk in streamed(chunk_messages(self.data, self.asked[-1]), len(self.data), self.asked[-1]):
+            yield curator_peer_pb2.FetchTokensResponse(total=total, chunk=chunk)
+
+    def cancel(self) -> None:
+        """Take notice."""
+
+
+@pytest.mark.parametrize("offset", [0, 16, 2_000_000, 3_000_000])
+def test_tokens_are_streamed_from_any_byte(offset: int) -> None:
+    data = bytes(range(250)) * 12_000
+    stub, peers = Tokens(data), object.__new__(Peers)
+    party = Party(study="survey", role=Role.CURATOR, name="bob")
+    peers.curators = {"bob": Peer(party, cast("Any", "bob"), lambda _: cast("Any", stub))}
+
+    async def fetched() -> bytes:
+        return b"".join([piece async for piece in peers.tokens("bob", "a" * 32, offset)])
+
+    assert asyncio.run(fetched()) == data[offset:]
+    assert stub.asked == [offset]
