@@ -1,4 +1,8 @@
-"""A curator's durable state: requests, decisions, coins, pads and peers. Every record precedes the action on it."""
+"""A curator's durable state: requests, decisions, coins, pads and peers. Every record precedes the action on it.
+
+What is told or shown of a release, and what another process would compute again, waits for no disk: the next record
+makes it durable too (`Database.execute_unsynced`).
+"""
 
 import hashlib
 import json
@@ -456,8 +460,12 @@ class CuratorStore:
         return bool(before != version)
 
     def set_state(self, release_id: str, state: ReleaseState, failure: str = "") -> None:
-        """Change a release's state; a release that ended never moves again."""
-        self.connection.execute(
+        """Change a release's state; a release that ended never moves again.
+
+        A state follows from the records beside it, and each of those is durable before the action on it: one that a
+        failing power undoes is reached again by the step that led to it.
+        """
+        self.connection.execute_unsynced(
             f"UPDATE release SET state = ?, failure = ?, waiting_for = '', since = ? WHERE id = ?"  # noqa: S608
             f" AND state NOT IN ({', '.join('?' * len(_ENDED))})",
             [state.value, failure, int(time.time()), release_id, *_ENDED],
@@ -512,7 +520,7 @@ class CuratorStore:
 
     def set_waiting(self, release_id: str, waiting_for: str) -> None:
         """Record what a release waits for, for people to read."""
-        self.connection.execute(
+        self.connection.execute_unsynced(
             "UPDATE release SET waiting_for = ? WHERE id = ? AND waiting_for <> ?",
             [waiting_for, release_id, waiting_for],
         )
@@ -527,13 +535,13 @@ class CuratorStore:
 
     def add_seconds(self, release_id: str, step: str, seconds: float) -> None:
         """Record how long a step took."""
-        self.connection.execute(
+        self.connection.execute_unsynced(
             "UPDATE release SET seconds = json_set(seconds, '$.' || ?, ?) WHERE id = ?", [step, seconds, release_id]
         )
 
     def set_bytes_uploaded(self, release_id: str, count: int) -> None:
         """Record how many bytes the server has of this curator's columns."""
-        self.connection.execute("UPDATE release SET bytes_uploaded = ? WHERE id = ?", [count, release_id])
+        self.connection.execute_unsynced("UPDATE release SET bytes_uploaded = ? WHERE id = ?", [count, release_id])
 
     # Decisions
 
@@ -604,7 +612,7 @@ class CuratorStore:
 
     def set_plan(self, release_id: str, question: bytes, answer: str) -> None:
         """Record the answer to a question; the first one counts."""
-        self.connection.execute(
+        self.connection.execute_unsynced(
             "INSERT INTO plan VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [release_id, question, answer]
         )
 
@@ -625,7 +633,7 @@ class CuratorStore:
     def set_charge(self, release_id: str, question: bytes, answer: str) -> None:
         """Record what a release takes; the first answer counts."""
         values = [question, release_id, answer]
-        self.connection.execute("INSERT INTO charge VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values)
+        self.connection.execute_unsynced("INSERT INTO charge VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values)
 
     def view_price(self, view: str) -> Decimal | None:
         """Return the mu of what a coalition sees of a release, if it was ever worked out."""

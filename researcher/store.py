@@ -117,6 +117,9 @@ class StoredTable:
 class ResearcherStore:
     """The researcher's database and folder.
 
+    Until the end of a release is recorded, which makes all before it durable, its steps can be repeated: what they
+    record waits for no disk.
+
     Args:
         folder: the state folder.
         study: the study file that the service runs with; its bytes are kept, as are those of the ones before it.
@@ -298,34 +301,38 @@ class ResearcherStore:
 
     def set_state(self, release_id: str, state: ReleaseState) -> None:
         """Record the state of a release."""
-        self.connection.execute(
+        self.connection.execute_unsynced(
             "UPDATE release SET state = ?, since = ? WHERE id = ? AND state <> ?",
             [state.value, int(time.time()), release_id, state.value],
         )
 
     def set_spec(self, release_id: str, spec: ReleaseSpec) -> None:
         """Record the spec that the server published."""
-        self.connection.execute("UPDATE release SET spec = ? WHERE id = ?", [spec.to_json(), release_id])
+        self.connection.execute_unsynced("UPDATE release SET spec = ? WHERE id = ?", [spec.to_json(), release_id])
 
     def set_granted(self, release_id: str, granted: tuple[str, ...]) -> None:
         """Record the attributes whose keys were given, in order of the histogram."""
-        self.connection.execute("UPDATE release SET granted = ? WHERE id = ?", [json.dumps(granted), release_id])
+        self.connection.execute_unsynced(
+            "UPDATE release SET granted = ? WHERE id = ?", [json.dumps(granted), release_id]
+        )
 
     def set_receipts(self, release_id: str, receipts: tuple[Receipt, ...]) -> None:
         """Record what the tests of the server showed, instead of what was recorded before."""
         texts = [canonical_text(receipt) for receipt in receipts]
-        self.connection.execute("UPDATE release SET receipts = ? WHERE id = ?", [json.dumps(texts), release_id])
+        self.connection.execute_unsynced(
+            "UPDATE release SET receipts = ? WHERE id = ?", [json.dumps(texts), release_id]
+        )
 
     def set_measure(self, release_id: str, seconds: dict[str, float], byte_counts: dict[str, int]) -> None:
         """Record the duration of steps and the bytes over each link; add to the earlier figures."""
-        self.connection.execute(
+        self.connection.execute_unsynced(
             "UPDATE release SET seconds = json_patch(seconds, ?), bytes = json_patch(bytes, ?) WHERE id = ?",
             [json.dumps(seconds), json.dumps(byte_counts), release_id],
         )
 
     def set_left_out(self, release_id: str, curator: str, rows: int) -> None:
         """Record how many rows a curator states that it left out, instead of what it stated before."""
-        self.connection.execute(
+        self.connection.execute_unsynced(
             "UPDATE release SET left_out = json_patch(left_out, ?) WHERE id = ?",
             [json.dumps({curator: rows}), release_id],
         )

@@ -111,6 +111,21 @@ class Database(sqlite3.Connection):
         with self.turn, named_in_errors(self._path):
             return FetchedRows(super().executemany(*args))
 
+    def execute_unsynced(self, statement: str, parameters: Sequence[Any] = ()) -> FetchedRows:
+        """Run a statement that does not wait for the disk: a failing power may undo it until the next durable change.
+
+        A process that is killed undoes nothing, and no later change is kept without it. It is for what follows from
+        other records, or is shown to people alone. In a transaction it is durable with it.
+        """
+        with self.turn:
+            if self.in_transaction:
+                return self.execute(statement, parameters)
+            self.execute("PRAGMA synchronous = NORMAL")
+            try:
+                return self.execute(statement, parameters)
+            finally:
+                self.execute("PRAGMA synchronous = FULL")
+
     @contextmanager
     def transaction(self) -> Iterator[Self]:
         """Run a block as one durable transaction, taking the write lock first; undone when the block raises."""

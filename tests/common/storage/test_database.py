@@ -141,6 +141,37 @@ def test_a_transaction_is_undone_when_its_block_raises(path: Path) -> None:
     db.close()
 
 
+def test_what_is_not_synced_is_there_for_others_and_the_next_statement_is_synced(path: Path) -> None:
+    db, statements = open_database(path, SCRIPTS), list[str]()
+    db.set_trace_callback(statements.append)
+    db.execute_unsynced("INSERT INTO note (text) VALUES ('soon')")
+    db.set_trace_callback(None)
+    assert statements == [
+        "PRAGMA synchronous = NORMAL",
+        "INSERT INTO note (text) VALUES ('soon')",
+        "PRAGMA synchronous = FULL",
+    ]
+    other = open_database(path, SCRIPTS)
+    assert texts(other) == ["soon"]
+    other.close()
+    with pytest.raises(sqlite3.OperationalError):
+        db.execute_unsynced("INSERT INTO nothing VALUES (1)")
+    assert db.execute("PRAGMA synchronous").fetchone()[0] == 2
+    db.close()
+
+
+def test_in_a_transaction_what_is_not_synced_shares_its_fate(path: Path) -> None:
+    db = open_database(path, SCRIPTS)
+    with transaction(db):
+        db.execute_unsynced("INSERT INTO note (text) VALUES (?)", ["kept"])
+    with pytest.raises(KeyError), transaction(db):  # noqa: PT012 - what is undone
+        db.execute_unsynced("INSERT INTO note (text) VALUES (?)", ["undone"])
+        raise KeyError
+    assert texts(db) == ["kept"]
+    assert db.execute("PRAGMA synchronous").fetchone()[0] == 2
+    db.close()
+
+
 def test_a_transaction_holds_the_write_lock_from_its_beginning(path: Path) -> None:
     db, other = open_database(path, SCRIPTS), open_database(path, SCRIPTS)
     other.execute("PRAGMA busy_timeout = 0")
