@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -22,6 +23,7 @@ from veiltab.common.rpc.chunks import file_chunks
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
 from veiltab.common.rpc.status import error_from_rpc
+from veiltab.common.rpc.together import MOST_BESIDE, together
 from veiltab.common.study.file import Study
 from veiltab.curator.progress import PublicationDigests
 from veiltab.curator.server_check import canary_width
@@ -38,6 +40,7 @@ class ServerLink:
 
     def __init__(self, identity: Identity, study: Study) -> None:
         self._name = identity.party.name
+        self._room = asyncio.Semaphore(MOST_BESIDE)
         party = Party(study=study.id, role=Role.SERVER, name=study.server.name)
         self._server = Peer(
             party,
@@ -83,8 +86,11 @@ class ServerLink:
         """
         answer = await self.announce(spec)
         if state_from_proto(answer.state) is ReleaseState.UPLOADING:
-            for attribute, (path, digest) in columns.items():
-                await self._upload_column(spec, attribute, path, digest, answer.received[attribute])
+            uploads = [
+                partial(self._upload_column, spec, attribute, path, digest, answer.received[attribute])
+                for attribute, (path, digest) in columns.items()
+            ]
+            await together(self._room, uploads)
         sent(sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self._name)))
 
     async def publication(self, spec: ReleaseSpec) -> PublicationDigests:

@@ -7,7 +7,9 @@ perturbed ciphertext alone.
 import asyncio
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,8 +17,9 @@ from veiltab.common.core.canaries import Places, canary_places, places_key
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.errors import DeniedError
 from veiltab.common.observe.steps import step
-from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.rpc.together import MOST_BESIDE, together
 from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.researcher.decryption import CountedRows, EncryptedColumn, PublishedRows, count_rows
 from veiltab.researcher.parties import ColumnDigests, PartyLinks
@@ -29,6 +32,9 @@ from veiltab.researcher.server_check import (
     curators_receipts,
 )
 from veiltab.researcher.store import ResearcherStore
+
+Asked = TypeVar("Asked")
+Fetched = TypeVar("Fetched")
 
 
 class Receiver:
@@ -44,6 +50,7 @@ class Receiver:
         self._name = name
         self._server = server
         self._store = store
+        self._room = asyncio.Semaphore(MOST_BESIDE)
 
     async def receive(self, spec: ReleaseSpec, salt: bytes, parties: PartyLinks) -> None:
         """Receive a release that the server has published, to its end.
@@ -59,13 +66,10 @@ class Receiver:
             FailedReleaseError: a test of the server failed, or its parties contradict one another.
         """
         began = time.monotonic()
-        for column in spec.columns:
-            size = column.byte_length(spec.published_rows)
-            with step("fetch column", release_id=spec.release_id, attribute=column.attribute, size=size):
-                await parties.fetch_column(spec, column, self._store.noisy_column(spec.release_id, column.attribute))
+        await together(self._room, [partial(self._fetch_column, spec, column, parties) for column in spec.columns])
         sampled = await parties.fetch_places(spec) if spec.sampling.is_by_server else None
         fetched = time.monotonic()
-        tests = await _fetch_tests(spec, parties)
+        tests = await self._fetch_tests(spec, parties)
         rows, digests = await asyncio.to_thread(self._compare, spec, salt, tests, sampled)
         receipts = curators_receipts(spec, tests)
         self._store.set_receipts(spec.release_id, receipts)
@@ -80,6 +84,23 @@ class Receiver:
         seconds = {"fetch": fetched - began, "decrypt": time.monotonic() - fetched}
         self._store.set_measure(spec.release_id, seconds, self._bytes(spec, columns))
         self._store.finish(spec.release_id, ReleaseState.READY)
+
+    async def _fetch_column(self, spec: ReleaseSpec, column: Column, parties: PartyLinks) -> None:
+        size = column.byte_length(spec.published_rows)
+        with step("fetch column", release_id=spec.release_id, attribute=column.attribute, size=size):
+            await parties.fetch_column(spec, column, self._store.noisy_column(spec.release_id, column.attribute))
+
+    async def _fetch_tests(self, spec: ReleaseSpec, parties: PartyLinks) -> dict[str, CuratorsTest]:
+        """Fetch the tests of all curators with columns of which a key is still given.
+
+        Raises:
+            DeniedError: there are none.
+        """
+        curators = tuple(dict.fromkeys(column.owner for column in spec.columns))
+        answers = await together(
+            self._room, [partial(_or_denial, partial(parties.fetch_test, spec, one)) for one in curators]
+        )
+        return dict(_granted(zip(curators, answers, strict=True), spec))
 
     def _compare(
         self, spec: ReleaseSpec, salt: bytes, tests: Mapping[str, CuratorsTest], sampled: Places | None
@@ -112,21 +133,23 @@ class Receiver:
         Raises:
             DeniedError: no key is given.
         """
-        columns: list[EncryptedColumn] = []
-        denied: DeniedError | None = None
-        for column in (column for column in spec.columns if column.attribute in digests):
-            noisy = self._store.noisy_column(spec.release_id, column.attribute)
-            pad_path = self._store.one_time_pad(spec.release_id, column.attribute)
-            try:
-                with step("fetch key", release_id=spec.release_id, attribute=column.attribute) as measured:
-                    key = await parties.fetch_key(spec, column, digests[column.attribute], pad_path)
-                    columns.append(EncryptedColumn(column=column, noisy=noisy, key=key))
-                    measured.bytes = columns[-1].key_length
-            except DeniedError as error:
-                denied = error
-        if not columns:
-            raise denied or DeniedError("no curator gave a key", where=f"release {spec.release_id}")
-        return columns
+        wanted = [column for column in spec.columns if column.attribute in digests]
+        fetches = [
+            partial(_or_denial, partial(self._fetch_key, spec, column, digests[column.attribute], parties))
+            for column in wanted
+        ]
+        return [column for _, column in _granted(zip(wanted, await together(self._room, fetches), strict=True), spec)]
+
+    async def _fetch_key(
+        self, spec: ReleaseSpec, column: Column, digests: ColumnDigests, parties: PartyLinks
+    ) -> EncryptedColumn:
+        noisy = self._store.noisy_column(spec.release_id, column.attribute)
+        pad_path = self._store.one_time_pad(spec.release_id, column.attribute)
+        with step("fetch key", release_id=spec.release_id, attribute=column.attribute) as measured:
+            key = await parties.fetch_key(spec, column, digests, pad_path)
+            fetched = EncryptedColumn(column=column, noisy=noisy, key=key)
+            measured.bytes = fetched.key_length
+        return fetched
 
     def _test_again(
         self,
@@ -164,19 +187,29 @@ class Receiver:
         return by_link
 
 
-async def _fetch_tests(spec: ReleaseSpec, parties: PartyLinks) -> dict[str, CuratorsTest]:
-    """Fetch the tests of all curators with columns of which a key is still given.
+async def _or_denial(call: Callable[[], Awaitable[Fetched]]) -> Fetched | DeniedError:
+    """Return what a call returns, or the denial that it ends with."""
+    try:
+        return await call()
+    except DeniedError as error:
+        return error
+
+
+def _granted(
+    answers: Iterable[tuple[Asked, Fetched | DeniedError]], spec: ReleaseSpec
+) -> Iterator[tuple[Asked, Fetched]]:
+    """Return what was granted, with what was asked for.
 
     Raises:
-        DeniedError: there are none.
+        DeniedError: nothing was.
     """
-    tests: dict[str, CuratorsTest] = {}
-    denied: DeniedError | None = None
-    for curator in dict.fromkeys(column.owner for column in spec.columns):
-        try:
-            tests[curator] = await parties.fetch_test(spec, curator)
-        except DeniedError as error:
-            denied = error
-    if not tests:
-        raise denied or DeniedError("no curator gave a key", where=f"release {spec.release_id}")
-    return tests
+    denied = DeniedError("no curator gave a key", where=f"release {spec.release_id}")
+    nothing = True
+    for asked, answer in answers:
+        if isinstance(answer, DeniedError):
+            denied = answer
+        else:
+            nothing = False
+            yield asked, answer
+    if nothing:
+        raise denied

@@ -61,6 +61,7 @@ def upload(make_spec: Make, tmp_path: Path) -> Callable[[Answer], Awaitable[list
         stub = SimpleNamespace(OpenRelease=None, UploadColumn=lambda *_, **__: answer())
         link = object.__new__(ServerLink)
         link._name, link._server = "alice", cast("Any", SimpleNamespace(party=CLOUD, stub=stub, ask=ask))
+        link._room = asyncio.Semaphore(1)
         held: list[int] = []
         await link.upload(make_spec(), {"sex": (tmp_path / "sex", b"digest")}, held.append)
         return held
