@@ -211,14 +211,22 @@ class CuratorDriver:
     async def proposal(self, release_id: str, asker: Party, seconds: float) -> tuple[CuratorRelease, Progress]:
         """Return the status of a request to its researcher, who offers to wait some seconds until it is over here.
 
-        One of several tables is not waited for once it is charged: its tables are.
+        One that waits for a person is not waited for, nor one of several tables that is charged: its tables are.
         """
         check_asker(self.store.release(release_id), asker.name)
-        await self.changes.until(lambda: _is_far_enough(self.store.release(release_id)), [release_id], asker, seconds)
+        await self.changes.until(
+            lambda: self._is_worth_saying(self.store.release(release_id)), [release_id], asker, seconds
+        )
         stored = self.store.release(release_id)
         if stored.request.is_workload:
             stored = replace(stored, bytes_uploaded=self.store.bytes_uploaded_of_tables(release_id))
         return stored, self.progress(release_id)
+
+    def _is_worth_saying(self, stored: CuratorRelease) -> bool:
+        """Whether a researcher that waits for a release has something to do about it, or a person here."""
+        if stored.state is ReleaseState.REQUESTED:
+            return bool(stored.waiting_for and self.decisions.review(stored).held)
+        return stored.state.finished or (stored.workload is not None and stored.state is ReleaseState.UPLOADING)
 
     @property
     def stated_rows(self) -> int | None:
@@ -429,6 +437,8 @@ class CuratorDriver:
             match await self._step(stored, peers, server):
                 case Wait(reason):
                     self.store.set_waiting(release_id, reason)
+                    if before is ReleaseState.REQUESTED:
+                        self.changes.notify(release_id)  # its researcher hears that a person decides
                     if stored.part_of:
                         self.store.set_waiting(
                             stored.part_of, f"table {', '.join(stored.request.attributes)}: {reason}"
@@ -647,11 +657,6 @@ class CuratorDriver:
             )
         self.store.forget_coin(release_coin(release_id))
         self.sampler.indices_file(release_id).unlink(missing_ok=True)
-
-
-def _is_far_enough(stored: CuratorRelease) -> bool:
-    """Whether there is something to do about a release for a researcher that waits for it."""
-    return stored.state.finished or (stored.workload is not None and stored.state is ReleaseState.UPLOADING)
 
 
 def _needs_no_seed(others: Others) -> bool:

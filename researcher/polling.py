@@ -51,7 +51,7 @@ class _Asked:
     under_way: dict[str, asyncio.Task[curator_pb2.GetProposalResponse | VeiltabError]] = field(default_factory=dict)
     said: dict[str, curator_pb2.GetProposalResponse | VeiltabError] = field(default_factory=dict)
     furthest: dict[str, int] = field(default_factory=dict)
-    rounds: int = 0
+    looks_at_server: int = 0
     may_go_on: bool = False
     attempt: int = 0
 
@@ -103,30 +103,29 @@ class Polling:
     ) -> dict[str, curator_pb2.GetProposalResponse]:
         """Make sure every curator has the request; record how far each is.
 
-        The first time every curator answers; from then on it waits until one does, which each puts off a little.
+        It waits until one more curator answers, which each puts off a little.
 
         Returns:
             What each curator said last.
 
         Raises:
-            NotReadyError, UnavailableError: a curator does not answer.
+            NotReadyError, UnavailableError: a curator does not answer, or has not answered yet.
             DeniedError, FailedReleaseError: one ended the release.
         """
         release_id = stored.request.release_id
         asked, statuses = self._asked.setdefault(release_id, _Asked()), self.of(release_id)
         began = asyncio.get_running_loop().time()
-        asked.rounds += 1
         for name in parties.curators:
             statuses.setdefault(f"curator {name}", (ReleaseState.REQUESTED, "has not answered yet"))
             if asked.is_worth_asking(name, len(parties.curators)):
                 asked.under_way[name] = asyncio.create_task(self._ask_curator(name, stored, parties))
-        await asyncio.wait(
-            asked.under_way.values(),
-            return_when=asyncio.ALL_COMPLETED if asked.rounds == 1 else asyncio.FIRST_COMPLETED,
-        )
+        await asyncio.wait(asked.under_way.values(), return_when=asyncio.FIRST_COMPLETED)
         asked.may_go_on = asked.take() or asyncio.get_running_loop().time() >= began + LONGEST_WAIT / 2
+        answers = self._answers(stored, asked)
+        if len(answers) < len(parties.curators):
+            raise NotReadyError("not every curator has answered yet", where=f"release {release_id}")
         self._fresh.discard(release_id)
-        return self._answers(stored, asked)
+        return answers
 
     def expect_new(self, release_id: str) -> None:
         """Take note of a release of which no curator has heard: it is proposed to each without a question before."""
@@ -160,7 +159,7 @@ class Polling:
             return error
 
     def _answers(self, stored: ResearcherRelease, asked: "_Asked") -> dict[str, curator_pb2.GetProposalResponse]:
-        """Record what each curator said last of a release, and return it if all of them said something."""
+        """Record what each curator said last of a release, and return it."""
         statuses, answers = self.of(stored.request.release_id), {}
         unreachable: VeiltabError | None = None
         for name, answer in asked.said.items():
@@ -212,7 +211,8 @@ class Polling:
         statuses = self.of(release_id)
         who = f"server {self._study.server.name}"
         furthest = max(_position(state_from_proto(one.state)) for one in answers.values())
-        if self._asked[release_id].rounds == 1 and furthest < _position(ReleaseState.UPLOADING):
+        self._asked[release_id].looks_at_server += 1
+        if self._asked[release_id].looks_at_server == 1 and furthest < _position(ReleaseState.UPLOADING):
             statuses[who] = (ReleaseState.REQUESTED, "")
             raise NotReadyError("nothing was uploaded yet", where=who)
         try:
