@@ -96,11 +96,9 @@ class ResearcherDriver:
             tables=tuple(self.study.domain(table).names for table in request.tables),
         )
         check_fits_budget(request, self.study)
-        stored, is_known = self.store.start(request, label, now)
-        if not is_known:
-            self._polling.expect_new(stored.request.release_id)
+        started = self.store.start(request, label, now)
         self._started.set()
-        return stored, is_known
+        return started
 
     @property
     def statuses(self) -> dict[str, Statuses]:

@@ -57,14 +57,6 @@ class PartyLinks:
         for curator in self.curators.values():
             await curator.close()
 
-    async def propose(self, name: str, stored: ResearcherRelease) -> None:
-        """Submit a request to a curator; the same one again changes nothing."""
-        curator = self.curators[name]
-        proposal = curator_pb2.ProposeReleaseRequest(
-            study_digest=self._study.digest, request=request_to_proto(stored.request)
-        )
-        await curator.ask(curator.stub.ProposeRelease, proposal, once=True)
-
     async def ask_curator(
         self, name: str, stored: ResearcherRelease, seconds: float
     ) -> curator_pb2.GetProposalResponse:
@@ -88,7 +80,10 @@ class PartyLinks:
         except NotFoundError:
             if stored.part_of:
                 raise NotReadyError("has not begun with this table yet", where=f"curator {name}") from None
-        await self.propose(name, stored)
+        proposal = curator_pb2.ProposeReleaseRequest(
+            study_digest=self._study.digest, request=request_to_proto(stored.request)
+        )
+        await curator.ask(curator.stub.ProposeRelease, proposal, once=True)
         return await curator.ask(method, question, within=within, once=True)
 
     async def choose_tables(self, name: str, release_id: str, numbers: Sequence[int]) -> None:

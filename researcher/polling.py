@@ -87,7 +87,6 @@ class Polling:
         # Release -> curator -> what was recorded of its last answer: every record waits for the disk.
         self._recorded: dict[str, dict[str, object]] = {}
         self._asked: dict[str, _Asked] = {}
-        self._fresh: set[str] = set()
 
     def of(self, release_id: str) -> Statuses:
         """Return what the parties said last about a release; what is put there is remembered."""
@@ -124,12 +123,7 @@ class Polling:
         answers = self._answers(stored, asked)
         if len(answers) < len(parties.curators):
             raise NotReadyError("not every curator has answered yet", where=f"release {release_id}")
-        self._fresh.discard(release_id)
         return answers
-
-    def expect_new(self, release_id: str) -> None:
-        """Take note of a release of which no curator has heard: it is proposed to each without a question before."""
-        self._fresh.add(release_id)
 
     async def pause(self, release_id: str) -> None:
         """Pause before the curators are asked again, unless the last answers were put off, or brought news."""
@@ -151,8 +145,6 @@ class Polling:
         """Return how far a curator is with a release, or why it does not say."""
         asked = self._asked[stored.request.release_id]
         try:
-            if stored.request.release_id in self._fresh:
-                await parties.propose(name, stored)
             has_answered = isinstance(asked.said.get(name), curator_pb2.GetProposalResponse)
             return await parties.ask_curator(name, stored, LONGEST_WAIT if has_answered else _FIRST_WAIT)
         except VeiltabError as error:
