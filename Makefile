@@ -68,6 +68,7 @@ proto-accept: .venv/dev ## make the protocol as it stands the published one: 1 s
 bench: .venv/dev ## measures, in ratios to plain numpy and pandas: 5 min
 	$(BIN)/python -m benchmarks.kernels
 	$(BIN)/python -m benchmarks.release
+	$(BIN)/python -m benchmarks.latency
 	$(BIN)/python -m benchmarks.reports
 
 .venv/linked: .venv/dev benchmarks/linked-requirements.txt

@@ -44,13 +44,14 @@ class Parties:
     Args:
         folder: new folder for study, certificates, states and logs.
         tables: curator -> table.
+        budget: epsilon of all releases together, nats.
     """
 
-    def __init__(self, folder: Path, tables: dict[str, Path]) -> None:
+    def __init__(self, folder: Path, tables: dict[str, Path], *, budget: int = 4) -> None:
         folder.mkdir()
         ports = free_ports(len(OWNERS) + 2)
         endpoints = dict(zip((*OWNERS, _SERVER, _RESEARCHER), (f"localhost:{port}" for port in ports), strict=True))
-        text = _study(endpoints)
+        text = _study(endpoints, budget)
         (folder / "study.toml").write_text(text, "utf-8")
         init_pki(study_from_bytes(text.encode(), "study.toml"), folder / "pki")
         policy = folder / "policy.toml"
@@ -93,6 +94,34 @@ class Parties:
         if spec is None:
             raise AssertionError("a finished release has no spec")
         return spec, spent
+
+    def small_releases(self, number: int, *, at_once: bool) -> tuple[list[float], Usage]:
+        """Run releases of the planned sample, from the request to the estimate.
+
+        Args:
+            number: how many.
+            at_once: whether all are asked for before the first is waited for.
+
+        Returns:
+            Wall seconds of each until its estimate, and what all of them took.
+        """
+        identity = self._local.identity_folder(Role.RESEARCHER, _RESEARCHER)
+        with Client(self._local.study_path, identity=identity, name=_RESEARCHER) as client, self._measure() as spent:
+            before, walls = time.process_time(), []
+            for batch in [range(number)] if at_once else [[one] for one in range(number)]:
+                began = time.monotonic()
+                asked = [
+                    client.request(tuple(CATEGORIES), epsilon="1", purpose=f"small {at_once} {one}") for one in batch
+                ]
+                for release in asked:
+                    release.wait(_PATIENCE)
+                    release.estimate()
+                    walls.append(time.monotonic() - began)
+            # The desk certifies a release once it is ready.
+            asked[-1].certificate()
+            client_seconds = time.process_time() - before
+        spent.cpu["client"] = client_seconds
+        return walls, spent
 
     def idle(self) -> dict[str, float]:
         """Return each process's CPU share over some idle seconds."""
@@ -138,9 +167,9 @@ class Parties:
             connection.close()
 
 
-def _study(endpoints: dict[str, str]) -> str:
+def _study(endpoints: dict[str, str], budget: int) -> str:
     """Write the study file."""
-    text = '[study]\nid = "bench"\ntitle = "Benchmark"\n\n[budget]\nepsilon = 4\n\n[server]\n'
+    text = f'[study]\nid = "bench"\ntitle = "Benchmark"\n\n[budget]\nepsilon = {budget}\n\n[server]\n'
     text += _entry(_SERVER, endpoints) + "\n[[researcher]]\n" + _entry(_RESEARCHER, endpoints)
     for owner, attributes in OWNERS.items():
         text += "\n[[curator]]\n" + _entry(owner, endpoints) + f'id_columns = ["{ID}"]\n'
