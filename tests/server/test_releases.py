@@ -20,6 +20,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study
 from veiltab.server.leases import Lease
 from veiltab.server.perturbation import perturb_release
@@ -269,6 +270,30 @@ def test_nothing_is_served_before_it_is_published_nor_to_another(
         assert seconds > 0
 
     run(work())
+
+
+@pytest.mark.parametrize("database", [""], ids=["sqlite"])
+def test_who_waits_for_a_publication_hears_of_it_when_it_is_there(
+    releases: Releases, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veiltab.common.rpc.changes.LONGEST_WAIT", 3600.0)
+    alice, carol = (Party(study="survey", role=Role.CURATOR, name=name) for name in ("alice", "carol"))
+
+    async def work() -> None:
+        spec = make_spec()
+        await send(releases, spec, "sex")
+        with pytest.raises(DeniedError):
+            await releases.wait_for_publication(ID, carol, 3600.0)
+        waiting = asyncio.create_task(releases.wait_for_publication(ID, alice, 3600.0))
+        # Whatever takes no time ends at once, and this does not.
+        await releases.wait_for_publication(ID, alice, 0.001)
+        assert not waiting.done()
+        await send(releases, spec, "salary")
+        await waiting
+        assert releases.publication_of(ID, "alice")[0].state is ReleaseState.READY
+        await releases.wait_for_publication(ID, alice, 3600.0)
+
+    run(asyncio.wait_for(work(), 20))
 
 
 # After a crash, and with time
