@@ -163,7 +163,7 @@ class CuratorDriver:
 
     def _exchange_of(self, folder: Path) -> TokenExchange | PrivateExchange:
         if self.study.alignment == "tokens":
-            return TokenExchange()
+            return TokenExchange(folder)
         names = [curator.name for curator in self.study.curators]
         return PrivateExchange(self.name, names, folder, self.store, Masking(folder.parent))
 

@@ -14,10 +14,17 @@ from veiltab.curator.table import Table
 
 
 class TokenExchange:
-    """Exchanges keyed tokens; see `Exchange`."""
+    """Exchanges keyed tokens; see `Exchange`.
+
+    Args:
+        folder: where the alignments lie, each in a folder of its name.
+    """
 
     progress = ""
     needs_order = False
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
     async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> FindCommon:  # noqa: ARG002 - an Exchange
         """Fetch the tokens of all others."""
@@ -25,7 +32,8 @@ class TokenExchange:
         return lambda own: common_tokens(own, {peer: token_pieces(path) for peer, path in received.items()})
 
     async def is_wanted(self, name: str, peers: Peers) -> bool:  # noqa: ARG002 - an Exchange
-        """Return false: one's own tokens lie ready for whoever begins again."""
+        """Return false: one's own tokens lie ready for whoever begins again. Those of others may outlast a crash."""
+        self.finish(name, self._folder / name)
         return False
 
     def finish(self, name: str, folder: Path) -> None:  # noqa: ARG002 - an Exchange

@@ -52,7 +52,7 @@ class Curator:
             self.store,
             Ledger(self.store.connection, Decimal(1)),
             cast("Coins", self),
-            TokenExchange(),
+            TokenExchange(folder / "alignments"),
             id_rules="alice has id by integer",
         )
         self.table = table_of(ids, "content of " + name)
@@ -145,6 +145,16 @@ def test_tokens_of_others_do_not_stay(both: tuple[Curator, Curator]) -> None:
     for curator in both:
         names = {path.name for path in curator.alignment.tokens_file("x").parents[1].rglob("*") if path.is_file()}
         assert names == {"own-tokens.bin", "tokens.bin", "column-length.npy"}
+
+
+def test_tokens_of_others_that_outlast_a_crash_are_deleted(both: tuple[Curator, Curator]) -> None:
+    alice, bob = both
+    align(alice, bob)
+    before = files(alice)
+    folder = next(alice.alignment.tokens_file("x").parents[1].iterdir())
+    (folder / "bob-tokens.bin").write_bytes(bytes(32))
+    asyncio.run(alice.alignment._align(folder.name, alice.table, cast("Peers", _PeersOf(alice))))
+    assert files(alice) == before
 
 
 def test_the_same_tables_are_aligned_once(both: tuple[Curator, Curator]) -> None:

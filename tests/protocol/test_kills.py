@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import signal
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -281,3 +282,45 @@ def killed_or_not(world: World, kill: Kill) -> bool:
     release_id, _ = asked(world, label, kill)
     check(world, release_id)
     return died
+
+
+ALIGNING = [
+    *(
+        f"veiltab.curator.{point}:1{when}"
+        for point in (
+            "table_rows:TableRows.append",
+            "token_order:TokenOrder.write",
+            "token_exchange:_fetch",
+            "intersection:AlignedTable.write",
+            "store:CuratorStore.set_alignment",
+        )
+        for when in ("", ":after")
+    ),
+    "rename:1",
+    "rename:1:after",
+    "rename:3",
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("point", ALIGNING)
+def test_a_curator_that_is_killed_while_it_aligns_makes_the_same_files_and_leaves_no_id(
+    mortal: World, point: str
+) -> None:
+    state = mortal.local.state_folder(*ALICE)
+    folder = state / "alignments"
+
+    def files() -> dict[str, bytes]:
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    mortal.wait_until(lambda: any(folder.glob("*/tokens.bin")))
+    mortal.local.kill(*ALICE, number=signal.SIGTERM)
+    before = files()
+    shutil.rmtree(folder)
+    mortal.local.start(*ALICE, launcher=launcher(PACE, point))
+    mortal.wait_for_kill(ALICE)
+    left = b"".join(path.read_bytes() for path in state.rglob("*") if path.is_file())
+    assert not [name for name in mortal.people.ids if name.encode() in left]
+    assert not list(state.rglob(".scratch*"))
+    mortal.start(ALICE)
+    mortal.wait_until(lambda: folder.exists() and files() == before)
