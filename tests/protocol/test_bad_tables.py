@@ -60,7 +60,10 @@ BAD_TABLES: dict[str, tuple[Change, str]] = {
     "empty id": (cell_replaced(5, 0, "  "), "1 rows have an empty id (id)"),
     "empty file": (lambda path: os.truncate(path, 0), "the file is empty"),
     "header alone": (lines_changed(lambda lines: lines[:1]), "the file has no rows"),
-    "no text": (lines_changed(lambda lines: [lines[0], "\0", *lines[1:]]), "the file is not UTF-8 text"),
+    "no text": (
+        lines_changed(lambda lines: [lines[0], "\0", *lines[1:]]),
+        "the file holds bytes 0, so it is no text in UTF-8",
+    ),
     "ragged row": (
         lines_changed(lambda lines: [*lines[:4], lines[4] + ",more", *lines[5:]]),
         "1 rows have more or fewer values than the header, first in rows 5",

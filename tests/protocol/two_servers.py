@@ -23,6 +23,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Party, Role, load_identity
 from veiltab.deploy.local.processes import free_ports
+from veiltab.server.perturbation import SALT
 from veiltab.server.store import ServerStore
 
 LAUNCHER = Path(__file__).with_name("two_servers_launcher.py")
@@ -196,7 +197,8 @@ class TwoServers:
         """Return the columns that the database says are published."""
         with self.store() as store:
             assert store.session(release_id).state is ReleaseState.READY
-            return {path.name: path.read_bytes() for path in store.published_folder(release_id).iterdir()}
+            folder = store.published_folder(release_id)
+            return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != SALT}
 
     def __enter__(self) -> Self:
         """Return the two."""

@@ -100,7 +100,7 @@ def linked(study: Study) -> Release:
 
 def estimated(release: Release, words: list[str], monkeypatch: pytest.MonkeyPatch) -> Result:
     """Return what `veiltab researcher estimate` prints of a release."""
-    client = SimpleNamespace(release=lambda _: release)
+    client = SimpleNamespace(release=lambda _: release, study=release._client.study)
     monkeypatch.setattr("veiltab.researcher.client.Client", lambda *_, **__: nullcontext(client))
     start = ["estimate", "study.toml", "--name", "rosa", "--identity", "pki", "--release", "linked"]
     return CliRunner().invoke(researcher, [*start, *words], catch_exceptions=False)
