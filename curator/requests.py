@@ -67,7 +67,8 @@ class Outlook:
         charge: the part of the budget that it takes.
         remaining_after: epsilon that would be left after it, nats; None once it is decided about.
         sample: rows, where the plan is foreseen.
-        root_mse: expected root-mean-square error of one table that is foreseen.
+        root_mse: expected root-mean-square distance of one table that is foreseen, all its cells together.
+        cell_root_mse: expected root-mean-square error of one cell of it.
         typical_error: expected total variation distance of a typical table of several that are foreseen.
         bytes: most that leaves this curator for several tables that are foreseen.
     """
@@ -78,6 +79,7 @@ class Outlook:
     remaining_after: Decimal | None = None
     sample: int | None = None
     root_mse: float | None = None
+    cell_root_mse: float | None = None
     typical_error: float | None = None
     bytes: int | None = None
 
@@ -189,7 +191,8 @@ def _outlook(stored: CuratorRelease, standing: Standing) -> Outlook:
     facts = _facts(spec, stored, standing) | {"sample": spec.sample}
     if isinstance(spec, WorkloadSpec):
         return Outlook(**facts, typical_error=typical_error(spec), bytes=most_bytes(spec, standing.name))
-    return Outlook(**facts, root_mse=plan_of(spec).root_mse())
+    plan = plan_of(spec)
+    return Outlook(**facts, root_mse=plan.root_mse(), cell_root_mse=plan.cell_root_mse())
 
 
 def _facts(spec: ReleaseSpec | WorkloadSpec, stored: CuratorRelease, standing: Standing) -> dict[str, Any]:

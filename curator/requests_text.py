@@ -14,7 +14,7 @@ _LABELS = _BELOW | {
     "waiting_for": "waits for",
     "failure": "failed",
     "note": "note",
-    "root_mse": "expected root-mean-square error",
+    "cell_root_mse": "expected root-mean-square error of each share",
     "typical_error": "expected total variation distance of a typical table",
     "repeats": "tables that run a second time, chosen after the first results",
 }

@@ -201,7 +201,7 @@ def _text(question: PlanQuestion, reply: PlanAnswer) -> str:
         f"The curators replace it with probability {best.mechanism.curator_replacement / UNIT:.6f} before they encrypt,"
         f" the server with {best.mechanism.server_replacement / UNIT:.6f} after.\n"
         f"Up to {_canaries(best):,} canaries travel with the rows and show whether the server added its noise.\n"
-        f"Expected root-mean-square error of the joint distribution: {reply.root_mse:.5f}"
+        f"Expected root-mean-square error of the joint distribution, all cells together: {reply.root_mse:.5f}"
         f" (the paper's m* = {paper.sample}, pure: {question.root_mse(paper):.5f}).\n"
         + "\n".join((reply.advice, *best.warnings, rows))
     )

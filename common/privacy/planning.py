@@ -181,6 +181,10 @@ class Plan:
             )
         )
 
+    def cell_root_mse(self, sum_of_squares: float | None = None) -> float:
+        """Return the root of `mean_squared_error` divided by the cells: the error of one cell, a probability."""
+        return self.root_mse(sum_of_squares) / sqrt(self.mechanism.cells)
+
 
 def plan_release(  # noqa: PLR0913 - one argument a quantity
     *,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
-from math import prod
+from math import prod, sqrt
 from typing import Any, assert_never
 
 from veiltab.common.errors import InvalidInputError
@@ -62,6 +62,7 @@ class Cost:
         epsilon: nats.
         delta: None for a pure epsilon.
         error: expected; as `Wish.error`, rounded up to three digits.
+        cell_error: of one table, expected root-mean-square error of one cell, rounded up likewise; None of several.
         feasible: whether it reaches the error that was aimed at.
         advice: what is best, or what would make it possible.
         share: about what part of a curator's whole budget it takes; None if the study's budget cannot price it.
@@ -76,6 +77,7 @@ class Cost:
     epsilon: Decimal
     delta: Decimal | None
     error: Decimal
+    cell_error: Decimal | None
     feasible: bool
     advice: str
     share: Decimal | None
@@ -117,6 +119,7 @@ def _of_one(wish: Wish, study: Study, check: Check) -> Cost:
         epsilon=plan.epsilon,
         delta=plan.delta,
         error=rounded_up(reply.root_mse),
+        cell_error=rounded_up(reply.root_mse / sqrt(plan.mechanism.cells)),
         feasible=reply.feasible,
         advice=" ".join((reply.advice, *plan.warnings)),
         share=_share_of_table(plan, study),
@@ -158,6 +161,7 @@ def _of_several(wish: Wish, study: Study, check: Check) -> Cost:
         epsilon=found.epsilon,
         delta=found.delta,
         error=rounded_up(reply.pair_error),
+        cell_error=None,
         feasible=reply.feasible,
         advice=_advice(reply),
         share=_share_of_budget(price_budget(found.epsilon, found.delta), study),

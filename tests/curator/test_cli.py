@@ -147,6 +147,7 @@ def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal, mak
     assert analyst["other"]["epsilon"] < 0.1
     assert analyst["other"]["delta"] == 1e-6
     assert 0 < after["root_mse"] < 1
+    assert after["cell_root_mse"] == pytest.approx(after["root_mse"] / 2), "one of four cells"
     code, out, err = terminal.run("requests")
     assert (code, err) == (0, "")
     for text in (
@@ -155,6 +156,7 @@ def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal, mak
         "decision here: sex held",
         "epsilon = 0.100000",
         "1.000000 left",
+        f"expected root-mean-square error of each share: {after['cell_root_mse']:.3g}",
     ):
         assert text in out
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from html import unescape
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from veiltab.curator.console.words import badge_of_state, nats, odds
 from veiltab.curator.evidence_check import check_evidence
 from veiltab.curator.inspection import inspect_table
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.requests import view_of
 from veiltab.curator.standing import Standing, open_standing
 from veiltab.curator.store import CuratorStore
 from veiltab.deploy.authority import names_of, new_authority
@@ -106,7 +108,11 @@ def test_who_waits_sees_who_asks_what_and_why_at_which_cost(office: Office) -> N
     card = ana.get(f"/releases/{ID}").text
     assert "desk with server" in card
     assert "no rule matches" in card
-    assert "percentage points" in card
+    facts = view_of(office.standing.store.release(ID), office.standing).outlook
+    assert facts.root_mse is not None
+    shown = re.search(r"Foreseen error of each share</dt><dd>about ([\d.]+) percentage points", card)
+    assert shown
+    assert float(shown.group(1)) == pytest.approx(100 * facts.root_mse / sqrt(12), rel=0.01), "one of 12 cells"
     assert "the factor 1.11" in card
 
 

@@ -339,10 +339,13 @@ def test_what_a_release_costs_is_shown_before_it_can_be_asked_for(shared: Reader
     query = "shape=table&attributes=sex&attributes=salary&population=20000&epsilon=0.5&delta=1e-6"
     page = shared.get(f"/ask?{query}")
     text = text_of(page)
-    shown = re.search(r"Expected error, root-mean-square ([\d.]+)", text)
+    shown = re.search(r"Expected distance of all cells together, root-mean-square ([\d.]+)", text)
+    of_cell = re.search(r"Expected error of each cell, root-mean-square ([\d.]+)", text)
     plan = plan_release(population=N, cells=4, epsilon=Decimal("0.5"), delta=Decimal("1e-6"))
     assert shown
     assert plan.root_mse() <= float(shown.group(1)) <= 1.01 * plan.root_mse()
+    assert of_cell
+    assert plan.root_mse() / 2 <= float(of_cell.group(1)) <= 1.01 * plan.root_mse() / 2, "one of four cells"
     assert re.search(r"It takes about \d[\d.]*% of every curator's budget of epsilon 2 at delta 0.000001", text)
     assert 'method="post" class="fields' in page
     assert "No curator can grant it" in text_of(shared.get(f"/ask?{query.replace('epsilon=0.5', 'epsilon=9')}"))
