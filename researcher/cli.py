@@ -236,8 +236,7 @@ def _emit_table(study: "Study", release: "Release", found: "TableEstimate", out:
     lines = [
         frame.to_string(index=False),
         "",
-        f"Expected root-mean-square distance, all cells together: {found.root_mse:.5f}."
-        f" Intervals at {found.confidence:.0%}.",
+        f"Expected root-mean-square distance of all cells: {found.root_mse:.5f}. Intervals at {found.confidence:.0%}.",
         *([FEW_ROWS] if found.has_few_rows else []),
         source_sentence(found, known),
         respondents,
