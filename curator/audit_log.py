@@ -26,6 +26,7 @@ Fact = str | int | None
 class Event(Enum):
     """What is recorded."""
 
+    STUDY_LOADED = "study loaded"
     POLICY_LOADED = "policy loaded"
     REQUEST = "request received"
     DECISION = "decision"

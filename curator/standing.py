@@ -5,10 +5,11 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from veiltab.common.errors import NotFoundError
+from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.storage.files import check_owner
-from veiltab.common.study.file import Study, load_study
+from veiltab.common.study.differences import study_differences
+from veiltab.common.study.file import Study, load_study, study_from_bytes
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.policy import Policy, policy_of
 from veiltab.curator.store import CuratorStore
@@ -53,6 +54,7 @@ def open_standing(study_path: Path, name: str, state_folder: Path, policy_path: 
 
     Raises:
         NotFoundError: no curator has run on the folder.
+        ConflictError: the curator serves another study file.
         IntegrityError: it is another party's, or its ledger was altered.
     """
     study = load_study(study_path)
@@ -62,6 +64,7 @@ def open_standing(study_path: Path, name: str, state_folder: Path, policy_path: 
         raise NotFoundError("no curator has run on this folder", where=str(state_folder))
     check_owner(state_folder, Party(study=study.id, role=Role.CURATOR, name=name).uri)
     with closing(CuratorStore(path)) as store:
+        check_served_study(study, study_path, store)
         served = store.served_policy()
         named = None if policy_path is None else policy_of(study, name, policy_path)
         # Without a file, the budget is the one that is served, whatever the file says by now.
@@ -74,3 +77,27 @@ def open_standing(study_path: Path, name: str, state_folder: Path, policy_path: 
             policy_path=policy_path or served.path,
             named_policy=named,
         )
+
+
+def check_served_study(study: Study, path: Path, store: CuratorStore) -> None:
+    """Check that a study file is the one that the curator serves, or served last.
+
+    State of an earlier version does not have that file; there the newest request says which one it was made under.
+
+    Args:
+        study: as it was read.
+        path: of the study file.
+        store: the curator's database.
+
+    Raises:
+        ConflictError: it is another one.
+    """
+    served = store.served_study()
+    if served == study.source or (served is None and store.latest_study_digest() in {"", study.digest}):
+        return
+    difference = "" if served is None else study_differences(study, study_from_bytes(served, "the served study file"))
+    raise ConflictError(
+        "the curator serves another study file" + (f": this one {difference}" if difference else ""),
+        where=str(path),
+        remedy="Give the file that it serves; a new version of the study counts once the curator serves it.",
+    )

@@ -23,6 +23,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import erase_traces, open_database, transaction
 from veiltab.common.storage.files import file_digest
+from veiltab.common.study.file import Study
 from veiltab.curator.audit_log import AuditLog, Event
 from veiltab.curator.progress import (
     HELD,
@@ -161,6 +162,9 @@ _MIGRATIONS = (
     """,
     """
     CREATE INDEX release_state ON release (state, since)
+    """,
+    """
+    CREATE TABLE served_study (source BLOB NOT NULL)
     """,
 )
 
@@ -969,6 +973,25 @@ class CuratorStore:
             persons=row["persons"],
             digest=row["digest"],
         )
+
+    def set_served_study(self, study: Study) -> None:
+        """Record the study file that a process serves with."""
+        with transaction(self.connection) as db:
+            db.execute("DELETE FROM served_study")
+            db.execute("INSERT INTO served_study (source) VALUES (?)", [study.source])
+            self.audit.record(Event.STUDY_LOADED, sha256=study.digest)
+
+    def served_study(self) -> bytes | None:
+        """Return the study file that the latest process served with; None if no process has recorded it."""
+        row = self.connection.execute("SELECT source FROM served_study").fetchone()
+        return None if row is None else bytes(row["source"])
+
+    def latest_study_digest(self) -> str:
+        """Return the digest of the study file that the newest request was made under; empty if it is not known."""
+        row = self.connection.execute(
+            "SELECT study_digest FROM asked WHERE study_digest <> '' ORDER BY created DESC, id LIMIT 1"
+        ).fetchone()
+        return "" if row is None else str(row["study_digest"])
 
     def witness(self, curator: str) -> tuple[int, bytes]:
         """Return the longest ledger (entries, head) that a peer ever showed."""

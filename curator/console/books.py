@@ -17,7 +17,7 @@ from veiltab.curator.audit_log import EMPTY, chained
 from veiltab.curator.coalitions import bounds_of_charges
 from veiltab.curator.ledger import Entry, Ledger
 from veiltab.curator.policy import Policy
-from veiltab.curator.standing import Standing
+from veiltab.curator.standing import Standing, check_served_study
 
 
 class Books:
@@ -49,7 +49,7 @@ class Books:
         """The state, against the budget that is served by now.
 
         Raises:
-            ConflictError: the study file is another one by now.
+            ConflictError: the study file is another one by now, or the curator serves another one.
         """
         if read_file(self._study_path) != self._standing.study.source:
             raise ConflictError(
@@ -59,6 +59,7 @@ class Books:
             )
         with self._turn:
             old = self._standing
+            check_served_study(old.study, self._study_path, old.store)
             served = old.named_policy or Policy(budget=old.store.served_policy().budget)
             budget = served.budget_within(old.study.budget_epsilon)
             if budget != old.ledger.budget:

@@ -12,10 +12,11 @@ import pytest
 from tests.common.release.other import GOES_WITH, OTHER_REQUEST
 from tests.conftest import reserve
 from veiltab.common.command.cli import run
-from veiltab.common.errors import IntegrityError
+from veiltab.common.errors import ConflictError, IntegrityError
 from veiltab.common.privacy.planning import plan_release
 from veiltab.common.release.guarantees import epsilon_card
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.study.file import load_study
 from veiltab.curator.cli import curator
 from veiltab.curator.ledger import Ledger, percent
 from veiltab.curator.policy import load_policy
@@ -467,6 +468,50 @@ def test_a_policy_that_was_edited_since_it_is_served_is_noticed(terminal: Termin
     assert f"{path} was edited since the running curator read it" in err
     path.unlink()
     assert "cannot be read any more" in terminal.run("ledger")[2]
+
+
+OFFICER_COMMANDS = (
+    ("requests",),
+    ("approve", "--release", ID, "--person", "Ana Diaz"),
+    ("deny", "--release", ID, "--person", "Ana Diaz", "--reason", "too much"),
+    ("ledger",),
+    ("audit",),
+    ("clear-tosses", "--peer", "bob", "--person", "Ana Diaz"),
+    ("console", "--person", "Ana Diaz"),
+    ("evidence", "--identity", "nowhere", "--out", "nowhere/evidence.zip", "--person", "Ana Diaz"),
+)
+
+
+@pytest.mark.parametrize("command", OFFICER_COMMANDS, ids=lambda command: command[0])
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_another_study_file_than_is_served_is_refused(
+    terminal: Terminal, make_request: Make, command: tuple[str, ...], is_recorded: bool
+) -> None:
+    store, study = terminal.store(), load_study(terminal.study)
+    store.add(make_request(), 1, study.digest)
+    store.decide(ID, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),))
+    if is_recorded:
+        store.set_served_study(study)
+    store.close()
+    terminal.study.write_bytes(study.source.replace(b"[budget]\nepsilon = 1\n", b"[budget]\nepsilon = 50\n"))
+    code, out, err = terminal.run(*command)
+    assert (code, out) == (ConflictError.exit_code, "")
+    difference = ": this one gives another budget epsilon" if is_recorded else ""
+    assert f"the curator serves another study file{difference}. Give the file that it serves" in err
+    assert verdicts(terminal) == {"sex": (HELD, "policy")}
+
+
+def test_a_new_version_of_the_study_counts_once_it_is_served(terminal: Terminal, make_request: Make) -> None:
+    store, study = terminal.store(), load_study(terminal.study)
+    store.add(make_request(), 1, study.digest)
+    store.set_served_study(study)
+    terminal.study.write_bytes(study.source + b"# a remark\n")
+    assert "differs in comments, spacing or spelling alone" in terminal.run("requests")[2]
+    store.set_served_study(load_study(terminal.study))
+    store.close()
+    assert terminal.run("requests")[0] == 0
+    terminal.study.write_bytes(study.source)
+    assert terminal.run("requests")[0] == ConflictError.exit_code
 
 
 def test_a_charge_at_a_delta_shows_what_was_asked_for(terminal: Terminal, make_spec: Make) -> None:
