@@ -18,7 +18,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -70,6 +69,8 @@ _log = logging.getLogger(__name__)
 _HANDSHAKE_SECONDS = 5.0
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _AGAIN = {"Retry-After": "5"}
+_CLOSE = {"Connection": "close"}
+"""With a refusal: what is left of the request is not waited for."""
 
 Answer = Callable[[Request], Awaitable[Response]]
 
@@ -240,23 +241,28 @@ class _Server(uvicorn.Server):
 
 
 class _Patient(H11Protocol):
-    """Closes a connection whose headers do not come, which uvicorn would keep for ever."""
+    """Closes a connection on which no request is under way and none was just answered, which uvicorn would keep.
+
+    A request under way ends by itself, within SECONDS; a connection that waits for the next one has uvicorn's timer,
+    until its first byte comes. On every other, headers or the rest of a refused body do not come.
+    """
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as its base has it
-        """Begin to wait for a request."""
+        """Begin to look."""
         super().connection_made(transport)
-        self._deadline = self.loop.call_later(SECONDS, self._close_unless_asked)
+        self._look = self.loop.call_later(SECONDS, self._close_if_nothing_comes)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
-        self._deadline.cancel()
+        """Look no more."""
+        self._look.cancel()
         super().connection_lost(exc)
 
-    def _close_unless_asked(self) -> None:
-        if self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None:
-            self.transport.close()
+    def _close_if_nothing_comes(self) -> None:
+        is_under_way = self.cycle is not None and not self.cycle.response_complete
+        if is_under_way or self.timeout_keep_alive_task is not None:
+            self._look = self.loop.call_later(SECONDS, self._close_if_nothing_comes)
         else:
-            self._deadline = self.loop.call_later(SECONDS, self._close_unless_asked)
+            self.transport.abort()
 
 
 def _check_room(under_way: int) -> None:
@@ -285,4 +291,4 @@ def _json(status: int, body: bytes, headers: Mapping[str, str] = MappingProxyTyp
 def _refused(error: VeiltabError, raised: Exception | None = None) -> Response:
     status = next((STATUS[cls] for cls in type(error).__mro__ if cls in STATUS), 500)
     status = getattr(raised, "status_code", status)
-    return _json(status, error_to_json(error), _AGAIN if status == 503 else MappingProxyType({}))
+    return _json(status, error_to_json(error), _CLOSE | (_AGAIN if status == 503 else {}))

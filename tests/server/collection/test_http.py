@@ -268,18 +268,36 @@ def test_a_client_without_a_certificate_reports_over_tls(rounds: RoundKeeper, id
     assert rounds.status(ID, "rosa").reports == (3, 0)
 
 
-def test_headers_that_do_not_come_lose_their_connection(
-    rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
+SILENT: dict[str, tuple[bytes, bytes]] = {
+    "half of the headers": (b"POST / HTTP/1.1\r\nHost:", b""),
+    "a refused body whose rest does not come": (
+        f"POST /v1/rounds/{OTHER_ID}/reports HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".encode(),
+        b"x",
+    ),
+    "a byte after an answer": (f"GET {PATH} HTTP/1.1\r\nHost: x\r\n\r\n".encode(), b"G"),
+}
+
+
+@pytest.mark.parametrize("what", SILENT)
+def test_who_says_no_more_loses_the_connection(
+    rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
+    opened(rounds)
     monkeypatch.setattr(http, "SECONDS", 0.05)
     trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
+    first, then = SILENT[what]
 
     def ask(port: int) -> None:
         with (
             socket.create_connection(("127.0.0.1", port), timeout=20) as plain,
             trusting.wrap_socket(plain, server_hostname="localhost") as connection,
         ):
-            connection.sendall(b"POST / HTTP/1.1\r\nHost:")
-            assert connection.recv(1) == b""
+            connection.sendall(first)
+            with suppress(ConnectionError, ssl.SSLError):  # closed, in whichever way
+                if then:
+                    assert connection.recv(65_536).startswith(b"HTTP/1.1 ")
+                    connection.sendall(then)
+                while connection.recv(65_536):
+                    pass
 
     on_a_port(rounds, identity, ask)
