@@ -49,13 +49,11 @@ class EvidenceOrder:
     """What evidence is wanted.
 
     Args:
-        study_file: the study file, as it is.
         person: who exports it.
         since: first Unix second of what was decided and recorded; None for all.
         certificates: release certificates to go with it.
     """
 
-    study_file: bytes
     person: str
     since: int | None
     certificates: tuple[ReleaseCertificate, ...]
@@ -112,7 +110,7 @@ def _write(standing: Standing, identity: Identity, order: EvidenceOrder, bundle:
     before = EMPTY if order.since is None else store.audit.head_before(order.since)
     length, head = ledger.head
     records = tuple(_records(standing, order.since))
-    bundle.add(STUDY, [order.study_file])
+    bundle.add(STUDY, [standing.study.source])
     if standing.policy_path is not None and standing.policy_path.is_file():
         bundle.add(POLICY, [standing.policy_path.read_bytes()])
     bundle.add(AUTHORITY, [identity.authority])

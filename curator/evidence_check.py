@@ -32,6 +32,7 @@ from veiltab.curator.evidence_files import (
     STATEMENTS,
     STUDY,
     EvidenceIndex,
+    asked_under_text,
     read_lines,
     read_text,
 )
@@ -104,6 +105,7 @@ class _Recorded:
         decisions: (release, attribute) -> (verdict, who, reason) of the latest decision.
         approvals: (release, attribute, person, reason) of each.
         requests: release -> digest of its request.
+        study: digest of the study file that was served last; empty if that is not in the log.
         heads: number of an entry that the ledger covers -> digest of the log with it.
     """
 
@@ -111,6 +113,7 @@ class _Recorded:
     decisions: dict[tuple[str, str], tuple[object, ...]] = field(default_factory=dict)
     approvals: set[tuple[object, ...]] = field(default_factory=set)
     requests: dict[str, str] = field(default_factory=dict)
+    study: str = ""
     heads: dict[int, str] = field(default_factory=dict)
 
 
@@ -129,9 +132,9 @@ class _Check:
             ("authority", self._authority),
             ("signature", self._signature),
             ("files", self._files),
-            ("study", self._study),
             ("ledger", self._ledger),
             ("audit log", self._audit),
+            ("study", self._study),
             ("ledger and audit log", self._cover),
             ("decisions", self._decisions),
             ("statements", self._statements),
@@ -201,9 +204,22 @@ class _Check:
             raise IntegrityError("the study file is of another study")
         if self.study is not None and self.study.digest != study.digest:
             raise IntegrityError("the study file is another than yours")
-        return f"study {study.id}, with curator {self._party.name}" + (
-            "" if self.study is None else ": your study file"
-        )
+        asked_under = self._asked_under(study.digest)
+        yours = "" if self.study is None else ": your study file"
+        return f"study {study.id}, with curator {self._party.name}{yours}; {asked_under}"
+
+    def _asked_under(self, digest: str) -> str:
+        """Compare the study file with the one that was served last, or that the newest request was made under."""
+        asked = [(one["created"], one["study_digest"]) for one in map(json.loads, read_lines(self.archive, RELEASES))]
+        text = asked_under_text((one for _, one in asked), digest)
+        if self.recorded.study:
+            if self.recorded.study != digest:
+                raise IntegrityError(f"the curator served another version of the study file last; {text}")
+            return text
+        known = [(created, one) for created, one in asked if one and created >= (self.index.since or 0)]
+        if known and (max(known)[0], digest) not in known:
+            raise IntegrityError(f"the newest request was made under another version of the study file; {text}")
+        return text
 
     def _ledger(self) -> str:
         head, number = GENESIS, 0
@@ -247,6 +263,8 @@ class _Check:
                 self.recorded.approvals.add((entry.release, facts["attribute"], entry.person, facts["reason"]))
             case Event.REQUEST.value:
                 self.recorded.requests[entry.release] = str(facts["request"])
+            case Event.STUDY_LOADED.value:
+                self.recorded.study = str(facts["sha256"])
             case _:
                 pass
 

@@ -52,7 +52,6 @@ def evidence(
     with open_standing(study_path, name, state_folder, policy_path) as standing:
         identity = load_identity(identity_folder, Role.CURATOR, name, study=standing.study.id)
         order = EvidenceOrder(
-            study_file=_content(study_path),
             person=who,
             since=since,
             certificates=tuple(_certificate(path, standing, identity.authority) for path in certificates),

@@ -7,7 +7,8 @@ docs/evidence.md for what each file holds, and for how somebody else recomputes 
 
 import json
 import zipfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from veiltab.common.core.canonical import canonical_text, read_canonical
@@ -113,6 +114,17 @@ class ReleaseRecord:
             "approvals": [asdict(one) | {"request_digest": one.request_digest.hex()} for one in self.approvals],
         }
         return json.dumps(plain, sort_keys=True, separators=(",", ":"))
+
+
+def asked_under_text(digests: Iterable[str], digest: str) -> str:
+    """Return how many requests were made under a study file, and how many under others.
+
+    Args:
+        digests: of the study file of each request; empty where an earlier version did not record it.
+        digest: of the study file.
+    """
+    counts = Counter(one == digest for one in digests if one)
+    return f"requests made under it: {counts[True]}, under other versions of it: {counts[False]}"
 
 
 def statement_line(stored: CuratorRelease, statement: SignedText) -> str:

@@ -11,7 +11,7 @@ from veiltab.common.rpc.release_certificate import ReleaseCertificate
 from veiltab.common.web.document import facts, page, table
 from veiltab.curator.audit_cli import facts_text
 from veiltab.curator.audit_log import AuditEntry, AuditHead, Event
-from veiltab.curator.evidence_files import AUDIT, PAGE, ReleaseRecord
+from veiltab.curator.evidence_files import AUDIT, PAGE, ReleaseRecord, asked_under_text
 from veiltab.curator.ledger import percent
 from veiltab.curator.ledger_text import asked_text, purpose_of, released_text, spent_text
 from veiltab.curator.progress import APPROVED, DENIED, HELD, Approval, CuratorRelease, GrantDecision
@@ -89,6 +89,7 @@ def _summary(shown: PageInput) -> str:
         [
             ("exported by", shown.person),
             ("exported at", _time(shown.made_at)),
+            ("study file", _study_text(shown)),
             ("budget", spent_text(standing.ledger)),
             ("charges", str(standing.ledger.head[0])),
             ("requests", str(len(shown.records))),
@@ -98,6 +99,11 @@ def _summary(shown: PageInput) -> str:
             ("entries of the audit log", f"{shown.audit_before.length + 1} to {head.length}"),
         ]
     )
+
+
+def _study_text(shown: PageInput) -> str:
+    digest = shown.standing.study.digest
+    return f"SHA-256 {digest}; {asked_under_text((one.stored.study_digest for one in shown.records), digest)}"
 
 
 def _charges(shown: PageInput) -> str:

@@ -25,9 +25,7 @@ def _show(visit: Visit) -> Response:
 
 def _export(books: Books, identity: Identity, visit: Visit) -> Response:
     standing = books.standing
-    order = EvidenceOrder(
-        study_file=standing.study.source, person=visit.person, since=_since(visit.form.text("since")), certificates=()
-    )
+    order = EvidenceOrder(person=visit.person, since=_since(visit.form.text("since")), certificates=())
     name = f"evidence-{standing.name}-{datetime.fromtimestamp(books.now, UTC):%Y-%m-%d}.zip"
     with TemporaryDirectory() as folder:
         path = Path(folder) / name

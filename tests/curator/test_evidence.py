@@ -110,7 +110,6 @@ class Office:
     def export(self, name: str, since: int | None = None) -> Path:
         with open_standing(self.folder / "study.toml", "alice", self.folder / "state", None) as standing:
             order = EvidenceOrder(
-                study_file=(self.folder / "study.toml").read_bytes(),
                 person="Ana Díaz",
                 since=since,
                 certificates=(certificate(self.study),),
@@ -145,6 +144,9 @@ def test_an_honest_file_holds_and_says_what_was_checked(office: Office) -> None:
     assert (evidence.index.party, evidence.index.made_by) == ("veiltab://survey/curator/alice", "Ana Díaz")
     assert "curator alice signed the index on" in found["signature"]
     assert found["files"] == "9 files are as the index says"
+    counts = "requests made under it: 2, under other versions of it: 0"
+    assert found["study"] == f"study survey, with curator alice: your study file; {counts}"
+    assert f"SHA-256 {office.study.digest}; {counts}" in contents(office.file)["index.html"].decode()
     assert found["ledger"].startswith("1 entries; the chain is whole")
     assert found["audit log"].startswith("entries 1 to 13; the chain is whole")
     assert found["ledger and audit log"] == "1 charges stand in both, and each covers the log before it"
@@ -319,6 +321,32 @@ def test_what_contradicts_itself_is_found_although_it_is_signed(
 ) -> None:
     alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
     assert detail in failures(rewritten(office, change, sign=alice))[what]
+
+
+def test_a_study_file_that_was_not_served_is_found(tmp_path: Path, study_bytes: bytes) -> None:
+    office = open_office(tmp_path, study_bytes)
+    alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
+    budget = replaced("study.toml", b"[budget]\nepsilon = 1", b"[budget]\nepsilon = 50")
+    office.export("evidence.zip")
+    assert failures(rewritten(office, budget, sign=alice))["study"] == (
+        "the newest request was made under another version of the study file;"
+        " requests made under it: 0, under other versions of it: 2"
+    )
+    later = study_from_bytes(study_bytes + b"# a remark\n", "study.toml")
+    with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
+        store.set_served_study(office.study)
+        store.set_served_study(later)
+    (tmp_path / "study.toml").write_bytes(later.source)
+    office.file.unlink()
+    evidence = check_evidence(office.export("evidence.zip"), PEM, later)
+    found = {one.what: one for one in evidence.findings}
+    assert found["study"].holds
+    assert found["study"].detail.endswith("requests made under it: 0, under other versions of it: 2")
+    earlier = rewritten(office, lambda files: files.update({"study.toml": study_bytes}), sign=alice)
+    assert failures(earlier)["study"] == (
+        "the curator served another version of the study file last;"
+        " requests made under it: 2, under other versions of it: 0"
+    )
 
 
 def test_a_ledger_or_a_log_of_another_history_is_found(office: Office) -> None:
