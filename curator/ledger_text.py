@@ -20,6 +20,16 @@ def spent_text(book: Ledger) -> str:
     return (
         f"Spent epsilon {upward(book.spent)} at delta {book.delta}, {percent(book.share)} of the budget of"
         f" {book.budget}; one more release may have {book.remaining:.6f}."
+        f" {adding_up(book)}"
+    )
+
+
+def adding_up(book: Ledger) -> str:
+    """Return in a sentence that charged, spent and left epsilon do not add up; "" without a delta, where they do."""
+    if book.delta is None:
+        return ""
+    return (
+        "A budget with a delta adds the squares of prices, not epsilons: those charged, spent and left do not add up."
     )
 
 

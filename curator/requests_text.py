@@ -5,6 +5,7 @@ from dataclasses import fields
 from veiltab.common.core.rounding import upward
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.curator.ledger import Ledger, percent
+from veiltab.curator.ledger_text import adding_up
 from veiltab.curator.progress import HELD, Approval
 from veiltab.curator.requests import AttributeStatus, RequestView
 
@@ -27,6 +28,7 @@ _SHOWN = 3
 def requests_text(views: tuple[RequestView, ...], ledger: Ledger) -> str:
     """Return the budget, and each request with its card and what was decided."""
     lines = [f"Budget {ledger.budget}: spent {upward(ledger.spent)}, {ledger.remaining:.6f} left."]
+    lines += filter(None, [adding_up(ledger)])
     lines += [line for view in views for line in _lines(view)]
     return "\n".join(lines if views else [*lines, "No requests."])
 

@@ -160,6 +160,7 @@ def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal, mak
         f"expected root-mean-square error of each share: {after['cell_root_mse']:.3g}",
     ):
         assert text in out
+    assert "do not add up" not in out
 
 
 def test_whatever_is_asked_for_is_shown_to_who_decides(terminal: Terminal, make_request: Make) -> None:
@@ -541,6 +542,8 @@ def test_a_charge_at_a_delta_shows_what_was_asked_for(terminal: Terminal, make_s
     _, out, _ = terminal.run("ledger")
     assert f"epsilon 0.300000, delta 1E-7  charge {percent(entry.share)}" in out
     assert f"{percent(entry.share)} of the budget of 1; one more release may have 0.9" in out
+    assert "those charged, spent and left do not add up" in out
+    assert "those charged, spent and left do not add up" in terminal.run("requests")[1]
 
 
 POLICY = """

@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -76,7 +76,13 @@ def hold(store: CuratorStore, request: Any) -> None:  # noqa: ANN401 - a request
 
 @pytest.fixture
 def office(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Iterator[Office]:
-    """A request that waits for two persons at alice."""
+    with opened_office(tmp_path, study_bytes, make_request) as opened:
+        yield opened
+
+
+@contextmanager
+def opened_office(tmp_path: Path, study_bytes: bytes, make_request: Make) -> Iterator[Office]:
+    """Open an office where a request waits for two persons at alice."""
     path, table = tmp_path / "study.toml", tmp_path / "alice.csv"
     path.write_bytes(study_bytes)
     table.write_text("id,sex,age\n1,f,young\n2,m,old\n3,x,old\n")
@@ -289,6 +295,17 @@ def test_the_budget_adds_up(office: Office, make_spec: Make, make_request: Make)
     text = office.enter(ANA).get("/budget").text
     assert '<svg viewBox="0 0 720 260" role="img"' in text
     assert "What each coalition can learn from all releases together" in text
+
+
+def test_epsilons_that_do_not_add_up_are_said_to(tmp_path: Path, study_bytes: bytes, make_request: Make) -> None:
+    said = "those charged, spent and left do not add up"
+    with_delta = study_bytes.replace(b"[budget]\nepsilon = 1\n", b"[budget]\nepsilon = 1\ndelta = 1e-6\n")
+    for name, study, times in (("pure", study_bytes, 0), ("delta", with_delta, 1)):
+        (tmp_path / name).mkdir()
+        with opened_office(tmp_path / name, study, make_request) as opened:
+            ana = opened.enter(ANA)
+            for page in ("/budget", "/ledger", f"/releases/{ID}"):
+                assert ana.get(page).text.count(said) == times, (name, page)
 
 
 def test_points_are_thinned_to_the_last() -> None:
