@@ -293,7 +293,7 @@ def _number_coding(profile: ColumnProfile, *, use_quantiles: bool) -> tuple[_Tab
         reasons = [f"whole numbers from {int(low)} to {int(high)}, each a category"]
         return table | ({"recode": recode} if recode else {}), reasons
     edges = quantile_edges if use_quantiles else round_edges
-    bins = edges(low, high, profile.sample)
+    bins = edges(low, high, profile.sample, are_whole=profile.are_whole)
     kind = "quartiles of the table, to two digits" if use_quantiles else "round numbers, not values of the table"
     comma = ", with a decimal comma" if profile.decimal == "comma" else ""
     return {"bins": list(bins)}, [f"numbers from {low} to {high}{comma}; the edges are {kind}"]

@@ -19,39 +19,49 @@ _CROWDED = 0.8
 _QUANTILES = (0.25, 0.5, 0.75)
 
 
-def round_edges(low: Decimal, high: Decimal, sample: NDArray[np.float64]) -> tuple[Decimal, ...]:
+def round_edges(
+    low: Decimal, high: Decimal, sample: NDArray[np.float64], *, are_whole: bool = False
+) -> tuple[Decimal, ...]:
     """Return round edges around some numbers: equally far apart, or growing in steps 1, 2, 5, 10 where most are small.
 
     Args:
         low: the smallest number.
         high: the largest one, above `low`.
         sample: numbers between them, which decide only between equal and growing steps.
+        are_whole: whether all numbers are whole; all edges are then whole too, so that each bin can hold a number.
 
     Returns:
         At most MOST_BINS + 1 increasing edges; all numbers lie between the first and the last.
     """
-    choices = [_equal_edges(low, high)]
+    choices = [_equal_edges(low, high, are_whole=are_whole)]
     if low >= 0:
-        choices += [_growing_edges(high, digits) for digits in ("125", "1")]
+        choices += [_growing_edges(high, digits, are_whole=are_whole) for digits in ("125", "1")]
     shares = [_fullest(edges, sample) for edges in choices]
     first = next((place for place, share in enumerate(shares) if share <= _CROWDED), shares.index(min(shares)))
     return choices[first]
 
 
-def quantile_edges(low: Decimal, high: Decimal, sample: NDArray[np.float64]) -> tuple[Decimal, ...]:
-    """Return edges at the quartiles, rounded to two digits, between outer ones that are round.
+def quantile_edges(
+    low: Decimal, high: Decimal, sample: NDArray[np.float64], *, are_whole: bool = False
+) -> tuple[Decimal, ...]:
+    """Return edges at the quartiles, rounded to two digits, or to whole numbers, between outer ones that are round.
 
     Where no quartile lies between these, the edges are those of `round_edges`.
     """
-    outer = _equal_edges(low, high)
-    inner = sorted({_plain(Decimal(f"{quantile:.1e}")) for quantile in np.quantile(sample, _QUANTILES)})
+    outer = _equal_edges(low, high, are_whole=are_whole)
+    rounded = [Decimal(f"{quantile:.1e}") for quantile in np.quantile(sample, _QUANTILES)]
+    inner = sorted({_plain(edge.to_integral_value() if are_whole else edge) for edge in rounded})
     between = [edge for edge in inner if outer[0] < edge < outer[-1]]
-    return (outer[0], *between, outer[-1]) if between else round_edges(low, high, sample)
+    return (outer[0], *between, outer[-1]) if between else round_edges(low, high, sample, are_whole=are_whole)
 
 
-def _equal_edges(low: Decimal, high: Decimal) -> tuple[Decimal, ...]:
+def _equal_edges(low: Decimal, high: Decimal, *, are_whole: bool) -> tuple[Decimal, ...]:
     """Return multiples of the smallest step among 1, 2, 5, 10, ... that makes few enough bins."""
-    steps = _ladder("125", (high - low).adjusted() - 2)
+    if are_whole and high - low == 1:
+        # With both its edges, a last bin up to the higher number would hold the lower one too.
+        high += 1
+    exponent = (high - low).adjusted() - 2
+    steps = _ladder("125", max(0, exponent) if are_whole else exponent)
     places = (_places(low, high, step) for step in steps)
     return next(edges for edges in places if len(edges) <= _EQUAL_BINS + 1)
 
@@ -63,9 +73,10 @@ def _places(low: Decimal, high: Decimal, step: Decimal) -> tuple[Decimal, ...]:
     return tuple(_plain(step * place) for place in range(first, last + 1))
 
 
-def _growing_edges(high: Decimal, digits: str) -> tuple[Decimal, ...]:
+def _growing_edges(high: Decimal, digits: str, *, are_whole: bool) -> tuple[Decimal, ...]:
     """Return 0 and the last numbers of a ladder up to the first that is not below `high`."""
-    below = list(takewhile(lambda edge: edge < high, _ladder(digits, high.adjusted() - MOST_BINS)))
+    least = high.adjusted() - MOST_BINS
+    below = list(takewhile(lambda edge: edge < high, _ladder(digits, max(0, least) if are_whole else least)))
     last = next(edge for edge in _ladder(digits, high.adjusted() - 1) if edge >= high)
     return (Decimal(0), *(_plain(edge) for edge in (*below, last)[-MOST_BINS:]))
 

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from decimal import Decimal
 from itertools import pairwise
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from veiltab.curator.drafting.round_bins import MOST_BINS, quantile_edges, round_edges
 
 NUMBERS = st.decimals(-(10**15), 10**15, allow_nan=False, places=4)
+EDGES = st.sampled_from([round_edges, quantile_edges])
 
 
 @given(st.lists(NUMBERS, min_size=2, max_size=30, unique=True))
@@ -42,6 +44,26 @@ def test_edges_are_round_and_hold_every_number(numbers: list[Decimal]) -> None:
 def test_edges_of_some_numbers(numbers: list[float], edges: str) -> None:
     found = round_edges(Decimal(str(min(numbers))), Decimal(str(max(numbers))), np.array(numbers, float))
     assert " ".join(map(str, found)) == edges
+
+
+@given(st.lists(st.integers(-(10**9), 10**9), min_size=2, max_size=30, unique=True), EDGES)
+@example([0, 1], round_edges)
+@example([0, 1], quantile_edges)
+@example([0, 1, 2, 3, 50], round_edges)
+@example([0, 1, 2, 3, 13], quantile_edges)
+def test_edges_of_whole_numbers_are_whole(numbers: list[int], edges_of: Callable[..., tuple[Decimal, ...]]) -> None:
+    low, high, sample = Decimal(min(numbers)), Decimal(max(numbers)), np.array(numbers, float)
+    edges = edges_of(low, high, sample, are_whole=True)
+    assert all(edge == edge.to_integral_value() for edge in edges)
+    assert all(one < other for one, other in pairwise(edges))
+    assert edges[0] <= low < high <= edges[-1]
+    assert 3 <= len(edges) <= MOST_BINS + 1
+
+
+def test_small_whole_numbers_that_crowd_get_no_edge_between_two_of_them() -> None:
+    numbers = np.array([*[0, 1, 2, 3] * 30, 50.0])
+    found = round_edges(Decimal(0), Decimal(50), numbers, are_whole=True)
+    assert " ".join(map(str, found)) == "0 1 2 5 10 20 50"
 
 
 def test_quantiles_have_two_digits_and_lie_within_round_edges() -> None:
