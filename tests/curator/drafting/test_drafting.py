@@ -287,7 +287,7 @@ def test_names_that_are_no_attribute_names(propose: Propose) -> None:
     assert {one.rule.column: one.name for one in proposal.attributes} == {
         "Hours (week)": "hours-week",
         "hours-week": "hours-week-2",
-        "Größe": "gr-e",
+        "Größe": "grosse",
         "_x": "x",
         "hours_2": "hours_2",
         "hours-week-2": "hours-week-2-2",

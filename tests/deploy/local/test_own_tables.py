@@ -133,7 +133,19 @@ categories = ["a", "b"]
 
 @pytest.mark.parametrize(
     ("column", "name"),
-    [("Age", "age"), ("Smokes?", "smokes"), ("a b_c", "a-b-c"), ("é", "attribute"), ("x" * 39 + " y", "x" * 39)],
+    [
+        ("Age", "age"),
+        ("Smokes?", "smokes"),
+        ("a b_c", "a-b-c"),
+        ("?", "attribute"),
+        ("x" * 39 + " y", "x" * 39),
+        ("é", "e"),
+        ("Körperlich eingeschränkt", "korperlich-eingeschrankt"),
+        ("Ko\u0308rper", "korper"),
+        ("STRAẞE Nº", "strasse-no"),
+        ("Ærø Łódź", "aero-lodz"),
+        ("年 (kg)", "kg"),
+    ],
 )
 def test_names_stay_readable(column: str, name: str) -> None:
     assert attribute_name(column) == name
