@@ -27,8 +27,21 @@ def keep_files_private() -> None:
 
 def allow_open_files() -> None:
     """Allow this process as many open files as it may have: every connection is one, also one that says nothing."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _OPEN_FILES)
+    _limit(resource.RLIMIT_NOFILE, _OPEN_FILES)
+
+
+def limit_memory(size: int) -> None:
+    """Let this process take no more memory than this: what goes beyond it is a MemoryError.
+
+    Args:
+        size: of its address space, bytes.
+    """
+    _limit(resource.RLIMIT_AS, size)
+
+
+def _limit(kind: int, wanted: int) -> None:
+    _, most = resource.getrlimit(kind)
+    wanted = wanted if most == resource.RLIM_INFINITY else min(most, wanted)
     # Some systems name a limit here that they do not grant.
     with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+        resource.setrlimit(kind, (wanted, most))

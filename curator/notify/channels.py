@@ -1,24 +1,26 @@
-"""How a notice leaves: posted to a web address, given to a command, or by e-mail. Each sends once, or says why not."""
+"""How a notice leaves: posted to a web address, given to a command, or by e-mail. Each sends once, or says why not.
 
-import http.client
-import json
-import smtplib
-import ssl
+Every sending is a process of its own, ended with all that it started once it takes too long: what a server or a command
+does costs the curator neither memory nor a thread for longer than `SECONDS`.
+"""
+
+import os
+import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import UTC, datetime
-from email.message import EmailMessage
+import sys
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from veiltab.common.errors import UnavailableError
+from veiltab.curator.notify import sending
 from veiltab.curator.notify.outbox import Notice
-from veiltab.curator.notify.settings import MailSettings, NotifySettings, Security
+from veiltab.curator.notify.settings import MailSettings, NotifySettings
 
-SECONDS = 20.0
-"""How long a server or a command may take to answer."""
+SECONDS: float = sending.SECONDS
+"""How long a channel may take."""
+
+_SENDER = (sys.executable, "-m", "veiltab.curator.notify.sending")
 
 Send = Callable[[Notice], None]
 """Sends a notice; raises UnavailableError if the channel does not take it."""
@@ -28,116 +30,41 @@ def channels_of(settings: NotifySettings) -> Mapping[str, Send]:
     """Return name -> how it sends, of each channel."""
     channels: dict[str, Send] = {}
     if settings.webhook:
-        channels["webhook"] = partial(post, settings.webhook, settings.authority)
+        channels["webhook"] = partial(_send, "webhook", settings.webhook, settings.authority)
     if settings.command:
-        channels["command"] = partial(run, settings.command)
+        channels["command"] = partial(_run, settings.command)
     if settings.mail is not None:
-        channels["email"] = partial(mail, settings.mail, settings.authority)
+        channels["email"] = partial(_send, "email", settings.mail, settings.authority)
     return channels
 
 
-def post(url: str, authority: Path | None, notice: Notice) -> None:
-    """Post a notice as JSON; only an answer of 200 to 299 counts, and no redirection is followed.
+def _send(channel: str, how: MailSettings | str, authority: Path | None, notice: Notice) -> None:
+    """Post or mail a notice."""
+    _end_well(channel, _SENDER, sending.task_of(notice, how, authority), output=subprocess.PIPE)
+
+
+def _run(command: tuple[str, ...], notice: Notice) -> None:
+    """Run a command without a shell, with a notice as JSON on its standard input; its exit code must be 0."""
+    _end_well("command", command, sending.json_of(notice), output=subprocess.DEVNULL)
+
+
+def _end_well(channel: str, command: tuple[str, ...], text: bytes, *, output: int) -> None:
+    """Run a process that gets a text on standard input.
 
     Raises:
-        UnavailableError: as the channel does not take it.
+        UnavailableError: it takes too long, or its exit code is not 0; with its output as the reason, if it is read.
     """
-    parts = urlsplit(url)
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    with _refusals("webhook"):
-        if parts.scheme == "https":
-            context = ssl.create_default_context(cafile=authority)
-            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                parts.hostname or "", parts.port, timeout=SECONDS, context=context
-            )
-        else:
-            connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=SECONDS)
-        try:
-            connection.request("POST", target, body=_json(notice), headers={"Content-Type": "application/json"})
-            status = connection.getresponse().status
-        finally:
-            connection.close()
-    if not 200 <= status < 300:
-        raise UnavailableError(f"it answers {status}", where="webhook")
-
-
-def run(command: tuple[str, ...], notice: Notice) -> None:
-    """Run a command without a shell, with a notice as JSON on its standard input; its exit code must be 0.
-
-    Raises:
-        UnavailableError: as the command does not take it.
-    """
-    with _refusals("command"):
-        ended = subprocess.run(  # noqa: S603 - the operator's own command
-            command,
-            input=_json(notice),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=SECONDS,
-            check=False,
-            start_new_session=True,
+    with sending.refusals(channel):
+        process = subprocess.Popen(  # noqa: S603 - the product's own command, or the operator's
+            command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.DEVNULL, start_new_session=True
         )
-    if ended.returncode:
-        raise UnavailableError(f"it ends with exit code {ended.returncode}", where="command")
-
-
-def mail(settings: MailSettings, authority: Path | None, notice: Notice) -> None:
-    """Send a notice by e-mail.
-
-    Raises:
-        UnavailableError: as the mail server does not take it.
-    """
-    with _refusals("email"), _connected(settings, authority) as server:
-        if settings.password_file is not None:
-            server.login(settings.user, settings.password_file.read_text("utf-8").strip())
-        if refused := server.send_message(message_of(settings, notice)):
-            raise UnavailableError(f"the mail server refuses {len(refused)} of the addresses", where="email")
-
-
-def message_of(settings: MailSettings, notice: Notice) -> EmailMessage:
-    """Return the e-mail of a notice; whoever gets one twice sees by its Message-ID that it is the same."""
-    facts = notice.facts
-    about = f"curator {facts['curator']}, study {facts['study']}"
-    message = EmailMessage()
-    message["From"] = settings.sender
-    message["To"] = ", ".join(settings.recipients)
-    message["Subject"] = f"veiltab: {about}: {facts['text']}"
-    message["Date"] = datetime.fromtimestamp(notice.created, UTC)
-    name = f"{facts['study']}.{facts['curator']}.{notice.kind.value}.{notice.number}.{notice.created}"
-    message["Message-ID"] = f"<{name}@{settings.sender.rpartition('@')[2]}>"
-    message["Auto-Submitted"] = "auto-generated"
-    lines = [f"{name}: {value}" for name, value in facts.items() if name not in {"text", "look"}]
-    message.set_content("\n".join([f"{facts['text']}.", "", *lines, "", f"Look: {facts['look']}", ""]))
-    return message
-
-
-@contextmanager
-def _connected(settings: MailSettings, authority: Path | None) -> Iterator[smtplib.SMTP]:
-    place = (settings.host, settings.port)
-    match settings.security:
-        case Security.TLS:
-            with smtplib.SMTP_SSL(*place, timeout=SECONDS, context=ssl.create_default_context(cafile=authority)) as own:
-                yield own
-        case Security.STARTTLS:
-            with smtplib.SMTP(*place, timeout=SECONDS) as own:
-                own.starttls(context=ssl.create_default_context(cafile=authority))
-                yield own
-        case Security.NONE:
-            with smtplib.SMTP(*place, timeout=SECONDS) as own:
-                yield own
-
-
-@contextmanager
-def _refusals(channel: str) -> Iterator[None]:
-    """Turn what goes wrong on the way into a refusal that says its kind, and nothing that a server said."""
-    try:
-        yield
-    except smtplib.SMTPResponseException as error:
-        raise UnavailableError(f"the mail server answers {error.smtp_code}", where=channel) from None
-    except (OSError, http.client.HTTPException, subprocess.SubprocessError, ValueError) as error:
-        why = getattr(error, "strerror", None)
-        raise UnavailableError(f"{type(error).__name__}{f': {why}' if why else ''}", where=channel) from None
-
-
-def _json(notice: Notice) -> bytes:
-    return (json.dumps({"number": notice.number, **notice.facts}) + "\n").encode()
+        with process:
+            try:
+                problem, _ = process.communicate(text, timeout=SECONDS)
+            except BaseException:
+                # Nobody has waited for the process yet, so its group is still there.
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+    if process.returncode:
+        why = problem.decode(errors="replace") if problem else f"it ends with exit code {process.returncode}"
+        raise UnavailableError(why, where=channel)

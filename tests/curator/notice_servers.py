@@ -1,9 +1,10 @@
-"""A mail server and a web server on this machine that take notices, for tests."""
+"""A mail server and a web server on this machine that take notices, and one that answers without end, for tests."""
 
 import base64
 import socketserver
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -123,6 +124,37 @@ class _WebHandler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:  # noqa: ANN401 - as the base class has it
         """Say nothing."""
+
+
+class EndlessServer(socketserver.TCPServer):
+    """A server that answers without end, until its client leaves.
+
+    Args:
+        first: what it says at once.
+        then: what it says again and again.
+        pause: seconds before each of them.
+    """
+
+    def __init__(self, first: bytes, then: bytes, *, pause: float = 0) -> None:
+        super().__init__(("127.0.0.1", 0), _EndlessHandler)
+        self.first, self.then, self.pause = first, then, pause
+
+    @property
+    def port(self) -> int:
+        return int(self.server_address[1])
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: its client has left."""
+
+
+class _EndlessHandler(socketserver.BaseRequestHandler):
+    server: EndlessServer
+
+    def handle(self) -> None:
+        self.request.sendall(self.server.first)
+        while True:
+            time.sleep(self.server.pause)
+            self.request.sendall(self.server.then)
 
 
 @contextmanager

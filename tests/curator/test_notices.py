@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import resource
 import ssl
 import sys
 import threading
@@ -17,17 +19,18 @@ from click.testing import CliRunner
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.conftest import reserve
-from tests.curator.notice_servers import MailServer, WebServer, serving
+from tests.curator.notice_servers import EndlessServer, MailServer, WebServer, serving
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.curator.cli import curator
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.notify import channels as channels_module
-from veiltab.curator.notify.channels import channels_of, message_of
+from veiltab.curator.notify.channels import channels_of
 from veiltab.curator.notify.events import EventSource
 from veiltab.curator.notify.notifier import Notifier, in_a_thread
 from veiltab.curator.notify.outbox import Notice, Outbox, next_attempt
+from veiltab.curator.notify.sending import message_of
 from veiltab.curator.notify.settings import Kind, NotifySettings, Security
 from veiltab.curator.policy import load_policy
 from veiltab.curator.progress import HELD, GrantDecision
@@ -323,6 +326,56 @@ def test_a_command_gets_the_notice_and_no_shell(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(channels_module, "SECONDS", 0.01)
     with pytest.raises(UnavailableError, match="TimeoutExpired"):
         send(tmp_path, f"[notify]\ncommand = {json.dumps([sys.executable, '-c', 'import time; time.sleep(60)'])}\n")
+
+
+def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The shell waits for a process that holds the pipe open, until both are ended.
+    os.mkfifo(tmp_path / "pipe")
+    script = f"sleep 3600 > {tmp_path / 'pipe'} & wait"
+    monkeypatch.setattr(channels_module, "SECONDS", 0.5)
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(reader, True)
+    with pytest.raises(UnavailableError, match="TimeoutExpired"):
+        send(tmp_path, f"[notify]\ncommand = {json.dumps(['/bin/sh', '-c', script])}\n")
+    assert os.read(reader, 1) == b""
+    os.close(reader)
+
+
+def test_a_mail_server_that_answers_without_end_costs_a_bounded_process_its_memory(tmp_path: Path) -> None:
+    server = EndlessServer(b"220 ready\r\n", (b"250-" + b"A" * 8_000 + b"\r\n") * 100)
+    text = f'[notify]\nemail = ["a@b.org"]\nsmtp = "127.0.0.1:{server.port}"\nsmtp_from = "v@b.org"\n'
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with serving(server), pytest.raises(UnavailableError, match="MemoryError"):
+        send(tmp_path, text + 'smtp_security = "none"\n')
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024
+
+
+@pytest.mark.parametrize(
+    ("first", "then"), [(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), (b"HTTP/1.1 200 OK\r\nX: ", b"x")]
+)
+def test_a_web_server_that_answers_without_end_is_one_failed_attempt(
+    store: CuratorStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bytes, then: bytes
+) -> None:
+    monkeypatch.setattr(channels_module, "SECONDS", 0.5)
+    server, outbox = EndlessServer(first, then, pause=0.01), Outbox(store.connection)
+    notifier = Notifier(
+        source(store, settings(tmp_path, f'[notify]\nwebhook = "http://127.0.0.1:{server.port}"\n')), outbox
+    )
+    for subject in (ID, OTHER):
+        outbox.add(Kind.REFUSED, subject, FACTS, ["webhook"], int(time.time()))
+    with serving(server):
+        for _ in range(2):
+            asyncio.run(notifier.send_due("webhook"))
+    assert [(one.attempts, "TimeoutExpired" in one.problem) for one in outbox.latest(2)] == [(1, True), (1, True)]
+    assert not outbox.due("webhook", int(time.time()))
+
+
+def test_a_sender_that_is_killed_is_one_failed_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels_module, "_SENDER", ("/bin/sh", "-c", "kill -9 $$"))
+    with pytest.raises(UnavailableError, match="ends with exit code -9"):
+        send(tmp_path, WEBHOOK)
 
 
 # The notifier
