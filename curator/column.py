@@ -1,5 +1,6 @@
 """One attribute's column of a curator's table: coded batch by batch, with counts of its values."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,18 +72,23 @@ class ColumnReader:
         self._unknown: dict[str, tuple[int, tuple[int, ...]]] = {}
         self._codes: dict[str | None, int] = {}
 
-    def codes(self, column: pa.DictionaryArray, first_row: int) -> NDArray[np.int32]:
+    def codes(
+        self, column: pa.DictionaryArray, first_row: int, exact: Collection[str] | None = None
+    ) -> NDArray[np.int32]:
         """Return the codes of a batch and count them; a distinct value is looked up once a batch, not once a row.
 
         Args:
             column: dictionary-encoded raw values, null where absent.
             first_row: file row number of its first value.
+            exact: its numbers of the source, as `Numerals.decide` takes them.
         """
         values: list[str | None] = [*column.dictionary.to_pylist(), None]
         entries = entries_of(column.indices, len(values) - 1)
         is_missing = self.rule.coding.is_missing
-        if self.numerals is not None and len(entries):
-            self.numerals.decide(value.strip() for value in values if value is not None and not is_missing(value))
+        if self.numerals is not None and len(entries) and (self.numerals.notation is None or exact is not None):
+            rows_of = first_rows_of(values, entries, first_row)
+            written = {value.strip(): row for value, row in rows_of.items() if not is_missing(value)}
+            self.numerals.decide(written, exact)
         codes = np.array([self._code(value) for value in values], np.int32)
         rows = np.bincount(entries, minlength=len(values))
         known = codes >= 0
@@ -148,6 +154,20 @@ class ColumnReader:
         before, first = self._unknown.get(value, (0, ()))
         if before or len(self._unknown) < _MOST_UNKNOWN:
             self._unknown[value] = (before + count, (*first, *rows)[:FIRST])
+
+
+def first_rows_of(values: Sequence[str | None], entries: NDArray[np.int32], first_row: int) -> dict[str, int]:
+    """Return the values of a batch, each with the row in which it stands first, in the order of these rows.
+
+    Args:
+        values: the dictionary of the batch.
+        entries: the dictionary entry of each row.
+        first_row: file row number of the first of them.
+    """
+    found, places = np.unique(entries, return_index=True)
+    order = np.argsort(places)
+    rows = zip(found[order].tolist(), places[order].tolist(), strict=True)
+    return {value: place + first_row for entry, place in rows if (value := values[entry]) is not None}
 
 
 def entries_of(indices: pa.Array, absent: int) -> NDArray[np.int32]:

@@ -192,7 +192,10 @@ class _Rows:
         ids = normalised_ids([batch.texts[name] for name in self._id_columns], self._normalise)
         kept = ids.whole.copy()
         dropped = np.zeros(batch.rows, np.bool_)
-        codes = [column.codes(batch.coded[column.rule.column], first_row) for column in self._columns]
+        codes = [
+            column.codes(batch.coded[column.rule.column], first_row, batch.exact.get(column.rule.column))
+            for column in self._columns
+        ]
         for code in codes:
             kept &= code >= 0
             dropped |= code == DROP

@@ -4,7 +4,7 @@ A profile quotes values: it is for the curator's own terminal, never to be logge
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.coding import NUMBER
 from veiltab.common.errors import InvalidInputError
-from veiltab.curator.column import entries_of
+from veiltab.curator.column import entries_of, first_rows_of
 from veiltab.curator.drafting.dates import DateWritings
 from veiltab.curator.tables.numerals import Notation, Numerals, numerals_of
 from veiltab.curator.tables.reading import find_column, read_batches
-from veiltab.curator.tables.source import Source
+from veiltab.curator.tables.source import FIRST_ROW, Source
 
 MISSING_MARKERS = frozenset({"", "NA", "?", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", ".", "-"})
 """Raw values that are taken for missing ones wherever they stand."""
@@ -92,7 +92,7 @@ def profile_columns(source: Source, columns: list[str], decimal: str = "") -> tu
     profilers = [_Profiler(name, numerals_of(source.where, kinds[name], decimal)) for name in columns]
     for batch in read_batches(source, (), columns):
         for profiler in profilers:
-            profiler.take(batch.coded[profiler.column])
+            profiler.take(batch.coded[profiler.column], batch.exact.get(profiler.column))
     return tuple(profiler.profile() for profiler in profilers)
 
 
@@ -117,13 +117,13 @@ class _Profiler:
         self._are_whole = True
         self._sample: list[NDArray[np.float64]] = []
 
-    def take(self, column: pa.DictionaryArray) -> None:
+    def take(self, column: pa.DictionaryArray, exact: Collection[str] | None) -> None:
         """Look at each distinct value of a batch once."""
         raw: list[str | None] = [*column.dictionary.to_pylist(), None]
         entries = entries_of(column.indices, len(raw) - 1)
+        self._decide(raw, entries, exact)
         self._rows += len(entries)
         numbers = np.full(len(raw), np.nan)
-        self._decide(raw)
         for place, times in enumerate(np.bincount(entries, minlength=len(raw)).tolist()):
             value = (raw[place] or "").strip()
             if not times:
@@ -138,13 +138,14 @@ class _Profiler:
                 numbers[place] = self._number(Decimal(number), times)
         self._draw(numbers[entries])
 
-    def _decide(self, raw: Sequence[str | None]) -> None:
+    def _decide(self, raw: Sequence[str | None], entries: NDArray[np.int32], exact: Collection[str] | None) -> None:
         """Let the first values decide how numbers are written; where that is not clear, none is taken for a number."""
-        if self._numerals is None or self._numerals.notation is not None or self._unclear:
+        if self._numerals is None or self._unclear or (self._numerals.notation is not None and exact is None):
             return
-        values = [value.strip() for value in raw if value is not None]
+        rows_of = first_rows_of(raw, entries, FIRST_ROW + self._rows)
+        values = {value.strip(): row for value, row in rows_of.items()}
         try:
-            self._numerals.decide(value for value in values if value not in MISSING_MARKERS)
+            self._numerals.decide({v: row for v, row in values.items() if v not in MISSING_MARKERS}, exact)
         except InvalidInputError as error:
             self._unclear = f"{error.problem}. {error.remedy}"
 

@@ -13,7 +13,10 @@ _EXACT_BITS = {16: 11, 32: 24, 64: 53}
 
 def header_of(schema: pa.Schema) -> list[Column]:
     """Return the columns of a schema."""
-    return [Column(spelling=field.name, kind=kind_of(field.type), type_name=_name(field.type)) for field in schema]
+    return [
+        Column(spelling=field.name, kind=kind_of(field.type), type_name=_name(field.type), has_grouped_points=True)
+        for field in schema
+    ]
 
 
 def kind_of(type_: pa.DataType) -> ColumnKind:

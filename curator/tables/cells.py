@@ -1,6 +1,7 @@
 """Cells that are Python values, each of a type of its own, as the texts of a batch."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 
 import pyarrow as pa
@@ -23,7 +24,14 @@ def batch_of_cells(rows: Sequence[Sequence[Cell]], places: Mapping[str, int], se
         selection: which of them are wanted.
     """
     columns = {name: pa.array([text_of(row[place]) for row in rows], pa.string()) for name, place in places.items()}
-    return formed(len(rows), columns, selection)
+    exact = {name: _exact([row[places[name]] for row in rows]) for name in selection.coded}
+    return replace(formed(len(rows), columns, selection), exact=exact)
+
+
+def _exact(cells: Sequence[Cell]) -> frozenset[str]:
+    """Return the texts of numbers with decimals, without those that a text of the column is too."""
+    numbers = {str(cell) for cell in cells if isinstance(cell, float) and not cell.is_integer()}
+    return frozenset(numbers.difference(cell.strip() for cell in cells if isinstance(cell, str)))
 
 
 def text_of(cell: Cell) -> str | None:

@@ -1,10 +1,11 @@
 """How the numbers of a column are written: with a decimal point or a decimal comma, with thousands set apart or not.
 
 The first rows decide, and all others must agree. What may be read in two ways is refused: 1,234 may be either.
+Where a point may stand between thousands and the first rows show neither mark, the first later number with one decides.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 from enum import Enum
 
 from veiltab.common.errors import InvalidInputError
@@ -67,21 +68,58 @@ class Numerals:
             raise refusal(where, f"decimal = {decimal[:20]!r} is not known", 'Write "point" or "comma".')
         self._where, self._column, self._has_grouped_points = where, column, has_grouped_points
         self.notation = _CHOICES.get(decimal)
+        self._is_begun = self._has_exact = self._has_written = False
 
-    def decide(self, values: Iterable[str]) -> None:
+    def decide(self, values: Mapping[str, int], exact: Collection[str] | None = None) -> None:
         """Decide by the first values of the column, unless it has been decided.
 
+        Args:
+            values: each value of a batch, without white space around it -> the row in which it stands first; in the
+                order of these rows.
+            exact: those of them that are numbers of the source, with decimals; None if somebody wrote all of them.
+
         Raises:
-            InvalidInputError: they may be read in two ways.
+            InvalidInputError: they may be read in two ways, or some are numbers of the source and others are written.
         """
+        if exact is not None:
+            self._take_exact(values, exact)
         if self.notation is None:
-            self.notation = self._decided(values)
+            is_later, self._is_begun = self._is_begun, True
+            self.notation = self._decided_later(values) if is_later else self._decided(values)
 
     def plain(self, text: str) -> str | None:
         """Return a number of the column as plain decimal text; None if it is none, or written in another way."""
         return (self.notation or Notation.PLAIN).plain(text)
 
-    def _decided(self, values: Iterable[str]) -> Notation:
+    def _take_exact(self, values: Mapping[str, int], exact: Collection[str]) -> None:
+        """Read the numbers of the source by their point, and refuse texts with a mark beside them."""
+        for value, row in values.items():
+            if value in exact:
+                self._has_exact = True
+            elif _has_mark(value):
+                self._has_written = True
+            if self._has_exact and self._has_written:
+                problem = (
+                    f"column {self._column!r} holds numbers with decimals, and texts that are numbers with a point or a"
+                    f" comma, seen in row {row}"
+                )
+                raise refusal(self._where, problem, "Store all of them as numbers, or all as texts.")
+        if self._has_exact:
+            self.notation = Notation.POINT
+
+    def _decided_later(self, values: Mapping[str, int]) -> Notation | None:
+        """Decide by the first number with a mark, after rows without any; None if there is none."""
+        for value, row in values.items():
+            if not _has_mark(value):
+                continue
+            if Notation.POINT.plain(value) is None:
+                return Notation.COMMA
+            if Notation.COMMA.plain(value) is None:
+                return Notation.POINT
+            raise self._unclear("," if "," in value else ".", f" from row {row} on")
+        return None
+
+    def _decided(self, values: Mapping[str, int]) -> Notation | None:
         has_point = has_comma = False
         unclear: set[str] = set()
         for value in values:
@@ -97,15 +135,20 @@ class Numerals:
             return Notation.POINT if has_point else Notation.COMMA
         if "," in unclear or (unclear and self._has_grouped_points):
             raise self._unclear("," if "," in unclear else ".")
-        return Notation.PLAIN
+        return None if self._has_grouped_points else Notation.PLAIN
 
-    def _unclear(self, mark: str) -> InvalidInputError:
+    def _unclear(self, mark: str, since: str = "") -> InvalidInputError:
         name = {",": "comma", ".": "point"}[mark]
         problem = (
-            f"the numbers of column {self._column!r} may be read in two ways: 1{mark}234 may be 1.234, with a decimal"
-            f" {name}, or 1234, with a {name} between thousands"
+            f"the numbers of column {self._column!r} may be read in two ways{since}: 1{mark}234 may be 1.234, with"
+            f" a decimal {name}, or 1234, with a {name} between thousands"
         )
         return refusal(self._where, problem, "Say which by --decimal comma or --decimal point.")
+
+
+def _has_mark(value: str) -> bool:
+    """Return whether a value is a number whose comma or point tells one notation from the other."""
+    return not value.isdigit() and Notation.POINT.plain(value) != Notation.COMMA.plain(value)
 
 
 def numerals_of(where: str, column: Column, decimal: str) -> Numerals | None:

@@ -5,6 +5,7 @@ No message of the database is passed on: it may quote the data, or the URL with 
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -90,4 +91,4 @@ def _column(field: pa.Field) -> Column:
     name = (field.metadata or {}).get(_TYPE, b"").decode()
     if name == "numeric":
         return Column(spelling=field.name, kind=ColumnKind.EXACT, type_name=name)
-    return Column(spelling=field.name, kind=column.kind, type_name=name or column.type_name)
+    return replace(column, type_name=name or column.type_name)

@@ -5,7 +5,7 @@ source itself are raised as refusals; a parser's messages are never passed on, b
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
@@ -73,11 +73,14 @@ class Batch:
         rows: number of rows.
         texts: column -> plain text, null where absent.
         coded: column -> dictionary-encoded text, null where absent.
+        exact: coded column -> the texts of it that are numbers with decimals in the source and never written, where
+            each cell has a type of its own.
     """
 
     rows: int
     texts: Mapping[str, pa.Array]
     coded: Mapping[str, pa.DictionaryArray]
+    exact: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 class Source(Protocol):

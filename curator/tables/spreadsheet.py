@@ -32,7 +32,7 @@ class Spreadsheet:
         self.where = str(path)
         self._sheet, rows = _sheet(path, sheet)
         header = [text_of(cell) or "" for cell in rows[0]]
-        self._columns = [Column(spelling=name, kind=ColumnKind.EXACT) for name in header]
+        self._columns = [Column(spelling=name, kind=ColumnKind.WRITTEN, has_grouped_points=True) for name in header]
         self._rows = rows[1:]
 
     @property

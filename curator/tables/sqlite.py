@@ -39,7 +39,7 @@ class SqliteQuery:
                 self._query = query_of_table(self.where, tables, table)
                 self.description = "a table of a SQLite file"
             header = connection.execute(f"select * from (\n{self._query}\n) limit 0").description  # noqa: S608 - theirs
-        self._columns = [Column(spelling=name, kind=ColumnKind.EXACT) for name, *_ in header]
+        self._columns = [Column(spelling=name, kind=ColumnKind.WRITTEN, has_grouped_points=True) for name, *_ in header]
 
     def columns(self) -> list[Column]:
         """Return the header."""
