@@ -154,7 +154,8 @@ def answer(question: PlanQuestion, check: Check = no_limit) -> PlanAnswer:
         plan = question.plan()
         error = question.root_mse(plan)
         feasible = question.error is None or error <= question.error
-        advice = _praise(question, plan) if feasible else _remedies(question, check)
+        aim = "" if question.error is None else f"This reaches the error of {question.error:g}. "
+        advice = f"{aim}{_praise(question, plan)}" if feasible else _remedies(question, check)
         return PlanAnswer(asked=asked, plan=plan, root_mse=error, feasible=feasible, advice=advice)
     if asked is Quantity.DELTA:
         check()
@@ -193,6 +194,8 @@ def _advice(asked: Quantity, enough: PlanQuestion) -> str:
         case Quantity.CELLS:
             return f"A table of {enough.cells} cells is the largest that reaches this error."
         case Quantity.DELTA:
+            if enough.delta == DELTAS.at(0):
+                return f"Delta {enough.delta} reaches this error; it is the least that is tried."
             return f"Delta {enough.delta} is the least that reaches this error."
         case Quantity.EPSILON | Quantity.ERROR:
             return ""

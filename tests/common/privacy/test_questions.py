@@ -167,6 +167,22 @@ def test_the_least_delta_for_an_error() -> None:
     assert [_reaches(question, asks_delta=False, delta=d) for d in deltas] == [True, False]
 
 
+def test_the_least_delta_that_is_tried_is_not_called_the_least() -> None:
+    found = answer(replace(ORDER, error=0.01, delta=None, asks_delta=True))
+    assert found.plan.delta == Decimal("1e-12")
+    assert found.advice == "Delta 1.0E-12 reaches this error; it is the least that is tried."
+
+
+def test_an_error_beside_all_the_others_is_compared() -> None:
+    error = answer(ORDER).root_mse
+    reached = answer(replace(ORDER, error=1.01 * error))
+    assert (reached.feasible, reached.root_mse) == (True, error)
+    assert reached.advice.startswith(f"This reaches the error of {1.01 * error:g}. ")
+    missed = answer(replace(ORDER, error=0.99 * error))
+    assert (missed.feasible, missed.root_mse) == (False, error)
+    assert missed.advice.startswith("This error cannot be reached.")
+
+
 def test_no_delta_is_asked_for_where_a_pure_epsilon_is_enough() -> None:
     found = answer(replace(PURE, error=0.04, asks_delta=True))
     assert (found.feasible, found.plan.delta) == (True, None)
