@@ -69,12 +69,17 @@ def plan(
 ) -> None:
     """Say how many rows to sample, how much to perturb, and what error to expect.
 
-    Leave --epsilon, --population or --cells away and give --error to ask for it, or give --least-delta.
+    Leave --epsilon, --population or --cells away and give --error to ask for it, or give --least-delta. The cells of a
+    table may come from a study: give --study and --attributes.
 
     Of several tables: what they cost together, the foreseen error of a typical pair, and the bytes over each link;
     leave --epsilon, --delta or --population away and give --pair-error to ask for it.
     """
-    if tables.are_given:
+    if tables.are_of_one_table:
+        if cells is not None:
+            raise InvalidInputError("the study says how many they are", where="--cells", remedy="Leave it away.")
+        cells = tables.cells()
+    elif tables.are_given:
         alone = {
             "--cells": cells,
             "--error": error,
@@ -99,7 +104,9 @@ def plan(
         )
         return
     if cells is None and error is None:
-        raise click.UsageError("Missing option '--cells', or '--study' with the tables of a release of several.")
+        raise click.UsageError(
+            "Missing option '--cells', or '--study' with the attributes of a table, or with several tables."
+        )
     if least_delta and delta is not None:
         raise click.UsageError("Give --delta, or ask for it with --least-delta.")
     question = PlanQuestion(

@@ -34,7 +34,7 @@ _SOME_DELTA = Decimal("1e-6")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
-    """The options that name several tables; see those of the same names."""
+    """The options that name tables of a study; see those of the same names."""
 
     study: Path | None
     attributes: tuple[str, ...]
@@ -47,6 +47,38 @@ class TableOptions:
     def are_given(self) -> bool:
         """Whether any of them is."""
         return self.pair_error is not None or any(getattr(self, field.name) for field in fields(self))
+
+    @property
+    def are_of_one_table(self) -> bool:
+        """Whether they name one table, by its attributes."""
+        several = self.workload or self.tables or self.repeats or self.pair_error is not None
+        return bool(self.attributes) and not several
+
+    def cells(self) -> int:
+        """Return how many cells the study gives the one table.
+
+        Raises:
+            InvalidInputError: there is no study, it does not have an attribute, or it allows no table as large.
+        """
+        study = self.load()
+        cells = study.domain(self.attributes).cells
+        if cells > study.maximum_cells:
+            raise InvalidInputError(
+                f"the table has {cells} cells; the study allows {study.maximum_cells}",
+                where="--attributes",
+                remedy="Plan fewer attributes.",
+            )
+        return cells
+
+    def load(self) -> Study:
+        """Load the study.
+
+        Raises:
+            InvalidInputError: no study file is named, or it is not valid.
+        """
+        if self.study is None:
+            raise InvalidInputError("tables need the study file that names their attributes", where="--study")
+        return load_study(self.study)
 
 
 def workload_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -78,8 +110,6 @@ def show_workload(
     Raises:
         InvalidInputError: what is missing, or what the study does not allow.
     """
-    if options.study is None:
-        raise InvalidInputError("tables need the study file that names their attributes", where="--study")
     aim = options.pair_error
     if epsilon is None and aim is None:
         raise InvalidInputError("give an epsilon, or a pair error to aim at", where="--epsilon")
@@ -93,7 +123,7 @@ def show_workload(
         )
     if not (options.tables or options.workload):
         raise InvalidInputError("name the tables, or a workload of the attributes", where="--workload")
-    study = load_study(options.study)
+    study = options.load()
     names, several = asked_tables(study, options.attributes, options.tables, options.workload, options.repeats)
     request = ReleaseRequest(
         release_id=_NO_RELEASE,

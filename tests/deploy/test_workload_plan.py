@@ -118,6 +118,9 @@ def test_tables_may_be_listed(study_path: Path) -> None:
         ("--study S --workload linked --delta 1e-6 --population 1 --epsilon 1", "fewer respondents"),
         ("--study S --workload linked --delta 1e-6 --population 500 --epsilon 1 --cells 4", "of one table"),
         ("--study S --workload linked --repeats 2 --delta 1e-6 --population 500 --epsilon 1", "says itself"),
+        ("--study S --attributes sex,age --population 500 --epsilon 1 --cells 4", "the study says how many they are"),
+        ("--study S --attributes sex,x --population 500 --epsilon 1", "no attribute"),
+        ("--attributes sex,age --population 500 --epsilon 1", "need the study file"),
         ("--study S.gone --workload linked --delta 1e-6 --population 500 --epsilon 1", "cannot be read"),
     ],
 )
@@ -142,6 +145,17 @@ def test_of_one_table_any_parameter_comes_from_the_others(words: str, asked: str
     found = json.loads(ran.stdout)
     assert found["feasible"]
     assert found[asked] == value
+
+
+def test_the_cells_of_one_table_come_from_the_study(study_path: Path) -> None:
+    found = planned(study_path, "--attributes", "age,sex", "--epsilon", "1")
+    words = ["--population", str(N), "--delta", "1e-6", "--epsilon", "1", "--cells", "6", "--json"]
+    assert found == json.loads(CliRunner().invoke(plan, words, catch_exceptions=False).stdout)
+    study_path.write_text(study_path.read_text().replace("[study]\n", "[study]\nmaximum_cells = 5\n"))
+    words = ["--study", str(study_path), "--attributes", "age,sex", "--population", "500", "--epsilon", "1"]
+    refused = CliRunner().invoke(plan, words).exception
+    assert isinstance(refused, InvalidInputError)
+    assert "has 6 cells; the study allows 5" in str(refused)
 
 
 def test_a_release_of_one_table_needs_its_cells() -> None:
