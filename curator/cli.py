@@ -23,7 +23,7 @@ from veiltab.curator.ledger_text import entry_data, entry_text, purpose_of, spen
 from veiltab.curator.notify.cli import notify
 from veiltab.curator.options import (
     held_option,
-    login_name,
+    named_person,
     optional_request_option,
     person_option,
     policy_option,
@@ -117,7 +117,7 @@ def approve(
     """
     if (prefix is None) != is_all or (is_all and attributes):
         raise click.UsageError("Name one request by --release, or take --all of them without --attribute.")
-    who, now = person or login_name(), int(time.time())
+    who, now = named_person(person, standing.persons), int(time.time())
     expires = None if expires_days is None else now + expires_days * 86_400
     if prefix is not None:
         release_id = standing.store.release_id(prefix)
@@ -147,7 +147,8 @@ def deny(
 ) -> None:
     """Deny held attributes of a request, or the whole of one that is not charged yet; nothing is charged for it."""
     release_id = standing.store.release_id(prefix)
-    outcome = deny_request(standing, release_id, _separated(attributes), person=person or login_name(), reason=reason)
+    who = named_person(person, standing.persons)
+    outcome = deny_request(standing, release_id, _separated(attributes), person=who, reason=reason)
     denied = "the request" if outcome.is_whole else ", ".join(outcome.denied)
     emit(as_json, {"release": release_id, "denied": list(outcome.denied)}, f"Denied: {denied}")
 
@@ -214,7 +215,7 @@ curator.add_command(notify)
 @json_option
 def clear_tosses(standing: Standing, peer: str, person: str | None, as_json: bool) -> None:
     """Take part in releases again with a curator that withheld its part of a coin too often."""
-    name = person_name(person or login_name())
+    name = person_name(named_person(person))
     cleared = standing.store.clear_aborted_tosses(standing.study.curator(peer).name, person=name)
     emit(as_json, {"peer": peer, "cleared": cleared}, f"Cleared: {cleared} tosses of curator {peer}")
 

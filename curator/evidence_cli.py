@@ -11,7 +11,7 @@ from veiltab.common.rpc.identity import Role, load_identity
 from veiltab.common.rpc.release_certificate import ReleaseCertificate
 from veiltab.curator.audit_cli import since_option
 from veiltab.curator.evidence import EvidenceOrder, checked_certificate, write_evidence
-from veiltab.curator.options import login_name, policy_option
+from veiltab.curator.options import named_person, policy_option
 from veiltab.curator.persons import person_name
 from veiltab.curator.standing import Standing, open_standing
 
@@ -48,7 +48,7 @@ def evidence(
 
     `veiltab verify` checks the file, offline.
     """
-    who = person_name(person or login_name())
+    who = person_name(named_person(person))
     with open_standing(study_path, name, state_folder, policy_path) as standing:
         identity = load_identity(identity_folder, Role.CURATOR, name, study=standing.study.id)
         order = EvidenceOrder(

@@ -19,7 +19,9 @@ policy_option = click.option(
 _RELEASE_HELP = "Id of the request, or the beginning of it."
 request_option = click.option("--release", "prefix", required=True, help=_RELEASE_HELP)
 optional_request_option = click.option("--release", "prefix", help=_RELEASE_HELP)
-person_option = click.option("--person", help="Who decides; by default the login name of the operating system.")
+person_option = click.option(
+    "--person", help="Who decides; by default the login name, unless the policy asks for several."
+)
 reason_option = click.option("--reason", default="", help="Why; it is recorded, and stays at this curator.")
 held_option = click.option(
     "--attribute", "attributes", multiple=True, help="Only these attributes; by default all that are held."
@@ -43,12 +45,26 @@ def with_standing(command: Callable[..., None]) -> Callable[..., None]:
     return opened
 
 
-def login_name() -> str:
-    """Return who is logged in.
+def named_person(person: str | None, persons: int = 1) -> str:
+    """Return who decides: the person who is named, or who is logged in.
+
+    Args:
+        person: the name as it was given; None if none was.
+        persons: so many different persons must approve; where they are several, nobody is meant by default.
 
     Raises:
-        InvalidInputError: the operating system does not say.
+        InvalidInputError: the name is empty, or is needed, or the operating system does not say who is logged in.
     """
+    if person is not None:
+        if not person.strip():
+            raise InvalidInputError("the name is empty", where="--person", remedy="Say who decides.")
+        return person
+    if persons > 1:
+        raise InvalidInputError(
+            f"the policy asks for {persons} different persons",
+            where="--person",
+            remedy="Name the person with --person.",
+        )
     try:
         return getpass.getuser()
     except (KeyError, OSError):

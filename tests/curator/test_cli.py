@@ -26,6 +26,17 @@ from veiltab.curator.store import CuratorStore
 Make = Callable[..., Any]
 ID, OTHER = "0" * 31 + "1", "0" * 31 + "2"
 
+OFFICER_COMMANDS = (
+    ("requests",),
+    ("approve", "--release", ID, "--person", "Ana Diaz"),
+    ("deny", "--release", ID, "--person", "Ana Diaz", "--reason", "too much"),
+    ("ledger",),
+    ("audit",),
+    ("clear-tosses", "--peer", "bob", "--person", "Ana Diaz"),
+    ("console", "--person", "Ana Diaz"),
+    ("evidence", "--identity", "nowhere", "--out", "nowhere/evidence.zip", "--person", "Ana Diaz"),
+)
+
 
 class Terminal:
     """A curator's folder, and what its commands print."""
@@ -239,6 +250,31 @@ def test_two_persons_approve_all_that_waits(terminal: Terminal, make_request: Ma
     code, out, _ = terminal.run(*of_two, "Ben Ode", "--reason", "agreed")
     assert (code, out) == (0, f"{ID}  Approved: sex\n{OTHER}  Approved: age, sex\n")
     assert verdicts(terminal, OTHER) == {"sex": (APPROVED, "person"), "age": (APPROVED, "person")}
+
+
+@pytest.mark.parametrize("command", [one for one in OFFICER_COMMANDS if "--person" in one], ids=lambda one: one[0])
+@pytest.mark.parametrize("name", ["", " \t"])
+def test_an_empty_name_is_not_the_login_name(
+    terminal: Terminal, make_request: Make, command: tuple[str, ...], name: str
+) -> None:
+    held(terminal, make_request(), "sex")
+    code, out, err = terminal.run(*(name if one == "Ana Diaz" else one for one in command))
+    assert (code, out) == (2, "")
+    assert ("a person's name is" if command[0] == "console" else "--person: the name is empty") in err
+    assert verdicts(terminal) == {"sex": (HELD, "policy")}
+
+
+def test_of_several_persons_each_gives_a_name(terminal: Terminal, make_request: Make) -> None:
+    held(terminal, make_request(), "sex")
+    store = terminal.store()
+    store.set_served_policy(None, 0, None, persons=2)
+    store.close()
+    for command in (("approve",), ("deny", "--reason", "too much")):
+        code, out, err = terminal.run(*command, "--release", ID)
+        assert (code, out) == (2, "")
+        assert "the policy asks for 2 different persons. Name the person with --person." in err
+    assert verdicts(terminal) == {"sex": (HELD, "policy")}
+    assert terminal.run("approve", "--release", ID, "--person", "Ana Diaz")[0] == 0
 
 
 @pytest.mark.parametrize("choice", [(), ("--all", "--release", ID), ("--all", "--attribute", "sex")])
@@ -469,18 +505,6 @@ def test_a_policy_that_was_edited_since_it_is_served_is_noticed(terminal: Termin
     assert f"{path} was edited since the running curator read it" in err
     path.unlink()
     assert "cannot be read any more" in terminal.run("ledger")[2]
-
-
-OFFICER_COMMANDS = (
-    ("requests",),
-    ("approve", "--release", ID, "--person", "Ana Diaz"),
-    ("deny", "--release", ID, "--person", "Ana Diaz", "--reason", "too much"),
-    ("ledger",),
-    ("audit",),
-    ("clear-tosses", "--peer", "bob", "--person", "Ana Diaz"),
-    ("console", "--person", "Ana Diaz"),
-    ("evidence", "--identity", "nowhere", "--out", "nowhere/evidence.zip", "--person", "Ana Diaz"),
-)
 
 
 @pytest.mark.parametrize("command", OFFICER_COMMANDS, ids=lambda command: command[0])
