@@ -89,9 +89,7 @@ def approve(  # noqa: PLR0913 - what a person says, one by one
     )
 
 
-def deny(
-    standing: Standing, release_id: str, attributes: Iterable[str] = (), *, person: str, reason: str = ""
-) -> Outcome:
+def deny(standing: Standing, release_id: str, attributes: Iterable[str] = (), *, person: str, reason: str) -> Outcome:
     """Refuse attributes of a request that are held, or the whole of one that is not charged yet; it costs nothing.
 
     Args:
@@ -99,13 +97,17 @@ def deny(
         release_id: of the request.
         attributes: some that are held; none for all that are, or for the whole request where none is.
         person: who refuses; also somebody who approved before.
-        reason: why; may be empty.
+        reason: why.
 
     Raises:
-        InvalidInputError: an attribute is not held, the deadline passed, the release is charged or over, or the person
-            has no name.
+        InvalidInputError: an attribute is not held, the deadline passed, the release is charged or over, the person
+            has no name, or there is no reason.
     """
     name, why, now, store = person_name(person), reason_text(reason), int(time.time()), standing.store
+    if not why:
+        raise InvalidInputError(
+            "a refusal needs a reason", where="reason", remedy="Write why; in a terminal, by --reason."
+        )
     named = list(attributes)
     with transaction(store.connection):
         if not named and not any(one.verdict == HELD for one in store.decisions(release_id)):

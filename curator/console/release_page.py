@@ -107,10 +107,8 @@ def _outcome(books: Books, visit: Visit) -> Outcome:
         case "approve":
             expires = _expires(form, books.now)
             return approve(standing, release_id, attributes, person=visit.person, reason=reason, expires=expires)
-        case "refuse" | "stop" if reason:
-            return deny(standing, release_id, attributes, person=visit.person, reason=reason)
         case "refuse" | "stop":
-            raise InvalidInputError("a refusal needs a reason", where="reason", remedy="Write why.")
+            return deny(standing, release_id, attributes, person=visit.person, reason=reason)
         case _:
             raise InvalidInputError("a decision is to approve or to refuse", where="decision")
 

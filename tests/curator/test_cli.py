@@ -25,6 +25,7 @@ from veiltab.curator.store import CuratorStore
 
 Make = Callable[..., Any]
 ID, OTHER = "0" * 31 + "1", "0" * 31 + "2"
+WHY = ("--reason", "not agreed")
 
 OFFICER_COMMANDS = (
     ("requests",),
@@ -226,7 +227,7 @@ def test_approve_decides_one_and_deny_the_other(terminal: Terminal, make_request
     held(terminal, make_request(), "sex", "age")
     code, out, _ = terminal.run("approve", "--release", ID, "--attribute", "age", "--expires-days", "2")
     assert (code, out) == (0, "Approved: age\n")
-    assert terminal.json("deny", "--release", ID) == {"release": ID, "denied": ["sex"]}
+    assert terminal.json("deny", "--release", ID, *WHY) == {"release": ID, "denied": ["sex"]}
     assert verdicts(terminal) == {"age": (APPROVED, "person"), "sex": (DENIED, "person")}
     store = terminal.store()
     expiries = {d.attribute: d.expires for d in store.decisions(ID)}
@@ -261,6 +262,15 @@ def test_an_empty_name_is_not_the_login_name(
     code, out, err = terminal.run(*(name if one == "Ana Diaz" else one for one in command))
     assert (code, out) == (2, "")
     assert ("a person's name is" if command[0] == "console" else "--person: the name is empty") in err
+    assert verdicts(terminal) == {"sex": (HELD, "policy")}
+
+
+@pytest.mark.parametrize("reason", [(), ("--reason", " ")])
+def test_a_refusal_needs_a_reason(terminal: Terminal, make_request: Make, reason: tuple[str, ...]) -> None:
+    held(terminal, make_request(), "sex")
+    code, out, err = terminal.run("deny", "--release", ID, "--person", "Ana Diaz", *reason)
+    assert (code, out) == (2, "")
+    assert "a refusal needs a reason. Write why; in a terminal, by --reason." in err
     assert verdicts(terminal) == {"sex": (HELD, "policy")}
 
 
@@ -302,14 +312,14 @@ def test_who_decides_and_why_is_recorded(
         raise OSError
 
     monkeypatch.setattr("getpass.getuser", fail)
-    assert "Say it by --person" in terminal.run("deny", "--release", ID)[2]
+    assert "Say it by --person" in terminal.run("deny", "--release", ID, *WHY)[2]
 
 
 def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(terminal: Terminal, make_request: Make) -> None:
     third = "1" + "0" * 31
     for release_id in (ID, OTHER, third):
         held(terminal, make_request(release_id=release_id), "sex")
-    assert terminal.json("deny", "--release", " 1")["release"] == third
+    assert terminal.json("deny", "--release", " 1", *WHY)["release"] == third
     code, _, err = terminal.run("approve", "--release", "00")
     assert (code, f"2 releases begin so: {ID} (rosa), {OTHER} (rosa)" in err) == (2, True)
     for unknown in ("", "2", "%"):
@@ -320,15 +330,15 @@ def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(terminal: Termin
 @pytest.mark.parametrize("command", ["approve", "deny"])
 def test_what_is_not_held_is_not_decided(terminal: Terminal, make_request: Make, command: str) -> None:
     held(terminal, make_request(), "sex")
-    code, _, err = terminal.run(command, "--release", ID, "--attribute", "sex", "--attribute", "salary")
+    code, _, err = terminal.run(command, *WHY, "--release", ID, "--attribute", "sex", "--attribute", "salary")
     assert code == 2
     assert "Held: sex" in err
     assert verdicts(terminal) == {"sex": (HELD, "policy")}
-    assert terminal.run(command, "--release", OTHER)[0] == 2
-    assert terminal.run(command, "--release", ID)[0] == 0
+    assert terminal.run(command, *WHY, "--release", OTHER)[0] == 2
+    assert terminal.run(command, *WHY, "--release", ID)[0] == 0
     decided = verdicts(terminal)
     assert terminal.run("approve", "--release", ID)[0] == 2
-    assert terminal.run("deny", "--release", ID, "--attribute", "sex")[0] == 2
+    assert terminal.run("deny", "--release", ID, "--attribute", "sex", *WHY)[0] == 2
     assert verdicts(terminal) == decided
 
 
@@ -341,13 +351,13 @@ def test_a_request_is_denied_in_every_state_before_the_charge(
     store.set_state(ID, state)
     ledger = Ledger(store.connection, Decimal(1))
     reserve(ledger, make_spec())
-    assert terminal.json("deny", "--release", ID) == {"release": ID, "denied": []}
+    assert terminal.json("deny", "--release", ID, *WHY) == {"release": ID, "denied": []}
     stored = store.release(ID)
     assert (stored.state, stored.failure) == (ReleaseState.DENIED, "a person denied the request")
     assert not ledger.is_reserved(ID)
     with pytest.raises(IntegrityError, match="nothing is reserved"):
         ledger.charge(ID)
-    assert terminal.run("deny", "--release", ID)[0] == 2
+    assert terminal.run("deny", "--release", ID, *WHY)[0] == 2
     store.close()
 
 
@@ -368,7 +378,7 @@ def test_a_release_that_is_charged_is_not_denied(terminal: Terminal, make_reques
     store.set_state(ID, ReleaseState.PLANNED)  # a crash came between the charge and the next state
     store.close()
     charge(terminal, make_spec, ID)
-    code, _, err = terminal.run("deny", "--release", ID)
+    code, _, err = terminal.run("deny", "--release", ID, *WHY)
     assert (code, "the release is planned and charged" in err) == (2, True)
 
 
@@ -421,7 +431,7 @@ def test_the_audit_log_is_listed_and_checked(terminal: Terminal, make_request: M
     held(terminal, make_request(), "sex")
     held(terminal, make_request(release_id=OTHER), "sex")
     terminal.run("approve", "--release", ID, "--person", "Ana Díaz", "--reason", "as agreed")
-    terminal.run("deny", "--release", OTHER, "--person", "Ben Ode")
+    terminal.run("deny", "--release", OTHER, "--person", "Ben Ode", *WHY)
     charge(terminal, make_spec, ID)
     store = terminal.store()
     store.record_key_given(ID, "sex", "rosa")

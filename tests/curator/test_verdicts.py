@@ -123,7 +123,7 @@ def test_nothing_is_decided_after_the_deadline_or_the_end(standing: Standing, ma
     hold(standing, make_request(release_id=OTHER, attributes=("sex",), deadline=int(time.time()) - 1))
     for decide in (approve, deny):
         with pytest.raises(InvalidInputError, match="not held; the deadline passed"):
-            decide(standing, OTHER, ["sex"], person=ANA)
+            decide(standing, OTHER, ["sex"], person=ANA, reason="late")
     standing.store.set_state(ID, ReleaseState.EXPIRED)
     with pytest.raises(InvalidInputError, match="not held"):
         approve(standing, ID, person=ANA)
@@ -132,11 +132,18 @@ def test_nothing_is_decided_after_the_deadline_or_the_end(standing: Standing, ma
     assert not standing.store.approvals(ID)
 
 
+@pytest.mark.parametrize("reason", ["", " \n"])
+def test_a_refusal_needs_a_reason(standing: Standing, reason: str) -> None:
+    with pytest.raises(InvalidInputError, match="a refusal needs a reason"):
+        deny(standing, ID, person=ANA, reason=reason)
+    assert verdicts(standing) == {"sex": HELD, "age": HELD}
+
+
 @pytest.mark.parametrize("name", ["", "  ", "-", "A" * 101, "Ana\x1b[2J", "Ana\u200bDiaz", "Ana\u202ezaiD"])
 def test_what_is_no_name(standing: Standing, name: str) -> None:
     for decide in (approve, deny):
         with pytest.raises(InvalidInputError, match="a person's name"):
-            decide(standing, ID, person=name)
+            decide(standing, ID, person=name, reason="none")
     with pytest.raises(InvalidInputError, match="a reason has"):
         deny(standing, ID, person=ANA, reason=f"{name}\x00")
     assert verdicts(standing) == {"sex": HELD, "age": HELD}

@@ -132,7 +132,7 @@ def test_one_researcher_opens_so_many_requests_and_the_others_are_served(world: 
     listed = world.curator_command("requests", "bob")
     assert listed.code == 0
     for number in range(opened):
-        denied = world.curator_command("deny", "bob", "--release", f"{1000 + number:032x}")
+        denied = world.curator_command("deny", "bob", "--release", f"{1000 + number:032x}", "--reason", "not agreed")
         assert denied.code == 0
         if number == 2:
             break

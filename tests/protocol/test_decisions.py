@@ -66,7 +66,7 @@ def test_a_held_request_shows_its_card_and_goes_on_once_a_person_approves(villag
     again = village.ask(("region", "health"), "--wait", "--timeout", "30", *options[3:])
     assert (again.code, again.data["release"]["id"], again.data["continued"]) == (0, release_id, True)
     assert village.charges("alice").count(release_id) == village.charges("bob").count(release_id) == 1
-    assert village.curator_command("deny", "bob", "--release", release_id).code == 2
+    assert village.curator_command("deny", "bob", "--release", release_id, "--reason", "not agreed").code == 2
     with village.client() as client:
         assert agreement(client.release(release_id).estimate(), village.people.counts(("region", "health"))) > 1e-6
 
@@ -75,7 +75,7 @@ def test_a_denied_request_ends_everywhere_and_costs_nothing(village: World) -> N
     asked = village.ask(("region", "health"), "--label", "to be denied")
     release_id = asked.data["release"]["id"]
     wait_until_held(village, release_id)
-    denied = village.curator_command("deny", "bob", "--release", release_id)
+    denied = village.curator_command("deny", "bob", "--release", release_id, "--reason", "not agreed")
     assert (denied.code, denied.data["denied"]) == (0, ["health"])
     ended = village.ask(("region", "health"), "--wait", "--timeout", "20", "--label", "to be denied")
     assert (ended.code, ended.data["error"]["reason"]) == (3, "DENIED")

@@ -99,7 +99,9 @@ def test_a_label_names_one_release(strict: World) -> None:
     assert "label taken: a release of this label asks for something else: epsilon (" in other.errors
     assert ", now 3). Use another label." in other.errors
     assert strict.ask(("health",), "--label", "taken").data["release"]["id"] == first.data["release"]["id"]
-    assert strict.curator_command("deny", "bob", "--release", first.data["release"]["id"]).code in {0, 2}
+    assert strict.curator_command(
+        "deny", "bob", "--release", first.data["release"]["id"], "--reason", "not agreed"
+    ).code in {0, 2}
     assert spent(strict) == before
 
 

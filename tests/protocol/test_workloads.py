@@ -156,7 +156,7 @@ def test_no_table_exists_before_everyone_has_decided_and_a_denial_ends_all(desk:
     assert shown["bytes"] == 420 * 3  # of health twice, and of income
     assert 0 < shown["charge"] < 1
     assert next(bound for bound in shown["card"] if bound["coalition"] == ["desk"])["epsilon"] <= 4
-    assert desk.world.curator_command("deny", "bob", "--release", asked.release_id).code == 0
+    assert desk.world.curator_command("deny", "bob", "--release", asked.release_id, "--reason", "not agreed").code == 0
     desk.wait_for(asked.release_id, ReleaseState.DENIED)
     assert asked.release_id not in desk.world.charges("alice")
 
