@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import click
 
 from veiltab.common.command.cli import emit, json_option
+from veiltab.common.core.spelling import same_person_key
 from veiltab.curator.audit_log import AuditEntry, Fact
 from veiltab.curator.options import optional_request_option, with_standing
-from veiltab.curator.persons import same_person_key
 from veiltab.curator.requests import moment
 from veiltab.curator.standing import Standing
 

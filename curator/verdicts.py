@@ -9,10 +9,11 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from veiltab.common.core.spelling import same_person_key
 from veiltab.common.errors import ConflictError, InvalidInputError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction
-from veiltab.curator.persons import person_name, reason_text, same_person_key
+from veiltab.curator.persons import person_name, reason_text
 from veiltab.curator.progress import APPROVED, DENIED, HELD, Approval, GrantDecision
 from veiltab.curator.standing import Standing
 from veiltab.curator.store import CuratorStore

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from veiltab.common.core.spelling import is_seen
 from veiltab.common.errors import VeiltabError
 from veiltab.common.process.protection import forbid_memory_dumps
 from veiltab.common.process.restart import RestartRequest, begin_again
@@ -39,8 +40,8 @@ def emit(as_json: bool, data: Mapping[str, object], text: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Return lines of text without the characters that command a terminal, whoever wrote them."""
-    return "".join(one if one.isprintable() or one in "\n\t" else " " for one in text)
+    """Return lines of text without characters that command a terminal or are not seen, whoever wrote them."""
+    return "".join(one if is_seen(one) or one in "\n\t" else " " for one in text)
 
 
 def listed(names: str) -> tuple[str, ...]:

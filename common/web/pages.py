@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from veiltab.common.core.spelling import is_seen
 from veiltab.common.web.forms import Form
 from veiltab.common.web.sessions import Session
 
@@ -172,4 +173,4 @@ def _legible(value: object) -> object:
     """Replace characters that are not seen, or that turn the text around them: names and purposes come from others."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    return "".join(one if one.isprintable() or one in "\r\n\t" else "\N{REPLACEMENT CHARACTER}" for one in value)
+    return "".join(one if is_seen(one) or one in "\r\n\t" else "\N{REPLACEMENT CHARACTER}" for one in value)

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 import uvicorn
 
 from veiltab.common.command.cli import emit, note
+from veiltab.common.core.spelling import same_person_key
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.web.application import ConsoleApplication
@@ -60,10 +61,12 @@ def check_persons(persons: Sequence[str]) -> None:
     Raises:
         InvalidInputError: no person, one twice, or one without a name.
     """
-    if not persons or len(set(persons)) != len(persons) or not all(one.strip() == one != "" for one in persons):
+    if not persons or not all(one.strip() == one != "" for one in persons):
         raise InvalidInputError(
-            "each person who may enter is named once", where="--person", remedy='Such as --person "Ana Diaz".'
+            "each person who may enter is named", where="--person", remedy='Such as --person "Ana Diaz".'
         )
+    if len(set(map(same_person_key, persons))) != len(persons):
+        raise InvalidInputError("two of these names are the same person's", where="--person")
 
 
 class _Server(uvicorn.Server):

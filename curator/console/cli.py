@@ -7,11 +7,10 @@ import click
 
 from veiltab.common.command.cli import PATH, json_option
 from veiltab.common.command.options import name_option, state_option, study_argument
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.rpc.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study
-from veiltab.curator.persons import person_name, same_person_key
+from veiltab.curator.persons import person_name
 from veiltab.curator.standing import open_standing
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.options import optional_table_options
@@ -51,13 +50,14 @@ def console(
     Prints one link for each person; it works once, for ten minutes.
     """
     with importing("console", "the console"):
-        from veiltab.common.web.serving import serve_console
+        from veiltab.common.web.serving import check_persons, serve_console
         from veiltab.curator.console.books import Books
         from veiltab.curator.console.curator_console import curator_console
         from veiltab.curator.console.journal import AuditJournal
         from veiltab.curator.inspection import inspect_table
 
-    names = _distinct(persons)
+    names = tuple(map(person_name, persons))
+    check_persons(names)
     with open_standing(study_path, name, state_folder, policy_path) as standing:
         served = curator_console(
             Books(standing, study_path),
@@ -66,18 +66,6 @@ def console(
             inspect=None if table is None else partial(inspect_table, table, standing.study, name),
         )
         serve_console(served, names, port=port, as_json=as_json)
-
-
-def _distinct(persons: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of persons as they are recorded.
-
-    Raises:
-        InvalidInputError: two of them are the same person, or one is no name.
-    """
-    names = tuple(map(person_name, persons))
-    if len(set(map(same_person_key, names))) != len(names):
-        raise InvalidInputError("two of these names are the same person's", where="--person")
-    return names
 
 
 def _identity(study: Study, name: str, folder: Path | None) -> Identity | None:

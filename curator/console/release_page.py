@@ -8,6 +8,7 @@ from functools import partial
 
 from starlette.responses import Response
 
+from veiltab.common.core.spelling import same_person_key
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.web.forms import Form
 from veiltab.common.web.pages import Page, Visit
@@ -16,7 +17,6 @@ from veiltab.curator.console.paging import read_page, span_of
 from veiltab.curator.console.timeline import timeline_of
 from veiltab.curator.console.waiting_page import lines_of
 from veiltab.curator.console.words import badge_of_state
-from veiltab.curator.persons import same_person_key
 from veiltab.curator.progress import HELD
 from veiltab.curator.requests import AttributeStatus, view_of
 from veiltab.curator.verdicts import Outcome, approve, deny, held_attributes

@@ -1,13 +1,15 @@
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from veiltab.common.core.spelling import same_person_key
 from veiltab.common.errors import ConflictError, InvalidInputError, NotFoundError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.persons import person_name, same_person_key
+from veiltab.curator.persons import person_name
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 from veiltab.curator.requests import view_of
 from veiltab.curator.requests_text import requests_text
@@ -147,6 +149,30 @@ def test_what_is_no_name(standing: Standing, name: str) -> None:
     with pytest.raises(InvalidInputError, match="a reason has"):
         deny(standing, ID, person=ANA, reason=f"{name}\x00")
     assert verdicts(standing) == {"sex": HELD, "age": HELD}
+
+
+@pytest.mark.parametrize("invisible", "\u00ad\u034f\u115f\u1160\u17b4\u180b\u3164\ufe00\uffa0\U000e0100")
+def test_what_is_not_seen_is_no_name_and_makes_no_other_person(standing: Standing, invisible: str) -> None:
+    for name in (f"{ANA}{invisible}", invisible):
+        with pytest.raises(InvalidInputError, match="a person's name is a line"):
+            approve(standing, ID, person=name)
+    assert same_person_key(f"{ANA}{invisible}") == same_person_key(ANA)
+
+
+@pytest.mark.parametrize(
+    "name", ["\u0410na D\u00edaz", "An\u0430 D\u00edaz", "\u0391na", "\u13aana", "\ua4eena", "A\u00b5"]
+)
+def test_a_name_has_letters_of_one_script(standing: Standing, name: str) -> None:
+    with pytest.raises(InvalidInputError, match="in one script"):
+        approve(standing, ID, person=name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Анна Петрова", "Ἄννα", "José Łęcki-Ng", "田中 花子", "Tanaka 花子", "김하나", "אנה", "\uff21na 2", "Ana \u2167"],
+)
+def test_names_of_every_script_are_names(name: str) -> None:
+    assert person_name(name) == unicodedata.normalize("NFC", name)
 
 
 def test_names_are_kept_as_they_are_written() -> None:

@@ -138,8 +138,8 @@ def test_what_is_not_plain_is_not_guessed() -> None:
         emit(as_json=True, data={"x": object()}, text="")
 
 
-HOSTILE = "\x1b[2J\x1b]0;owned\x07red\r\x9b1m\u202egnihton\x00\nsecond\tline"
-PLAIN = " [2J ]0;owned red  1m gnihton \nsecond\tline\n"
+HOSTILE = "\x1b[2J\x1b]0;owned\x07red\r\x9b1m\u202egnihton\x00\u3164\nsecond\tline"
+PLAIN = " [2J ]0;owned red  1m gnihton  \nsecond\tline\n"
 
 
 def test_no_text_commands_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,12 +13,13 @@ from starlette.responses import Response
 from starlette.types import Message
 
 from tests.common.web.browser import HOST, OWN_PAGE, Browser, Guest, enter, link_of
-from veiltab.common.errors import ConflictError, UnavailableError
+from veiltab.common.errors import ConflictError, InvalidInputError, UnavailableError
 from veiltab.common.web.application import ConsoleApplication
 from veiltab.common.web.pages import Console, Page, Visit
+from veiltab.common.web.serving import check_persons
 from veiltab.common.web.sessions import IDLE_SECONDS, LINK_SECONDS, TOTAL_SECONDS
 
-PURPOSE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\N{RIGHT-TO-LEFT OVERRIDE}evil"
+PURPOSE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\N{RIGHT-TO-LEFT OVERRIDE}evil\N{HANGUL FILLER}"
 
 
 @dataclass
@@ -144,13 +145,22 @@ def test_texts_of_others_are_shown_and_not_run(house: House) -> None:
     assert "<img" not in text
     shown = re.search(r'<p id="purpose">(.*?)</p>', text)
     assert shown
-    assert unescape(shown.group(1)) == PURPOSE.replace("\N{RIGHT-TO-LEFT OVERRIDE}", "\N{REPLACEMENT CHARACTER}")
+    assert unescape(shown.group(1)) == re.sub(
+        "[\N{RIGHT-TO-LEFT OVERRIDE}\N{HANGUL FILLER}]", "\N{REPLACEMENT CHARACTER}", PURPOSE
+    )
     for what in (PURPOSE, "conflict"):
         sent = ana.post("/", {"what": what})
         page = sent if sent.status != 303 else ana.get("/")
         assert "<script>alert" not in page.text
         assert "<b>release" not in page.text
     assert "<script>" not in house.browser().get(house.link("<script>alert(1)</script>")).text
+
+
+@pytest.mark.parametrize("persons", [[], [""], ["Ana "], ["Ana Díaz", "ana diaz"], ["Ana", "Ana\N{HANGUL FILLER}"]])
+def test_persons_who_cannot_be_told_apart_are_refused(persons: list[str]) -> None:
+    with pytest.raises(InvalidInputError, match=r"named|the same person's"):
+        check_persons(persons)
+    check_persons(["Ana Díaz", "Ben Ode"])
 
 
 def test_a_page_has_no_style_or_script_in_itself(house: House) -> None:

@@ -1,0 +1,37 @@
+"""Which characters of a text are seen, and which names of persons look the same."""
+
+import unicodedata
+from bisect import bisect_right
+
+_IGNORABLE = (
+    *((0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F)),
+    *((0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF)),
+    *((0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
+)
+"""First and last characters of Unicode's Default_Ignorable_Code_Point: nothing is drawn for them, letters or not."""
+
+_FIRST = tuple(first for first, _ in _IGNORABLE)
+_ALIKE = frozenset({"LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "COPTIC", "CHEROKEE", "LISU"})
+"""Scripts, as the names of their letters begin, with letters that look like those of another of them."""
+
+
+def is_seen(character: str) -> bool:
+    """Whether a character, or its space, is seen where it stands."""
+    return character.isprintable() and not _is_ignorable(character)
+
+
+def mixes_scripts(name: str) -> bool:
+    """Whether a name has letters of two scripts whose letters look alike, such as Latin and Cyrillic."""
+    words = (unicodedata.name(one, "").partition(" ")[0] for one in unicodedata.normalize("NFKD", name))
+    return len(_ALIKE.intersection(words)) > 1
+
+
+def same_person_key(name: str) -> str:
+    """Return what all spellings of a name share: its letters and digits, without case, accents, spaces or signs."""
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold())
+    return "".join(one for one in plain if one.isalnum() and not _is_ignorable(one))
+
+
+def _is_ignorable(character: str) -> bool:
+    place = bisect_right(_FIRST, ord(character)) - 1
+    return place >= 0 and ord(character) <= _IGNORABLE[place][1]
