@@ -28,6 +28,7 @@ class Event(Enum):
 
     STUDY_LOADED = "study loaded"
     POLICY_LOADED = "policy loaded"
+    TABLE_LOADED = "table loaded"
     REQUEST = "request received"
     DECISION = "decision"
     APPROVAL = "approval"

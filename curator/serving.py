@@ -22,11 +22,13 @@ from veiltab.curator.notify.notifier import Notifier
 from veiltab.curator.notify.outbox import Outbox
 from veiltab.curator.notify.settings import NotifySettings
 from veiltab.curator.policy import policy_of, policy_source
+from veiltab.curator.served_table import ServedTable
 from veiltab.curator.service import CuratorPeerServicer, CuratorServicer
 from veiltab.curator.status import observe
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table, load_table
 from veiltab.curator.tables.address import TableAddress
+from veiltab.curator.tables.opening import file_of
 from veiltab.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server
 from veiltab.v1.curator_peer_pb2_grpc import add_CuratorPeerServiceServicer_to_server
 
@@ -60,13 +62,24 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
         )
         seen = partial(observe, driver)
         with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
+            file = _file_as_it_is(table)
             with step("load table"):
                 loaded = load_table(table, study, options.name, folder=folder.path)
+            store.set_served_table(file, loaded.rows, loaded.content_digest)
             note(f"table: {loaded.description}")
             note(f"policy: {policy_source(policy_path, len(policy.rules))}")
             address = options.address(study.curator(options.name).endpoint)
             work = partial(_work, driver, loaded, _notifier(driver, identity, policy.notify))
             serve_party(identity, callers, [status, *own], address, work, check_files, driver.changes)
+
+
+def _file_as_it_is(table: TableAddress) -> ServedTable | None:
+    """Return the file of a table before it is read; None if it is not a single file, or cannot be looked at."""
+    try:
+        file = file_of(table)
+        return None if file is None else ServedTable.of(file)
+    except OSError:
+        return None
 
 
 async def _work(driver: CuratorDriver, table: Table, notifier: Notifier | None) -> None:

@@ -33,6 +33,7 @@ from veiltab.curator.progress import (
     GrantDecision,
     PublicationDigests,
 )
+from veiltab.curator.served_table import ServedTable
 from veiltab.curator.workload import MOST_TABLES_AT_A_TIME, TableState, request_of_table
 
 _MIGRATIONS = (
@@ -165,6 +166,9 @@ _MIGRATIONS = (
     """,
     """
     CREATE TABLE served_study (source BLOB NOT NULL)
+    """,
+    """
+    CREATE TABLE served_table (path TEXT NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL)
     """,
 )
 
@@ -985,6 +989,24 @@ class CuratorStore:
         """Return the study file that the latest process served with; None if no process has recorded it."""
         row = self.connection.execute("SELECT source FROM served_study").fetchone()
         return None if row is None else bytes(row["source"])
+
+    def set_served_table(self, file: ServedTable | None, rows: int, digest: str) -> None:
+        """Record the table that a process serves with: its file, if it is one, its respondents, and their digest."""
+        with transaction(self.connection) as db:
+            db.execute("DELETE FROM served_table")
+            if file is not None:
+                db.execute(
+                    "INSERT INTO served_table (path, size, modified) VALUES (?, ?, ?)",
+                    [str(file.path), file.size, file.modified],
+                )
+            self.audit.record(Event.TABLE_LOADED, rows=rows, content=digest)
+
+    def served_table(self) -> ServedTable | None:
+        """Return the file of the table that the latest process served with; None if it was not a single file."""
+        row = self.connection.execute("SELECT path, size, modified FROM served_table").fetchone()
+        if row is None:
+            return None
+        return ServedTable(path=Path(row["path"]), size=row["size"], modified=row["modified"])
 
     def latest_study_digest(self) -> str:
         """Return the digest of the study file that the newest request was made under; empty if it is not known."""

@@ -56,6 +56,14 @@ def open_table(table: TableAddress | Path) -> Source:
     return (DuckdbQuery if is_duckdb else SqliteQuery)(path, part, address.query)
 
 
+def file_of(address: TableAddress) -> Path | None:
+    """Return the file of a table, if it is one file and no database."""
+    if address.is_url:
+        return None
+    path, _ = _divided(address.path)
+    return path if path.is_file() and not path.name.lower().endswith(_DATABASES) else None
+
+
 def _divided(path: Path) -> tuple[Path, str]:
     """Return a path, and the sheet or table behind its #, if a file of that kind stands before it."""
     before, mark, part = str(path).rpartition("#")

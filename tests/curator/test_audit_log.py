@@ -113,6 +113,7 @@ def test_whatever_is_decided_or_given_out_is_recorded(store: CuratorStore, make_
         lambda _store, ledger: ledger.charge(ID),
         lambda store, _ledger: store.record_key_given(ID, "sex", "rosa"),
         lambda store, _ledger: store.set_served_policy(None, 3, None),
+        lambda store, _ledger: store.set_served_table(None, 3, "ab"),
         lambda store, _ledger: store.clear_aborted_tosses("bob", person="Ben"),
     ],
 )

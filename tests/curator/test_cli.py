@@ -21,6 +21,7 @@ from veiltab.curator.cli import curator
 from veiltab.curator.ledger import Ledger, percent
 from veiltab.curator.policy import load_policy
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
+from veiltab.curator.served_table import ServedTable
 from veiltab.curator.store import CuratorStore
 
 Make = Callable[..., Any]
@@ -547,6 +548,25 @@ def test_a_new_version_of_the_study_counts_once_it_is_served(terminal: Terminal,
     assert terminal.run("requests")[0] == 0
     terminal.study.write_bytes(study.source)
     assert terminal.run("requests")[0] == ConflictError.exit_code
+
+
+def test_a_table_that_was_changed_since_it_is_served_is_noticed(terminal: Terminal) -> None:
+    table, store = terminal.folder / "alice.csv", terminal.store()
+    table.write_text("id,sex,age\n1,f,young\n")
+    store.set_served_table(ServedTable.of(table), 1, "ab")
+    assert terminal.run("requests")[2] == ""
+    table.write_text("id,sex,age\n1,f,young\n2,m,old\n")
+    for command in (("requests",), ("approve", "--all", "--person", "Ana Diaz")):
+        code, _, err = terminal.run(*command)
+        assert (code, f"{table} was changed since the running curator read it" in err) == (0, True)
+    assert "Restart `veiltab curator serve`" in err
+    table.unlink()
+    assert f"{table} cannot be read any more" in terminal.run("requests")[2]
+    store.set_served_table(None, 2, "cd")
+    assert terminal.run("requests")[2] == ""
+    found = [(one.event, one.facts) for one in store.audit.entries()]
+    assert found == [("table loaded", {"rows": 1, "content": "ab"}), ("table loaded", {"rows": 2, "content": "cd"})]
+    store.close()
 
 
 def test_a_charge_at_a_delta_shows_what_was_asked_for(terminal: Terminal, make_spec: Make) -> None:
