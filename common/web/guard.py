@@ -6,7 +6,6 @@ Nothing is read of a body, and nothing of the party's state, before the session 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 from starlette.requests import Request
@@ -14,7 +13,7 @@ from starlette.types import Message
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.web.forms import Form, parse_form
-from veiltab.common.web.sessions import Session
+from veiltab.common.web.sessions import COOKIE_PREFIX, Session
 
 MOST_BODY_BYTES: Final = 64 * 1024
 MOST_HEADER_BYTES: Final = 16 * 1024
@@ -104,11 +103,12 @@ def check_origin(request: Request, host: str) -> None:
 
 
 def cookies_of(request: Request) -> dict[str, str]:
-    """Return the cookies of a request; none if they cannot be read."""
-    try:
-        return {name: one.value for name, one in SimpleCookie(request.headers.get("cookie", "")).items()}
-    except CookieError:
-        return {}
+    """Return the cookies of consoles in a request.
+
+    The browser sends those of every other service of this machine as well, whatever their form.
+    """
+    pairs = (one.strip().partition("=") for one in request.headers.get("cookie", "").split(";"))
+    return {name: value for name, _, value in pairs if name.startswith(COOKIE_PREFIX)}
 
 
 def read_query(request: Request) -> Form:

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 LINK_SECONDS = 600
 IDLE_SECONDS = 1800
 TOTAL_SECONDS = 8 * 3600
+COOKIE_PREFIX = "veiltab_"
+"""How the name of a session's cookie begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,7 @@ class Session:
     began: float
     used: float
     place: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    cookie_name: str = field(default_factory=lambda: f"veiltab_{secrets.token_hex(8)}")
+    cookie_name: str = field(default_factory=lambda: f"{COOKIE_PREFIX}{secrets.token_hex(8)}")
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     form_token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     messages: list[str] = field(default_factory=list)

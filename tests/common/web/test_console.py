@@ -125,6 +125,18 @@ def test_the_cookie_goes_to_this_session_alone(house: House) -> None:
     assert len(place) == 34
 
 
+@pytest.mark.parametrize(
+    "foreign",
+    ["foo", "a,b=1", "expires", "path", "=", "", 'q="a', "\x80=\x80", "$Version=1", "veiltab_other=1", "veiltab_"],
+)
+def test_cookies_of_other_services_change_nothing(house: House, foreign: str) -> None:
+    ana = house.enter()
+    ((name, secret),) = ana.browser.cookies.values()
+    for cookies in (f"{foreign}; {name}={secret}", f"{name}={secret};{foreign}"):
+        assert ana.browser.send("GET", f"{ana.place}/", headers={"Cookie": cookies, **OWN_PAGE}).status == 200
+    assert ana.browser.send("GET", f"{ana.place}/", headers={"Cookie": foreign, **OWN_PAGE}).status == 403
+
+
 def test_every_answer_has_the_headers(house: House) -> None:
     ana = house.enter()
     paths = ("/", "/assets/style.css", "/enter?link=x", f"{ana.place}/", f"{ana.place}/kept/a", f"{ana.place}/none")
