@@ -8,7 +8,7 @@ import click
 from veiltab.common.command.cli import emit, json_option
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.curator.notify.channels import channels_of
-from veiltab.curator.notify.outbox import Delivery, Notice, Outbox
+from veiltab.curator.notify.outbox import NOT_NEEDED, Delivery, Notice, Outbox
 from veiltab.curator.notify.settings import Kind, NotifySettings
 from veiltab.curator.options import with_standing
 from veiltab.curator.policy import policy_of
@@ -103,6 +103,8 @@ def _line(one: Delivery) -> str:
         state = f"sent {moment(one.sent)}"
     elif one.due is not None:
         state = f"waits until {moment(one.due)}" + (f" after {one.attempts} attempts" if one.attempts else "")
+    elif one.problem == NOT_NEEDED:
+        state = "dropped"
     else:
         state = f"given up after {one.attempts} attempts"
     problem = f": {one.problem}" if one.problem else ""

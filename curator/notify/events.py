@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC
 from decimal import Decimal
+from typing import assert_never
 
 from cryptography import x509
 
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity
 from veiltab.curator.ledger import Ledger
+from veiltab.curator.notify.outbox import Notice
 from veiltab.curator.notify.settings import Kind, NotifySettings
 from veiltab.curator.store import CuratorStore
 
@@ -73,6 +75,16 @@ class EventSource:
             yield self._spent()
         if Kind.CERTIFICATE in wanted:
             yield from self._certificates(now)
+
+    def is_news(self, notice: Notice, now: int) -> bool:
+        """Whether people still need a notice: what no longer waits for a person is not sent as if it did."""
+        match notice.kind:
+            case Kind.HELD:
+                return notice.facts["release"] in self.store.waiting_for_a_person(now)
+            case Kind.REFUSED | Kind.BUDGET | Kind.CERTIFICATE | Kind.TEST:
+                return True
+            case _:
+                assert_never(notice.kind)
 
     def notice(self, kind: Kind, text: str, look: str, **more: str) -> dict[str, str]:
         """Return the facts of a notice.

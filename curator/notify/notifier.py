@@ -46,8 +46,11 @@ class Notifier:
                 self._outbox.add(event.kind, event.subject, event.facts, self._channels, now)
 
     async def send_due(self, channel: str) -> None:
-        """Send what is due by a channel, until it fails; then the others wait as well."""
+        """Send what is due by a channel and still news, until it fails; then the others wait as well."""
         for delivery in self._outbox.due(channel, int(time.time())):
+            if not self._source.is_news(delivery.notice, int(time.time())):
+                self._outbox.set_dropped(delivery)
+                continue
             try:
                 await in_a_thread(partial(self._channels[channel], delivery.notice))
             except UnavailableError as error:

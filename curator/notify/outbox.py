@@ -16,6 +16,9 @@ _WAITS = (30, 120, 600, 3600, 6 * 3600)
 
 _GIVEN_UP_AFTER = 7 * 86_400
 
+NOT_NEEDED = "not needed any more"
+"""Problem of a delivery that was dropped because its notice was no news any more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
@@ -44,7 +47,7 @@ class Delivery:
         attempts: how many were in vain.
         due: Unix second of the next attempt; None if there is none.
         sent: Unix second at which the channel took it; None if it did not.
-        problem: why the latest attempt was in vain; else empty.
+        problem: why the latest attempt was in vain, or `NOT_NEEDED`; else empty.
     """
 
     notice: Notice
@@ -112,6 +115,13 @@ class Outbox:
         self._connection.execute(
             "UPDATE delivery SET sent = ?, due = NULL, problem = '' WHERE notice = ? AND channel = ?",
             [now, delivery.notice.number, delivery.channel],
+        )
+
+    def set_dropped(self, delivery: Delivery) -> None:
+        """Record that a notice is not sent by a channel, as it is no news any more."""
+        self._connection.execute(
+            "UPDATE delivery SET due = NULL, problem = ? WHERE notice = ? AND channel = ?",
+            [NOT_NEEDED, delivery.notice.number, delivery.channel],
         )
 
     def set_failed(self, delivery: Delivery, problem: str, now: int) -> None:

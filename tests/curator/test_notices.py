@@ -29,7 +29,7 @@ from veiltab.curator.notify import channels as channels_module
 from veiltab.curator.notify.channels import channels_of
 from veiltab.curator.notify.events import EventSource
 from veiltab.curator.notify.notifier import Notifier, in_a_thread
-from veiltab.curator.notify.outbox import Notice, Outbox, next_attempt
+from veiltab.curator.notify.outbox import NOT_NEEDED, Notice, Outbox, next_attempt
 from veiltab.curator.notify.sending import message_of
 from veiltab.curator.notify.settings import Kind, NotifySettings, Security
 from veiltab.curator.policy import load_policy
@@ -413,6 +413,29 @@ def test_what_happens_is_told_once_by_each_channel(store: CuratorStore, tmp_path
         assert (len(mail.mails), len(web.posts)) == (1, 1)
 
 
+def test_a_request_that_was_decided_meanwhile_is_not_told_to_wait(
+    store: CuratorStore, make_request: Make, tmp_path: Path
+) -> None:
+    server, outbox = WebServer(), Outbox(store.connection)
+    wanted = settings(tmp_path, f'[notify]\nwebhook = "http://127.0.0.1:{server.port}"\nevents = ["held", "refused"]\n')
+    notifier = Notifier(source(store, wanted), outbox)
+    outbox.enabled_since(1)
+    store.add(make_request(release_id=OTHER), 1)
+    for release_id in (ID, OTHER):
+        store.decide(release_id, (GrantDecision(attribute="sex", verdict=HELD, expires=None, decided_by="policy"),))
+    notifier.note_events()
+    store.set_state(ID, ReleaseState.DENIED, "why")
+    notifier.note_events()
+    with serving(server):
+        asyncio.run(notifier.send_due("webhook"))
+    posted = [json.loads(body) for _, body in server.posts]
+    assert [(one["event"], one["release"]) for one in posted] == [("held", OTHER), ("refused", ID)]
+    dropped, *sent = outbox.latest(3)
+    assert (dropped.problem, dropped.sent, dropped.due, dropped.attempts) == (NOT_NEEDED, None, None, 0)
+    assert all(one.sent for one in sent)
+    assert not outbox.due("webhook", 10**10)
+
+
 def test_a_channel_that_hangs_holds_up_nobody() -> None:
     never = threading.Event()
 
@@ -492,4 +515,7 @@ def test_notices_are_tried_and_listed(tmp_path: Path, study_bytes: bytes) -> Non
         ("webhook", None, 0),
     ]
     assert "given up after 2 attempts: still" in run("list").output
+    outbox.add(Kind.HELD, OTHER, FACTS, ["webhook"], 100)
+    outbox.set_dropped(outbox.due("webhook", 100)[0])
+    assert run("list").output.endswith("webhook dropped: not needed any more\n")
     store.close()
