@@ -57,6 +57,12 @@ def _sheet(path: Path, wanted: str) -> tuple[str, list[list[Cell]]]:
     where = str(path)
     with importing("tables", f"reading a {path.suffix} file"):
         import python_calamine  # noqa: PLC0415 - an optional package
+
+        from veiltab.curator.tables.sheet_size import MOST_CELLS, has_room  # noqa: PLC0415 - it needs the package
+    if not has_room(path, wanted):
+        problem = f"a sheet reaches over more than {MOST_CELLS:,} cells, or more than the memory holds"
+        remedy = "Delete stray cells far from the table (Ctrl+End goes to the last one), or save it as CSV."
+        raise refusal(where, problem, remedy)
     try:
         with python_calamine.CalamineWorkbook.from_path(path) as book:
             if wanted and wanted not in book.sheet_names:

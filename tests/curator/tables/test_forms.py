@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+import zipfile
 from contextlib import closing
 from datetime import date
 from pathlib import Path
@@ -155,6 +156,20 @@ def test_cells_of_a_sheet_are_texts_as_people_read_them(tmp_path: Path, study: S
     table = load_table(written.write_xlsx(tmp_path / "t.xlsx", {"s": rows}), study, "alice")
     assert ids_in(table.respondents) == ["0012", "1990-02-28"]
     assert read_table(tmp_path / "t.xlsx", study, "alice").columns[1].missing == 1
+
+
+@pytest.mark.parametrize(("column", "row"), [("XFD", 1_048_576), ("XFD", 20_000)])
+def test_a_stray_cell_far_from_the_table_is_refused(tmp_path: Path, study: Study, column: str, row: int) -> None:
+    path = written.write_xlsx(tmp_path / "t.xlsx", {"s": ROWS})
+    with zipfile.ZipFile(path) as book:
+        parts = {name: book.read(name) for name in book.namelist()}
+    stray = f'<row r="{row}"><c r="{column}{row}"><v>1</v></c></row></sheetData>'
+    with zipfile.ZipFile(path, "w") as book:
+        for name, part in parts.items():
+            book.writestr(name, part.replace(b"</sheetData>", stray.encode()))
+    for table in (path, Path(f"{path}#s")):
+        with pytest.raises(InvalidInputError, match="a sheet reaches over more than 20,000,000 cells"):
+            load_table(table, study, "alice")
 
 
 @pytest.mark.parametrize("name", ["t.xlsx", "t.xls", "t.ods", "t.sqlite", "t.duckdb"])

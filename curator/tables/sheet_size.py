@@ -1,0 +1,50 @@
+"""Whether a spreadsheet fits into memory, tried in a process of its own.
+
+The parser makes room for the whole rectangle up to the last cell, and ends its process if there is none.
+"""
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import python_calamine
+
+MOST_CELLS = 20_000_000
+"""Cells that a sheet may have, empty ones before the last row and column included."""
+
+_MOST_BYTES = 3 << 30
+
+
+def has_room(path: Path, sheet: str) -> bool:
+    """Return whether the sheets of a file that would be read are small enough; True if they cannot be read at all.
+
+    Args:
+        path: the file.
+        sheet: the sheet's name; "" for all.
+    """
+    # The program is this interpreter, and no shell sees the name of the file.
+    command = [sys.executable, "-P", "-m", __name__, str(path.absolute()), sheet]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0  # noqa: S603
+
+
+def _largest(path: str, sheet: str) -> int:
+    """Return the number of cells of the largest sheet; 0 if the file cannot be read."""
+    try:
+        with python_calamine.CalamineWorkbook.from_path(path) as book:
+            names = [name for name in book.sheet_names if sheet in {"", name}]
+            return max((_cells(book.get_sheet_by_name(name)) for name in names), default=0)
+    except (python_calamine.CalamineError, OSError, ValueError):
+        return 0
+
+
+def _cells(sheet: python_calamine.CalamineSheet) -> int:
+    return (sheet.total_height + 1) * (sheet.total_width + 1)
+
+
+if __name__ == "__main__":
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    soft = _MOST_BYTES if hard == resource.RLIM_INFINITY else min(hard, _MOST_BYTES)
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sys.exit(_largest(*sys.argv[1:]) > MOST_CELLS)
