@@ -86,8 +86,9 @@ def entry_text(entry: AuditEntry) -> str:
 
 
 def facts_text(entry: AuditEntry) -> str:
-    """Return the facts of an entry that say something."""
-    return ", ".join(f"{name} {value}" for name, value in entry.facts.items() if _says_something(value))
+    """Return the facts of an entry that say something more than the entry does."""
+    said = ((name, value) for name, value in entry.facts.items() if name != "time" and _says_something(value))
+    return ", ".join(f"{name} {value}" for name, value in said)
 
 
 def _says_something(value: Fact) -> bool:

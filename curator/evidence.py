@@ -109,7 +109,7 @@ def _write(standing: Standing, identity: Identity, order: EvidenceOrder, bundle:
     store, ledger, now = standing.store, standing.ledger, utc_now()
     before = EMPTY if order.since is None else store.audit.head_before(order.since)
     length, head = ledger.head
-    records = tuple(_records(standing, order.since))
+    records = tuple(_records(standing, order.since, before))
     bundle.add(STUDY, [standing.study.source])
     if standing.policy_path is not None and standing.policy_path.is_file():
         bundle.add(POLICY, [standing.policy_path.read_bytes()])
@@ -170,11 +170,12 @@ def checked_certificate(text: str, study: Study, authority: bytes) -> ReleaseCer
     return certificate
 
 
-def _records(standing: Standing, since: int | None) -> Iterator[ReleaseRecord]:
-    """Return the requests that were made or changed since a time."""
+def _records(standing: Standing, since: int | None, before: AuditHead) -> Iterator[ReleaseRecord]:
+    """Return the requests that were made or changed since a time, and all that the audit log is about since then."""
+    in_log = set() if since is None else {one.release for one in standing.store.audit.entries(after=before.length)}
     for stored in standing.store.releases():
-        if max(stored.created, stored.since) >= (since or 0):
-            release_id = stored.request.release_id
+        release_id = stored.request.release_id
+        if release_id in in_log or max(stored.created, stored.since) >= (since or 0):
             yield ReleaseRecord(
                 stored=stored,
                 decisions=standing.store.decisions(release_id),

@@ -19,7 +19,7 @@ from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.rpc.release_certificate import Finding, ReleaseCertificate, check_statement, verified
 from veiltab.common.rpc.signing import SignedText, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.audit_log import AuditEntry, AuditHead, Event
+from veiltab.curator.audit_log import AuditEntry, AuditHead
 from veiltab.curator.evidence_files import (
     AUDIT,
     AUTHORITY,
@@ -27,6 +27,7 @@ from veiltab.curator.evidence_files import (
     INDEX,
     LEDGER,
     PAGE,
+    POLICY,
     RELEASES,
     SIGNATURE,
     STATEMENTS,
@@ -37,6 +38,7 @@ from veiltab.curator.evidence_files import (
     read_text,
 )
 from veiltab.curator.ledger import GENESIS, covered_audit_head, linked
+from veiltab.curator.recorded import Recorded
 
 _MOST_BYTES = 2**34
 _BLOCK = 2**20
@@ -97,33 +99,13 @@ def check_evidence(path: Path, authority: bytes | None, study: Study | None) -> 
 
 
 @dataclass(slots=True, kw_only=True)
-class _Recorded:
-    """What the audit log in the file says, to be compared with the rest.
-
-    Args:
-        charges: number of a charge -> digest of the ledger with it.
-        decisions: (release, attribute) -> (verdict, who, reason) of the latest decision.
-        approvals: (release, attribute, person, reason) of each.
-        requests: release -> digest of its request.
-        study: digest of the study file that was served last; empty if that is not in the log.
-        heads: number of an entry that the ledger covers -> digest of the log with it.
-    """
-
-    charges: dict[int, str] = field(default_factory=dict)
-    decisions: dict[tuple[str, str], tuple[object, ...]] = field(default_factory=dict)
-    approvals: set[tuple[object, ...]] = field(default_factory=set)
-    requests: dict[str, str] = field(default_factory=dict)
-    study: str = ""
-    heads: dict[int, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True, kw_only=True)
 class _Check:
     archive: zipfile.ZipFile
     index: EvidenceIndex
     authority: bytes | None
     study: Study | None
-    recorded: _Recorded = field(default_factory=_Recorded)
+    recorded: Recorded = field(default_factory=Recorded)
+    audit_heads: dict[int, str] = field(default_factory=dict)
     covered: dict[int, AuditHead] = field(default_factory=dict)
     ledger_heads: dict[int, str] = field(default_factory=dict)
 
@@ -136,6 +118,7 @@ class _Check:
             ("audit log", self._audit),
             ("study", self._study),
             ("ledger and audit log", self._cover),
+            ("policy", self._policy),
             ("decisions", self._decisions),
             ("statements", self._statements),
             ("certificates", self._certificates),
@@ -239,34 +222,18 @@ class _Check:
         before = self.index.audit_before
         head = AuditHead(length=before.length, digest=bytes.fromhex(before.digest))
         wanted = {one.length for one in self.covered.values()}
-        self.recorded.heads[head.length] = before.digest
+        self.audit_heads[head.length] = before.digest
+        self.recorded.since = (self.index.since or 1) if before.length else 1
         for line in read_lines(self.archive, AUDIT):
             entry, head = AuditEntry.from_line(line), head.after(line)
             if entry.number != head.length:
                 raise IntegrityError(f"the line of entry {head.length} is that of another")
             if head.length in wanted:
-                self.recorded.heads[head.length] = head.digest.hex()
-            self._note(entry)
+                self.audit_heads[head.length] = head.digest.hex()
+            self.recorded.add(entry)
         if LedgerHead(length=head.length, digest=head.digest.hex()) != self.index.audit:
             raise IntegrityError("the chain does not end where the index says: it was altered or cut off")
         return f"entries {before.length + 1} to {head.length}; the chain is whole, head {head.digest.hex()[:16]}..."
-
-    def _note(self, entry: AuditEntry) -> None:
-        facts = entry.facts
-        match entry.event:
-            case Event.CHARGE.value:
-                self.recorded.charges[int(facts["number"] or 0)] = str(facts["ledger"])
-            case Event.DECISION.value:
-                said = (facts["verdict"], entry.person, facts["reason"], facts["rule"], facts["decided_by"])
-                self.recorded.decisions[entry.release, str(facts["attribute"])] = said
-            case Event.APPROVAL.value:
-                self.recorded.approvals.add((entry.release, facts["attribute"], entry.person, facts["reason"]))
-            case Event.REQUEST.value:
-                self.recorded.requests[entry.release] = str(facts["request"])
-            case Event.STUDY_LOADED.value:
-                self.recorded.study = str(facts["sha256"])
-            case _:
-                pass
 
     def _cover(self) -> str:
         """Compare the chains where one covers the other."""
@@ -274,7 +241,7 @@ class _Check:
         for number, head in self.covered.items():
             if head.length < first:
                 continue  # before what the file has of the log
-            if self.recorded.heads.get(head.length) != head.digest.hex():
+            if self.audit_heads.get(head.length) != head.digest.hex():
                 raise IntegrityError(f"charge {number} covers another audit log, up to its entry {head.length}")
             if number not in self.recorded.charges:
                 raise IntegrityError(f"charge {number} is not in the audit log")
@@ -283,26 +250,32 @@ class _Check:
                 raise IntegrityError(f"the audit log has another charge {number} than the ledger")
         return f"{len(self.recorded.charges)} charges stand in both, and each covers the log before it"
 
+    def _policy(self) -> str:
+        """Compare the policy file with the one that the curator read last."""
+        loaded, is_there = self.recorded.policy, POLICY in self.archive.namelist()
+        if loaded is None:
+            return "none was read by a curator within what the file has of the audit log"
+        if is_there != (loaded["file"] is not None):
+            raise IntegrityError("the file has no policy, and one was read" if not is_there else "no policy was read")
+        if not is_there:
+            return "none: a person decides"
+        if not loaded.get("sha256"):
+            return "an earlier version recorded no digest of what it read"
+        if self._digest(POLICY) != loaded["sha256"]:
+            raise IntegrityError("the policy file is another than the one that the curator read last")
+        return f"it is what the curator read last, with {loaded['rules']} rules"
+
     def _decisions(self) -> str:
-        """Compare the requests and decisions with the audit log."""
-        compared, is_whole = 0, self.index.audit_before.length == 0
+        """Compare the requests, approvals, decisions and ends with the audit log, both ways."""
+        rows, decisions, earlier = set(), 0, 0
         for plain in map(json.loads, read_lines(self.archive, RELEASES)):
-            release = plain["release"]
-            digest = hashlib.sha256(f"{plain['study_digest']} {plain['request']}".encode()).hexdigest()
-            if self.recorded.requests.get(release, digest) != digest or plain["request_digest"] != digest:
-                raise IntegrityError(f"release {release}: another request than was received")
-            for one in plain["approvals"]:
-                said = (release, one["attribute"], one["person"], one["reason"])
-                if is_whole and said not in self.recorded.approvals:
-                    raise IntegrityError(f"release {release}, attribute {one['attribute']}: not what was recorded")
-            for one in plain["decisions"]:
-                recorded = self.recorded.decisions.get((release, one["attribute"]))
-                if recorded is None and (one["time"] == 0 or not is_whole):
-                    continue  # of an earlier version, or before the first entry in the file
-                if recorded != tuple(one[name] for name in ("verdict", "person", "reason", "rule", "decided_by")):
-                    raise IntegrityError(f"release {release}, attribute {one['attribute']}: not what was recorded")
-                compared += 1
-        return f"{compared} decisions are as the audit log recorded them"
+            earlier += not self.recorded.check(plain)
+            decisions += len(plain["decisions"])
+            rows.add(plain["release"])
+        if missing := self.recorded.releases - rows:
+            raise IntegrityError(f"release {min(missing)}: it is in the audit log, and not among the requests")
+        older = f"; {earlier} requests are older than the log in the file" if earlier else ""
+        return f"{decisions} decisions are as the audit log recorded them" + older
 
     def _statements(self) -> str:
         releases = set()

@@ -513,7 +513,7 @@ class CuratorStore:
                 remedy="What is charged goes on to its end; it is paid for.",
             )
         self._end(release_id, ReleaseState.DENIED, failure)
-        self.audit.record(Event.REFUSAL, person=person, release=release_id, reason=reason)
+        self.audit.record(Event.REFUSAL, person=person, release=release_id, reason=reason, failure=failure)
 
     def _end(self, release_id: str, state: ReleaseState, failure: str) -> None:
         self.set_state(release_id, state, failure)
@@ -572,7 +572,6 @@ class CuratorStore:
             if written.rowcount:
                 facts = asdict(decision)
                 person = facts.pop("person")
-                del facts["time"]
                 self.audit.record(Event.DECISION, person=person, release=release_id, **facts)
 
     def decisions(self, release_id: str) -> tuple[GrantDecision, ...]:
@@ -596,6 +595,7 @@ class CuratorStore:
                 person=approval.person,
                 release=release_id,
                 attribute=approval.attribute,
+                time=approval.time,
                 reason=approval.reason,
                 expires=approval.expires,
                 request=approval.request_digest.hex(),

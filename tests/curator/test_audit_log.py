@@ -90,8 +90,9 @@ def test_whatever_is_decided_or_given_out_is_recorded(store: CuratorStore, make_
         "reason": "",
         "rule": 2,
         "rule_text": "r",
+        "time": 0,
     }
-    assert approved[:2] == ("approval", "Ana")
+    assert (approved[:2], approved[3]["time"]) == (("approval", "Ana"), 1)
     assert (decided[:2], decided[3]["verdict"], decided[3]["reason"]) == (("decision", "Ana"), APPROVED, "yes")
     assert charge == ("charge", "", ID, {"number": 1, "ledger": ledger.head[1].hex()})
     assert others == [

@@ -107,8 +107,8 @@ class Office:
     def file(self) -> Path:
         return self.folder / "evidence.zip"
 
-    def export(self, name: str, since: int | None = None) -> Path:
-        with open_standing(self.folder / "study.toml", "alice", self.folder / "state", None) as standing:
+    def export(self, name: str, since: int | None = None, policy: Path | None = None) -> Path:
+        with open_standing(self.folder / "study.toml", "alice", self.folder / "state", policy) as standing:
             order = EvidenceOrder(
                 person="Ana Díaz",
                 since=since,
@@ -123,7 +123,8 @@ def open_office(folder: Path, study_bytes: bytes) -> Office:
     (folder / "study.toml").write_bytes(study_bytes)
     (folder / "policy.toml").write_text("persons = 2\n")
     store = CuratorStore(folder / "state" / "curator.sqlite")
-    store.set_served_policy(folder / "policy.toml", 0, None, persons=2)
+    digest = hashlib.sha256((folder / "policy.toml").read_bytes()).hexdigest()
+    store.set_served_policy(folder / "policy.toml", 0, None, persons=2, digest=digest)
     store.close()
     with open_standing(folder / "study.toml", "alice", folder / "state", None) as standing:
         live(standing)
@@ -432,6 +433,60 @@ def test_an_archive_with_a_name_twice_or_without_an_index(tmp_path: Path, name: 
     (tmp_path / "x.zip").write_bytes(written.getvalue().replace(b"index.jsob", b"index.json"))
     with pytest.raises(IntegrityError, match=problem):
         check_evidence(tmp_path / "x.zip", None, None)
+
+
+STOPPED = "2" * 32
+
+DIFFERS = "attribute sex: not what was recorded"
+EDITS = [
+    ("DELETE FROM decision WHERE release_id = :other; DELETE FROM release WHERE id = :other", "not among the requests"),
+    ("DELETE FROM decision WHERE release_id = :id", DIFFERS),
+    ("DELETE FROM approval WHERE person = 'Ben Ode'", DIFFERS),
+    ("UPDATE decision SET expires = 1", DIFFERS),
+    ("UPDATE decision SET time = time - 1", DIFFERS),
+    ("UPDATE approval SET time = time - 1", DIFFERS),
+    ("UPDATE decision SET rule_text = 'another'", DIFFERS),
+    ("UPDATE release SET state = 'denied' WHERE id = :id", "it is denied, and no end of it was recorded"),
+    ("UPDATE release SET state = 'requested' WHERE id = :id", "it is requested, and it was charged"),
+    ("UPDATE release SET state = 'failed' WHERE id = :stopped", "it is failed, and another end of it was recorded"),
+    ("UPDATE release SET failure = 'other' WHERE id = :stopped", "it is denied, and another end of it was recorded"),
+]
+
+
+@pytest.mark.parametrize(("edits", "problem"), EDITS)
+def test_rows_that_were_edited_before_the_export_do_not_fit_the_log(
+    tmp_path: Path, study_bytes: bytes, edits: str, problem: str
+) -> None:
+    office = open_office(tmp_path, study_bytes)
+    with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
+        store.add(request_with(release_id=STOPPED), 1)
+        store.deny(STOPPED, "a person denied the request", person="Ana")
+        assert check_evidence(office.export("honest.zip"), PEM, None).holds
+        for edit in edits.split(";"):
+            ids = {"id": ID, "other": OTHER, "stopped": STOPPED}
+            assert store.connection.execute(edit, ids).rowcount
+    for since in (None, 1):
+        found = failures(office.export(f"edited-{since}.zip", since))
+        assert set(found) == {"decisions"}
+        assert problem in found["decisions"]
+
+
+def test_requests_from_before_the_log_are_counted(tmp_path: Path, study_bytes: bytes) -> None:
+    office = open_office(tmp_path, study_bytes)
+    with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
+        old = "INSERT INTO release SELECT :old, researcher, replace(request, id, :old), state"
+        columns = [row["name"] for row in store.connection.execute("PRAGMA table_info(release)")][4:]
+        store.connection.execute(f"{old}, {', '.join(columns)} FROM release WHERE id = :id", {"old": STOPPED, "id": ID})
+    evidence = check_evidence(office.export("evidence.zip"), PEM, None)
+    assert {one.what: one.detail for one in evidence.findings}["decisions"].endswith(
+        "; 1 requests are older than the log in the file"
+    )
+
+
+def test_a_policy_that_was_never_served_does_not_hold(office: Office) -> None:
+    other = office.folder / "other.toml"
+    other.write_text("persons = 3\n")
+    assert "another than the one" in failures(office.export("other.zip", policy=other))["policy"]
 
 
 ALTERATIONS = {
