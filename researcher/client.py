@@ -436,8 +436,8 @@ class Release:
 
         Raises:
             NotReadyError, FailedReleaseError: there is no result.
-            InvalidInputError: no table has all of these attributes, several have and none is named, or the release
-                was asked for under another study file than the client's.
+            InvalidInputError: an attribute is not in the release, no table has all of these attributes, several have
+                and none is named, or the release was asked for under another study file than the client's.
         """
         if attributes is None:
             status = self._known_status()
@@ -454,6 +454,14 @@ class Release:
     def _pooled(self, status: Status, attributes: Sequence[str], confidence: float) -> TableEstimate:
         """Return the table of some attributes, pooled of all tables that have them."""
         wanted = self._client.study.domain(attributes).names
+        released = {name for table in status.ready_tables for name in table.attributes}
+        absent = [name for name in wanted if name not in released]
+        if absent:
+            raise InvalidInputError(
+                f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not in the release",
+                where=f"release {self.id}",
+                remedy=f"It has {', '.join(self._client.study.domain(released).names)}.",
+            )
         having = [one for one in status.ready_tables if set(one.attributes).issuperset(wanted)]
         if not having:
             raise InvalidInputError(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.researcher.made_status import made_status
-from veiltab.common.errors import DeniedError, FailedReleaseError, IntegrityError, UnavailableError
+from veiltab.common.errors import DeniedError, FailedReleaseError, IntegrityError, InvalidInputError, UnavailableError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.state import ReleaseState
@@ -205,6 +205,15 @@ def test_a_part_that_is_granted_is_inverted_alone(study: Study, make_spec: Make)
     r = 1 - float(spec.mechanism.retention)
     assert estimate.design.mechanism.cells == 2
     assert np.allclose(estimate.raw, (service.counts / 400 - r / 2) / (1 - r), rtol=1e-12)
+
+
+def test_an_attribute_that_is_not_in_the_release_is_named_and_so_are_those_that_are(
+    study: Study, make_spec: Make
+) -> None:
+    ready = replace(STATUS, state=ReleaseState.READY, spec=make_spec(), granted=("sex", "salary"))
+    with pytest.raises(InvalidInputError, match=r"age is not in the release") as refused:
+        release(Service(study, ready)).estimate(["age", "sex"])
+    assert refused.value.remedy == "It has sex, salary."
 
 
 def test_without_a_result_there_is_no_estimate(study: Study) -> None:
