@@ -141,16 +141,25 @@ class Status:
     @property
     def waiting_lines(self) -> tuple[str, ...]:
         """What the release waits for, party by party, each reason once."""
-        reasons = [
-            reason if reason.startswith((party, "curator ", "server ")) else f"{party}: {reason}"
-            for party, reason in self.waits.items()
-        ]
-        return tuple(dict.fromkeys(reason.rstrip(".") for reason in reasons))
+        return waiting_lines(self.waits)
 
     @property
     def waiting_for(self) -> str:
         """What the release waits for, as text."""
         return "; ".join(self.waiting_lines)
+
+
+def waiting_lines(waits: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what parties wait for as lines, each reason once; a reason that names no party gets the one it is of.
+
+    Args:
+        waits: party -> what it waits for.
+    """
+    reasons = [
+        reason if reason.startswith((party, "curator ", "server ")) else f"{party}: {reason}"
+        for party, reason in waits.items()
+    ]
+    return tuple(dict.fromkeys(reason.rstrip(".") for reason in reasons))
 
 
 def release_status_from_proto(answer: researcher_pb2.GetResultResponse) -> Status:

@@ -3,6 +3,7 @@
 from veiltab.common.observe.status import SHOWN, Observation, Work
 from veiltab.common.release.state import ReleaseState
 from veiltab.researcher.driver import ResearcherDriver
+from veiltab.researcher.release_status import waiting_lines
 from veiltab.researcher.store import ResearcherRelease
 
 
@@ -31,6 +32,6 @@ def _work(stored: ResearcherRelease, driver: ResearcherDriver) -> Work:
 
 
 def _waiting(driver: ResearcherDriver, release_id: str) -> str:
-    """Return what each party waits for, by its last answer."""
+    """Return what the parties wait for, by their last answers."""
     said = driver.statuses_of(release_id)
-    return "; ".join(f"{party}: {reason}" for party, (_, reason) in said.items() if reason)
+    return "; ".join(waiting_lines({party: reason for party, (_, reason) in said.items() if reason}))

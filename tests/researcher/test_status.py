@@ -48,6 +48,9 @@ def test_a_release_says_whom_it_waits_for(
     assert (work.kind, work.id, work.state, work.since) == ("release", IDS[0], "requested", 1000)
     assert work.about == "wages: sex, salary at epsilon 0.1"
     assert work.waiting_for == "curator bob: a person decides; server cloud: no connection"
+    for party in ("curator alice", "curator bob"):
+        driver.statuses[IDS[0]][party] = (ReleaseState.REQUESTED, "curator bob: a person decides.")
+    assert observe(driver).work[0].waiting_for == work.waiting_for, "each party is named once"
     assert (seen.queues, seen.budgets) == ({"releases": 1}, ())
     clock(1500)
     driver.store.set_state(IDS[0], ReleaseState.APPROVED)
