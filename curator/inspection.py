@@ -15,6 +15,7 @@ from veiltab.curator.column import ColumnReading, UnknownValue
 from veiltab.curator.id_shapes import id_shapes
 from veiltab.curator.table import Reading, read_table
 from veiltab.curator.tables.address import TableAddress
+from veiltab.curator.tables.refusals import first_rows
 
 _SHOWN = 20
 
@@ -248,8 +249,7 @@ def _attribute_lines(attribute: AttributeInspection) -> list[str]:
         rule = "dropped" if attribute.missing_rule == "drop" else f"counted as {attribute.missing_rule}"
         lines.append(f"    {attribute.missing:>12,}  missing, {rule}")
     for unknown in attribute.unknown[:_SHOWN]:
-        rows = ", ".join(str(row) for row in unknown.first_rows)
-        lines.append(f"    {unknown.rows:>12,}  unknown value {unknown.value!a}, first in rows {rows}")
+        lines.append(f"    {unknown.rows:>12,}  unknown value {unknown.value!a}{first_rows(unknown.first_rows)}")
     if len(attribute.unknown) > _SHOWN:
         lines.append(f"    {attribute.unknown_rows:>12,}  unknown in all")
     return lines

@@ -22,7 +22,7 @@ from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.numerals import Notation, numerals_of
 from veiltab.curator.tables.opening import open_table
 from veiltab.curator.tables.reading import find_column, read_batches
-from veiltab.curator.tables.refusals import first_rows
+from veiltab.curator.tables.refusals import first_rows, row_count, rows_have
 from veiltab.curator.tables.source import FIRST_ROW, Batch, Source
 from veiltab.curator.unknown_values import unknown_values
 
@@ -245,25 +245,26 @@ class _Rows:
     def _id_errors(self, where: str, rows: Sequence[int], repeated: int) -> list[InvalidInputError]:
         """Say what is wrong with the ids, by counts and row numbers."""
         names = ", ".join(self._id_columns)
+        repeat = "repeats" if repeated == 1 else "repeat"
         found = [
             (
                 self._empty,
-                f"{self._empty} rows have an empty id ({names})",
+                f"{rows_have(self._empty)} an empty id ({names})",
                 "Give every respondent an id, or leave the row out.",
             ),
             (
                 self._separated,
-                f"{self._separated} rows have the control character U+001F in an id ({names})",
+                f"{rows_have(self._separated)} the control character U+001F in an id ({names})",
                 "Remove it.",
             ),
             (
                 self._broken,
-                f"{self._broken} rows have an id ({names}) that {self._number_step}{first_rows(self._first_broken)}",
+                f"{rows_have(self._broken)} an id ({names}) that {self._number_step}{first_rows(self._first_broken)}",
                 'Correct them, or change normalise: "integer" is for whole numbers, "digits" for what holds others.',
             ),
             (
                 repeated,
-                f"{repeated} rows repeat the id ({names}) of an earlier row, spelling apart{first_rows(rows)}",
+                f"{row_count(repeated)} {repeat} the id ({names}) of an earlier row, spelling apart{first_rows(rows)}",
                 "Keep one row a respondent.",
             ),
         ]

@@ -7,7 +7,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.curator.column import ColumnReading
 from veiltab.curator.drafting.dates import DateWritings
 from veiltab.curator.tables.numerals import Notation
-from veiltab.curator.tables.refusals import first_rows
+from veiltab.curator.tables.refusals import first_rows, row_count
 
 _WHOLE_WITH_DECIMALS = re.compile(r"([+-]?\d+)\.0*", re.ASCII)
 _TRUTH = {"true", "false"}
@@ -24,7 +24,7 @@ def unknown_values(where: str, column: ColumnReading) -> InvalidInputError:
     remedy = "`veiltab curator check` shows them; correct the table, or the study file at every party."
     return InvalidInputError(
         f"column {column.rule.column!r} (attribute {column.rule.name}) holds {_kind(column.rule.coding)},"
-        f" in {column.unknown_rows} rows{first_rows(column.unknown_first)}",
+        f" in {row_count(column.unknown_rows)}{first_rows(column.unknown_first)}",
         where=where,
         remedy=f"{hint} {remedy}" if hint else remedy,
     )

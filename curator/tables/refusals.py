@@ -14,9 +14,20 @@ def refusal(where: str, problem: str, remedy: str) -> InvalidInputError:
     return InvalidInputError(problem, where=where, remedy=remedy)
 
 
+def row_count(rows: int) -> str:
+    """Return "1 row" or "2 rows"."""
+    return f"{rows} row{'' if rows == 1 else 's'}"
+
+
+def rows_have(rows: int) -> str:
+    """Return "1 row has" or "2 rows have"."""
+    return f"{row_count(rows)} {'has' if rows == 1 else 'have'}"
+
+
 def first_rows(rows: Sequence[int]) -> str:
-    """Return ", first in rows 2, 7" for up to five row numbers."""
-    return f", first in rows {', '.join(str(row) for row in rows[:5])}" if rows else ""
+    """Return ", first in row 2" or ", first in rows 2, 7" for up to five row numbers."""
+    shown = ", ".join(str(row) for row in rows[:5])
+    return f", first in row{'' if len(rows) == 1 else 's'} {shown}" if rows else ""
 
 
 def absent_column(where: str, name: str, header: Sequence[str], looks: str) -> InvalidInputError:

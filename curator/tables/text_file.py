@@ -12,7 +12,7 @@ import pyarrow.csv as pacsv
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.tables.arrow_columns import batch_of
-from veiltab.curator.tables.refusals import first_rows, refusal
+from veiltab.curator.tables.refusals import first_rows, refusal, rows_have
 from veiltab.curator.tables.sniffing import HEAD_BYTES, TextForm, sniff
 from veiltab.curator.tables.source import Batch, Column, ColumnKind, Selection
 
@@ -69,7 +69,7 @@ class TextFile:
         if ragged:
             raise refusal(
                 self.where,
-                f"{len(ragged)} rows have more or fewer values than the header{first_rows(ragged)}"
+                f"{rows_have(len(ragged))} more or fewer values than the header{first_rows(ragged)}"
                 f" ({self.description})",
                 "Correct them; a value that holds the separator stands in double quotes.",
             )

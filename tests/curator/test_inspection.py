@@ -157,7 +157,7 @@ def test_everything_wrong_is_in_one_report(tmp_path: Path, study: Study) -> None
 
 def test_text_shows_unknown_values_without_their_power_over_the_terminal(tmp_path: Path, study: Study) -> None:
     text = inspect_table(write(tmp_path, "a,\x1b[2J\u202e,s", "b,red,s"), study, "alice").as_text()
-    assert r"'\x1b[2J\u202e', first in rows 2" in text
+    assert r"'\x1b[2J\u202e', first in row 2" in text
     assert text.isascii()
     assert "not ready" in text
     assert "\x1b" not in text

@@ -135,7 +135,7 @@ def test_composite_ids_and_an_id_column_that_is_an_attribute_too(tmp_path: Path,
         ("id,Colour,age\na,red,Zebra\nb,red,66\n", "'age'.*outside the bins.*in 2 rows, first in rows 2, 3"),
         ("id,Colour,age\n,red,3\nb,red,3\n  ,NA,3\n", r"2 rows have an empty id \(id\)"),
         ("id,Colour,age\nZebra,red,3\nb,red,3\n zebra,NA,3\nZEBRA,red,3\n", "2 rows repeat the id.*first in rows 4, 5"),
-        ("id,Colour,age\nZeb\x1fra,red,3\n", r"1 rows have the control character U\+001F"),
+        ("id,Colour,age\nZeb\x1fra,red,3\n", r"1 row has the control character U\+001F"),
     ],
 )
 def test_a_malformed_table_is_refused_without_quoting_it(
@@ -152,7 +152,7 @@ def test_a_malformed_table_is_refused_without_quoting_it(
 
 
 def test_the_ids_of_several_columns_are_not_confused(tmp_path: Path, study: Study) -> None:
-    with pytest.raises(InvalidInputError, match=r"1 rows have an empty id \(first, last\)"):
+    with pytest.raises(InvalidInputError, match=r"1 row has an empty id \(first, last\)"):
         load_table(write(tmp_path, "first,last\na,m\n,m\n"), study, "bob")
     parts = [pa.array(["a", "ab", "x\x1f"]), pa.array(["bc", "c", "y"])]
     ids = normalised_ids(parts, ())
@@ -197,8 +197,8 @@ def test_parquet_and_csv_of_one_table_have_one_digest(tmp_path: Path, study: Stu
         ({"id": [1.5], "Colour": ["red"], "age": [1]}, "column 'id' has the type double"),
         ({"id": ["a"], "Colour": [["red"]], "age": [1]}, "column 'Colour' has the type list"),
         ({"id": ["a"], "Colour": [b"red"], "age": [1]}, "column 'Colour' has the type binary"),
-        ({"id": ["a", None], "Colour": ["red"] * 2, "age": [1] * 2}, "1 rows have an empty id"),
-        ({"id": ["a"], "Colour": ["red"], "age": [float("nan")]}, "in 1 rows, first in rows 2"),
+        ({"id": ["a", None], "Colour": ["red"] * 2, "age": [1] * 2}, "1 row has an empty id"),
+        ({"id": ["a"], "Colour": ["red"], "age": [float("nan")]}, "in 1 row, first in row 2"),
         ({"id": pa.array([], pa.string()), "Colour": [], "age": []}, "the file has no rows|has the type"),
     ],
 )
@@ -257,7 +257,7 @@ def test_batches_do_not_show(tmp_path: Path, study: Study, monkeypatch: pytest.M
     assert symbols(cut) == symbols(whole)
     path.write_text("\n".join(["id,Colour,age", *rows, rows[0], "x,Zebra,1", "y,Zebra,1", ""]), "utf-8")
     errors = [error.problem for error in read_table(path, study, "alice").errors]
-    assert errors[0].endswith("first in rows 5002")
+    assert errors[0].endswith("first in row 5002")
     assert errors[1].endswith("in 2 rows, first in rows 5003, 5004")
 
 

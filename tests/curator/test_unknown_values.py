@@ -27,7 +27,7 @@ def remedy(coding: Coding, *values: str, notation: Notation | None = None) -> st
         notation=notation,
     )
     error = unknown_values("t.csv", reading)
-    assert "first in rows 7" in error.problem
+    assert "first in row 7" in error.problem
     assert not any(value in error.problem for value in values if len(value) > 3)
     return error.remedy
 

@@ -49,7 +49,7 @@ def made_a_folder(path: Path) -> None:
 BAD_TABLES: dict[str, tuple[Change, str]] = {
     "unknown category": (
         cell_replaced(9, 1, "secret-land"),
-        "column 'region' (attribute region) holds values the study does not know, in 1 rows, first in rows 10.",
+        "column 'region' (attribute region) holds values the study does not know, in 1 row, first in row 10.",
     ),
     "unknown column": (cell_replaced(0, 2, "smokes"), "column 'smoker' is not in the header"),
     "no id column": (cell_replaced(0, 0, "number"), "column 'id' is not in the header"),
@@ -57,7 +57,7 @@ BAD_TABLES: dict[str, tuple[Change, str]] = {
         lines_changed(lambda lines: [*lines, lines[1].upper(), f" {lines[2]}"]),
         "2 rows repeat the id (id) of an earlier row, spelling apart",
     ),
-    "empty id": (cell_replaced(5, 0, "  "), "1 rows have an empty id (id)"),
+    "empty id": (cell_replaced(5, 0, "  "), "1 row has an empty id (id)"),
     "empty file": (lambda path: os.truncate(path, 0), "the file is empty"),
     "header alone": (lines_changed(lambda lines: lines[:1]), "the file has no rows"),
     "no text": (
@@ -66,7 +66,7 @@ BAD_TABLES: dict[str, tuple[Change, str]] = {
     ),
     "ragged row": (
         lines_changed(lambda lines: [*lines[:4], lines[4] + ",more", *lines[5:]]),
-        "1 rows have more or fewer values than the header, first in rows 5",
+        "1 row has more or fewer values than the header, first in row 5",
     ),
     "no such file": (Path.unlink, "the file cannot be read (No such file or directory)"),
     "a folder": (made_a_folder, "this is a directory"),

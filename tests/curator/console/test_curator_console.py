@@ -350,7 +350,7 @@ def test_the_table_is_checked_when_somebody_asks(office: Office) -> None:
     assert "Check the table" in ana.get("/table").text
     text = ana.get("/table?check=yes").text
     assert "not ready" in text
-    assert "1 rows have a value that the study does not know" in text
+    assert "1 row has a value that the study does not know" in text
 
 
 def test_the_parties_are_listed(office: Office) -> None:

@@ -326,7 +326,7 @@ def test_ids(propose: Propose) -> None:
         (["a", "b"], [[1, "x"], [2, "y"]], "several columns have another value in every row: a, b"),
         (["id", "x", " x "], [[1, 2, 3]], "2 columns are named 'x'"),
         (["id", "x"], [], "the file has no rows"),
-        (["id", "x"], [[1, 2], [2]], "1 rows have more or fewer values than the header"),
+        (["id", "x"], [[1, 2], [2]], "1 row has more or fewer values than the header"),
     ],
 )
 def test_tables_of_which_no_draft_can_be_made(

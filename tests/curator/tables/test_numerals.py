@@ -169,7 +169,7 @@ def test_a_later_row_that_contradicts_the_first_ones_is_named(
 ) -> None:
     path = table(tmp_path, *[first] * 120_000, later, separator="," if '"' in later else ";")
     (error,) = read(path, study).errors
-    assert "no numbers, in 1 rows, first in rows 120002" in str(error)
+    assert "no numbers, in 1 row, first in row 120002" in str(error)
     assert f"The first rows write {notation}, and some others do not" in error.remedy
     assert "--decimal comma" in error.remedy
 
@@ -193,7 +193,7 @@ def test_a_point_after_rows_without_marks_is_refused_with_its_row(tmp_path: Path
 def test_a_later_number_that_is_one_thing_decides(tmp_path: Path, study: Study, first: str, bins: list[int]) -> None:
     assert wages(table(tmp_path, *["850"] * 120_000, first, "1.234"), study)[-2:] == bins
     contradicted = read(table(tmp_path, *["850"] * 120_000, first, first.translate(str.maketrans(",.", ".,"))), study)
-    assert "no numbers, in 1 rows, first in rows 120003" in str(contradicted.errors[0])
+    assert "no numbers, in 1 row, first in row 120003" in str(contradicted.errors[0])
 
 
 @pytest.mark.parametrize("form", ["sqlite", "xlsx"])

@@ -38,7 +38,7 @@ def test_what_a_person_says_of_a_text_file_reaches_its_reader(tmp_path: Path) ->
         looks = "looks semicolon-separated, UTF-16 without a byte order mark, decimal comma in wage"
         report = checked(tmp_path, *options)
         assert (report["description"], report["rows"]) == (looks, 2)
-    assert "in 1 rows, first in rows 3" in str(checked(tmp_path, *options, "--decimal", "point")["problems"])
+    assert "in 1 row, first in row 3" in str(checked(tmp_path, *options, "--decimal", "point")["problems"])
 
 
 def test_a_party_s_file_has_the_same(tmp_path: Path) -> None:

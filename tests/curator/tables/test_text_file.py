@@ -80,7 +80,7 @@ def test_what_its_beginning_does_not_show_is_said_by_a_person(tmp_path: Path) ->
 
 def test_a_row_that_contradicts_the_separator_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, b"id;x\n" + b"1;a\n" * 30_000 + b"2,a\n")
-    with pytest.raises(InvalidInputError, match=r"1 rows have more or fewer values.*in rows 30002 \(looks semi"):
+    with pytest.raises(InvalidInputError, match=r"1 row has more or fewer values.*in row 30002 \(looks semi"):
         rows_of(path)
 
 
