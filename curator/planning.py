@@ -275,6 +275,8 @@ class _Worker:
 
     def __init__(self) -> None:
         self._process: asyncio.subprocess.Process | None = None
+        # Killed by whoever was cancelled while it worked.
+        self._killed: list[asyncio.subprocess.Process] = []
         self._turn = asyncio.Lock()
 
     @property
@@ -298,11 +300,12 @@ class _Worker:
                 answer = await _answer_of(process, line.encode())
             except BaseException:
                 process.kill()
+                self._killed.append(process)
                 raise
             if answer:
                 self._process = process
             else:
-                await process.wait()
+                await _ended(process)
             return answer
 
     async def close(self) -> None:
@@ -310,8 +313,17 @@ class _Worker:
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.kill()
-            await self._process.wait()
+            self._killed.append(self._process)
             self._process = None
+        while self._killed:
+            await _ended(self._killed.pop())
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """Wait until a process is over and its pipes are closed, of which asyncio hears apart."""
+    await process.wait()
+    if process.stdout is not None:
+        await process.stdout.read()
 
 
 async def _answer_of(worker: asyncio.subprocess.Process, line: bytes) -> str:

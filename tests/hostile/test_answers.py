@@ -174,6 +174,7 @@ def server_says(**fields: Any) -> Callable[[Any, Any], Any]:  # noqa: ANN401 - f
     return lambda _request, _context: message("GetReleaseResponse", **fields)
 
 
+@pytest.mark.long
 def test_what_a_server_says_reaches_a_terminal_as_plain_text(running: World) -> None:
     label = running.label()
     running.local.kill(*CLOUD)

@@ -44,6 +44,7 @@ def test_a_stranger_checks_a_certificate_offline(village: World, label: str, tmp
     assert "signed on" in lines["server cloud"]
 
 
+@pytest.mark.long
 def test_an_altered_certificate_and_another_study_are_refused(village: World, label: str, tmp_path: Path) -> None:
     file = written(village, ROSA, label, tmp_path / "release.certificate")
     text = file.read_text()

@@ -167,6 +167,7 @@ def test_an_expired_grant_gives_no_key_and_alices_columns_alone_are_read(village
     assert not confirmed(partly)
 
 
+@pytest.mark.long
 def test_a_grant_that_ends_after_the_release_ends_for_keys_too(village: World) -> None:
     release_id = held_release(village, "rosa")
     approved = village.curator_command("approve", "bob", "--release", release_id, "--expires-days", "1")

@@ -145,6 +145,7 @@ def test_a_party_with_another_study_file_is_named(strict: World, who: Who) -> No
         strict.restart(who)
 
 
+@pytest.mark.long
 def test_a_party_of_another_authority_reaches_nobody(strict: World, tmp_path: Path) -> None:
     right, hidden = strict.local.identity_folder(*BOB), tmp_path / "hidden"
     before = spent(strict)

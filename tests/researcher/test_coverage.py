@@ -98,6 +98,7 @@ def covers(estimate: Estimate, names: tuple[str, ...]) -> NDArray[np.bool_]:
     return inside
 
 
+@pytest.mark.long
 def test_four_thousand_releases_from_sufficient_statistics() -> None:
     # The relative standard error of the mean squared error is 0.3/sqrt(4000) = 0.5%.
     counts = simulated_counts(4000, 2024)
