@@ -24,6 +24,10 @@ SEPARATOR = "\x1f"
 
 _ASCII_END = 0x80
 _INTEGER = r"^\s*\+?(-?)0*([0-9]+?)(?:\.0*)?\s*$"
+_BLOCK = "[0-9' \u00a0\u202f\u2019]*"
+_MARKED = rf"(?:{_BLOCK}[.,]|{_BLOCK}(?:,[0-9]+)+\.|{_BLOCK}(?:\.[0-9]+)+,)[0-9]+"
+_DECIMALS = rf"^\s*[+-]?(?:{_MARKED}|(?:{_MARKED}|[0-9]+[.,]?)[eE][+-]?[0-9]+)\s*$"
+"""Numbers with decimals or an exponent; what repeats one mark alone, such as 12.345.678, has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +161,7 @@ def _broken(part: pa.Array, steps: Sequence[str]) -> NDArray[np.bool_]:
     if "integer" in steps:
         is_broken = pc.invert(pc.match_substring_regex(part, rf"{_INTEGER}|^\s*$"))
     elif "digits" in steps:
-        is_broken = pc.match_substring_regex(part, r"^\s*[0-9]+\.0+\s*$")
+        is_broken = pc.match_substring_regex(part, _DECIMALS)
     else:
         return np.zeros(len(part), np.bool_)
     found: NDArray[np.bool_] = is_broken.to_numpy(zero_copy_only=False)

@@ -219,7 +219,7 @@ class _Rows:
         """What keeps a step of numbers from taking an id."""
         if "integer" in self._normalise:
             return 'is no whole number, though normalise has "integer"'
-        return 'is a number with decimals, of which "digits" would make another number'
+        return 'is a number with decimals or an exponent, of which "digits" would make another number'
 
     def reading(self, where: str, description: str, errors: Sequence[InvalidInputError]) -> Reading:
         """Find repeated ids among all rows, those that are not kept too."""

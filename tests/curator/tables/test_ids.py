@@ -52,9 +52,22 @@ def test_integer_takes_nothing_but_whole_numbers(text: str) -> None:
 
 def test_digits_and_zeros() -> None:
     assert normalised(("digits",), "AB-00 12", "x", "7", None) == ["0012", None, "7", None]
-    assert normalised(("digits",), "12.0", "1.25") == [None, "125"]
+    assert normalised(("digits",), "12.0", "12.345.678", "12.", "E1-7") == [None, "12345678", "12", "17"]
     assert normalised(("zfill:4",), "7", "12345", "ab", "", "\u00e9") == ["0007", "12345", "00ab", None, "000\u00e9"]
     assert normalised(("zfill:4", "integer"), "007.0", "12345") == ["0007", "12345"]
+
+
+@pytest.mark.parametrize(
+    "text", ["12,0", "12.50", "1.25", " -12.5", ".5", "1,234.0", "1.234.567,5", "1 234,5", "1e3", "1.5E+06", "1,2e-3"]
+)
+def test_digits_take_no_number_with_decimals_or_an_exponent(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f'pid,land,wage,kids\nAB-1,A,1,0\n"{text}",A,1,0\n')
+    with pytest.raises(
+        InvalidInputError, match=r"1 rows have an id .pid. that is a number with decimals.*rows 3"
+    ) as it:
+        load_table(path, study('normalise = ["digits"]'), "alice")
+    assert '"integer" is for whole numbers' in it.value.remedy
 
 
 @settings(max_examples=30, deadline=None)
