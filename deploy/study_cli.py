@@ -186,7 +186,7 @@ def _drafts(paths: Sequence[Path], parties: "Parties") -> "tuple[list[Draft], Se
 @click.argument("path", metavar="FILE.toml", type=PATH)
 @json_option
 def check(path: Path, as_json: bool) -> int:
-    """Check a study file or a draft: say all that is wrong, each with its line and the key that may be meant."""
+    """Check a study file or a draft: say what is wrong, with its line if it has one and the key that may be meant."""
     from veiltab.common.study.draft import draft_from_bytes, draft_problems, is_draft
     from veiltab.common.study.file import read_file, study_from_bytes
     from veiltab.common.study.problems import study_problems
