@@ -1,5 +1,6 @@
 """Where a table is: a file, a folder, a pattern of files, or a database with a query."""
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -7,6 +8,8 @@ from urllib.parse import urlsplit
 from veiltab.common.errors import InvalidInputError
 
 _DATABASES = ("postgresql", "postgres")
+_PASSWORD = re.compile(r"password\s*=", re.IGNORECASE)
+_REMEDY = "Give a file, a folder, a pattern of files, or postgresql://HOST/DATABASE."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,28 +41,41 @@ class TableAddress:
 
     @property
     def shown(self) -> str:
-        """The location for messages: of a URL only the host and the database."""
+        """The location for messages: of a URL only the host and the database, and only what no password can be."""
         if not self.is_url:
-            return self.location
+            return "..." if "://" in self.location or self._is_connection_string else self.location
+        # A password may hold any character: what stands before the last @ is never shown.
+        user, _, server = self.location.partition("://")[2].rpartition("@")
+        place = server.partition("?")[0]
+        if "?" in user or "password" in place.lower():
+            return "postgresql://..."
         try:
-            parts = urlsplit(self.location)
+            parts = urlsplit(f"postgresql://{place}")
             host, port = parts.hostname or "", f":{parts.port}" if parts.port else ""
         except ValueError:
             return "postgresql://..."
         return f"postgresql://{host}{port}{parts.path}"
 
     @property
+    def _is_connection_string(self) -> bool:
+        """Whether the location looks like keywords of libpq with a password."""
+        return bool(_PASSWORD.search(self.location))
+
+    @property
     def path(self) -> Path:
         """The path, if the location is none of a database server.
 
         Raises:
-            InvalidInputError: it is a URL.
+            InvalidInputError: it is a URL, or a connection string with a password.
         """
+        if self._is_connection_string:
+            problem = "a connection string with a password is no place that tables are read from"
+            raise InvalidInputError(problem, where="--table", remedy=_REMEDY)
         if "://" in self.location:
             kind = self.location.partition("://")[0][:20]
             raise InvalidInputError(
                 f"{kind}:// is no place that tables are read from",
                 where="--table",
-                remedy="Give a file, a folder, a pattern of files, or postgresql://HOST/DATABASE.",
+                remedy=_REMEDY,
             )
         return Path(self.location)

@@ -280,6 +280,12 @@ def test_floating_point_ids_of_parquet_come_as_they_would_be_written(tmp_path: P
         ),
         ("postgres://ana@/wages?host=/run/postgresql", "/wages"),
         ("POSTGRESQL://ana:sec:ret@h:port/d", "..."),
+        ("postgresql://ana:12/secret@db/wages", "db/wages"),
+        ("postgresql://ana:p@x/secret@db", "db"),
+        ("postgresql://ana:secret#secret?secret@db/wages", "..."),
+        ("postgresql://ana@db/wages?password=p@secret", "..."),
+        ("postgresql://db/wages;password=secret", "..."),
+        ("postgresql://db:5432/wages", "db:5432/wages"),
     ],
 )
 def test_no_password_is_shown(location: str, shown: str) -> None:
@@ -292,6 +298,11 @@ def test_other_places_are_refused_without_their_url(study: Study) -> None:
     with pytest.raises(InvalidInputError, match="mysql:// is no place") as caught:
         load_table(TableAddress(location="mysql://ana:secret@h/d"), study, "alice")
     assert "secret" not in str(caught.value)
+    for location in ("mysql://ana:secret@h/d", "host=h dbname=d password=secret", "host=h password = 'a.secret'"):
+        reading = read_table(TableAddress(location=location), study, "alice")
+        assert "is no place that tables are read from" in str(reading.errors[0])
+        assert "secret" not in "".join(map(str, reading.errors))
+        assert TableAddress(location=location).shown == "..."
     with pytest.raises(InvalidInputError, match="a database needs a query"):
         load_table(TableAddress(location="postgresql://ana:secret@h/d"), study, "alice")
 
