@@ -33,7 +33,7 @@ from veiltab.curator.options import (
 )
 from veiltab.curator.persons import person_name
 from veiltab.curator.policy import policy_of
-from veiltab.curator.requests import view_requests
+from veiltab.curator.requests import view_of, view_requests
 from veiltab.curator.requests_text import requests_text
 from veiltab.curator.standing import Standing
 from veiltab.curator.tables.address import TableAddress
@@ -82,12 +82,29 @@ def serve(options: ServeOptions, table: TableAddress, policy_path: Path | None) 
 
 @curator.command(epilog="Example: veiltab curator requests study.toml --name alice --state state")
 @with_standing
+@click.option("--all", "is_all", is_flag=True, help="Show all with their cards, those that have ended too.")
 @json_option
-def requests(standing: Standing, as_json: bool) -> None:
-    """List the requests, with the epsilon card and what is left of the budget before anyone decides."""
-    views = view_requests(standing)
-    plain = {**_budget(standing), "requests": [view.as_dict() for view in views]}
-    emit(as_json, plain, requests_text(views, standing.ledger))
+def requests(standing: Standing, is_all: bool, as_json: bool) -> None:
+    """List the requests that wait for a person, with the epsilon card and what is left of the budget, then the others.
+
+    As JSON, all are there, oldest first.
+    """
+    if as_json:
+        plain = {**_budget(standing), "requests": [view.as_dict() for view in view_requests(standing)]}
+        emit(as_json, plain, "")
+    else:
+        emit(as_json, {}, _requests_text(standing, is_all=is_all))
+
+
+def _requests_text(standing: Standing, *, is_all: bool) -> str:
+    ids = standing.store.waiting_for_a_person(time.time())
+    every = standing.store.releases()
+    waiting = [one for one in every if one.request.release_id in ids]
+    under_way = [one for one in every if one.request.release_id not in ids and not one.state.finished]
+    ended = [one for one in every if one.state.finished]
+    if is_all:
+        return requests_text([view_of(one, standing) for one in (*waiting, *under_way, *ended)], standing.ledger)
+    return requests_text([view_of(one, standing) for one in waiting], standing.ledger, under_way, len(ended))
 
 
 @curator.command(

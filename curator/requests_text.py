@@ -1,12 +1,13 @@
 """A curator's requests as lines for a terminal."""
 
+from collections.abc import Iterable
 from dataclasses import fields
 
 from veiltab.common.core.rounding import upward
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.curator.ledger import Ledger, percent
 from veiltab.curator.ledger_text import adding_up
-from veiltab.curator.progress import HELD, Approval
+from veiltab.curator.progress import HELD, Approval, CuratorRelease
 from veiltab.curator.requests import AttributeStatus, RequestView
 
 _ELSEWHERE = {"release_id", "researcher", "attributes", "epsilon", "tables"}
@@ -25,18 +26,42 @@ _SHOWN = 3
 """Tables that are named for people; of more it is said how many there are."""
 
 
-def requests_text(views: tuple[RequestView, ...], ledger: Ledger) -> str:
-    """Return the budget, and each request with its card and what was decided."""
+def requests_text(
+    views: Iterable[RequestView], ledger: Ledger, under_way: Iterable[CuratorRelease] = (), ended: int = 0
+) -> str:
+    """Return the budget, and the requests.
+
+    Args:
+        views: those that are shown with their cards and what was decided.
+        ledger: what was spent.
+        under_way: those that are shown in a line each.
+        ended: how many others have ended.
+    """
     lines = [f"Budget {ledger.budget}: spent {upward(ledger.spent)}, {ledger.remaining:.6f} left."]
     lines += filter(None, [adding_up(ledger)])
-    lines += [line for view in views for line in _lines(view)]
-    return "\n".join(lines if views else [*lines, "No requests."])
+    blocks = ["\n" + "\n".join(_lines(view)) for view in views]
+    if rows := [_headline(stored) + _waits(stored) for stored in under_way]:
+        blocks.append("\n".join(["\nUnder way:", *rows]))
+    if ended:
+        blocks.append(f"\nEnded: {ended}; --all shows them.")
+    return "\n".join([*lines, *(blocks or ["No requests."])])
+
+
+def _headline(stored: CuratorRelease) -> str:
+    request = stored.request
+    return (
+        f"{request.release_id}  {stored.state.value}  {request.researcher} asks for {', '.join(request.attributes)}"
+        f" at epsilon {request.epsilon}"
+    )
+
+
+def _waits(stored: CuratorRelease) -> str:
+    return f"; waits for {stored.waiting_for}" if stored.waiting_for else ""
 
 
 def _lines(view: RequestView) -> list[str]:
     request, outlook, plain = view.request, view.outlook, view.as_dict()
-    head = f"\n{request.release_id}  {view.stored.state.value}  {request.researcher} asks for"
-    lines = [f"{head} {', '.join(request.attributes)} at epsilon {request.epsilon}"]
+    lines = [_headline(view.stored)]
     lines += [f"  {label}: {_shown(plain[key])}" for key, label in _LABELS.items() if plain.get(key)]
     if request.tables:
         named = "; ".join(" x ".join(table) for table in request.tables[:_SHOWN])

@@ -178,7 +178,7 @@ def test_requests_show_the_card_the_error_and_the_budget(terminal: Terminal, mak
 
 def test_whatever_is_asked_for_is_shown_to_who_decides(terminal: Terminal, make_request: Make) -> None:
     others = {name: value for name, value in OTHER_REQUEST.items() if name not in GOES_WITH}
-    held(terminal, make_request(**others))
+    held(terminal, make_request(**others), "sex")
     (asked,) = terminal.json("requests")["requests"]
     code, out, _ = terminal.run("requests")
     assert code == 0
@@ -194,6 +194,30 @@ def test_whatever_is_asked_for_is_shown_to_who_decides(terminal: Terminal, make_
     headline = {"release": "f" * 32, "researcher": "rita asks", "attributes": "salary, sex", "epsilon": "epsilon 0.2"}
     for name, value in plain.items():
         assert headline.get(name, f"  {name.replace('_', ' ')}: {'yes' if value is True else value}\n") in out, name
+
+
+def test_what_waits_for_a_person_comes_first_and_what_has_ended_is_counted(
+    terminal: Terminal, make_request: Make
+) -> None:
+    ended, under_way, waiting = (f"{number:032x}" for number in (1, 2, 3))
+    for release_id in (ended, under_way, waiting):
+        held(terminal, make_request(release_id=release_id, attributes=("sex",)), "sex")
+    store = terminal.store()
+    store.set_state(ended, ReleaseState.FAILED, "why it failed")
+    store.set_state(under_way, ReleaseState.PLANNED)
+    store.set_waiting(under_way, "curator bob")
+    store.close()
+    blocks = terminal.run("requests")[1].rstrip("\n").split("\n\n")
+    assert blocks[0].startswith("Budget 1")
+    assert blocks[1].startswith(f"{waiting}  requested  rosa asks for sex at epsilon 0.1\n  purpose: wage gap\n")
+    assert blocks[2:] == [
+        f"Under way:\n{under_way}  planned  rosa asks for sex at epsilon 0.1; waits for curator bob",
+        "Ended: 1; --all shows them.",
+    ]
+    blocks = terminal.run("requests", "--all")[1].split("\n\n")
+    assert [block.split()[0] for block in blocks[1:]] == [waiting, under_way, ended]
+    assert all("decision here: sex" in block for block in blocks[1:])
+    assert [one["release"] for one in terminal.json("requests")["requests"]] == [ended, under_way, waiting]
 
 
 def test_a_request_that_cannot_be_planned_does_not_hide_the_others(terminal: Terminal, make_request: Make) -> None:
@@ -215,7 +239,7 @@ def test_a_planned_release_shows_its_own_card(terminal: Terminal, make_request: 
     store.close()
     (found,) = terminal.json("requests")["requests"]
     assert found["card"][0]["epsilon"] == 0.05
-    assert "failed: why it failed" in terminal.run("requests")[1]
+    assert "failed: why it failed" in terminal.run("requests", "--all")[1]
 
 
 def test_approve_decides_all_that_is_held(terminal: Terminal, make_request: Make) -> None:
@@ -307,7 +331,7 @@ def test_who_decides_and_why_is_recorded(
     assert (shown["age"]["person"], shown["age"]["reason"]) == ("bode", "")
     assert (shown["sex"]["person"], shown["sex"]["reason"]) == ("Ana Diaz", "too much")
     assert datetime.fromisoformat(shown["sex"]["time"]) <= datetime.now(UTC)
-    assert "sex denied; by Ana Diaz: too much" in terminal.run("requests")[1]
+    assert "sex denied; by Ana Diaz: too much" in terminal.run("requests", "--all")[1]
 
     def fail() -> str:
         raise OSError

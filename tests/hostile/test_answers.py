@@ -225,7 +225,7 @@ def test_what_a_curator_says_reaches_a_terminal_as_plain_text(running: World) ->
         state = running.local.state_folder(*ALICE)
         release_id = asked.data["release"]["id"]
         running.wait_for_state("alice", release_id, "failed")
-        assert is_plain(on_terminal(*alice, "--state", state))
+        assert is_plain(on_terminal(*alice, "--state", state, "--all"))
         identity = ("--identity", running.local.identity_folder(*ALICE))
         shown = on_terminal("status", running.local.study_path, *identity)
         assert "red" in shown
