@@ -63,9 +63,7 @@ def test_digits_and_zeros() -> None:
 def test_digits_take_no_number_with_decimals_or_an_exponent(text: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(f'pid,land,wage,kids\nAB-1,A,1,0\n"{text}",A,1,0\n')
-    with pytest.raises(
-        InvalidInputError, match=r"1 rows have an id .pid. that is a number with decimals.*rows 3"
-    ) as it:
+    with pytest.raises(InvalidInputError, match=r"1 row has an id .pid. that is a number with decimals.*row 3") as it:
         load_table(path, study('normalise = ["digits"]'), "alice")
     assert '"integer" is for whole numbers' in it.value.remedy
 
