@@ -65,7 +65,8 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
             file = _file_as_it_is(table)
             with step("load table"):
                 loaded = load_table(table, study, options.name, folder=folder.path)
-            store.set_served_table(file, loaded.rows, loaded.content_digest)
+            version = store.table_version(loaded.content_digest, secrets.token_hex(16))
+            store.set_served_table(file, loaded.rows, version)
             note(f"table: {loaded.description}")
             note(f"policy: {policy_source(policy_path, len(policy.rules))}")
             address = options.address(study.curator(options.name).endpoint)

@@ -990,8 +990,11 @@ class CuratorStore:
         row = self.connection.execute("SELECT source FROM served_study").fetchone()
         return None if row is None else bytes(row["source"])
 
-    def set_served_table(self, file: ServedTable | None, rows: int, digest: str) -> None:
-        """Record the table that a process serves with: its file, if it is one, its respondents, and their digest."""
+    def set_served_table(self, file: ServedTable | None, rows: int, version: str) -> None:
+        """Record the table that a process serves with: its file, if it is one, its respondents, and its version.
+
+        The version is random, and the same for the same content: a digest would let an auditor test guesses of a table.
+        """
         with transaction(self.connection) as db:
             db.execute("DELETE FROM served_table")
             if file is not None:
@@ -999,7 +1002,7 @@ class CuratorStore:
                     "INSERT INTO served_table (path, size, modified) VALUES (?, ?, ?)",
                     [str(file.path), file.size, file.modified],
                 )
-            self.audit.record(Event.TABLE_LOADED, rows=rows, content=digest)
+            self.audit.record(Event.TABLE_LOADED, rows=rows, version=version)
 
     def served_table(self) -> ServedTable | None:
         """Return the file of the table that the latest process served with; None if it was not a single file."""

@@ -589,7 +589,7 @@ def test_a_table_that_was_changed_since_it_is_served_is_noticed(terminal: Termin
     store.set_served_table(None, 2, "cd")
     assert terminal.run("requests")[2] == ""
     found = [(one.event, one.facts) for one in store.audit.entries()]
-    assert found == [("table loaded", {"rows": 1, "content": "ab"}), ("table loaded", {"rows": 2, "content": "cd"})]
+    assert found == [("table loaded", {"rows": 1, "version": "ab"}), ("table loaded", {"rows": 2, "version": "cd"})]
     store.close()
 
 
