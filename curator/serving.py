@@ -1,6 +1,7 @@
 """Runs a curator."""
 
 import asyncio
+import secrets
 from contextlib import closing
 from functools import partial
 from pathlib import Path
