@@ -16,6 +16,7 @@ from veiltab.common.rpc.signing import signed
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
+from veiltab.common.study.toml_text import parsed_toml_text
 from veiltab.curator.audit_log import EMPTY, AuditHead, Event
 from veiltab.curator.evidence_files import (
     AUDIT,
@@ -111,8 +112,10 @@ def _write(standing: Standing, identity: Identity, order: EvidenceOrder, bundle:
     length, head = ledger.head
     records = tuple(_records(standing, order.since, before))
     bundle.add(STUDY, [standing.study.source])
+    policy = b""
     if standing.policy_path is not None and standing.policy_path.is_file():
-        bundle.add(POLICY, [standing.policy_path.read_bytes()])
+        policy = standing.policy_path.read_bytes()
+        bundle.add(POLICY, [shown_policy(policy, str(standing.policy_path)).encode()])
     bundle.add(AUTHORITY, [identity.authority])
     bundle.add_lines(LEDGER, ledger.lines())
     bundle.add_lines(AUDIT, (line for _, line, _ in store.audit.lines(before.length)))
@@ -144,12 +147,32 @@ def _write(standing: Standing, identity: Identity, order: EvidenceOrder, bundle:
         audit_before=_plain(before),
         audit=_plain(store.audit.head),
         since=order.since,
+        policy=hashlib.sha256(policy).hexdigest() if POLICY in bundle.digests else None,
     )
     signature = signed(identity, canonical_text(index), now)
     bundle.add(INDEX, [signature.text.encode()])
     plain = {"signature": signature.signature, "certificate": signature.certificate}
     bundle.add(SIGNATURE, [json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()])
     return index
+
+
+def shown_policy(content: bytes, where: str) -> str:
+    """Return what an auditor sees of a policy file: budget, persons and rules; no comment, and nobody's addresses.
+
+    Raises:
+        InvalidInputError: it is no TOML.
+    """
+    plain = parsed_toml_text(content, where)
+    lines = ["# Comments and the table [notify] were left out."]
+    lines += [f"{name} = {_toml(plain[name])}" for name in ("budget", "persons") if name in plain]
+    rules = plain.get("rule")
+    for rule in rules if isinstance(rules, list) else ():
+        lines += ["", "[[rule]]", *(f"{name} = {_toml(value)}" for name, value in rule.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | list) else str(value)
 
 
 def checked_certificate(text: str, study: Study, authority: bytes) -> ReleaseCertificate:

@@ -54,6 +54,7 @@ class EvidenceIndex:
         audit_before: where the audit log stood before the first entry in the file.
         audit: where it stood after the last.
         since: first Unix second of what was decided and recorded, if not all of it is there.
+        policy: SHA-256 of the whole policy file, of which the archive has no comments and no [notify].
     """
 
     kind: str
@@ -65,6 +66,7 @@ class EvidenceIndex:
     audit_before: LedgerHead
     audit: LedgerHead
     since: int | None = None
+    policy: str | None = None
 
     @classmethod
     def from_text(cls, text: str) -> "EvidenceIndex":

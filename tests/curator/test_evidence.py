@@ -5,6 +5,7 @@ import io
 import json
 import re
 import time
+import tomllib
 import zipfile
 from collections.abc import Callable
 from contextlib import closing
@@ -481,6 +482,21 @@ def test_requests_from_before_the_log_are_counted(tmp_path: Path, study_bytes: b
     assert {one.what: one.detail for one in evidence.findings}["decisions"].endswith(
         "; 1 requests are older than the log in the file"
     )
+
+
+def test_nobody_sees_where_notices_go(tmp_path: Path, study_bytes: bytes) -> None:
+    office = open_office(tmp_path, study_bytes)
+    rule = '[[rule]]\nresearcher = "rosa"\nattributes = ["sex"]\nmaximum_epsilon = 0.5\ndecision = "hold"\n'
+    whole = f'persons = 2 # password\nbudget = 0.5\n{rule}[notify]\nwebhook = "https://x.org/secret"\n'
+    (tmp_path / "policy.toml").write_text(whole)
+    with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
+        digest = hashlib.sha256(whole.encode()).hexdigest()
+        store.set_served_policy(tmp_path / "policy.toml", 1, None, 2, digest)
+    evidence = check_evidence(office.export("evidence.zip"), PEM, None)
+    assert (evidence.holds, evidence.index.policy) == (True, digest)
+    shown = contents(office.file)["policy.toml"].decode()
+    assert tomllib.loads(shown) == {key: value for key, value in tomllib.loads(whole).items() if key != "notify"}
+    assert not re.search("secret|password|webhook", "".join(map(str, contents(office.file).values())))
 
 
 def test_a_policy_that_was_never_served_does_not_hold(office: Office) -> None:
