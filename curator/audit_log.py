@@ -168,7 +168,7 @@ class AuditLog:
             "SELECT number FROM audit WHERE json_extract(line, '$.time') >= ? ORDER BY number LIMIT 1", [time]
         )
         first = rows.fetchone()
-        head = self.head if first is None else self._head_at(first["number"] - 1)
+        head = self.head if first is None else self.head_at(first["number"] - 1)
         if head is None:
             raise IntegrityError("the audit log lacks entries", where="audit log", remedy="See docs/evidence.md.")
         return head
@@ -184,7 +184,7 @@ class AuditLog:
     def verify_newest(self, count: int) -> None:
         """Recompute the links of the newest entries; see `verify`."""
         before = max(0, self.head.length - count)
-        chained(self.lines(before), self._head_at(before))
+        chained(self.lines(before), self.head_at(before))
 
     def verify_against(self, heads: Iterable[AuditHead]) -> None:
         """Check that the log still contains what was covered elsewhere.
@@ -196,14 +196,15 @@ class AuditLog:
             IntegrityError: entries are missing or differ.
         """
         for head in heads:
-            if self._head_at(head.length) != head:
+            if self.head_at(head.length) != head:
                 raise IntegrityError(
                     f"the audit log lacks entries that the ledger covers, up to entry {head.length}",
                     where="audit log",
                     remedy="It was altered or cut off; see docs/evidence.md.",
                 )
 
-    def _head_at(self, length: int) -> AuditHead | None:
+    def head_at(self, length: int) -> AuditHead | None:
+        """Return where the log stood with so many entries; None if it has fewer."""
         if length == 0:
             return EMPTY
         row = self._connection.execute("SELECT digest FROM audit WHERE number = ?", [length]).fetchone()

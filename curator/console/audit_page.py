@@ -8,7 +8,7 @@ from itertools import islice
 from starlette.responses import Response
 
 from veiltab.common.web.pages import Page, Visit
-from veiltab.curator.audit_log import AuditEntry
+from veiltab.curator.audit_log import AuditEntry, chained
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.paging import read_page, span_of
 
@@ -41,7 +41,9 @@ def _show(books: Books, visit: Visit) -> Response:
     checked = books.check_audit()
     log = books.standing.store.audit
     span = span_of(log.head.length, PER_PAGE, read_page(visit.query))
-    lines = islice(log.lines(span.total - span.stop), span.stop - span.start)
+    before = span.total - span.stop
+    lines = list(islice(log.lines(before), span.stop - span.start))
+    chained(lines, log.head_at(before))
     shown = [_line(AuditEntry.from_line(line)) for _, line, _ in lines][::-1]
     return visit.render("audit.html", lines=shown, span=span, checked=checked)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from veiltab.common.errors import ConflictError
+from veiltab.common.errors import ConflictError, IntegrityError
 from veiltab.common.privacy.card import Bound
 from veiltab.common.study.file import read_file
 from veiltab.curator.audit_log import EMPTY, chained
@@ -79,13 +79,19 @@ class Books:
         return next((entry for entry in self.entries() if entry.release_id == release_id), None)
 
     def check_audit(self) -> float:
-        """Check the audit log's chain, as far as no check has seen it; return when it was checked.
+        """Check that the audit log still has what was checked, and its chain from there on; return when it was.
 
         Raises:
             IntegrityError: the log was altered.
         """
         with self._turn:
             log = self.standing.store.audit
+            if log.head_at(self._audited.length) != self._audited:
+                raise IntegrityError(
+                    f"the audit log is not the one that was checked up to entry {self._audited.length}",
+                    where="audit log",
+                    remedy="It was altered or cut off; see docs/evidence.md.",
+                )
             self._audited = chained(log.lines(self._audited.length), self._audited)
             return self._clock()
 

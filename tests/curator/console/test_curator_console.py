@@ -448,6 +448,25 @@ def test_the_audit_log_is_shown_and_checked(office: Office) -> None:
     assert ana.get("/audit").status == 500
 
 
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE audit SET line = replace(line, 'rosa', 'rita') WHERE number = (SELECT MAX(number) FROM audit)",
+        "DELETE FROM audit WHERE number = (SELECT MAX(number) FROM audit)",
+        "UPDATE audit SET digest = zeroblob(32) WHERE number = (SELECT MAX(number) FROM audit)",
+    ],
+)
+def test_entries_that_were_altered_after_they_were_checked_are_noticed(office: Office, edit: str) -> None:
+    ana, store = office.enter(ANA), office.standing.store
+    with transaction(store.connection):
+        store.audit.record(Event.KEY, release=ID, attribute="sex", researcher="rosa")
+    assert ana.get("/audit").status == 200
+    for trigger in ("audit_is_not_altered", "audit_is_not_cut"):
+        store.connection.execute(f"DROP TRIGGER {trigger}")
+    assert store.connection.execute(edit).rowcount == 1
+    assert ana.get("/audit").status == 500
+
+
 def test_evidence_is_downloaded_and_others_asked_for_their_certificates(office: Office, tmp_path: Path) -> None:
     now = datetime.now(UTC)
     authority = new_authority("survey", since=now - timedelta(days=1), until=now + timedelta(days=1))
