@@ -1,6 +1,7 @@
 """Checks an evidence file: signature, digests, the chains of ledger and audit log, and that all of it agrees.
 
-Every check is one line of the result. What cannot be read fails its line; the other lines are still checked.
+Every check is one line of the result. What cannot be read fails its line. After a signature or a digest that
+does not hold nothing else is read; else the other lines are still checked.
 """
 
 import hashlib
@@ -24,6 +25,7 @@ from veiltab.curator.evidence_files import (
     AUDIT,
     AUTHORITY,
     CERTIFICATES,
+    DAMAGED,
     INDEX,
     LEDGER,
     PAGE,
@@ -43,6 +45,8 @@ from veiltab.curator.recorded import Recorded
 _MOST_BYTES = 2**34
 _BLOCK = 2**20
 _NEEDED = {STUDY, AUTHORITY, LEDGER, AUDIT, RELEASES, STATEMENTS, PAGE}
+_BEFORE_ALL = {"signature", "files"}
+"""Lines that must hold before anything else is read: until then anybody may have written it."""
 _MALFORMED = (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, AttributeError, OverflowError)
 
 
@@ -91,10 +95,12 @@ def check_evidence(path: Path, authority: bytes | None, study: Study | None) -> 
             names = archive.namelist()
             if len(set(names)) != len(names) or sum(one.file_size for one in archive.infolist()) > _MOST_BYTES:
                 raise IntegrityError("a file stands twice in the evidence, or it is too large", where=str(path))
+            if min((one.header_offset for one in archive.infolist()), default=0):
+                raise IntegrityError("something stands before the first file of the evidence", where=str(path))
             index = EvidenceIndex.from_text(read_text(archive, INDEX))
             check = _Check(archive=archive, index=index, authority=authority, study=study)
             return EvidenceFindings(index=index, findings=tuple(check.findings()))
-    except (zipfile.BadZipFile, OSError):
+    except (*DAMAGED, ValueError):
         raise IntegrityError("this is no evidence file, or it is damaged", where=str(path)) from None
 
 
@@ -124,12 +130,10 @@ class _Check:
             ("certificates", self._certificates),
         )
         for what, check in checks:
-            try:
-                yield Finding(what=what, detail=check(), holds=True)
-            except VeiltabError as error:
-                yield Finding(what=what, detail=str(error), holds=False)
-            except _MALFORMED:
-                yield Finding(what=what, detail="what stands there cannot be read", holds=False)
+            finding = _finding(what, check)
+            yield finding
+            if what in _BEFORE_ALL and not finding.holds:
+                return
 
     @property
     def _party(self) -> Party:
@@ -175,7 +179,7 @@ class _Check:
             with self.archive.open(name) as file:
                 while block := file.read(_BLOCK):
                     digest.update(block)
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError):
+        except DAMAGED:
             return "unreadable"
         return digest.hexdigest()
 
@@ -299,6 +303,20 @@ class _Check:
             certificate = ReleaseCertificate.from_text(read_text(self.archive, name))
             _check_all_hold(name, verified(certificate, study, self._issuer))
         return f"{len(names)} release certificates, and every line of them holds"
+
+
+def _finding(what: str, check: Callable[[], str]) -> Finding:
+    try:
+        return Finding(what=what, detail=printable(check()), holds=True)
+    except VeiltabError as error:
+        return Finding(what=what, detail=printable(str(error)), holds=False)
+    except _MALFORMED:
+        return Finding(what=what, detail="what stands there cannot be read", holds=False)
+
+
+def printable(text: str) -> str:
+    """Return a text with an escape for each character that could begin a line or steer a terminal."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 def _is_passed(receipt: Receipt, spec: ReleaseSpec, tester: str) -> bool:

@@ -7,6 +7,7 @@ docs/evidence.md for what each file holds, and for how somebody else recomputes 
 
 import json
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -22,6 +23,8 @@ INDEX, SIGNATURE, PAGE = "index.json", "index.signature", "index.html"
 STUDY, POLICY, AUTHORITY = "study.toml", "policy.toml", "authority.pem"
 LEDGER, AUDIT, RELEASES, STATEMENTS = "ledger.jsonl", "audit.jsonl", "releases.jsonl", "statements.jsonl"
 CERTIFICATES = "certificates/"
+DAMAGED = (zipfile.BadZipFile, zlib.error, RuntimeError, OSError, EOFError)
+"""What reading a damaged archive raises."""
 _LONGEST_LINE = 2**26
 _LARGEST_TEXT = 2**26
 _UNREADABLE = (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, VeiltabError)
@@ -151,7 +154,7 @@ def read_text(archive: zipfile.ZipFile, name: str) -> str:
         with archive.open(name) as file:
             content = file.read(_LARGEST_TEXT + 1)
             text = content.decode()
-    except (KeyError, zipfile.BadZipFile, UnicodeDecodeError, NotImplementedError, RuntimeError, OSError, EOFError):
+    except (KeyError, UnicodeDecodeError, *DAMAGED):
         raise IntegrityError("this file of the evidence is missing, or cannot be read", where=name) from None
     if len(content) > _LARGEST_TEXT:
         raise IntegrityError("this file of the evidence is too long to be what it should be", where=name)
@@ -170,5 +173,5 @@ def read_lines(archive: zipfile.ZipFile, name: str) -> Iterator[str]:
                 if not line.endswith(b"\n"):
                     raise IntegrityError("a line of the evidence is cut off, or too long", where=name)
                 yield line[:-1].decode()
-    except (KeyError, zipfile.BadZipFile, UnicodeDecodeError, NotImplementedError, RuntimeError, OSError, EOFError):
+    except (KeyError, UnicodeDecodeError, *DAMAGED):
         raise IntegrityError("this file of the evidence is missing, or cannot be read", where=name) from None

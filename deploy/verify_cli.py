@@ -8,7 +8,7 @@ from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.rpc.release_certificate import ReleaseCertificate, to_dict, verified
 from veiltab.common.study.file import load_study
-from veiltab.curator.evidence_check import check_evidence
+from veiltab.curator.evidence_check import check_evidence, printable
 
 _LARGEST = 2**24
 _ARCHIVE = b"PK"
@@ -34,7 +34,7 @@ def verify(context: click.Context, file: Path, study_path: Path | None, authorit
     issuer = None if authority is None else _read(authority)
     if _is_archive(file):
         evidence = check_evidence(file, issuer, study)
-        about, findings, plain = f"Evidence of {evidence.index.party}", evidence.findings, evidence.as_dict()
+        about, findings, plain = f"Evidence of {printable(evidence.index.party)}", evidence.findings, evidence.as_dict()
     elif study is None:
         raise click.UsageError("A release certificate is checked against its study file: name it by --study.")
     else:
