@@ -9,7 +9,7 @@ import json
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from veiltab.common.errors import IntegrityError, VeiltabError
@@ -44,6 +44,7 @@ from veiltab.curator.recorded import Recorded
 
 _MOST_BYTES = 2**34
 _BLOCK = 2**20
+_CLOCKS_APART = timedelta(minutes=5)
 _NEEDED = {STUDY, AUTHORITY, LEDGER, AUDIT, RELEASES, STATEMENTS, PAGE}
 _BEFORE_ALL = {"signature", "files"}
 """Lines that must hold before anything else is read: until then anybody may have written it."""
@@ -156,6 +157,8 @@ class _Check:
         plain = json.loads(read_text(self.archive, SIGNATURE))
         signed = SignedText(text=read_text(self.archive, INDEX), **plain)
         at = datetime.fromtimestamp(self.index.made_at, UTC)
+        if at > datetime.now(UTC) + _CLOCKS_APART:
+            raise IntegrityError(f"it is signed in the future, on {at:%Y-%m-%d %H:%M:%S} UTC")
         signer = signer_of(signed, self._issuer, at)
         if signer != self._party or signer.role is not Role.CURATOR:
             raise IntegrityError(f"the index is signed by {signer}, and says that it is of {self.index.party}")

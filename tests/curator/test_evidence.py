@@ -404,6 +404,12 @@ def test_a_statement_whose_test_did_not_pass_does_not_hold(office: Office, recei
     assert "test" in failures(rewritten(office, change, sign=alice))["statements"]
 
 
+def test_nobody_signs_in_the_future(office: Office) -> None:
+    later = in_index("made_at", int((NOW + timedelta(hours=1)).timestamp()))
+    alice = identity(Party(study="survey", role=Role.CURATOR, name="alice"))
+    assert "signed in the future" in failures(rewritten(office, later, sign=alice))["signature"]
+
+
 def test_who_must_have_signed(office: Office) -> None:
     for other in (
         Party(study="survey", role=Role.CURATOR, name="bob"),
