@@ -195,6 +195,7 @@ def test_what_a_server_says_reaches_a_terminal_as_plain_text(running: World) -> 
     running.start(CLOUD)
 
 
+@pytest.mark.long
 def test_what_a_curator_says_reaches_a_terminal_as_plain_text(running: World) -> None:
     label = running.label()
     running.local.kill(*BOB)

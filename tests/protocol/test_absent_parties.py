@@ -16,7 +16,7 @@ SURE = 1e-6  # level at which an answer is wrong
 LONG = partial(pytest.param, marks=pytest.mark.long)
 
 
-@pytest.mark.parametrize("who", [LONG(ALICE), BOB, CLOUD])
+@pytest.mark.parametrize("who", [LONG(ALICE), LONG(BOB), CLOUD])
 def test_the_same_command_continues_once_the_party_is_back(mortal: World, who: Who) -> None:
     options = ("--wait", "--label", mortal.label())
     mortal.local.kill(*who)

@@ -118,7 +118,7 @@ def test_commands_choose_the_noise_and_show_the_receipts(village: World) -> None
             OTHER_COLUMN,
             "server cloud: the server served another column of income to this desk than to curator alice",
         ),
-        (BOB, OTHER_KEY, "curators alice and bob state different canary keys"),
+        pytest.param(BOB, OTHER_KEY, "curators alice and bob state different canary keys", marks=pytest.mark.long),
     ],
     ids=["server", "curator"],
 )

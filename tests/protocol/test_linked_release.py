@@ -100,6 +100,7 @@ def test_a_desk_lists_the_release_and_not_its_tables(village: World, label: str)
     assert "phase 2: 3 of 3 tables ready" in text
 
 
+@pytest.mark.long
 def test_an_analyst_reads_all_tables(village: World, label: str) -> None:
     with village.client() as rosa, village.client("ana", role=Role.ANALYST) as ana:
         mine, hers = ana.release(label), rosa.release(label)
@@ -250,6 +251,7 @@ def test_a_table_that_fails_ends_the_release_and_the_others(mortal: World) -> No
         mortal.restart(CLOUD)
 
 
+@pytest.mark.long
 def test_microdata_are_written_by_an_analyst_and_repeat_by_their_seed(
     village: World, label: str, tmp_path: Path
 ) -> None:

@@ -100,7 +100,7 @@ def failure_without_keys(world: World, curator: str, release_id: str) -> str:
         return store.release(release_id).failure
 
 
-@pytest.mark.parametrize("cheat", [Cheat.LAZY, Cheat.HALF])
+@pytest.mark.parametrize("cheat", [Cheat.LAZY, pytest.param(Cheat.HALF, marks=pytest.mark.long)])
 def test_a_server_without_the_noise_of_a_release_ends_it_before_a_key_leaves(mortal: World, cheat: Cheat) -> None:
     mortal.restart(CLOUD, how=cheat.launcher)
     release_id = asked(mortal)

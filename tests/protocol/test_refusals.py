@@ -129,7 +129,7 @@ def test_tables_without_common_or_with_too_few_respondents_are_refused(strict: W
     assert not [name for name in strict.people.ids if name in strict.logs()]
 
 
-@pytest.mark.parametrize("who", [BOB, *(pytest.param(who, marks=pytest.mark.long) for who in (CLOUD, ROSA))])
+@pytest.mark.parametrize("who", [pytest.param(who, marks=pytest.mark.long) for who in (BOB, CLOUD, ROSA)])
 def test_a_party_with_another_study_file_is_named(strict: World, who: Who) -> None:
     right = strict.local.study_path.read_bytes()
     try:

@@ -159,7 +159,9 @@ def test_hangups_come_one_after_the_other_and_an_end_has_the_last_word(world: Wo
         assert world.ended(CLOUD, 20)
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    "moment", [pytest.param(moment, marks=[pytest.mark.long] * (place % 3 > 0)) for place, moment in enumerate(MOMENTS)]
+)
 def test_an_end_wins_at_every_moment_of_a_restart(moment: str, world: World) -> None:
     with world.local as local:
         pid = local.start(*CLOUD, launcher=(sys.executable, str(LAUNCHER), moment))
