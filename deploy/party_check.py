@@ -30,6 +30,7 @@ from veiltab.curator.table import read_table
 from veiltab.curator.tables.address import TableAddress
 from veiltab.researcher import cli as researcher_cli
 from veiltab.server import cli as server_cli
+from veiltab.server.collection.http_options import http_options
 
 _SOON_DAYS = 30
 _SERVE = {Role.CURATOR: curator_cli.serve, Role.SERVER: server_cli.serve, Role.RESEARCHER: researcher_cli.serve}
@@ -149,6 +150,7 @@ def _check_for(study: Study, values: Mapping[str, Value], said: set[str], findin
     if party.role is Role.CURATOR:
         _check_curator(values, said, study, party, findings)
     _check_addresses(values, serving[party], findings, runs=runs)
+    _check_http(values, party, findings)
     _check_trace_file(values, findings)
 
 
@@ -234,13 +236,25 @@ def _check_curator(values: Mapping[str, Value], said: set[str], study: Study, pa
         findings.notes.append("policy: none, so a person decides about every request")
 
 
+def _check_http(values: Mapping[str, Value], party: Party, findings: Findings) -> None:
+    """Check the certificate that clients see who report over HTTPS."""
+    certificate, key = (Path(str(values[one])) if one in values else None for one in ("http_certificate", "http_key"))
+    with findings.about("http"):
+        http = http_options(str(values["http"]) if "http" in values else None, certificate, key)
+        if http is None or "identity" not in values:
+            return
+        with importing("http", "taking reports over HTTPS"):
+            from veiltab.server.collection.http import server_tls  # noqa: PLC0415 - optional packages
+        server_tls(*http.files(Path(str(values["identity"])), party.name))
+
+
 def _check_addresses(values: Mapping[str, Value], endpoint: str, findings: Findings, *, runs: bool) -> None:
     address = listen_address(str(values["listen"]) if "listen" in values else None, endpoint)
     with findings.about("listen"):
         check_bindable(address, tried=not runs)
         findings.notes.append(f"listen: {address}")
-    with findings.about("http"):
-        if "http" in values:
+    if "http" in values:
+        with findings.about("http"):
             host, port = loopback_address(str(values["http"]), "--http")
             check_bindable(_joined(host, port), tried=not runs)
             findings.notes.append(f"http: {host}:{port}, for clients without a certificate")

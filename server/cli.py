@@ -77,12 +77,9 @@ def serve(
     http_key: Path | None,
 ) -> None:
     """Perturb encrypted columns and serve them to their researchers; count the reports of nodes, round by round."""
-    from veiltab.server.serving import HttpOptions, serve_server
+    from veiltab.server.collection.http_options import http_options
+    from veiltab.server.serving import serve_server
 
     quota = Quota(releases=quota_releases, gibibytes=quota_gib)
-    http = None
-    if http_address is not None:
-        http = HttpOptions(address=http_address, certificate=http_certificate, key=http_key)
-    elif http_certificate or http_key:
-        raise click.UsageError("--http-certificate and --http-key need --http.")
+    http = http_options(http_address, http_certificate, http_key)
     serve_server(options, retention_days=retention_days, quota=quota, database=database, http=http)

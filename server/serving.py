@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, closing, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -11,11 +10,11 @@ from veiltab.common.command.cli import note
 from veiltab.common.command.options import ServeOptions
 from veiltab.common.command.parties import parties_in
 from veiltab.common.command.run import serve_party
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.common.observe.sinks import observing
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.rpc.identity import Identity, Role
+from veiltab.server.collection.http_options import HttpOptions
 from veiltab.server.collection.rounds import RoundKeeper
 from veiltab.server.collection.service import CollectionServicer
 from veiltab.server.collection.store import CollectionStore
@@ -28,21 +27,6 @@ from veiltab.server.store import ServerStore
 from veiltab.v1.collection_pb2_grpc import add_CollectionServiceServicer_to_server
 from veiltab.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
 from veiltab.v1.server_release_pb2_grpc import add_ReleaseServiceServicer_to_server
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpOptions:
-    """Where nodes report over HTTPS.
-
-    Args:
-        address: HOST:PORT, or PORT of the loopback interface.
-        certificate: PEM file with the chain that clients see; None for the party's own.
-        key: its key; None for the party's own.
-    """
-
-    address: str
-    certificate: Path | None
-    key: Path | None
 
 
 def serve_server(
@@ -63,7 +47,7 @@ def serve_server(
         seen = partial(observe, study, releases, store, rounds, round_store)
         with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
             address = options.address(study.server.endpoint)
-            taking = nullcontext() if http is None else _reports(http, rounds, identity)
+            taking = nullcontext() if http is None else _reports(http, rounds, identity, options.identity_folder)
             serve_party(
                 identity,
                 callers,
@@ -96,17 +80,13 @@ def held_state(path: Path, owner: str, database: str) -> Iterator[tuple[ServerSt
         yield releases, stack.enter_context(closing(CollectionStore(folder.path, database)))
 
 
-def _reports(http: HttpOptions, rounds: RoundKeeper, identity: Identity) -> AbstractAsyncContextManager[None]:
+def _reports(
+    http: HttpOptions, rounds: RoundKeeper, identity: Identity, identity_folder: Path
+) -> AbstractAsyncContextManager[None]:
     """Bind the address for reports over HTTPS; return what takes them."""
     with importing("http", "taking reports over HTTPS", where="--http"):
         from veiltab.server.collection import http as reports  # noqa: PLC0415 - optional packages
-    folder, name = identity.folder, identity.party.name
-    if http.certificate is None and http.key is None and folder is not None:
-        certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
-    elif http.certificate is None or http.key is None:
-        raise InvalidInputError("a certificate and its key come together", where="--http-certificate, --http-key")
-    else:
-        certificate, key = http.certificate, http.key
+    certificate, key = http.files(identity_folder, identity.party.name)
     tls, listener = reports.server_tls(certificate, key), reports.bound(http.address)
     note(f"reports over HTTPS on port {listener.getsockname()[1]}")
     return reports.serving_reports(rounds, listener, tls)

@@ -91,6 +91,19 @@ def test_a_server_that_could_start(check: Check) -> None:
     assert str(findings.party) == "server cloud"
 
 
+def test_reports_over_https_are_checked(check: Check, folder: Path) -> None:
+    assert check(SERVER + 'http = "127.0.0.1:0"\n').problems == []
+    (folder / "not.pem").write_text("no certificate")
+    pair = 'http_certificate = "not.pem"\nhttp_key = "not.pem"\n'
+    for text, said in {
+        'http = "here"\n': "is not PORT or HOST:PORT",
+        'http_key = "not.pem"\n': "--http-key need --http",
+        'http = "0"\nhttp_key = "not.pem"\n': "come together",
+        'http = "0"\n' + pair: "no certificate and its key",
+    }.items():
+        assert said in problems(check(SERVER + text))["http"]
+
+
 def test_what_serve_would_refuse_of_its_options_is_a_problem(check: Check) -> None:
     assert "1<=x<=36500" in problems(check(SERVER + "retention_days = 0\n"))["retention_days"]
     assert set(problems(check(CURATOR.replace("table =", "# table =")))) == {"table"}
