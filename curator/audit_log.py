@@ -162,6 +162,16 @@ class AuditLog:
         rows = self._connection.execute("SELECT line FROM audit WHERE release_id = ? ORDER BY number", [release])
         return (AuditEntry(**json.loads(row["line"])) for row in rows)
 
+    def key_given_at(self, release: str, attribute: str, researcher: str) -> int | None:
+        """Return when it was recorded last that a researcher is given a key, Unix seconds; None if it never was."""
+        row = self._connection.execute(
+            "SELECT json_extract(line, '$.time') AS time FROM audit WHERE release_id = ?"
+            " AND json_extract(line, '$.event') = ? AND json_extract(line, '$.facts.attribute') = ?"
+            " AND json_extract(line, '$.facts.researcher') = ? ORDER BY number DESC LIMIT 1",
+            [release, Event.KEY.value, attribute, researcher],
+        ).fetchone()
+        return None if row is None else int(row["time"])
+
     def head_before(self, time: int) -> AuditHead:
         """Return where the log stood before the first entry of a time (Unix seconds) or later."""
         rows = self._connection.execute(

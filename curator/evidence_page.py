@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
@@ -19,12 +20,13 @@ from veiltab.curator.server_check import ServerCheck
 from veiltab.curator.standing import Standing
 
 _MOST_ENTRIES = 1_000
-"""Entries of the audit log that the page shows: the newest. The archive has all."""
+"""Entries of the audit log that a section shows: the newest. The archive has all."""
 
 _SHORT = 12
 """Digits of a release's id that the page shows; commands take them, and the other files have all."""
 
-_ELSEWHERE = {event.value for event in (Event.DECISION, Event.APPROVAL, Event.CHARGE, Event.REQUEST)}
+_ELSEWHERE = {event.value for event in (Event.DECISION, Event.APPROVAL, Event.CHARGE, Event.REQUEST, Event.KEY)}
+"""Events that the other sections show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,8 @@ def evidence_page(shown: PageInput) -> str:
         ("In short", _summary(shown)),
         ("What was charged", _charges(shown)),
         ("Who decided what", _decisions(shown)),
-        ("Who was given keys, and what else was recorded", _other_entries(shown)),
+        ("Who was given keys", _entries(shown, lambda event: event == Event.KEY.value)),
+        ("What else was recorded", _entries(shown, lambda event: event not in _ELSEWHERE)),
         ("Releases that are ready", _ready(shown)),
         ("How to check this", _how_to_check(shown)),
         ("Files, and the SHA-256 of each", facts(sorted(shown.digests.items()))),
@@ -172,11 +175,11 @@ def _reasons(decision: GrantDecision, approvals: list[Approval]) -> str:
     return "; ".join(reasons)
 
 
-def _other_entries(shown: PageInput) -> str:
+def _entries(shown: PageInput, is_shown: Callable[[str], bool]) -> str:
     newest: deque[AuditEntry] = deque(maxlen=_MOST_ENTRIES)
     number = 0
     for entry in shown.standing.store.audit.entries(after=shown.audit_before.length):
-        if entry.event not in _ELSEWHERE:
+        if is_shown(entry.event):
             newest.append(entry)
             number += 1
     rows = [

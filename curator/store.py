@@ -227,6 +227,7 @@ class ServedPolicy:
         return f"{self.path} was edited since the running curator read it. The new rules count once that gets SIGHUP."
 
 
+_SECONDS_A_DAY = 86_400
 _MOST_NAMED = 10
 """Releases that a refusal names."""
 
@@ -785,9 +786,14 @@ class CuratorStore:
         )
 
     def record_key_given(self, release_id: str, attribute: str, researcher: str) -> None:
-        """Record that a researcher gets the key of a column, before it leaves."""
+        """Record that a researcher gets the key of a column, before it leaves: the first time on each day (UTC).
+
+        A researcher may fetch a key as often as it likes, and fills nobody's log with that.
+        """
         with transaction(self.connection):
-            self.audit.record(Event.KEY, release=release_id, attribute=attribute, researcher=researcher)
+            before = self.audit.key_given_at(release_id, attribute, researcher)
+            if before is None or before // _SECONDS_A_DAY != int(time.time()) // _SECONDS_A_DAY:
+                self.audit.record(Event.KEY, release=release_id, attribute=attribute, researcher=researcher)
 
     def forget_keys(self, release_id: str) -> None:
         """Erase the keys of a release; that they were spent stays recorded."""

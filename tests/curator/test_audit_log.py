@@ -105,6 +105,34 @@ def test_whatever_is_decided_or_given_out_is_recorded(store: CuratorStore, make_
     assert entries[0] == AuditEntry.from_line(entries[0].line)
 
 
+def test_a_key_is_recorded_once_a_day_for_each_column_and_researcher(
+    store: CuratorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    midnight = 1_900_022_400
+    assert midnight % 86_400 == 0
+    same, other, another, elsewhere = (
+        (ID, "sex", "rosa"),
+        (ID, "age", "rosa"),
+        (ID, "sex", "rita"),
+        ("2", "sex", "rosa"),
+    )
+    given = [
+        *((midnight - 86_400, one) for one in (same, same, other, another, elsewhere, same, elsewhere)),
+        *((midnight - 1, one) for one in (another, other, same)),
+        *((midnight, one) for one in (same, other, same)),
+        (midnight - 1, same),  # the clock was set back
+    ]
+    for now, one in given:
+        monkeypatch.setattr("time.time", lambda now=now: now)
+        store.record_key_given(*one)
+    entries = [one for one in store.audit.entries() if one.event == "key given"]
+    assert [(one.time, (one.release, one.facts["attribute"], one.facts["researcher"])) for one in entries] == [
+        *((midnight - 86_400, one) for one in (same, other, another, elsewhere)),
+        *((midnight, one) for one in (same, other)),
+        (midnight - 1, same),
+    ]
+
+
 @pytest.mark.parametrize(
     "event",
     [

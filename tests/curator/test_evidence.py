@@ -198,6 +198,23 @@ def test_the_page_is_self_contained_and_shows_what_was_decided(office: Office) -
         assert text in page, text
 
 
+def test_keys_and_other_entries_push_nothing_of_each_other_out_of_the_page(
+    tmp_path: Path, study_bytes: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veiltab.curator.evidence_page._MOST_ENTRIES", 2)
+    office = open_office(tmp_path, study_bytes)
+    with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
+        for number in range(3):
+            store.record_key_given(ID, f"number-{number}", "rosa")
+    office.export("evidence.zip")
+    page = contents(office.file)["index.html"].decode()
+    keys, others = page.split("<h2>Who was given keys</h2>")[1].split("<h2>What else was recorded</h2>")
+    assert "The newest 2 of 4; audit.jsonl has all." in keys
+    assert ["number-0" in keys, "number-1" in keys, "number-2" in keys] == [False, True, True]
+    assert "session begun" in others
+    assert "key given" not in others
+
+
 def test_the_same_content_makes_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
     for now in (1e9, 2e9):
@@ -579,7 +596,7 @@ def test_no_curator_serves_with_a_log_that_was_altered(
 def test_what_happens_meanwhile_is_not_half_in_the_file(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     def signed_meanwhile(*of: Any) -> SignedText:  # noqa: ANN401 - those of the original
         with closing(CuratorStore(office.folder / "state" / "curator.sqlite")) as other:
-            other.record_key_given(ID, "sex", "rosa")
+            other.record_key_given(ID, "salary", "rosa")
         return signed_statement(*of)
 
     monkeypatch.setattr("veiltab.curator.evidence.signed_statement", signed_meanwhile)

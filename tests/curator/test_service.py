@@ -24,6 +24,7 @@ from veiltab.common.release.modes import Pad
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
+from veiltab.curator.audit_log import AuditEntry
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.policy import Policy
@@ -106,20 +107,30 @@ def test_a_granted_key_is_given_to_who_asked_for_the_release(
 
 
 def test_every_key_that_is_given_is_recorded_and_none_is_given_that_cannot_be(
-    driver: CuratorDriver, make_request: Make, make_spec: Make
+    driver: CuratorDriver, make_request: Make, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ready(driver, make_request(), make_spec())
-    fetch(driver)
-    fetch(driver, offset=5)
-    with pytest.raises(DeniedError):
-        fetch(driver, researcher="rita")
-    recorded = [one for one in driver.store.audit.entries(ID) if one.event == "key given"]
-    assert [one.facts for one in recorded] == [{"attribute": "sex", "researcher": "rosa"}] * 2
-    driver.store.connection.execute(
-        "CREATE TRIGGER audit_refuses BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no more'); END"
-    )
-    with pytest.raises(sqlite3.IntegrityError, match="no more"):
+
+    def recorded() -> list[AuditEntry]:
+        return [one for one in driver.store.audit.entries(ID) if one.event == "key given"]
+
+    for day in range(2):
+        now = NOW + day * 86_400
+        monkeypatch.setattr("veiltab.curator.driver.time.time", lambda now=now: now)
+        driver.store.connection.execute(
+            "CREATE TRIGGER audit_refuses BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no more'); END"
+        )
+        with pytest.raises(sqlite3.IntegrityError, match="no more"):
+            fetch(driver)
+        assert len(recorded()) == day
+        driver.store.connection.execute("DROP TRIGGER audit_refuses")
         fetch(driver)
+        fetch(driver, offset=5)
+        with pytest.raises(DeniedError):
+            fetch(driver, researcher="rita")
+        entries = recorded()
+        assert [one.facts for one in entries] == [{"attribute": "sex", "researcher": "rosa"}] * (day + 1)
+        assert entries[-1].time == now
 
 
 def test_a_key_is_given_to_nobody_else_and_for_nothing_else(
