@@ -58,6 +58,20 @@ CODES: dict[type[VeiltabError], grpc.StatusCode] = {
 }
 """The status of each kind of error. Several kinds may share one: the detail says which it is."""
 
+HTTP_STATUS: dict[type[VeiltabError], int] = {
+    InvalidInputError: 400,
+    DeniedError: 403,
+    BudgetExceededError: 403,
+    NotFoundError: 404,
+    ConflictError: 409,
+    SpentTokenError: 409,
+    ClosedRoundError: 410,
+    UnavailableError: 503,
+    NotReadyError: 503,
+    VeiltabError: 500,
+}
+"""The same where a party answers over HTTP: reports of nodes, and the pages of consoles."""
+
 NO_CONNECTION = "no connection"
 """The problem where a peer cannot be reached at all."""
 
@@ -111,6 +125,11 @@ def to_status(error: VeiltabError) -> Status:
     return status
 
 
+def http_status(error: VeiltabError) -> int:
+    """Return the status of an error over HTTP."""
+    return next(HTTP_STATUS[cls] for cls in type(error).__mro__ if cls in HTTP_STATUS)
+
+
 async def abort(context: grpc.aio.ServicerContext[Any, Any], error: VeiltabError) -> None:
     """End an RPC with the status of an error; raises gRPC's AbortError."""
     status = to_status(error)
@@ -156,7 +175,7 @@ def incident(error: BaseException) -> tuple[VeiltabError, str]:
     number = secrets.token_hex(4)
     places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in extract_tb(error.__traceback__)]
     told = VeiltabError(
-        f"an unexpected error, incident {number}", remedy="The log of that party has more under this number."
+        f"an unexpected error, incident {number}", remedy="The log of the party that failed has more under this number."
     )
     return told, f"incident {number}: {type(error).__name__} at {' > '.join(places)}"
 

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar, assert_never
+from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -12,17 +12,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
-from veiltab.common.errors import (
-    BudgetExceededError,
-    ConflictError,
-    DeniedError,
-    InvalidInputError,
-    NotFoundError,
-    NotReadyError,
-    UnavailableError,
-    VeiltabError,
-)
-from veiltab.common.storage.disk import disk_refusal
+from veiltab.common.errors import VeiltabError
+from veiltab.common.rpc.status import http_status, refusal_of
 from veiltab.common.web.forms import Form
 from veiltab.common.web.guard import (
     SECURITY_HEADERS,
@@ -202,32 +193,13 @@ async def _run(function: Callable[..., Result], *arguments: object) -> Result:
     """
     try:
         return await run_in_threadpool(function, *arguments)
-    except VeiltabError as error:
-        refusal = error
-    except Exception as error:  # noqa: BLE001 - a traceback would show values
-        _log.error("a page failed", extra={"error": type(error).__name__})
-        refusal = disk_refusal(error) or VeiltabError("this page failed", remedy="The log of the console says why.")
+    except Exception as error:  # noqa: BLE001 - whatever it is, its text must not reach the page
+        refusal, logged = refusal_of(error)
+    if type(refusal) is VeiltabError:
+        _log.error("a page failed: %s", logged)
     sentence = f"{refusal.problem[:1].upper()}{refusal.problem[1:]}."
-    place = f"{refusal.where}: {refusal.problem}." if refusal.where else sentence
-    raise RefusedRequestError(_status_of(refusal), place, refusal.remedy)
-
-
-def _status_of(error: VeiltabError) -> int:
-    match error:
-        case NotFoundError():
-            return 404
-        case InvalidInputError():
-            return 400
-        case DeniedError() | BudgetExceededError():
-            return 403
-        case ConflictError():
-            return 409
-        case UnavailableError() | NotReadyError():
-            return 503
-        case VeiltabError():
-            return 500
-        case _:
-            assert_never(error)
+    problem = f"{refusal.where}: {refusal.problem}." if refusal.where else sentence
+    raise RefusedRequestError(http_status(refusal), problem, refusal.remedy)
 
 
 def _read_assets(folder: Path) -> dict[str, tuple[bytes, str]]:

@@ -25,20 +25,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from veiltab.common.errors import (
-    ClosedRoundError,
-    ConflictError,
-    DeniedError,
-    InvalidInputError,
-    NotFoundError,
-    NotReadyError,
-    SpentTokenError,
-    UnavailableError,
-    VeiltabError,
-)
+from veiltab.common.errors import InvalidInputError, NotFoundError, UnavailableError, VeiltabError
 from veiltab.common.observe.sinks import loopback_address
 from veiltab.common.rpc.request import begin_request
-from veiltab.common.rpc.status import refusal_of
+from veiltab.common.rpc.status import http_status, refusal_of
 from veiltab.server.collection.json_messages import error_to_json, most_bytes, report_from_json, round_to_json
 from veiltab.server.collection.rounds import RoundKeeper
 
@@ -50,20 +40,6 @@ MOST_UNDER_WAY = 768
 
 SECONDS = 20.0
 """Longest that a request may take to arrive and to be answered, headers included."""
-
-STATUS: Mapping[type[VeiltabError], int] = MappingProxyType(
-    {
-        InvalidInputError: 400,
-        DeniedError: 403,
-        NotFoundError: 404,
-        ConflictError: 409,
-        SpentTokenError: 409,
-        ClosedRoundError: 410,
-        UnavailableError: 503,
-        NotReadyError: 503,
-    }
-)
-"""The status of each kind of refusal; any other is 500."""
 
 _log = logging.getLogger(__name__)
 _HANDSHAKE_SECONDS = 5.0
@@ -289,6 +265,5 @@ def _json(status: int, body: bytes, headers: Mapping[str, str] = MappingProxyTyp
 
 
 def _refused(error: VeiltabError, raised: Exception | None = None) -> Response:
-    status = next((STATUS[cls] for cls in type(error).__mro__ if cls in STATUS), 500)
-    status = getattr(raised, "status_code", status)
+    status = getattr(raised, "status_code", http_status(error))
     return _json(status, error_to_json(error), _CLOSE | (_AGAIN if status == 503 else {}))

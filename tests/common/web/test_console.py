@@ -182,7 +182,9 @@ def test_a_page_has_no_style_or_script_in_itself(house: House) -> None:
         assert not re.search(r'(?:src|href|action)="(?:https?:)?//', text)
 
 
-def test_a_refusal_says_where_what_and_what_next_and_a_fault_says_nothing(house: House) -> None:
+def test_a_refusal_says_where_what_and_what_next_and_a_fault_says_nothing(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
     ana = house.enter()
     conflict = ana.post("/", {"what": "conflict"})
     assert conflict.status == 409
@@ -190,7 +192,10 @@ def test_a_refusal_says_where_what_and_what_next_and_a_fault_says_nothing(house:
     assert "Look again." in conflict.text
     fault = ana.post("/", {"what": "fault"})
     assert fault.status == 500
-    assert "secret" not in fault.text
+    assert "secret" not in fault.text + caplog.text
+    incident = re.search(r"incident [0-9a-f]{8}", fault.text)
+    assert incident
+    assert f"{incident.group()}: ZeroDivisionError at " in caplog.text
 
 
 def test_a_session_that_cannot_be_recorded_does_not_begin(house: House) -> None:

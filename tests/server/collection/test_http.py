@@ -22,9 +22,10 @@ from veiltab.common.collection.oracles import Category, Report
 from veiltab.common.collection.wire import report_from_proto, report_to_proto
 from veiltab.common.core.randomness import SystemSource
 from veiltab.common.errors import kinds
+from veiltab.common.rpc.status import HTTP_STATUS
 from veiltab.deploy.pki import init_pki
 from veiltab.server.collection import http
-from veiltab.server.collection.http import STATUS, application, bound, server_tls, serving_reports
+from veiltab.server.collection.http import application, bound, server_tls, serving_reports
 from veiltab.server.collection.json_messages import most_bytes, report_from_json, report_to_json
 from veiltab.server.collection.rounds import RoundKeeper
 from veiltab.server.collection.store import CollectionStore
@@ -179,8 +180,8 @@ def test_other_paths_and_methods_and_closed_rounds_are_refused(rounds: RoundKeep
 
 
 def test_every_refusal_has_a_status() -> None:
-    assert set(STATUS) <= set(kinds())
-    assert STATUS.keys() >= {kind for kind in kinds() if kind.reason in {"TOKEN_SPENT", "ROUND_CLOSED", "DENIED"}}
+    assert set(HTTP_STATUS) <= set(kinds())
+    assert HTTP_STATUS.keys() >= {kind for kind in kinds() if kind.reason in {"TOKEN_SPENT", "ROUND_CLOSED", "DENIED"}}
 
 
 def test_a_body_that_does_not_come_holds_a_place_for_a_while(rounds: RoundKeeper) -> None:
