@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any, TypeVar, cast
 
 from veiltab.common.errors import ConflictError, UnavailableError
@@ -113,12 +113,11 @@ class Background:
                 future = self._known[key] = self._line.start(work)
                 if len(self._known) > _MOST_KEPT:
                     del self._known[next(iter(self._known))]
+        wait([future], timeout=within)
+        if not future.done():
+            return None
         try:
-            return cast("T", future.result(timeout=within))
-        except TimeoutError:
-            if not future.done():
-                return None
-            raise
+            return cast("T", future.result())
         except BaseException:
             with self._lock:
                 self._known.pop(key, None)

@@ -330,6 +330,19 @@ def test_the_background_keeps_the_last_results_and_tries_again_what_failed() -> 
     assert background.get("slow", waits.is_set, within=10) is True
 
 
+def test_a_work_that_fails_as_a_wait_does_has_failed_all_the_same() -> None:
+    background, outcomes = Background(), [TimeoutError("of a file system"), None]
+
+    def work() -> int:
+        if failure := outcomes.pop(0):
+            raise failure
+        return 7
+
+    with pytest.raises(TimeoutError, match="file system"):
+        background.get("a", work, within=10)
+    assert background.get("a", work, within=10) == 7, "it is tried again"
+
+
 WISH = {"shape": "table", "attributes": ["sex", "salary"], "population": "20000", "epsilon": "0.5", "delta": "1e-6"}
 
 
