@@ -13,6 +13,7 @@ from veiltab.curator.console.books import Books
 from veiltab.curator.console.words import Badge, badge_of_verdict
 from veiltab.curator.policy import Policy, policy_of
 from veiltab.curator.standing import Standing
+from veiltab.curator.store import ServedPolicy
 from veiltab.curator.trial import Trial, hypothetical_request, try_policy
 
 
@@ -60,18 +61,13 @@ def _show(books: Books, visit: Visit) -> Response:
             trial = _try(form, policy, standing)
         except VeiltabError as error:
             trial_problem = str(error)
-    is_other = policy is not None and (len(policy.rules), policy.budget, policy.persons) != (
-        served.rules,
-        served.budget,
-        served.persons,
-    )
     return visit.render(
         "policy.html",
         served=served,
         path=standing.policy_path,
         policy=policy,
         problem=problem,
-        is_other=is_other,
+        is_other=policy is not None and _is_other(policy, served),
         form=form,
         study=standing.study,
         trial=trial,
@@ -87,6 +83,13 @@ def _policy(standing: Standing) -> tuple[Policy | None, str]:
         return policy_of(standing.study, standing.name, standing.policy_path), ""
     except VeiltabError as error:
         return None, str(error)
+
+
+def _is_other(policy: Policy, served: ServedPolicy) -> bool:
+    """Whether a policy is not the one that is served; by its numbers alone where no digest of that is known."""
+    if served.digest:
+        return policy.digest != served.digest
+    return (len(policy.rules), policy.budget, policy.persons) != (served.rules, served.budget, served.persons)
 
 
 def _typed(query: Form, standing: Standing) -> TrialForm:

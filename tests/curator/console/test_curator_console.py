@@ -33,6 +33,7 @@ from veiltab.curator.console.paging import span_of
 from veiltab.curator.console.words import badge_of_state, nats, odds
 from veiltab.curator.evidence_check import check_evidence
 from veiltab.curator.inspection import inspect_table
+from veiltab.curator.policy import policy_of
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 from veiltab.curator.requests import view_of
 from veiltab.curator.standing import Standing, open_standing
@@ -339,6 +340,12 @@ def test_the_policy_is_tried_as_the_command_tries_it(office: Office) -> None:
         for wrong in ("epsilon=x", "epsilon=0.3&population=x", "epsilon=0.3&researcher=nobody", "epsilon=0.3&delta=2"):
             assert 'class="problem" role="alert"' in ana.get(f"/policy?attribute=sex&{wrong}").text
         policy.write_text("persons = 3\n")
+        assert "The file has changed" in ana.get("/policy").text
+        rules = policy.read_text()
+        served = policy_of(standing.study, "alice", policy)
+        office.standing.store.set_served_policy(policy, 0, None, persons=3, digest=served.digest)
+        assert "The file has changed" not in ana.get("/policy").text
+        policy.write_text(f"{rules}# other words, the same numbers\n")
         assert "The file has changed" in ana.get("/policy").text
         policy.write_text("persons = ")
         assert 'class="problem"' in ana.get("/policy").text
