@@ -48,7 +48,7 @@ def _list(books: Books, visit: Visit) -> Response:
     store = books.standing.store
     span = span_of(sum(store.counts().values()), PER_PAGE, read_page(visit.query))
     shown = store.releases_between(span.start, span.stop)
-    return visit.render("releases.html", lines=lines_of(books, shown), span=span)
+    return visit.render("releases.html", lines=lines_of(shown, store.waiting_for_a_person(books.now)), span=span)
 
 
 def _show(books: Books, visit: Visit, problem: str = "") -> Response:

@@ -1,5 +1,6 @@
 """The first page: what waits for a person, and the releases under way."""
 
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -42,9 +43,8 @@ def waiting_page(books: Books) -> Page:
     return Page(path="/", label="Requests", show=partial(_show, books))
 
 
-def lines_of(books: Books, releases: tuple[CuratorRelease, ...]) -> list[ReleaseLine]:
-    """Return releases as lists show them."""
-    held = books.standing.store.waiting_for_a_person(books.now)
+def lines_of(releases: Iterable[CuratorRelease], held: Container[str]) -> list[ReleaseLine]:
+    """Return releases as lists show them; those that are held wait for a person."""
     return [
         ReleaseLine(stored=one, badge=badge_of_state(one.state, is_held=one.request.release_id in held))
         for one in releases
@@ -68,7 +68,7 @@ def _show(books: Books, visit: Visit) -> Response:
         "waiting.html",
         waiting=shown,
         span=span,
-        under_way=lines_of(books, tuple(under_way[-PER_PAGE:])),
+        under_way=lines_of(under_way[-PER_PAGE:], held),
         more_under_way=max(0, len(under_way) - PER_PAGE),
         ledger=standing.ledger,
     )
