@@ -22,6 +22,8 @@ BODY_SECONDS: Final = 10.0
 FORM_TOKEN: Final = "form_token"  # noqa: S105 - the name of the field
 """Name of the hidden field of every form."""
 
+_FORM = "application/x-www-form-urlencoded"
+
 SECURITY_HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self';"
     " form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
@@ -82,9 +84,6 @@ def check_shape(request: Request) -> None:
                 raise RefusedRequestError(415, "This is no form.")
         case _:
             raise RefusedRequestError(405, "This console shows pages and takes forms.")
-
-
-_FORM = "application/x-www-form-urlencoded"
 
 
 def check_origin(request: Request, host: str) -> None:

@@ -38,6 +38,7 @@ class Visit:
         query: of the address.
         form: what was sent with it; empty unless something is to be done.
         frame: renders templates.
+        page: which is visited.
     """
 
     session: Session

@@ -14,7 +14,6 @@ from veiltab.curator.console.paging import read_page, span_of
 
 PER_PAGE = 50
 
-
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SHOWN = 12
 
