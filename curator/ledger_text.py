@@ -74,5 +74,11 @@ def entry_data(entry: Entry, purpose: str) -> dict[str, object]:
 
 def charged_at(entry: Entry) -> str | None:
     """Return when a charge was reserved, ISO 8601 in UTC; None where an earlier version recorded no time."""
+    seconds = time_of(entry)
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def time_of(entry: Entry) -> int | None:
+    """Return when a charge was reserved, Unix seconds, if it was recorded."""
     seconds = entry.facts.get("time")
-    return datetime.fromtimestamp(seconds, UTC).isoformat() if isinstance(seconds, int) else None
+    return seconds if isinstance(seconds, int) else None

@@ -37,14 +37,19 @@ class Bound:
         )
 
     @property
-    def faces(self) -> str:
-        """What it faces, in words."""
+    def limit(self) -> str:
+        """What limits what it learns, in words."""
         if self.epsilon is None:
-            return f"no protection: {self.note}"
+            return "no protection"
         if self.epsilon == 0 and self.delta == 0:
-            return f"nothing: {self.note}"
+            return "nothing"
         both = "" if self.other is None else f", and {_guarantee(*self.other)} (both hold)"
-        return f"{_guarantee(self.epsilon, self.delta)}{' per row' if self.per_row else ''}{both}: {self.note}"
+        return f"{_guarantee(self.epsilon, self.delta)}{' per row' if self.per_row else ''}{both}"
+
+    @property
+    def faces(self) -> str:
+        """What it faces, and why, in words."""
+        return f"{self.limit}: {self.note}"
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.budget_chart import budget_chart
-from veiltab.curator.console.words import time_of
 from veiltab.curator.ledger import Entry
+from veiltab.curator.ledger_text import time_of
 
 MOST_POINTS = 200
 MOST_AT_ONCE = 200

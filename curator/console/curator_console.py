@@ -15,7 +15,7 @@ from veiltab.curator.console.policy_page import policy_page
 from veiltab.curator.console.release_page import release_page, releases_page
 from veiltab.curator.console.table_page import table_page
 from veiltab.curator.console.waiting_page import waiting_page
-from veiltab.curator.console.words import badge_of_verdict, card_rows, nats, odds, tables_text
+from veiltab.curator.console.words import badge_of_verdict, guarantee, nats, odds, tables_text
 from veiltab.curator.inspection import Inspection
 from veiltab.curator.ledger import percent
 from veiltab.curator.ledger_text import adding_up
@@ -23,7 +23,7 @@ from veiltab.curator.ledger_text import adding_up
 _FILTERS: dict[str, Callable[..., object]] = {
     "adding_up": adding_up,
     "badge_of_verdict": badge_of_verdict,
-    "card_rows": card_rows,
+    "guarantee": guarantee,
     "nats": nats,
     "odds": odds,
     "percent": percent,

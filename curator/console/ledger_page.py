@@ -8,9 +8,9 @@ from starlette.responses import Response
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.paging import read_page, span_of
-from veiltab.curator.console.words import asked_of, time_of
+from veiltab.curator.console.words import asked_of
 from veiltab.curator.ledger import Entry
-from veiltab.curator.ledger_text import purpose_of
+from veiltab.curator.ledger_text import purpose_of, released_text, time_of
 from veiltab.curator.progress import APPROVED
 from veiltab.curator.store import CuratorStore
 
@@ -25,6 +25,7 @@ class LedgerLine:
         entry: the charge.
         time: when it was reserved, Unix seconds, if it was recorded.
         researcher: who asked; empty if it was not recorded.
+        released: of what, in words.
         asked: the guarantee that was asked for.
         purpose: what the researcher gave as the purpose; empty for none.
         decided_by: who approved what of this curator's, in words.
@@ -33,6 +34,7 @@ class LedgerLine:
     entry: Entry
     time: int | None
     researcher: str
+    released: str
     asked: str
     purpose: str
     decided_by: str
@@ -61,6 +63,7 @@ def _line(store: CuratorStore, entry: Entry) -> LedgerLine:
         entry=entry,
         time=time_of(entry),
         researcher=str(entry.facts.get("researcher", "")),
+        released=released_text(entry),
         asked=asked_of(entry),
         purpose=purpose_of(entry, store),
         decided_by=_decided_by(store, entry.release_id),

@@ -6,8 +6,9 @@ from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.audit_log import Event as AuditEvent
 from veiltab.curator.audit_log import Fact
-from veiltab.curator.console.words import badge_of_state, badge_of_verdict, nats, time_of
+from veiltab.curator.console.words import badge_of_state, badge_of_verdict, guarantee, nats
 from veiltab.curator.ledger import Entry, percent
+from veiltab.curator.ledger_text import time_of
 from veiltab.curator.progress import APPROVED, HELD, CuratorRelease, GrantDecision
 from veiltab.curator.requests import AttributeStatus, attribute_statuses
 from veiltab.curator.standing import Standing
@@ -45,7 +46,7 @@ def timeline_of(standing: Standing, stored: CuratorRelease, entry: Entry | None,
     asked = Event(
         time=stored.created,
         title=f"{request.researcher} asks for {', '.join(request.attributes)}",
-        text=f"epsilon {request.epsilon}" + ("" if request.delta is None else f", delta {request.delta}"),
+        text=guarantee(request.epsilon, request.delta),
     )
     decided = [event for status in attribute_statuses(stored, standing) for event in _of_attribute(status)]
     charged = [] if entry is None else [_of_charge(entry)]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from veiltab.common.core.rounding import upward
-from veiltab.common.privacy.card import Bound
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.state import ReleaseState
 from veiltab.curator.ledger import Entry
@@ -19,16 +18,6 @@ class Badge:
 
     text: str
     kind: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardRow:
-    """A line of the epsilon card: who puts together what they see, what protects, and why."""
-
-    who: str
-    faces: str
-    why: str
-    is_unprotected: bool
 
 
 _BADGES: Mapping[ReleaseState, Badge] = {
@@ -60,19 +49,6 @@ def badge_of_verdict(verdict: str) -> Badge:
     return _VERDICTS[verdict]
 
 
-def card_rows(bounds: tuple[Bound, ...]) -> tuple[CardRow, ...]:
-    """Return an epsilon card for a table."""
-    return tuple(
-        CardRow(
-            who=bound.name,
-            faces=bound.faces.removesuffix(f": {bound.note}"),
-            why=bound.note,
-            is_unprotected=bound.epsilon is None,
-        )
-        for bound in bounds
-    )
-
-
 def odds(epsilon: Decimal) -> str:
     """Return the factor e^epsilon by which a release of a pure epsilon changes odds at most, rounded up."""
     factor = math.exp(min(float(epsilon), 700.0))
@@ -102,9 +78,3 @@ def asked_of(entry: Entry) -> str:
     facts = entry.facts
     asked = facts.get("epsilon") if facts.get("delta") else None
     return guarantee(asked or nats(entry.epsilon), facts.get("delta"))
-
-
-def time_of(entry: Entry) -> int | None:
-    """Return when a charge was reserved, Unix seconds, if it was recorded."""
-    seconds = entry.facts.get("time")
-    return seconds if isinstance(seconds, int) else None
