@@ -3,12 +3,13 @@
 The parser makes room for the whole rectangle up to the last cell, and ends its process if there is none.
 """
 
-import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import python_calamine
+
+from veiltab.common.process.protection import forbid_memory_dumps, limit_memory
 
 MOST_CELLS = 20_000_000
 """Cells that a sheet may have, empty ones before the last row and column included."""
@@ -43,8 +44,6 @@ def _cells(sheet: python_calamine.CalamineSheet) -> int:
 
 
 if __name__ == "__main__":
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    soft = _MOST_BYTES if hard == resource.RLIM_INFINITY else min(hard, _MOST_BYTES)
-    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    forbid_memory_dumps()
+    limit_memory(_MOST_BYTES)
     sys.exit(_largest(*sys.argv[1:]) > MOST_CELLS)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
 from veiltab.curator.tables.cells import Cell, batch_of_cells, text_of
 from veiltab.curator.tables.refusals import refusal
@@ -68,8 +67,6 @@ def _sheet(path: Path, wanted: str) -> tuple[str, list[list[Cell]]]:
             if wanted and wanted not in book.sheet_names:
                 raise refusal(where, f"there is no sheet {wanted!r}", f"Sheets: {_named(book.sheet_names)}.")
             sheets = {name: _rows(book, name) for name in ([wanted] if wanted else book.sheet_names)}
-    except InvalidInputError:
-        raise
     except python_calamine.PasswordError:
         raise refusal(where, "the file is protected by a password", "Save it without one.") from None
     except (python_calamine.CalamineError, OSError, ValueError):
