@@ -142,13 +142,17 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
     *,
     with_id_shapes: bool = False,
     folder: Path | None = None,
+    source: Source | None = None,
 ) -> Reading:
-    """Read a table by rules of its own; see `CuratorMember` for what makes a respondent, and `read_table`."""
+    """Read a table by rules of its own; see `CuratorMember` for what makes a respondent, and `read_table`.
+
+    Whoever has opened it gives the `source`: opening a spreadsheet reads all of it.
+    """
     rows = _Rows(id_columns, normalise, rules, Scratch(folder), with_id_shapes=with_id_shapes)
     errors: list[InvalidInputError] = []
     description = ""
     try:
-        source = open_table(table)
+        source = source or open_table(table)
         description = source.description
         rows.look_at(source, TableAddress.of(table).decimal)
         floats_as_ids = "integer" in normalise

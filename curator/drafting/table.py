@@ -21,6 +21,7 @@ from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.opening import open_table
 from veiltab.curator.tables.reading import read_header
 from veiltab.curator.tables.refusals import refusal
+from veiltab.curator.tables.source import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +128,8 @@ def propose_table(
     proposals |= {name: Omission(column=name, reason=why) for name, why in unwanted.items()}
     ordered = [proposals[name] for name in header if name in proposals]
     attributes = [proposal for proposal in ordered if isinstance(proposal, AttributeProposal)]
-    steps = _steps(table, chosen)
-    reading = read_respondents(table, chosen, steps, [proposal.rule for proposal in attributes])
+    steps = _steps(table, source, chosen)
+    reading = read_respondents(table, chosen, steps, [proposal.rule for proposal in attributes], source=source)
     if reading.errors:
         raise reading.errors[0]
     shapes = id_shapes((batch.ids for batch in reading.respondents.batches()), len(chosen))
@@ -143,9 +144,9 @@ def propose_table(
     )
 
 
-def _steps(table: TableAddress | Path, id_columns: Sequence[str]) -> tuple[str, ...]:
+def _steps(table: TableAddress | Path, source: Source, id_columns: Sequence[str]) -> tuple[str, ...]:
     """Return the steps that ids need: those written as 1234.0 become whole numbers."""
-    raw = read_respondents(table, id_columns, (*NORMALISE_STEPS, "integer"), (), with_id_shapes=True)
+    raw = read_respondents(table, id_columns, (*NORMALISE_STEPS, "integer"), (), with_id_shapes=True, source=source)
     return (*NORMALISE_STEPS, "integer") if DECIMALS in raw.raw_id_shapes and not raw.errors else NORMALISE_STEPS
 
 
