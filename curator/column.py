@@ -1,6 +1,6 @@
 """One attribute's column of a curator's table: coded batch by batch, with counts of its values."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,10 +85,8 @@ class ColumnReader:
         values: list[str | None] = [*column.dictionary.to_pylist(), None]
         entries = entries_of(column.indices, len(values) - 1)
         is_missing = self.rule.coding.is_missing
-        if self.numerals is not None and len(entries) and (self.numerals.notation is None or exact is not None):
-            rows_of = first_rows_of(values, entries, first_row)
-            written = {value.strip(): row for value, row in rows_of.items() if not is_missing(value)}
-            self.numerals.decide(written, exact)
+        if self.numerals is not None and len(entries) and not self.numerals.is_decided(exact):
+            self.numerals.decide(first_rows_of(values, entries, first_row, is_missing), exact)
         codes = np.array([self._code(value) for value in values], np.int32)
         rows = np.bincount(entries, minlength=len(values))
         known = codes >= 0
@@ -156,18 +154,24 @@ class ColumnReader:
             self._unknown[value] = (before + count, (*first, *rows)[:FIRST])
 
 
-def first_rows_of(values: Sequence[str | None], entries: NDArray[np.int32], first_row: int) -> dict[str, int]:
+def first_rows_of(
+    values: Sequence[str | None], entries: NDArray[np.int32], first_row: int, is_missing: Callable[[str], bool]
+) -> dict[str, int]:
     """Return the values of a batch, each with the row in which it stands first, in the order of these rows.
+
+    White space around a value does not count.
 
     Args:
         values: the dictionary of the batch.
         entries: the dictionary entry of each row.
         first_row: file row number of the first of them.
+        is_missing: which values are left out.
     """
     found, places = np.unique(entries, return_index=True)
     order = np.argsort(places)
     rows = zip(found[order].tolist(), places[order].tolist(), strict=True)
-    return {value: place + first_row for entry, place in rows if (value := values[entry]) is not None}
+    present = {raw.strip(): place + first_row for entry, place in rows if (raw := values[entry]) is not None}
+    return {value: row for value, row in present.items() if not is_missing(value)}
 
 
 def entries_of(indices: pa.Array, absent: int) -> NDArray[np.int32]:

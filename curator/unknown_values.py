@@ -6,7 +6,7 @@ from veiltab.common.core.coding import Coding
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.column import ColumnReading
 from veiltab.curator.drafting.dates import DateWritings
-from veiltab.curator.tables.numerals import Notation
+from veiltab.curator.tables.numerals import Notation, is_number
 from veiltab.curator.tables.refusals import first_rows, row_count
 
 _WHOLE_WITH_DECIMALS = re.compile(r"([+-]?\d+)\.0*", re.ASCII)
@@ -55,12 +55,12 @@ def _date_hint(values: list[str]) -> str:
 
 
 def _number_hint(values: list[str], notation: Notation | None) -> str:
-    if notation and any(notation.plain(value) is None and _is_number(value) for value in values):
+    if notation and any(notation.plain(value) is None and is_number(value) for value in values):
         return (
             f"The first rows write {notation.value}, and some others do not; say --decimal comma or --decimal point if"
             " that is how all are written."
         )
-    if notation is None and any(map(_is_number, values)) and any("," in value for value in values):
+    if notation is None and any(map(is_number, values)) and any("," in value for value in values):
         return "Some are texts with a comma: store numbers, or text alone."
     return "They look like dates: give the attribute `dates` in the place of `bins`." if _date_formats(values) else ""
 
@@ -83,7 +83,3 @@ def _date_formats(values: list[str]) -> tuple[str, ...]:
     """Return how all values may be written as dates; none if one is no date."""
     writings = DateWritings()
     return writings.formats if values and all(writings.take(value) for value in values) else ()
-
-
-def _is_number(value: str) -> bool:
-    return any(notation.plain(value) is not None for notation in Notation)

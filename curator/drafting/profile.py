@@ -16,7 +16,7 @@ from veiltab.common.core.coding import NUMBER
 from veiltab.common.errors import InvalidInputError
 from veiltab.curator.column import entries_of, first_rows_of
 from veiltab.curator.drafting.dates import DateWritings
-from veiltab.curator.tables.numerals import Notation, Numerals, numerals_of
+from veiltab.curator.tables.numerals import Notation, Numerals, is_number, numerals_of
 from veiltab.curator.tables.reading import find_column, read_batches
 from veiltab.curator.tables.source import FIRST_ROW, Source
 
@@ -96,11 +96,6 @@ def profile_columns(source: Source, columns: list[str], decimal: str = "") -> tu
     return tuple(profiler.profile() for profiler in profilers)
 
 
-def _is_number(value: str) -> bool:
-    """Return whether a value is a number in some notation."""
-    return any(notation.plain(value) is not None for notation in Notation)
-
-
 class _Profiler:
     """One column while the table is read."""
 
@@ -140,12 +135,11 @@ class _Profiler:
 
     def _decide(self, raw: Sequence[str | None], entries: NDArray[np.int32], exact: Collection[str] | None) -> None:
         """Let the first values decide how numbers are written; where that is not clear, none is taken for a number."""
-        if self._numerals is None or self._unclear or (self._numerals.notation is not None and exact is None):
+        if self._numerals is None or self._unclear or not len(entries) or self._numerals.is_decided(exact):
             return
-        rows_of = first_rows_of(raw, entries, FIRST_ROW + self._rows)
-        values = {value.strip(): row for value, row in rows_of.items()}
         try:
-            self._numerals.decide({v: row for v, row in values.items() if v not in MISSING_MARKERS}, exact)
+            values = first_rows_of(raw, entries, FIRST_ROW + self._rows, MISSING_MARKERS.__contains__)
+            self._numerals.decide(values, exact)
         except InvalidInputError as error:
             self._unclear = f"{error.problem}. {error.remedy}"
 
@@ -186,7 +180,7 @@ class _Profiler:
             dates=self._dates,
             date_formats=self._writings.formats,
             years=self._writings.years,
-            unclear_numbers=self._unclear if self._unclear and all(map(_is_number, self._values)) else "",
+            unclear_numbers=self._unclear if self._unclear and all(map(is_number, self._values)) else "",
             decimal="comma" if self._numerals and self._numerals.notation is Notation.COMMA else "",
             low=self._low,
             high=self._high,

@@ -70,6 +70,10 @@ class Numerals:
         self.notation = _CHOICES.get(decimal)
         self._is_begun = self._has_exact = self._has_written = False
 
+    def is_decided(self, exact: Collection[str] | None) -> bool:
+        """Return whether the values of a batch decide nothing any more; `exact` is as in `decide`."""
+        return self.notation is not None and exact is None
+
     def decide(self, values: Mapping[str, int], exact: Collection[str] | None = None) -> None:
         """Decide by the first values of the column, unless it has been decided.
 
@@ -149,6 +153,11 @@ class Numerals:
 def _has_mark(value: str) -> bool:
     """Return whether a value is a number whose comma or point tells one notation from the other."""
     return not value.isdigit() and Notation.POINT.plain(value) != Notation.COMMA.plain(value)
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number in some notation."""
+    return any(notation.plain(text) is not None for notation in Notation)
 
 
 def numerals_of(where: str, column: Column, decimal: str) -> Numerals | None:
