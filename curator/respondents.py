@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from veiltab.common.core.randomness import KEY_BYTES
-from veiltab.common.storage.partitions import PARTITION_BITS, Partitions
+from veiltab.common.storage.partitions import Partitions, leading_bits
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.members import zfill_width
 from veiltab.curator.tokens import tokens
@@ -95,7 +95,7 @@ class RepeatedIds:
     def take(self, ids: pa.Array) -> None:
         """Take the ids of some rows; nulls repeat nothing."""
         prints = _fingerprints(ids.drop_null(), self._key)
-        self._prints.append((prints >> np.uint64(64 - PARTITION_BITS)).astype(np.uint16), [prints])
+        self._prints.append(leading_bits(prints), [prints])
 
     def rows(self, ids: Iterable[pa.Array]) -> NDArray[np.int64]:
         """Return the positions of the ids that an earlier row has too, in increasing order.

@@ -10,7 +10,7 @@ from veiltab.common.core.pieces import Pieces
 from veiltab.common.core.sampling import Grouping, Words
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.schemes.scheme import Rows
-from veiltab.common.storage.partitions import PARTITION_BITS, Partitions
+from veiltab.common.storage.partitions import Partitions, leading_bits
 from veiltab.common.storage.scratch import Scratch
 
 _ROW_BYTES = 8
@@ -70,7 +70,7 @@ def grouping_on(folder: Path) -> Grouping:
     def group(words: Iterable[Words]) -> Iterable[Words]:
         partitions = Partitions(Scratch(folder))
         for some in words:
-            partitions.append((some >> np.uint64(64 - PARTITION_BITS)).astype(np.uint16), [some])
+            partitions.append(leading_bits(some), [some])
         for (part,) in partitions.parts():
             yield part.view(np.uint64)
 

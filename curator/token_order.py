@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols
 from veiltab.common.storage.files import written_whole
-from veiltab.common.storage.partitions import PARTITION_BITS, Partitions
+from veiltab.common.storage.partitions import Partitions, leading_bits
 from veiltab.common.storage.scratch import Scratch
 from veiltab.curator.intersection import TOKEN_LENGTH, Tokens, sorted_order
 from veiltab.curator.table_rows import TableRows
@@ -81,7 +81,6 @@ class TokenOrder:
             fields: list[NDArray[np.generic]] = [made.view("<u8"), *batch.columns.values()]
             if has_rows:
                 fields.append(np.arange(start, start + len(made), dtype="<i8"))
-            leading = made.view(">u2")[:, 0] >> np.uint16(16 - PARTITION_BITS)
-            partitions.append(leading.astype(np.uint16), fields)
+            partitions.append(leading_bits(made.view(">u8")[:, 0]), fields)
             start += len(made)
         return partitions

@@ -21,6 +21,11 @@ PART = 2**17
 _Array = NDArray[np.generic]
 
 
+def leading_bits(words: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    """Return the leading PARTITION_BITS bits of words, as `Partitions.append` takes them."""
+    return (words >> np.uint64(64 - PARTITION_BITS)).astype(np.uint16)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Written:
     """A batch on disk: where each field begins, and which record is the first of each partition."""
