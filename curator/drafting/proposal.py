@@ -20,6 +20,7 @@ from veiltab.curator.column import ColumnReading
 from veiltab.curator.drafting.dates import year_edges
 from veiltab.curator.drafting.profile import ColumnProfile
 from veiltab.curator.drafting.round_bins import quantile_edges, round_edges
+from veiltab.curator.tables.refusals import rows_have
 
 MOST_CATEGORIES = 64
 """Most categories that are proposed for a column of texts."""
@@ -106,8 +107,8 @@ class AttributeProposal:
         few = [category for category in telling if counts[category] < FEW_ROWS]
         edge = "; type edges that are usual in your field" if self.numbers else ""
         warnings = [
-            f"{counts[category]} {'row has' if counts[category] == 1 else 'rows have'} {category!r}; the study file"
-            f" tells every party that such a value occurs{edge}"
+            f"{rows_have(counts[category])} {category!r}; the study file tells every party that such a value"
+            f" occurs{edge}"
             for category in few[:_SHOWN]
         ]
         if len(few) > _SHOWN:
