@@ -32,7 +32,7 @@ from veiltab.curator.options import (
     with_standing,
 )
 from veiltab.curator.persons import person_name
-from veiltab.curator.policy import policy_of
+from veiltab.curator.policy import MOST_DAYS, expiry, policy_of
 from veiltab.curator.requests import view_of, view_requests
 from veiltab.curator.requests_text import requests_text
 from veiltab.curator.standing import Standing
@@ -116,7 +116,7 @@ def _requests_text(standing: Standing, *, is_all: bool) -> str:
 @held_option
 @person_option
 @reason_option
-@click.option("--expires-days", type=click.IntRange(min=1), help="Days for which the key may be fetched.")
+@click.option("--expires-days", type=click.IntRange(1, MOST_DAYS), help="Days for which the key may be fetched.")
 @json_option
 def approve(
     standing: Standing,
@@ -135,7 +135,7 @@ def approve(
     if (prefix is None) != is_all or (is_all and attributes):
         raise click.UsageError("Name one request by --release, or take --all of them without --attribute.")
     who, now = named_person(person, standing.persons), int(time.time())
-    expires = None if expires_days is None else now + expires_days * 86_400
+    expires = expiry(now, expires_days)
     if prefix is not None:
         release_id = standing.store.release_id(prefix)
         outcome = approve_request(

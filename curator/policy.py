@@ -48,7 +48,8 @@ _VERDICTS = {"approve": APPROVED, "hold": HELD, "deny": DENIED}
 _DECISIONS = {verdict: decision for decision, verdict in _VERDICTS.items()}
 _SECONDS_A_DAY = 86_400
 _MOST_PERSONS = 10
-_MOST_DAYS = 36_500
+MOST_DAYS = 36_500
+"""For so many days a key may be given out, if not for ever."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +156,7 @@ class Policy:
         return GrantDecision(
             attribute=attribute,
             verdict=rule.verdict,
-            expires=None if rule.expires_days is None else now + rule.expires_days * _SECONDS_A_DAY,
+            expires=expiry(now, rule.expires_days),
             decided_by="policy",
             time=now,
             rule=number,
@@ -191,6 +192,11 @@ class Policy:
                 remedy=f"Ask with a smaller delta; advised: {advised_delta(outlook.population):.2g} or less.",
             )
         return None
+
+
+def expiry(now: int, days: int | None) -> int | None:
+    """Return until when a key is given out that is granted now for some days, Unix seconds; None for ever."""
+    return None if days is None else now + days * _SECONDS_A_DAY
 
 
 def policy_source(path: Path | None, rules: int) -> str:
@@ -261,8 +267,8 @@ def _rule(fields: Fields, researchers: frozenset[str], attributes: frozenset[str
     if decision not in _VERDICTS:
         raise InvalidInputError('decision must be "approve", "hold" or "deny"', where=fields.where)
     days = fields.integer("expires_days", 0)
-    if fields.holds("expires_days", int) and not 1 <= days <= _MOST_DAYS:
-        raise InvalidInputError(f"expires_days must be a whole number from 1 to {_MOST_DAYS}", where=fields.where)
+    if fields.holds("expires_days", int) and not 1 <= days <= MOST_DAYS:
+        raise InvalidInputError(f"expires_days must be a whole number from 1 to {MOST_DAYS}", where=fields.where)
     rule = Rule(
         researcher=None if researcher == "*" else researcher,
         attributes=names,

@@ -17,13 +17,12 @@ from veiltab.curator.console.paging import read_page, span_of
 from veiltab.curator.console.timeline import timeline_of
 from veiltab.curator.console.waiting_page import lines_of
 from veiltab.curator.console.words import badge_of_state
+from veiltab.curator.policy import MOST_DAYS, expiry
 from veiltab.curator.progress import HELD
 from veiltab.curator.requests import AttributeStatus, view_of
 from veiltab.curator.verdicts import Outcome, approve, deny, held_attributes
 
 PER_PAGE = 50
-_MOST_DAYS = 36_500
-_SECONDS_A_DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +117,9 @@ def _expires(form: Form, now: int) -> int | None:
     text = form.text("days")
     if not text:
         return None
-    if not (text.isascii() and text.isdecimal() and len(text) < 6 and 1 <= int(text) <= _MOST_DAYS):
-        raise InvalidInputError(f"days are a whole number from 1 to {_MOST_DAYS}", where="days")
-    return now + int(text) * _SECONDS_A_DAY
+    if not (text.isascii() and text.isdecimal() and len(text) < 6 and 1 <= int(text) <= MOST_DAYS):
+        raise InvalidInputError(f"days are a whole number from 1 to {MOST_DAYS}", where="days")
+    return expiry(now, int(text))
 
 
 def _said(outcome: Outcome) -> str:

@@ -261,6 +261,16 @@ def test_approve_decides_one_and_deny_the_other(terminal: Terminal, make_request
     assert expiries["age"] is not None
 
 
+def test_a_key_is_granted_for_no_longer_than_a_calendar_has(terminal: Terminal, make_request: Make) -> None:
+    held(terminal, make_request(), "sex")
+    for days in ("36501", "10000000", "9" * 20):
+        code, _, err = terminal.run("approve", "--release", ID, "--expires-days", days)
+        assert (code, "1<=x<=36500" in err) == (2, True), days
+    assert terminal.json("approve", "--release", ID, "--expires-days", "36500")["approved"] == ["sex"]
+    (found,) = terminal.json("requests")["requests"]
+    assert found["decisions"][0]["expires"] > "2100"
+
+
 def test_two_persons_approve_all_that_waits(terminal: Terminal, make_request: Make) -> None:
     held(terminal, make_request(), "sex")
     held(terminal, make_request(release_id=OTHER), "sex", "age")
