@@ -16,7 +16,7 @@ from veiltab.common.rpc.signing import signed
 from veiltab.common.storage.database import transaction
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
-from veiltab.common.study.toml_text import parsed_toml_text
+from veiltab.common.study.toml_text import parsed_toml_text, toml_text
 from veiltab.curator.audit_log import EMPTY, AuditHead, Event
 from veiltab.curator.evidence_files import (
     AUDIT,
@@ -43,6 +43,9 @@ from veiltab.curator.statements import signed_statement
 
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 """The time of every file of the archive: the same content makes the same bytes."""
+
+_SHOWN_OF_POLICY = ("budget", "persons", "rule")
+"""What an auditor sees of a policy file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,16 +166,8 @@ def shown_policy(content: bytes, where: str) -> str:
         InvalidInputError: it is no TOML.
     """
     plain = parsed_toml_text(content, where)
-    lines = ["# Comments and the table [notify] were left out."]
-    lines += [f"{name} = {_toml(plain[name])}" for name in ("budget", "persons") if name in plain]
-    rules = plain.get("rule")
-    for rule in rules if isinstance(rules, list) else ():
-        lines += ["", "[[rule]]", *(f"{name} = {_toml(value)}" for name, value in rule.items())]
-    return "\n".join(lines) + "\n"
-
-
-def _toml(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | list) else str(value)
+    shown = {name: plain[name] for name in _SHOWN_OF_POLICY if name in plain}
+    return "# Comments and the table [notify] were left out.\n" + toml_text(shown)
 
 
 def checked_certificate(text: str, study: Study, authority: bytes) -> ReleaseCertificate:

@@ -73,9 +73,9 @@ def draft(
     With --json and without --yes, the command asks nothing and writes nothing.
     """
     from veiltab.common.study.draft import draft_from_bytes
+    from veiltab.common.study.toml_text import toml_text
     from veiltab.curator.drafting.table import propose_table
     from veiltab.deploy.study_dialogue import confirm_table
-    from veiltab.deploy.toml_text import toml_text
 
     path = out or Path(f"{name}.toml")
     _refuse_present(path)
@@ -132,8 +132,8 @@ def merge(
     from veiltab.common.core.rounding import parse_delta, parse_epsilon
     from veiltab.common.study.file import study_from_bytes
     from veiltab.common.study.merging import StudyFrame, merged_tables
+    from veiltab.common.study.toml_text import toml_text
     from veiltab.deploy.study_parties import Parties
-    from veiltab.deploy.toml_text import toml_text
 
     _refuse_present(out)
     parties = Parties(takes_all=yes)

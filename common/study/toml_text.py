@@ -1,8 +1,11 @@
-"""TOML files that people write: parsed, or refused with the line and what to write instead."""
+"""TOML: what people write is parsed, or refused with what to write instead; what programs write is plain data."""
 
+import json
 import re
 import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from typing import TypeGuard
 
 from veiltab.common.errors import InvalidInputError
 
@@ -54,3 +57,47 @@ def _remedy(text: str, problem: str) -> str:
     return next(
         advice for of_line, of_problem, advice in _ADVICE if re.search(of_line, line) and re.search(of_problem, problem)
     )
+
+
+def toml_text(file: Mapping[str, object]) -> str:
+    """Return the TOML of a file of plain values, tables and lists of tables; values that stand in no table come first.
+
+    Raises:
+        TypeError: a value that such a file does not hold.
+    """
+    lines: list[str] = []
+    for name, value in file.items():
+        if isinstance(value, Mapping):
+            lines += _table(f"[{name}]", value)
+        elif _is_tables(value):
+            lines += (line for one in value for line in _table(f"[[{name}]]", one))
+        else:
+            lines.append(f"{name} = {_value(value)}")
+    return "\n".join(lines)
+
+
+def _is_tables(value: object) -> TypeGuard[Sequence[Mapping[str, object]]]:
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(one, Mapping) for one in value)
+
+
+def _table(header: str, table: Mapping[str, object]) -> Iterator[str]:
+    yield header
+    yield from (f"{key} = {_value(item)}" for key, item in table.items())
+    yield ""
+
+
+def _value(value: object) -> str:
+    match value:
+        case str():
+            # A JSON string is a TOML string, except that TOML also escapes DEL.
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case bool():
+            return str(value).lower()
+        case int() | Decimal():
+            return str(value)
+        case list():
+            return f"[{', '.join(_value(item) for item in value)}]"
+        case dict():
+            return f"{{ {', '.join(f'{_value(key)} = {_value(item)}' for key, item in value.items())} }}"
+        case _:
+            raise TypeError(f"a study file holds no {type(value).__name__}")

@@ -15,10 +15,10 @@ from veiltab.common.collection.oracles import ORACLE_NAMES
 from veiltab.common.collection.population import parse_population
 from veiltab.common.collection.round import RoundStatus
 from veiltab.common.rpc.identity import Role
+from veiltab.common.study.toml_text import toml_text
 from veiltab.deploy.local.folder import new_folder
 from veiltab.deploy.local.processes import LocalStudy, free_ports
 from veiltab.deploy.local.rounds import AskedRound, answered_round
-from veiltab.deploy.toml_text import toml_text
 from veiltab.researcher.collection.report import report_page
 from veiltab.researcher.frequency.estimation import Frequencies, estimate, total_variation
 from veiltab.researcher.frequency.tally import Tally

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.naming import attribute_name
+from veiltab.common.study.toml_text import toml_text
 from veiltab.curator.tables.opening import open_table
 from veiltab.curator.tables.reading import read_batches, read_header
-from veiltab.deploy.toml_text import toml_text
 
 NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
 _MOST_CATEGORIES = 64

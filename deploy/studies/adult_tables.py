@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from veiltab.common.study.toml_text import toml_text
 from veiltab.deploy.studies.registers import write_registers
 from veiltab.deploy.studies.templates import place_parties, set_budget
-from veiltab.deploy.toml_text import toml_text
 
 _FOLDER = Path(__file__).parent / "adult"
 

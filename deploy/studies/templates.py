@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from veiltab.deploy.toml_text import toml_text
+from veiltab.common.study.toml_text import toml_text
 
 _SUFFIX = "-rehearsal"
 _LONGEST_ID, _LONGEST_TITLE = 40, 200

@@ -11,7 +11,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.draft import Draft, draft_from_bytes, draft_problems, is_draft
 from veiltab.common.study.file import study_from_bytes
 from veiltab.common.study.merging import StudyFrame, conflicts, merged_tables, missing_step, with_step
-from veiltab.deploy.toml_text import toml_text
+from veiltab.common.study.toml_text import toml_text
 
 ALICE = draft_from_bytes(DRAFT.encode(), "alice.toml")
 BOB = Draft(

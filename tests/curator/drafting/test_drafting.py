@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.draft import draft_from_bytes
+from veiltab.common.study.toml_text import toml_text
 from veiltab.curator.drafting.dates import year_edges
 from veiltab.curator.drafting.profile import profile_columns
 from veiltab.curator.drafting.proposal import AttributeProposal
 from veiltab.curator.drafting.table import TableProposal, propose_table
 from veiltab.curator.tables.opening import open_table
-from veiltab.deploy.toml_text import toml_text
 
 Propose = Callable[..., TableProposal]
 ROWS = 200

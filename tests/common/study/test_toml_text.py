@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veiltab.deploy.toml_text import toml_text
+from veiltab.common.study.toml_text import toml_text
 
 
 def test_what_is_written_is_read_back() -> None:
     file: dict[str, Any] = {
+        "version": 2,
+        "names": ["a", "b"],
         "study": {"id": "a", "title": 'quoted "\\ \n\x7f ü', "open": True, "minimum_population": 2},
         "budget": {"epsilon": Decimal("0.10"), "delta": Decimal("1e-6")},
         "attribute": [
