@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from veiltab.common.extras import importing
 from veiltab.curator.tables.arrow_columns import batch_of, header_of
-from veiltab.curator.tables.query import query_of_table, reading_query, unordered
+from veiltab.curator.tables.query import query_of_file
 from veiltab.curator.tables.refusals import refusal
 from veiltab.curator.tables.source import BATCH_ROWS, Batch, Column, Selection
 
@@ -41,15 +41,10 @@ class DuckdbQuery:
         self._path = path
         self.where = str(path)
         with self._open() as connection:
-            if query:
-                self._query = reading_query(self.where, query)
-                self.description = f"a query of a DuckDB file{unordered(self._query)}"
-                if len(connection.extract_statements(self._query)) != 1:
-                    raise refusal(self.where, "the query is more than one statement", "Give one that reads.")
-            else:
-                tables = [str(name) for (name,) in connection.execute(_TABLES).fetchall()]
-                self._query = query_of_table(self.where, tables, table)
-                self.description = "a table of a DuckDB file"
+            tables = [str(name) for (name,) in connection.execute(_TABLES).fetchall()]
+            self._query, self.description = query_of_file(self.where, "a DuckDB file", tables, table, query)
+            if len(connection.extract_statements(self._query)) != 1:
+                raise refusal(self.where, "the query is more than one statement", "Give one that reads.")
             empty = connection.sql(f"select * from (\n{self._query}\n) limit 0")  # noqa: S608 - theirs
             self._columns = header_of(empty.to_arrow_table().schema)
 

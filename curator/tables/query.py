@@ -24,17 +24,34 @@ def reading_query(where: str, query: str) -> str:
     return query.rstrip().rstrip(";").rstrip()
 
 
-def query_of_table(where: str, tables: Sequence[str], wanted: str) -> str:
-    """Return the query of a whole table of a database file.
+def query_of_file(where: str, kind: str, tables: Sequence[str], table: str, query: str) -> tuple[str, str]:
+    """Return (what to read of a database file, what that is, for people).
 
     Args:
         where: the file.
+        kind: of the file, such as "a SQLite file".
         tables: its tables.
-        wanted: one of them; "" for the only one.
+        table: the one to read whole; "" for the only one.
+        query: what to read instead; "" for a table.
 
     Raises:
-        InvalidInputError: the table is not there, or not named among several.
+        InvalidInputError: the query does not begin like one that reads, or the table is not there, or not named among
+            several.
     """
+    if query:
+        reading = reading_query(where, query)
+        return reading, f"a query of {kind}{unordered(reading)}"
+    return _query_of_table(where, tables, table), f"a table of {kind}"
+
+
+def unordered(query: str) -> str:
+    """Return what to say of a query whose rows may come in another order next time; "" if they are ordered."""
+    if re.search(r"\border\s+by\b", query, re.IGNORECASE):
+        return ""
+    return ", in the database's own order (`order by` keeps it the same)"
+
+
+def _query_of_table(where: str, tables: Sequence[str], wanted: str) -> str:
     known = ", ".join(repr(table[:40]) for table in tables[:20]) or "none"
     if wanted and wanted not in tables:
         raise refusal(where, f"there is no table {wanted!r}", f"Tables: {known}.")
@@ -43,10 +60,3 @@ def query_of_table(where: str, tables: Sequence[str], wanted: str) -> str:
         raise refusal(where, f"the database has {len(tables)} tables: {known}", remedy)
     name = (wanted or tables[0]).replace('"', '""')
     return f'select * from "{name}"'  # noqa: S608 - a table of that database, quoted
-
-
-def unordered(query: str) -> str:
-    """Return what to say of a query whose rows may come in another order next time; "" if they are ordered."""
-    if re.search(r"\border\s+by\b", query, re.IGNORECASE):
-        return ""
-    return ", in the database's own order (`order by` keeps it the same)"

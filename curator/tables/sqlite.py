@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from veiltab.curator.tables.cells import batch_of_cells
-from veiltab.curator.tables.query import query_of_table, reading_query, unordered
+from veiltab.curator.tables.query import query_of_file
 from veiltab.curator.tables.refusals import refusal
 from veiltab.curator.tables.source import BATCH_ROWS, Batch, Column, ColumnKind, Selection
 
@@ -31,13 +31,8 @@ class SqliteQuery:
         self._path = path
         self.where = str(path)
         with self._open() as connection:
-            if query:
-                self._query = reading_query(self.where, query)
-                self.description = f"a query of a SQLite file{unordered(self._query)}"
-            else:
-                tables = [str(name) for (name,) in connection.execute(_TABLES)]
-                self._query = query_of_table(self.where, tables, table)
-                self.description = "a table of a SQLite file"
+            tables = [str(name) for (name,) in connection.execute(_TABLES)]
+            self._query, self.description = query_of_file(self.where, "a SQLite file", tables, table, query)
             header = connection.execute(f"select * from (\n{self._query}\n) limit 0").description  # noqa: S608 - theirs
         self._columns = [Column(spelling=name, kind=ColumnKind.WRITTEN, has_grouped_points=True) for name, *_ in header]
 
