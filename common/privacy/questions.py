@@ -4,19 +4,19 @@ Answers come from `plan_release` and the exact expected error; floats decide not
 that are searched for have a few significant digits: the answer reaches the error, and the next number does not.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from math import inf, log
+from math import inf
 from typing import assert_never
 
 from veiltab.common.core.rounding import MAX_EPSILON
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.noise_split import DEFAULT_SPLIT
 from veiltab.common.privacy.planning import Plan, plan_release
-from veiltab.common.privacy.round_numbers import RoundNumbers, WholeNumbers, least_sufficient
+from veiltab.common.privacy.round_numbers import RoundNumbers, Scale, WholeNumbers, excess_over
 from veiltab.common.privacy.shuffle import MAX_CELLS
 
 MOST_PEOPLE = 10**8
@@ -90,10 +90,7 @@ class PlanQuestion:
             Quantity.EPSILON: self.epsilon is not None,
             Quantity.DELTA: not self.asks_delta,
         }
-        found = [quantity for quantity, is_given in given.items() if not is_given]
-        if len(found) > 1 or (found and self.error is None):
-            raise InvalidInputError(_MISSING, where="plan")
-        return found[0] if found else Quantity.ERROR
+        return open_quantity(given, has_aim=self.error is not None, missing=_MISSING)
 
     def plan(self) -> Plan:
         """Return the plan of a question in which only the error is open."""
@@ -167,9 +164,9 @@ def answer(question: PlanQuestion, check: Check = no_limit) -> PlanAnswer:
 
 def _searched(question: PlanQuestion, asked: Quantity, check: Check) -> PlanAnswer:
     steps = _steps(question, asked)
-    enough = steps.least(check)
+    enough = _least(steps, check)
     if enough is None:
-        closest = steps.question(steps.last)
+        closest = steps.at(steps.last)
         plan = closest.plan()
         advice = _remedies(closest, check, asked)
         return PlanAnswer(asked=asked, plan=plan, root_mse=closest.root_mse(plan), feasible=False, advice=advice)
@@ -203,93 +200,90 @@ def _advice(asked: Quantity, enough: PlanQuestion) -> str:
             assert_never(asked)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Steps:
-    """The numbers that are looked at for one quantity, in the order in which the error falls.
+def _least(steps: Scale[PlanQuestion], check: Check) -> PlanQuestion | None:
+    """Return the first question whose plan reaches its error, or None."""
 
-    Args:
-        question: of an index, that question with nothing open but the error.
-        start: index to begin with.
-        last: largest index.
-        rate: by which the logarithm of the error falls with an index, about.
-    """
+    def excess(tried: PlanQuestion) -> float:
+        check()
+        try:
+            return _excess(tried, tried.plan())
+        except InvalidInputError:
+            return inf
 
-    question: Callable[[int], PlanQuestion]
-    start: int
-    last: int
-    rate: float
-
-    def least(self, check: Check) -> PlanQuestion | None:
-        """Return the first question whose plan reaches its error, or None."""
-
-        def excess(index: int) -> float:
-            check()
-            tried = self.question(index)
-            try:
-                return _excess(tried, tried.plan())
-            except InvalidInputError:
-                return inf
-
-        if self.last < 0:
-            return None
-        found = least_sufficient(excess, start=self.start, last=self.last, rate=self.rate)
-        return None if found is None else self.question(found)
+    return steps.least(excess)
 
 
 def _excess(question: PlanQuestion, plan: Plan) -> float:
     """Return how far the logarithm of the error lies above its aim."""
     if question.error is None:
         raise InvalidInputError(_MISSING, where="plan")
-    error = question.root_mse(plan)
-    # Compared as they are: a logarithm would round away what lies just above the aim.
-    return max(log(error / question.error), 1e-12) if error > question.error else min(log(error / question.error), 0.0)
+    return excess_over(question.error, question.root_mse(plan))
 
 
-def _steps(question: PlanQuestion, asked: Quantity) -> _Steps:
+def _steps(question: PlanQuestion, asked: Quantity) -> Scale[PlanQuestion]:
+    """Return the questions that are looked at for one quantity, with nothing open but the error."""
     match asked:
         case Quantity.POPULATION:
-            return _Steps(
-                question=lambda index: replace(question, population=WHOLE_NUMBERS.at(1 + index)),
-                start=WHOLE_NUMBERS.index_below(question.population or 20_000),
-                last=WHOLE_NUMBERS.index_below(MOST_PEOPLE) - 1,
-                rate=1e-3,
-            )
+            return populations(question.population).of(lambda people: replace(question, population=people))
         case Quantity.CELLS:
             most = WHOLE_NUMBERS.index_below(MAX_CELLS)
-            return _Steps(
+            return Scale(
                 # What is known of one table says nothing of another.
-                question=lambda index: replace(question, cells=WHOLE_NUMBERS.at(most - index), sum_of_squares=None),
+                at=lambda index: replace(question, cells=WHOLE_NUMBERS.at(most - index), sum_of_squares=None),
                 start=most - WHOLE_NUMBERS.index_below(question.cells or 100),
                 last=most - 2,
                 rate=2e-3,
             )
         case Quantity.EPSILON:
             most_epsilon = MAX_EPSILON if question.delta is None else LARGEST_EPSILON
-            return _Steps(
-                question=lambda index: replace(question, epsilon=EPSILONS.at(index)),
-                start=EPSILONS.index_below(Decimal(1)),
-                last=EPSILONS.index_below(most_epsilon),
-                rate=2.5e-3,
-            )
+            return epsilons(most_epsilon).of(lambda epsilon: replace(question, epsilon=epsilon))
         case Quantity.DELTA:
-            people = question.population or 1
-            return _Steps(
-                question=lambda index: replace(question, delta=DELTAS.at(index), asks_delta=False),
-                start=DELTAS.index_below(Decimal("1e-6")),
-                # From 1/n on, who publishes the row of one respondent keeps the delta too.
-                last=delta_below_one_of(people),
-                rate=1e-3,
-            )
+            return deltas(question.population).of(lambda delta: replace(question, delta=delta, asks_delta=False))
         case Quantity.ERROR:
             raise AssertionError("an error is computed, not searched for")
         case _:
             assert_never(asked)
 
 
-def delta_below_one_of(people: int) -> int:
-    """Return the index of the largest delta below 1/n."""
-    index = DELTAS.index_below(Decimal(1) / people)
-    return index - 1 if DELTAS.at(index) * people >= 1 else index
+def populations(around: int | None = None) -> Scale[int]:
+    """Return the numbers of respondents that are looked at, from 1; the first near one of them."""
+    return Scale(
+        at=lambda index: WHOLE_NUMBERS.at(1 + index),
+        start=WHOLE_NUMBERS.index_below(around or 20_000),
+        last=WHOLE_NUMBERS.index_below(MOST_PEOPLE) - 1,
+        rate=1e-3,
+    )
+
+
+def epsilons(most: Decimal) -> Scale[Decimal]:
+    """Return the epsilons that are looked at."""
+    return Scale(at=EPSILONS.at, start=EPSILONS.index_below(Decimal(1)), last=EPSILONS.index_below(most), rate=2.5e-3)
+
+
+def deltas(population: int | None) -> Scale[Decimal]:
+    """Return the deltas that are looked at, below 1/n: from there on, who publishes one row keeps the delta too."""
+    people = population or 1
+    last = DELTAS.index_below(Decimal(1) / people)
+    if DELTAS.at(last) * people >= 1:
+        last -= 1
+    return Scale(at=DELTAS.at, start=DELTAS.index_below(Decimal("1e-6")), last=last, rate=1e-3)
+
+
+def open_quantity(given: Mapping[Quantity, bool], *, has_aim: bool, missing: str) -> Quantity:
+    """Return the quantity that is not given; the error where all are.
+
+    Args:
+        given: quantity -> whether it is given.
+        has_aim: whether there is an error to aim at.
+        missing: says what is missing otherwise.
+
+    Raises:
+        InvalidInputError: more than one is not given, or one without an error to aim at.
+    """
+    found = [quantity for quantity, is_given in given.items() if not is_given]
+    if len(found) > 1 or (found and not has_aim):
+        raise InvalidInputError(missing, where="plan")
+    return found[0] if found else Quantity.ERROR
 
 
 def _praise(question: PlanQuestion, plan: Plan) -> str:
@@ -314,11 +308,11 @@ def _remedies(question: PlanQuestion, check: Check, asked: Quantity = Quantity.E
     """
     found = []
     if asked is not Quantity.POPULATION:
-        more = _steps(question, Quantity.POPULATION).least(check)
+        more = _least(_steps(question, Quantity.POPULATION), check)
         if more is not None:
             found.append(f"{more.population} respondents")
         if asked is not Quantity.CELLS:
-            smaller = _steps(question, Quantity.CELLS).least(check)
+            smaller = _least(_steps(question, Quantity.CELLS), check)
             if smaller is not None:
                 found.append(f"a table of {smaller.cells} cells")
         if question.delta is None and question.sample is None:

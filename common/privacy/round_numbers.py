@@ -8,7 +8,11 @@ stands, and nothing is rounded afterwards.
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from math import ceil, inf
+from math import ceil, inf, log
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 _STEADY = 3
 """Every third step halves what is left, should the straight line through both ends mislead."""
@@ -64,6 +68,38 @@ class WholeNumbers:
 
 
 _THOUSANDS = RoundNumbers(digits=3, least=3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale(Generic[T]):
+    """What is looked at in a search, in the order in which an error falls: numbers, or what is made of them.
+
+    Args:
+        at: what has an index.
+        start: index to begin with.
+        last: largest index.
+        rate: by which the logarithm of the error falls with an index, about.
+    """
+
+    at: Callable[[int], T]
+    start: int
+    last: int
+    rate: float
+
+    def of(self, make: Callable[[T], U]) -> "Scale[U]":
+        """Return the scale of what is made of each number."""
+        return Scale(at=lambda index: make(self.at(index)), start=self.start, last=self.last, rate=self.rate)
+
+    def least(self, excess: Callable[[T], float]) -> T | None:
+        """Return the first that is enough, of which the excess is not positive; None if the last is not."""
+        index = least_sufficient(lambda one: excess(self.at(one)), start=self.start, last=self.last, rate=self.rate)
+        return None if index is None else self.at(index)
+
+
+def excess_over(aim: float, error: float) -> float:
+    """Return how far the logarithm of an error lies above that of an aim; positive only where the error is larger."""
+    # Compared as they are: a logarithm would round away what lies just above the aim.
+    return max(log(error / aim), 1e-12) if error > aim else min(log(error / aim), 0.0)
 
 
 def least_sufficient(excess: Callable[[int], float], *, start: int, last: int, rate: float) -> int | None:

@@ -5,26 +5,24 @@ more where rows are few; so an error is aimed at with something to spare. Number
 `veiltab.common.privacy.questions`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from math import inf, log, prod
+from math import inf, prod
 from statistics import median
 from typing import assert_never
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.questions import (
-    DELTAS,
-    EPSILONS,
     LARGEST_EPSILON,
-    MOST_PEOPLE,
-    WHOLE_NUMBERS,
     Check,
     Quantity,
-    delta_below_one_of,
+    deltas,
+    epsilons,
     no_limit,
+    open_quantity,
+    populations,
 )
-from veiltab.common.privacy.round_numbers import least_sufficient
+from veiltab.common.privacy.round_numbers import Scale, excess_over
 from veiltab.common.privacy.workload import foreseen_errors, workload_prices
 from veiltab.common.schemes import scheme_of
 
@@ -75,10 +73,7 @@ class WorkloadQuestion:
             Quantity.EPSILON: self.epsilon is not None,
             Quantity.DELTA: self.delta is not None,
         }
-        found = [quantity for quantity, is_given in given.items() if not is_given]
-        if len(found) > 1 or (found and self.pair_error is None):
-            raise InvalidInputError(_MISSING, where="plan")
-        return found[0] if found else Quantity.ERROR
+        return open_quantity(given, has_aim=self.pair_error is not None, missing=_MISSING)
 
     def errors(self) -> tuple[float, ...]:
         """Return the foreseen error of each table that runs once, of a question in which only these are open.
@@ -141,41 +136,36 @@ def answer_workload(question: WorkloadQuestion, check: Check = no_limit, *, aim:
         errors = question.errors()
         feasible = question.pair_error is None or question.typical(errors) <= question.pair_error
         return WorkloadAnswer(asked=asked, question=question, errors=errors, feasible=feasible)
-    tried, start, last, rate = _steps(question, asked)
+    steps = _steps(question, asked)
 
-    def excess(index: int) -> float:
+    def excess(tried: WorkloadQuestion) -> float:
         check()
-        return _excess(tried(index), aim)
+        return _excess(tried, aim)
 
-    found = least_sufficient(excess, start=start, last=last, rate=rate)
-    answered = tried(last if found is None else found)
-    return WorkloadAnswer(asked=asked, question=answered, errors=answered.errors(), feasible=found is not None)
+    enough = steps.least(excess)
+    answered = steps.at(steps.last) if enough is None else enough
+    return WorkloadAnswer(asked=asked, question=answered, errors=answered.errors(), feasible=enough is not None)
 
 
 def _excess(question: WorkloadQuestion, part: float) -> float:
     """Return how far the logarithm of the typical error lies above a part of its aim."""
     if question.pair_error is None:
         raise InvalidInputError(_MISSING, where="plan")
-    aim = question.pair_error * part
     try:
-        error = question.typical(question.errors())
+        return excess_over(question.pair_error * part, question.typical(question.errors()))
     except InvalidInputError:
         return inf
-    return max(log(error / aim), 1e-12) if error > aim else min(log(error / aim), 0.0)
 
 
-def _steps(question: WorkloadQuestion, asked: Quantity) -> tuple[Callable[[int], WorkloadQuestion], int, int, float]:
-    """Return the question of an index, the index to begin with, the last one, and by how much the error falls."""
+def _steps(question: WorkloadQuestion, asked: Quantity) -> Scale[WorkloadQuestion]:
+    """Return the questions that are looked at for one quantity, with nothing open but the error."""
     match asked:
         case Quantity.POPULATION:
-            start, last = (WHOLE_NUMBERS.index_below(n) - 1 for n in (20_000, MOST_PEOPLE))
-            return lambda index: replace(question, population=WHOLE_NUMBERS.at(1 + index)), start, last, 1e-3
+            return populations().of(lambda people: replace(question, population=people))
         case Quantity.EPSILON:
-            start, last = EPSILONS.index_below(Decimal(1)), EPSILONS.index_below(LARGEST_EPSILON)
-            return lambda index: replace(question, epsilon=EPSILONS.at(index)), start, last, 2.5e-3
+            return epsilons(LARGEST_EPSILON).of(lambda epsilon: replace(question, epsilon=epsilon))
         case Quantity.DELTA:
-            start, last = DELTAS.index_below(Decimal("1e-6")), delta_below_one_of(question.population or 1)
-            return lambda index: replace(question, delta=DELTAS.at(index)), start, last, 1e-3
+            return deltas(question.population).of(lambda delta: replace(question, delta=delta))
         case Quantity.CELLS | Quantity.ERROR:
             raise AssertionError(f"the {asked.value} of several tables is not searched for")
         case _:
