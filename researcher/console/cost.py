@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
-from math import prod, sqrt
 from typing import Any, assert_never
 
 from veiltab.common.errors import InvalidInputError
@@ -11,7 +10,7 @@ from veiltab.common.privacy.planning import Plan
 from veiltab.common.privacy.price import Price, price_budget, price_within, share
 from veiltab.common.privacy.questions import Check, PlanAnswer, PlanQuestion, Quantity, answer
 from veiltab.common.privacy.workload_questions import WorkloadAnswer, WorkloadQuestion, answer_workload
-from veiltab.common.release.tables import Tables, Workload, asked_tables
+from veiltab.common.release.tables import Workload, asked_tables
 from veiltab.common.study.file import Study
 
 SHAPES = {"table": "One table", "pairs": "All pairs", "linked": "All pairs, strongest twice"}
@@ -119,7 +118,7 @@ def _of_one(wish: Wish, study: Study, check: Check) -> Cost:
         epsilon=plan.epsilon,
         delta=plan.delta,
         error=rounded_up(reply.root_mse),
-        cell_error=rounded_up(reply.root_mse / sqrt(plan.mechanism.cells)),
+        cell_error=rounded_up(plan.cell_root_mse()),
         feasible=reply.feasible,
         advice=" ".join((reply.advice, *plan.warnings)),
         share=_share_of_table(plan, study),
@@ -137,7 +136,7 @@ def _of_several(wish: Wish, study: Study, check: Check) -> Cost:
         )
     if wish.asked is not Quantity.DELTA and wish.delta is None:
         raise InvalidInputError("several tables need a delta", where="delta", remedy="1e-6 is usual.")
-    tables = tables_of_wish(wish, study)
+    tables = asked_tables(study, wish.attributes, (), Workload(wish.shape), 0)[1]
     sizes = {rule.name: rule.attribute.size for rule in study.attributes}
     reply: WorkloadAnswer = answer_workload(
         WorkloadQuestion(
@@ -170,16 +169,6 @@ def _of_several(wish: Wish, study: Study, check: Check) -> Cost:
     )
 
 
-def tables_of_wish(wish: Wish, study: Study) -> Tables:
-    """Return the tables of a wish; none of one table.
-
-    Raises:
-        InvalidInputError: too few attributes for several tables.
-    """
-    workload = None if wish.is_one_table else Workload(wish.shape)
-    return asked_tables(study, wish.attributes, (), workload, 0)[1]
-
-
 def rounded_up(value: float) -> Decimal:
     """Return a number with three significant digits, upward: no error is shown smaller than it is."""
     return Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(value)
@@ -189,7 +178,7 @@ def _cells(wish: Wish, study: Study) -> int | None:
     if wish.asked is Quantity.CELLS:
         return None
     if wish.attributes:
-        return prod(attribute.size for attribute in study.domain(wish.attributes).attributes)
+        return study.domain(wish.attributes).cells
     if wish.cells is None:
         raise InvalidInputError("choose attributes, or say how many cells the table has", where="cells")
     return wish.cells

@@ -3,12 +3,14 @@
 from starlette.responses import Response
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.web.forms import Form
 from veiltab.common.web.pages import Visit
 from veiltab.researcher.console.desk import Desk
 from veiltab.researcher.console.files import sent_file
 from veiltab.researcher.console.writing import MOST_COPIES, MOST_ROWS, Order, Writer
 from veiltab.researcher.microdata.files import SUFFIXES
 from veiltab.researcher.microdata.provenance import WARNING
+from veiltab.researcher.release_status import Status
 
 _LONGEST_SEED = 100
 
@@ -54,7 +56,7 @@ class MicrodataPages:
         path = f"/releases/{status.release_id}/microdata"
         match visit.form.text("act"):
             case "draw":
-                self._writer.start(self._desk.release(status), self._order(visit, status.release_id))
+                self._writer.start(self._desk.release(status), self._order(status, visit.form))
                 return visit.go_to(path)
             case "stop":
                 self._writer.stop()
@@ -67,8 +69,7 @@ class MicrodataPages:
         name = visit.parameters["name"]
         return sent_file(self._writer.file(name), name)
 
-    def _order(self, visit: Visit, release_id: str) -> Order:
-        status, form = self._desk.status(release_id), visit.form
+    def _order(self, status: Status, form: Form) -> Order:
         chosen = form.texts("attributes")
         unknown = [name for name in chosen if name not in status.attributes]
         if unknown:

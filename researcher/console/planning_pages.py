@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 from urllib.parse import urlencode
@@ -218,16 +218,7 @@ class _Values:
         """
         if not self.attributes:
             raise InvalidInputError("a release has attributes", where="attributes", remedy="Choose at least one.")
-        return _Values(
-            find=Quantity.ERROR.value,
-            shape=self.shape,
-            attributes=self.attributes,
-            population=self.population,
-            cells="",
-            epsilon=self.epsilon,
-            delta=self.delta,
-            error="",
-        ).wish()
+        return replace(self, find=Quantity.ERROR.value, cells="", error="").wish()
 
 
 def _ask_query(values: _Values, cost: Cost | None) -> str:
