@@ -382,9 +382,7 @@ class Release:
             NotReadyError: the release is not ready.
             InvalidInputError: the release was asked for under another study file than the client's.
         """
-        return self._client.study.domain(
-            {name for table in self._ready_status().ready_tables for name in table.attributes}
-        )
+        return self._client.study.domain(self._ready_status().measured_attributes)
 
     def tables(self) -> tuple[TableStatus, ...]:
         """Return the tables of the release that are under way or over, by number; of one table, itself as number 0."""
@@ -454,13 +452,13 @@ class Release:
     def _pooled(self, status: Status, attributes: Sequence[str], confidence: float) -> TableEstimate:
         """Return the table of some attributes, pooled of all tables that have them."""
         wanted = self._client.study.domain(attributes).names
-        released = {name for table in status.ready_tables for name in table.attributes}
+        released = status.measured_attributes
         absent = [name for name in wanted if name not in released]
         if absent:
             raise InvalidInputError(
                 f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not in the release",
                 where=f"release {self.id}",
-                remedy=f"It has {', '.join(self._client.study.domain(released).names)}.",
+                remedy=f"It has {', '.join(released)}.",
             )
         having = [one for one in status.ready_tables if set(one.attributes).issuperset(wanted)]
         if not having:
@@ -486,8 +484,7 @@ class Release:
                 study file.
         """
         status = self._ready_status()
-        wanted = set(self._client.study.domain(attributes).names)
-        if not status.tables or any(wanted <= set(one.attributes) for one in status.ready_tables):
+        if not status.needs_model(self._client.study.domain(attributes).names):
             return self._pooled(status, attributes, confidence)
         model = self._model(status)
         return ModelledTable(

@@ -1,6 +1,6 @@
 """How a release stands at a researcher's service, and each of its tables, as a client reads it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto, words_from_proto
@@ -106,6 +106,16 @@ class Status:
         if not self.tables:
             return (self._alone,)
         return tuple(table for table in self.tables if table.state is ReleaseState.READY)
+
+    @property
+    def measured_attributes(self) -> tuple[str, ...]:
+        """The attributes that have a result, in study order."""
+        measured = {name for table in self.ready_tables for name in table.attributes}
+        return tuple(name for name in self.attributes if name in measured)
+
+    def needs_model(self, attributes: Collection[str]) -> bool:
+        """Whether no table of a release of several has all of some attributes, so that a model says how they go."""
+        return bool(self.tables) and not any(set(attributes) <= set(table.attributes) for table in self.ready_tables)
 
     @property
     def _alone(self) -> TableStatus:

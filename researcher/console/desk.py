@@ -99,8 +99,7 @@ class Desk:
                 remedy="Choose fewer attributes.",
             )
         release = self.release(status)
-        is_measured = any(set(names) <= set(one.attributes) for one in status.ready_tables)
-        if is_measured or not status.tables:
+        if not status.needs_model(names):
             return release.table(names, confidence=confidence)
         key = ("table", status.release_id, names, confidence)
         return self._background.get(key, lambda: release.table(names, confidence=confidence), within=_PATIENCE)

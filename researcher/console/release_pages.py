@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import assert_never
 
 from starlette.responses import Response
 
@@ -89,7 +88,7 @@ class ReleasePages:
             respondents=respondents,
             difference=difference,
             tables=status.tables[:_TABLES_LISTED],
-            attributes=_result_attributes(status),
+            attributes=status.measured_attributes,
             owners={rule.name: rule.owner for rule in desk.study.attributes},
         )
 
@@ -110,22 +109,9 @@ class ReleasePages:
 
 def badge(state: ReleaseState) -> str:
     """Return the kind of a state, as in the style sheet."""
-    match state:
-        case ReleaseState.READY:
-            return "good"
-        case ReleaseState.EXPIRED | ReleaseState.DENIED | ReleaseState.FAILED:
-            return "bad"
-        case (
-            ReleaseState.REQUESTED
-            | ReleaseState.APPROVED
-            | ReleaseState.PLANNED
-            | ReleaseState.CHARGED
-            | ReleaseState.UPLOADING
-            | ReleaseState.PERTURBING
-        ):
-            return "wait"
-        case _:
-            assert_never(state)
+    if state.unsuccessful:
+        return "bad"
+    return "good" if state.finished else "wait"
 
 
 def steps(status: Status) -> tuple[Step, ...]:
@@ -185,11 +171,6 @@ def _size(status: Status) -> str:
     """Return n of a release that is ready; empty otherwise."""
     description = status.workload or status.spec
     return "" if description is None else f"{description.population:,}"
-
-
-def _result_attributes(status: Status) -> tuple[str, ...]:
-    """Return the attributes that have a result."""
-    return tuple(dict.fromkeys(name for table in status.ready_tables for name in table.attributes))
 
 
 def _table_of(status: Status, number: str) -> TableStatus:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
 from veiltab.common.errors import InvalidInputError, NotReadyError
+from veiltab.common.web.document import write_page
 from veiltab.common.web.forms import Form
 from veiltab.common.web.pages import Visit
 from veiltab.researcher.analysis.comparisons import Table
@@ -59,7 +59,7 @@ class TablePages:
             display=display,
             source="" if table is None else source_sentence(table, status),
             respondents=self._desk.release(status).respondents(),
-            names=_names(status),
+            names=status.measured_attributes,
             contrasts=[one.value for one in Contrast],
             groups=_groups(self._desk.study.domain(view.given)) if view.given else (),
             confidences=CONFIDENCES,
@@ -89,11 +89,7 @@ class TablePages:
         """Send the report of a release of one table."""
         status = self._desk.ready(visit.parameters["release"])
         html = report_page(self._desk.study, status, self._desk.release(status).estimate())
-
-        def write_page(path: Path) -> None:
-            path.write_text(html, "utf-8")
-
-        return written_file(write_page, file_name(status, "report", suffix=".html"))
+        return written_file(partial(write_page, html), file_name(status, "report", suffix=".html"))
 
     def _display(self, status: Status, view: View, table: Table) -> Display:
         """Return what a page shows of a table; the last ones are kept, as drawing takes up to a second."""
@@ -111,7 +107,7 @@ class TablePages:
         Raises:
             InvalidInputError: an attribute without a result, or parts that do not go together.
         """
-        names = _names(status)
+        names = status.measured_attributes
         chosen, given = query.texts("attributes"), query.texts("given")
         for name in (*chosen, *given):
             if name not in names:
@@ -139,12 +135,6 @@ def _frame(view: View, table: Table) -> "pd.DataFrame":
     if view.question.is_plain and isinstance(table, TableEstimate):
         return to_frame(table)
     return answer(view.question, table).frame()
-
-
-def _names(status: Status) -> tuple[str, ...]:
-    """Return the attributes that have a result, in study order."""
-    measured = {name for table in status.ready_tables for name in table.attributes}
-    return tuple(name for name in status.attributes if name in measured)
 
 
 def _groups(domain: "Domain") -> tuple[Mapping[str, str], ...]:
