@@ -486,8 +486,8 @@ class CuratorStore:
             self._end(release_id, state, failure)
             self.audit.record(Event.END, release=release_id, state=state.value, failure=failure)
 
-    def deny(self, release_id: str, failure: str, *, person: str = "", reason: str = "") -> None:
-        """End a release by a person's decision; the process that drives it erases what is left.
+    def record_denial(self, release_id: str, failure: str, *, person: str, reason: str) -> None:
+        """End a release by a person's decision, in the transaction of the caller; who drives it erases what is left.
 
         Args:
             release_id: the release.
@@ -499,11 +499,6 @@ class CuratorStore:
             NotFoundError: there is no such release.
             InvalidInputError: it is over, or charged.
         """
-        with transaction(self.connection):
-            self.record_denial(release_id, failure, person=person, reason=reason)
-
-    def record_denial(self, release_id: str, failure: str, *, person: str, reason: str) -> None:
-        """End a release in the transaction of the caller; see `deny`."""
         stored = self.release(release_id)
         state, paid_as = stored.state, stored.part_of or release_id
         charged = self.connection.execute("SELECT 1 FROM ledger WHERE release_id = ?", [paid_as]).fetchone()

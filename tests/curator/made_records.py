@@ -1,9 +1,11 @@
-"""A release as a curator has recorded it, and a curator's progress as its peers see it."""
+"""A release as a curator has recorded it, or a person denied it, and a curator's progress as its peers see it."""
 
 from typing import Any
 
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.storage.database import transaction
 from veiltab.curator.progress import CuratorRelease, Progress
+from veiltab.curator.store import CuratorStore
 
 
 def recorded(**changes: Any) -> CuratorRelease:  # noqa: ANN401 - any field; the request is needed
@@ -38,3 +40,9 @@ def shown(**changes: Any) -> Progress:  # noqa: ANN401 - any field
         "failure": "",
     }
     return Progress(**(fields | changes))
+
+
+def deny(store: CuratorStore, release_id: str, failure: str = "a person denied the request") -> None:
+    """Let a person deny the whole of a release."""
+    with transaction(store.connection):
+        store.record_denial(release_id, failure, person="Ana", reason="")

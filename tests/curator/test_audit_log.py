@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import reserve
+from tests.curator.made_records import deny
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction
@@ -137,7 +138,7 @@ def test_a_key_is_recorded_once_a_day_for_each_column_and_researcher(
     "event",
     [
         lambda store, _ledger: store.decide(ID, (decision(APPROVED),)),
-        lambda store, _ledger: store.deny(ID, "denied"),
+        lambda store, _ledger: deny(store, ID),
         lambda store, _ledger: store.end(ID, ReleaseState.FAILED, "why"),
         lambda _store, ledger: ledger.charge(ID),
         lambda store, _ledger: store.record_key_given(ID, "sex", "rosa"),

@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.conftest import reserve
+from tests.curator.made_records import deny
 from tests.curator.made_rows import aligned
 from veiltab.common.core.canaries import canary_places, places_key
 from veiltab.common.core.coin import transcript
@@ -586,7 +587,7 @@ def test_what_a_person_denies_in_another_process_ends_at_once(world: World, make
     with closing(CuratorStore(world.driver._folder.parent / "curator.sqlite")) as elsewhere:
         assert world.driver.store.has_changed_elsewhere()
         assert not world.driver.store.has_changed_elsewhere()
-        elsewhere.deny(ID, "a person denied the request")
+        deny(elsewhere, ID)
         assert world.driver.store.has_changed_elsewhere()
     drive(world)
     assert world.state() is ReleaseState.DENIED
@@ -936,7 +937,7 @@ def test_what_a_person_denied_while_it_was_being_reserved_is_given_back(
     world: World, make_request: Make, make_spec: Make
 ) -> None:
     carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
-    world.driver.store.deny(ID, "a person denied the request")
+    deny(world.driver.store, ID)
     reserve(world.driver.ledger, make_spec(sample=400))  # the driver was about to
     assert world.driver.store.unfinished() == (ID,)
     drive_to_the_end(world)

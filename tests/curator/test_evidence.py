@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.conftest import request_with, reserve, spec_with
+from tests.curator.made_records import deny as deny_release
 from veiltab.common.command.options import ServeOptions
 from veiltab.common.core.canonical import read_canonical
 from veiltab.common.errors import IntegrityError, InvalidInputError
@@ -504,7 +505,7 @@ def test_rows_that_were_edited_before_the_export_do_not_fit_the_log(
     office = open_office(tmp_path, study_bytes)
     with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
         store.add(request_with(release_id=STOPPED), 1)
-        store.deny(STOPPED, "a person denied the request", person="Ana")
+        deny_release(store, STOPPED)
         assert check_evidence(office.export("honest.zip"), PEM, None).holds
         for edit in edits.split(";"):
             ids = {"id": ID, "other": OTHER, "stopped": STOPPED}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import request_with
-from tests.curator.made_records import recorded, shown
+from tests.curator.made_records import deny, recorded, shown
 from veiltab.common.core.canonical import canonical_text, read_canonical
 from veiltab.common.errors import (
     BudgetExceededError,
@@ -445,7 +445,7 @@ def test_a_table_is_decided_and_charged_with_its_release(opened: CuratorStore, w
     with pytest.raises(DeniedError, match="expired"):
         check_key_may_leave(ready, decision, "age", 50)
     with pytest.raises(InvalidInputError, match="charged"):
-        opened.deny(workload.table_id(0), "late")
+        deny(opened, workload.table_id(0), "late")
 
 
 def test_another_release_under_the_id_of_a_table_ends_the_tables(store: CuratorStore, workload: WorkloadSpec) -> None:
