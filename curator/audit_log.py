@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from veiltab.common.core.canonical import canonical_json
 from veiltab.common.errors import IntegrityError
 from veiltab.common.storage.database import Database
 
@@ -87,7 +88,7 @@ class AuditEntry:
     def line(self) -> str:
         """The canonical text."""
         plain = {name: getattr(self, name) for name in self.__slots__}
-        return json.dumps(plain, sort_keys=True, separators=(",", ":"))
+        return canonical_json(plain)
 
     @classmethod
     def from_line(cls, line: str) -> "AuditEntry":

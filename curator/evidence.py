@@ -1,13 +1,12 @@
 """Evidence: one signed file from which an auditor sees what a curator decided, charged and recorded."""
 
 import hashlib
-import json
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from veiltab.common.core.canonical import canonical_text
+from veiltab.common.core.canonical import canonical_json, canonical_text
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.statement import LedgerHead
 from veiltab.common.rpc.identity import Identity, utc_now
@@ -155,7 +154,7 @@ def _write(standing: Standing, identity: Identity, order: EvidenceOrder, bundle:
     signature = signed(identity, canonical_text(index), now)
     bundle.add(INDEX, [signature.text.encode()])
     plain = {"signature": signature.signature, "certificate": signature.certificate}
-    bundle.add(SIGNATURE, [json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()])
+    bundle.add(SIGNATURE, [canonical_json(plain).encode()])
     return index
 
 

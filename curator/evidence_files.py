@@ -5,14 +5,13 @@ audit log stood; `index.signature` is the curator's signature of it, with the ce
 docs/evidence.md for what each file holds, and for how somebody else recomputes the chains.
 """
 
-import json
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
-from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.core.canonical import canonical_json, canonical_text, read_canonical
 from veiltab.common.errors import IntegrityError, VeiltabError
 from veiltab.common.release.statement import LedgerHead
 from veiltab.common.rpc.signing import SignedText
@@ -118,7 +117,7 @@ class ReleaseRecord:
             "decisions": [asdict(one) for one in self.decisions],
             "approvals": [asdict(one) | {"request_digest": one.request_digest.hex()} for one in self.approvals],
         }
-        return json.dumps(plain, sort_keys=True, separators=(",", ":"))
+        return canonical_json(plain)
 
 
 def asked_under_text(digests: Iterable[str], digest: str) -> str:
@@ -141,7 +140,7 @@ def statement_line(stored: CuratorRelease, statement: SignedText) -> str:
         "signature": statement.signature,
         "certificate": statement.certificate,
     }
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return canonical_json(plain)
 
 
 def read_text(archive: zipfile.ZipFile, name: str) -> str:

@@ -31,6 +31,11 @@ def canonical_text(record: object, *, without: frozenset[str] = frozenset()) -> 
         TypeError: a value that has no canonical text, such as a float.
     """
     plain = {name: value for name, value in _plain_fields(record).items() if name not in without}
+    return canonical_json(plain)
+
+
+def canonical_json(plain: object) -> str:
+    """Return plain data as JSON with sorted keys, without white space, in ASCII."""
     return json.dumps(plain, sort_keys=True, separators=(",", ":"))
 
 
