@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from veiltab.common.core.spelling import escaped
 from veiltab.common.errors import IntegrityError, VeiltabError
 from veiltab.common.release.receipt import Receipt, receipt_of
 from veiltab.common.release.spec import ReleaseSpec
@@ -268,7 +269,7 @@ class _Check:
             return "none: a person decides"
         if not loaded.get("sha256"):
             return "an earlier version recorded no digest of what it read"
-        if (self.index.policy or self._digest(POLICY)) != loaded["sha256"]:
+        if self.index.policy != loaded["sha256"]:
             raise IntegrityError("the policy file is another than the one that the curator read last")
         return f"it is what the curator read last, with {loaded['rules']} rules"
 
@@ -310,16 +311,11 @@ class _Check:
 
 def _finding(what: str, check: Callable[[], str]) -> Finding:
     try:
-        return Finding(what=what, detail=printable(check()), holds=True)
+        return Finding(what=what, detail=escaped(check()), holds=True)
     except VeiltabError as error:
-        return Finding(what=what, detail=printable(str(error)), holds=False)
+        return Finding(what=what, detail=escaped(str(error)), holds=False)
     except _MALFORMED:
         return Finding(what=what, detail="what stands there cannot be read", holds=False)
-
-
-def printable(text: str) -> str:
-    """Return a text with an escape for each character that could begin a line or steer a terminal."""
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 def _is_passed(receipt: Receipt, spec: ReleaseSpec, tester: str) -> bool:

@@ -5,10 +5,11 @@ from pathlib import Path
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
+from veiltab.common.core.spelling import escaped
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.rpc.release_certificate import ReleaseCertificate, to_dict, verified
 from veiltab.common.study.file import load_study
-from veiltab.curator.evidence_check import check_evidence, printable
+from veiltab.curator.evidence_check import check_evidence
 
 _LARGEST = 2**24
 _ARCHIVE = b"PK"
@@ -34,16 +35,18 @@ def verify(context: click.Context, file: Path, study_path: Path | None, authorit
     issuer = None if authority is None else _read(authority)
     if _is_archive(file):
         evidence = check_evidence(file, issuer, study)
-        about, findings, plain = f"Evidence of {printable(evidence.index.party)}", evidence.findings, evidence.as_dict()
+        about, kind = f"Evidence of {escaped(evidence.index.party)}", "evidence"
+        findings, plain = evidence.findings, evidence.as_dict()
     elif study is None:
         raise click.UsageError("A release certificate is checked against its study file: name it by --study.")
     else:
         certificate = ReleaseCertificate.from_text(_text(file))
         findings = verified(certificate, study, issuer)
-        about, plain = f"Release {certificate.spec.release_id}", to_dict(certificate, findings)
+        about, kind = f"Release {certificate.spec.release_id}", "certificate"
+        plain = to_dict(certificate, findings)
     holds = all(one.holds for one in findings)
     lines = [f"{'ok    ' if one.holds else 'FAILED'}  {one.what}: {one.detail}" for one in findings]
-    lines.append(f"{about}: " + ("every line holds." if holds else f"this {_kind(file)} does not hold."))
+    lines.append(f"{about}: " + ("every line holds." if holds else f"this {kind} does not hold."))
     emit(as_json, plain, "\n".join(lines))
     if not holds:
         context.exit(IntegrityError.exit_code)
@@ -51,10 +54,6 @@ def verify(context: click.Context, file: Path, study_path: Path | None, authorit
 
 def _is_archive(path: Path) -> bool:
     return _read_at_most(path, len(_ARCHIVE)) == _ARCHIVE
-
-
-def _kind(path: Path) -> str:
-    return "evidence" if _is_archive(path) else "certificate"
 
 
 def _text(path: Path) -> str:

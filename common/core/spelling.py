@@ -20,6 +20,11 @@ def is_seen(character: str) -> bool:
     return character.isprintable() and not _is_ignorable(character)
 
 
+def escaped(text: str) -> str:
+    """Return a text with an escape for each character that is not seen, or that could begin a line."""
+    return "".join(one if is_seen(one) else ascii(one)[1:-1] for one in text)
+
+
 def mixes_scripts(name: str) -> bool:
     """Whether a name has letters of two scripts whose letters look alike, such as Latin and Cyrillic."""
     words = (unicodedata.name(one, "").partition(" ")[0] for one in unicodedata.normalize("NFKD", name))

@@ -300,6 +300,7 @@ def in_index(key: str, value: object) -> Callable[[dict[str, bytes]], None]:
         (lambda files: files.pop("policy.toml"), "files", "missing: policy.toml"),
         (lambda files: files.update({"more.txt": b""}), "files", "not in the index: more.txt"),
         (lambda files: files.update({"a\nok\x1b[2J": b""}), "files", "not in the index: a\\nok\\x1b[2J"),
+        (lambda files: files.update({"a\u200bb": b""}), "files", "not in the index: a\\u200bb"),
         (replaced("index.json", b'"made_by":"Ana', b'"made_by":"Eva'), "signature", "does not fit what it signed"),
         (in_index("made_at", 1), "signature", "valid only from"),
         (in_index("since", 5), "signature", "does not fit what it signed"),
