@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 from veiltab.common.errors import InvalidInputError
 
 MOST_FIELDS = 100
+_MOST_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,14 @@ class Form:
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a field that may be given any number of times."""
         return self.values.get(name, ())
+
+
+def whole_number(text: str, least: int, most: int) -> int | None:
+    """Return the whole number that a field has, in plain digits; None if it has none, or one out of range."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
+        return None
+    number = int(text)
+    return number if least <= number <= most else None
 
 
 def parse_form(encoded: bytes) -> Form:

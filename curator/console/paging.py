@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.web.forms import Form
+from veiltab.common.web.forms import Form, whole_number
+
+_MOST_PAGES = 9_999_999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +33,10 @@ def read_page(query: Form) -> int:
     Raises:
         InvalidInputError: it is no number of a page.
     """
-    text = query.text("page", "1")
-    if not (text.isascii() and text.isdecimal() and len(text) < 8 and int(text)):
+    number = whole_number(query.text("page", "1"), 1, _MOST_PAGES)
+    if number is None:
         raise InvalidInputError("a page has a number from 1", where="page")
-    return int(text)
+    return number
 
 
 def span_of(total: int, size: int, page: int) -> Span:

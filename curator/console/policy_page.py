@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError, VeiltabError
-from veiltab.common.web.forms import Form
+from veiltab.common.web.forms import Form, whole_number
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.words import Badge, badge_of_verdict
@@ -15,6 +15,8 @@ from veiltab.curator.policy import Policy, policy_of
 from veiltab.curator.standing import Standing
 from veiltab.curator.store import ServedPolicy
 from veiltab.curator.trial import Trial, hypothetical_request, try_policy
+
+_MOST_PEOPLE = 10**11 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +115,8 @@ def _try(form: TrialForm, policy: Policy, standing: Standing) -> Trial:
     study = standing.study
     if form.researcher not in {one.name for one in study.researchers}:
         raise InvalidInputError("researcher is not in the study", where="researcher")
-    if not (form.population.isascii() and form.population.isdecimal() and 0 < len(form.population) < 12):
+    population = whole_number(form.population, 0, _MOST_PEOPLE)
+    if population is None:
         raise InvalidInputError("say how many respondents the tables have in common", where="respondents")
     request = hypothetical_request(
         form.researcher,
@@ -121,7 +124,7 @@ def _try(form: TrialForm, policy: Policy, standing: Standing) -> Trial:
         parse_epsilon(form.epsilon),
         parse_delta(form.delta) if form.delta else None,
     )
-    return try_policy(policy, request, study, standing.name, standing.ledger, int(form.population))
+    return try_policy(policy, request, study, standing.name, standing.ledger, population)
 
 
 def _lines(trial: Trial, policy: Policy) -> tuple[TrialLine, ...]:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from veiltab.common.core.spelling import same_person_key
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.web.forms import Form
+from veiltab.common.web.forms import Form, whole_number
 from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.paging import read_page, span_of
@@ -117,9 +117,10 @@ def _expires(form: Form, now: int) -> int | None:
     text = form.text("days")
     if not text:
         return None
-    if not (text.isascii() and text.isdecimal() and len(text) < 6 and 1 <= int(text) <= MOST_DAYS):
+    days = whole_number(text, 1, MOST_DAYS)
+    if days is None:
         raise InvalidInputError(f"days are a whole number from 1 to {MOST_DAYS}", where="days")
-    return expiry(now, int(text))
+    return expiry(now, days)
 
 
 def _said(outcome: Outcome) -> str:

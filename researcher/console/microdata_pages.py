@@ -3,7 +3,7 @@
 from starlette.responses import Response
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.web.forms import Form
+from veiltab.common.web.forms import Form, whole_number
 from veiltab.common.web.pages import Visit
 from veiltab.researcher.console.desk import Desk
 from veiltab.researcher.console.files import sent_file
@@ -93,7 +93,7 @@ class MicrodataPages:
 
 
 def _number(text: str, where: str) -> int:
-    digits = text.replace(",", "").replace(" ", "")
-    if not (digits.isascii() and digits.isdecimal()) or len(digits) > 12:
+    number = whole_number(text.replace(",", "").replace(" ", ""), 0, 10**12 - 1)
+    if number is None:
         raise InvalidInputError("this is a whole number", where=where)
-    return int(digits)
+    return number

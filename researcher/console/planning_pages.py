@@ -13,7 +13,7 @@ from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.privacy.questions import MOST_PEOPLE, Quantity
 from veiltab.common.privacy.shuffle import MAX_CELLS
-from veiltab.common.web.forms import Form
+from veiltab.common.web.forms import Form, whole_number
 from veiltab.common.web.pages import Visit
 from veiltab.researcher.console.cost import SHAPES, Cost, Wish, cost_of
 from veiltab.researcher.console.desk import Desk
@@ -239,10 +239,10 @@ def _whole(text: str, where: str, least: int, most: int) -> int | None:
     """Return a whole number, which may have separators between its thousands; None for an empty field."""
     if not text:
         return None
-    digits = re.sub(r"[ ,_']", "", text)
-    if not _WHOLE.fullmatch(text) or len(digits) > 12 or not least <= int(digits) <= most:
+    number = whole_number(re.sub(r"[ ,_']", "", text), least, most) if _WHOLE.fullmatch(text) else None
+    if number is None:
         raise InvalidInputError(f"this is a whole number from {least:,} to {most:,}", where=where)
-    return int(digits)
+    return number
 
 
 def _probability(text: str) -> float | None:

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.web.forms import whole_number
 from veiltab.common.web.pages import Visit
 from veiltab.researcher.console.desk import Desk
 from veiltab.researcher.console.files import file_name
@@ -183,6 +184,7 @@ def _table_of(status: Status, number: str) -> TableStatus:
 
 
 def _page_number(text: str, pages: int) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 8 and 1 <= int(text) <= pages):
+    number = whole_number(text, 1, pages)
+    if number is None:
         raise InvalidInputError(f"there are pages 1 to {pages}", where="page")
-    return int(text)
+    return number
