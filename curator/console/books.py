@@ -71,7 +71,8 @@ class Books:
     def entries(self) -> tuple[Entry, ...]:
         """Return all charges, oldest first."""
         with self._turn:
-            self._entries += self.standing.ledger.entries_after(len(self._entries))
+            ledger = self.standing.ledger  # first: another budget takes what was read away
+            self._entries += ledger.entries_after(len(self._entries))
             return self._entries
 
     def entry_of(self, release_id: str) -> Entry | None:

@@ -504,6 +504,7 @@ def test_another_budget_is_followed(office: Office, make_spec: Make, make_reques
     ana = office.enter(ANA)
     assert "epsilon 0.999" in ana.get("/budget").text
     office.standing.store.set_served_policy(None, 0, Decimal("0.5"), persons=2)
+    assert len(office.books.entries()) == 1, "read anew, against the other budget, and once"
     assert "epsilon 0.499" in ana.get("/budget").text
 
 
