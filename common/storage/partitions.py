@@ -50,8 +50,6 @@ class Partitions:
         self._waiting_rows = 0
         self._forms: tuple[_Array, ...] = ()
         self._counts = np.zeros(1 << PARTITION_BITS, np.int64)
-        self.rows = 0
-        """Records so far."""
 
     def append(self, leading: NDArray[np.uint16], fields: Sequence[_Array]) -> None:
         """Take some records.
@@ -63,7 +61,6 @@ class Partitions:
         self._forms = tuple(field[:0] for field in fields)
         self._waiting.append((leading, *fields))
         self._waiting_rows += len(leading)
-        self.rows += len(leading)
         if self._waiting_rows >= BATCH:
             self._write()
 

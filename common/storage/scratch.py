@@ -34,8 +34,8 @@ class Scratch:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._file, name = tempfile.mkstemp(prefix=".scratch-", dir=self.folder)
             Path(name).unlink()
-        self.close = weakref.finalize(self, os.close, self._file)
-        """Gives the space back; it is also given back when nothing refers to this object any more."""
+        # Gives the space back when nothing refers to this object any more.
+        weakref.finalize(self, os.close, self._file)
         self._cipher = algorithms.AES256(secrets.token_bytes(32))
         self._end = 0
 
