@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Mapping
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto, words_from_proto
 from veiltab.common.errors import InvalidInputError, NotReadyError, VeiltabError
 from veiltab.common.release.wire import state_from_proto
-from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import ASK_SECONDS, Peer
 from veiltab.common.rpc.status import refusal_of
@@ -41,9 +40,8 @@ class Peers:
         for curator in study.curators:
             if curator.name != identity.party.name:
                 party = Party(study=study.id, role=Role.CURATOR, name=curator.name)
-                channel = connect(identity, party, curator.endpoint)
-                self.curators[curator.name] = Peer(
-                    party, channel, curator_peer_pb2_grpc.CuratorPeerServiceStub, curator.endpoint
+                self.curators[curator.name] = Peer.at(
+                    curator.endpoint, party, identity, curator_peer_pb2_grpc.CuratorPeerServiceStub
                 )
 
     async def close(self) -> None:

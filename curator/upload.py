@@ -18,7 +18,6 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState, ended_without_result
 from veiltab.common.release.wire import spec_to_proto, state_from_proto
 from veiltab.common.rpc.changes import LONGEST_WAIT
-from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.chunks import file_chunks
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
@@ -42,12 +41,7 @@ class ServerLink:
         self._name = identity.party.name
         self._room = asyncio.Semaphore(MOST_BESIDE)
         party = Party(study=study.id, role=Role.SERVER, name=study.server.name)
-        self._server = Peer(
-            party,
-            connect(identity, party, study.server.endpoint),
-            ingest_pb2_grpc.IngestServiceStub,
-            study.server.endpoint,
-        )
+        self._server = Peer.at(study.server.endpoint, party, identity, ingest_pb2_grpc.IngestServiceStub)
 
     @property
     def name(self) -> str:

@@ -13,7 +13,6 @@ from veiltab.common.errors import FailedReleaseError, NotFoundError, NotReadyErr
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.wire import pad_from_proto, request_to_proto
-from veiltab.common.rpc.channel import connect
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import ASK_SECONDS, Peer
 from veiltab.common.rpc.signing import SignedText, signed_from_proto
@@ -43,13 +42,13 @@ class PartyLinks:
     def __init__(self, identity: Identity, study: Study) -> None:
         self._study = study
         server = Party(study=study.id, role=Role.SERVER, name=study.server.name)
-        channel = connect(identity, server, study.server.endpoint)
-        self._server = Peer(server, channel, server_release_pb2_grpc.ReleaseServiceStub, study.server.endpoint)
+        self._server = Peer.at(study.server.endpoint, server, identity, server_release_pb2_grpc.ReleaseServiceStub)
         self.curators = {}
         for curator in study.curators:
             party = Party(study=study.id, role=Role.CURATOR, name=curator.name)
-            channel = connect(identity, party, curator.endpoint)
-            self.curators[curator.name] = Peer(party, channel, curator_pb2_grpc.CuratorServiceStub, curator.endpoint)
+            self.curators[curator.name] = Peer.at(
+                curator.endpoint, party, identity, curator_pb2_grpc.CuratorServiceStub
+            )
 
     async def close(self) -> None:
         """Close the channels."""

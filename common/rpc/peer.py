@@ -7,9 +7,9 @@ from typing import Generic, TypeVar
 import grpc
 
 from veiltab.common.errors import UnavailableError
-from veiltab.common.rpc.channel import call
+from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.chunks import MOST, ChunkMessage, received
-from veiltab.common.rpc.identity import Party
+from veiltab.common.rpc.identity import Identity, Party
 from veiltab.common.rpc.status import NO_CONNECTION
 
 Stub = TypeVar("Stub")
@@ -49,6 +49,13 @@ class Peer(Generic[Stub]):
         self._endpoint = endpoint
         self.stub = stub(channel)
         self._channel = channel
+
+    @classmethod
+    def at(
+        cls, endpoint: str, party: Party, identity: Identity, stub: Callable[[grpc.aio.Channel], Stub]
+    ) -> "Peer[Stub]":
+        """Return a party as one with this identity calls it at its endpoint; see `connect`."""
+        return cls(party, connect(identity, party, endpoint), stub, endpoint)
 
     async def close(self) -> None:
         """Close the channel."""
