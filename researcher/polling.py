@@ -84,7 +84,7 @@ class Polling:
         self.statuses: dict[str, Statuses] = {}
         self._study = study
         self._store = store
-        # Release -> curator -> what was recorded of its last answer: every record waits for the disk.
+        # Release -> curator -> what was recorded of its last answer: the same is not written again.
         self._recorded: dict[str, dict[str, object]] = {}
         self._asked: dict[str, _Asked] = {}
 
@@ -150,7 +150,7 @@ class Polling:
         except VeiltabError as error:
             return error
 
-    def _answers(self, stored: ResearcherRelease, asked: "_Asked") -> dict[str, curator_pb2.GetProposalResponse]:
+    def _answers(self, stored: ResearcherRelease, asked: _Asked) -> dict[str, curator_pb2.GetProposalResponse]:
         """Record what each curator said last of a release, and return it."""
         statuses, answers = self.of(stored.request.release_id), {}
         unreachable: VeiltabError | None = None

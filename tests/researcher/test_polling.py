@@ -57,6 +57,16 @@ def store(tmp_path: Path, study: Study) -> Iterator[ResearcherStore]:
 
 
 @pytest.fixture
+def polling(study: Study, store: ResearcherStore) -> Polling:
+    return Polling(study, store)
+
+
+@pytest.fixture
+def stored(store: ResearcherStore, make_request: Make) -> ResearcherRelease:
+    return store.start(make_request(), "", 1)[0]
+
+
+@pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return how patient each pause was."""
     paused: list[int] = []
@@ -93,11 +103,10 @@ async def turns() -> None:
 
 
 def test_curators_are_waited_for_until_they_have_nothing_left_to_do(
-    store: ResearcherStore, study: Study, make_request: Make, pauses: list[int]
+    polling: Polling, stored: ResearcherRelease, pauses: list[int]
 ) -> None:
     async def scenario() -> None:
-        curators, polling = Curators(), Polling(study, store)
-        stored, _ = store.start(make_request(), "", 1)
+        curators = Curators()
         parties = cast("PartyLinks", curators)
         first = await all_answers(polling, stored, curators)
         assert set(first) == {"alice", "bob"}
@@ -122,11 +131,10 @@ def test_curators_are_waited_for_until_they_have_nothing_left_to_do(
 
 
 def test_answers_without_news_are_followed_by_pauses(
-    store: ResearcherStore, study: Study, make_request: Make, pauses: list[int]
+    polling: Polling, stored: ResearcherRelease, pauses: list[int]
 ) -> None:
     async def scenario() -> None:
-        curators, polling = Curators(wait=False), Polling(study, store)
-        stored, _ = store.start(make_request(), "", 1)
+        curators = Curators(wait=False)
         for _ in range(4):
             await polling.ask_curators(stored, cast("PartyLinks", curators))
             await polling.pause(ID)
@@ -141,9 +149,8 @@ def test_answers_without_news_are_followed_by_pauses(
     run(scenario)
 
 
-def test_before_any_question_there_is_a_pause_too(study: Study, store: ResearcherStore, pauses: list[int]) -> None:
+def test_before_any_question_there_is_a_pause_too(polling: Polling, pauses: list[int]) -> None:
     async def scenario() -> None:
-        polling = Polling(study, store)
         await polling.pause(ID)
         await polling.pause(ID)
         assert pauses == [0, 1]
@@ -152,11 +159,10 @@ def test_before_any_question_there_is_a_pause_too(study: Study, store: Researche
 
 
 def test_who_is_away_is_asked_after_a_pause_and_who_refuses_ends_the_release(
-    store: ResearcherStore, study: Study, make_request: Make, pauses: list[int]
+    polling: Polling, stored: ResearcherRelease, pauses: list[int]
 ) -> None:
     async def scenario() -> None:
-        curators, polling = Curators(), Polling(study, store)
-        stored, _ = store.start(make_request(), "", 1)
+        curators = Curators()
         parties = cast("PartyLinks", curators)
         await curators.move("bob", AWAY)
         with pytest.raises(UnavailableError):
@@ -173,10 +179,9 @@ def test_who_is_away_is_asked_after_a_pause_and_who_refuses_ends_the_release(
     run(scenario)
 
 
-def test_an_answer_that_nobody_foresaw_is_raised(store: ResearcherStore, study: Study, make_request: Make) -> None:
+def test_an_answer_that_nobody_foresaw_is_raised(polling: Polling, stored: ResearcherRelease) -> None:
     async def scenario() -> None:
-        curators, polling = Curators(), Polling(study, store)
-        stored, _ = store.start(make_request(), "", 1)
+        curators = Curators()
         await curators.move("alice", VeiltabError("an unexpected error"))
         with pytest.raises(VeiltabError, match="an unexpected error"):
             await polling.ask_curators(stored, cast("PartyLinks", curators))
