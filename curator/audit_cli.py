@@ -1,29 +1,17 @@
 """`veiltab curator audit`: list the audit log, and check its chain."""
 
 from collections import deque
-from datetime import UTC, datetime
 
 import click
 
 from veiltab.common.command.cli import emit, json_option
 from veiltab.common.core.spelling import same_person_key
-from veiltab.curator.audit_log import AuditEntry, Fact
-from veiltab.curator.options import optional_request_option, with_standing
-from veiltab.curator.requests import moment
+from veiltab.curator.audit_log import AuditEntry
+from veiltab.curator.audit_text import entry_data, entry_text
+from veiltab.curator.options import optional_request_option, since_option, until_option, with_standing
 from veiltab.curator.standing import Standing
 
 _SHOWN = 1_000
-_DATE = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"])
-
-
-def seconds_of(_context: click.Context, _option: click.Parameter, value: datetime | None) -> int | None:
-    """Return a date as Unix seconds; one without a time zone is UTC."""
-    if value is None:
-        return None
-    return int((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp())
-
-
-since_option = click.option("--since", type=_DATE, callback=seconds_of, help="Only from this date on, UTC.")
 
 
 @click.command(epilog="Example: veiltab curator audit study.toml --name alice --state state --person 'Ana Diaz'")
@@ -31,7 +19,7 @@ since_option = click.option("--since", type=_DATE, callback=seconds_of, help="On
 @optional_request_option
 @click.option("--person", help="Only entries of this person, or of keys that this researcher was given.")
 @since_option
-@click.option("--until", type=_DATE, callback=seconds_of, help="Only before this date, UTC.")
+@until_option
 @click.option("--last", type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="Only so many, the newest.")
 @json_option
 def audit(
@@ -65,34 +53,6 @@ def audit(
         lines.insert(0, f"The newest {len(shown)} of {matching}; --last shows more.")
     lines.append(f"{head.length} entries in all; the chain is whole. Head: {head.digest.hex()}")
     emit(as_json, plain, "\n".join(lines))
-
-
-def entry_data(entry: AuditEntry) -> dict[str, object]:
-    """Return an entry as plain data for JSON."""
-    return {
-        "number": entry.number,
-        "time": moment(entry.time),
-        "event": entry.event,
-        "person": entry.person,
-        "release": entry.release,
-        "facts": entry.facts,
-    }
-
-
-def entry_text(entry: AuditEntry) -> str:
-    """Return an entry as a line for people."""
-    said = filter(None, [entry.event, entry.person and f"by {entry.person}", facts_text(entry), entry.release])
-    return f"{entry.number:6}  {moment(entry.time)}  {'  '.join(said)}"
-
-
-def facts_text(entry: AuditEntry) -> str:
-    """Return the facts of an entry that say something more than the entry does."""
-    said = ((name, value) for name, value in entry.facts.items() if name != "time" and _says_something(value))
-    return ", ".join(f"{name} {value}" for name, value in said)
-
-
-def _says_something(value: Fact) -> bool:
-    return value not in {None, ""}
 
 
 def _is_of(entry: AuditEntry, person: str | None) -> bool:

@@ -5,25 +5,21 @@ from pathlib import Path
 import click
 
 from veiltab.common.command.cli import PATH, emit, json_option
-from veiltab.common.command.options import identity_option, name_option, state_option, study_argument
+from veiltab.common.command.options import identity_option
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.identity import Role, load_identity
 from veiltab.common.rpc.release_certificate import ReleaseCertificate
-from veiltab.curator.audit_cli import since_option
 from veiltab.curator.evidence import EvidenceOrder, checked_certificate, write_evidence
-from veiltab.curator.options import named_person, policy_option
+from veiltab.curator.options import named_person, since_option, with_standing
 from veiltab.curator.persons import person_name
-from veiltab.curator.standing import Standing, open_standing
+from veiltab.curator.standing import Standing
 
 
 @click.command(
     epilog="Example: veiltab curator evidence study.toml --name alice --state state --identity pki/curator-alice"
     " --out evidence.zip"
 )
-@study_argument
-@name_option
-@state_option
-@policy_option
+@with_standing
 @identity_option
 @click.option("--out", required=True, type=PATH, help="File to write; it must not be there yet.")
 @since_option
@@ -33,10 +29,7 @@ from veiltab.curator.standing import Standing, open_standing
 @click.option("--person", help="Who exports it; by default the login name of the operating system.")
 @json_option
 def evidence(
-    study_path: Path,
-    name: str,
-    state_folder: Path,
-    policy_path: Path | None,
+    standing: Standing,
     identity_folder: Path,
     out: Path,
     since: int | None,
@@ -49,14 +42,13 @@ def evidence(
     `veiltab verify` checks the file, offline.
     """
     who = person_name(named_person(person))
-    with open_standing(study_path, name, state_folder, policy_path) as standing:
-        identity = load_identity(identity_folder, Role.CURATOR, name, study=standing.study.id)
-        order = EvidenceOrder(
-            person=who,
-            since=since,
-            certificates=tuple(_certificate(path, standing, identity.authority) for path in certificates),
-        )
-        index = write_evidence(standing, identity, order, out)
+    identity = load_identity(identity_folder, Role.CURATOR, standing.name, study=standing.study.id)
+    order = EvidenceOrder(
+        person=who,
+        since=since,
+        certificates=tuple(_certificate(path, standing, identity.authority) for path in certificates),
+    )
+    index = write_evidence(standing, identity, order, out)
     plain = {
         "evidence": str(out),
         "files": {one.name: one.sha256 for one in index.files},

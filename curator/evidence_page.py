@@ -10,8 +10,8 @@ from html import escape
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.release_certificate import ReleaseCertificate
 from veiltab.common.web.document import facts, page, table
-from veiltab.curator.audit_cli import facts_text
 from veiltab.curator.audit_log import AuditEntry, AuditHead, Event
+from veiltab.curator.audit_text import facts_text
 from veiltab.curator.evidence_files import AUDIT, PAGE, ReleaseRecord, asked_under_text
 from veiltab.curator.ledger import percent
 from veiltab.curator.ledger_text import asked_text, purpose_of, released_text, spent_text

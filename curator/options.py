@@ -3,6 +3,7 @@
 import functools
 import getpass
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -26,6 +27,19 @@ reason_option = click.option("--reason", default="", help="Why; it is recorded, 
 held_option = click.option(
     "--attribute", "attributes", multiple=True, help="Only these attributes; by default all that are held."
 )
+
+_DATE = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"])
+
+
+def _seconds_of(_context: click.Context, _option: click.Parameter, value: datetime | None) -> int | None:
+    """Return a date as Unix seconds; one without a time zone is UTC."""
+    if value is None:
+        return None
+    return int((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp())
+
+
+since_option = click.option("--since", type=_DATE, callback=_seconds_of, help="Only from this date on, UTC.")
+until_option = click.option("--until", type=_DATE, callback=_seconds_of, help="Only before this date, UTC.")
 
 
 def with_standing(command: Callable[..., None]) -> Callable[..., None]:
