@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from veiltab.common.errors import ConflictError, NotFoundError
@@ -65,18 +66,24 @@ def open_standing(study_path: Path, name: str, state_folder: Path, policy_path: 
     check_owner(state_folder, Party(study=study.id, role=Role.CURATOR, name=name).uri)
     with closing(CuratorStore(path)) as store:
         check_served_study(study, study_path, store)
-        served = store.served_policy()
         named = None if policy_path is None else policy_of(study, name, policy_path)
-        # Without a file, the budget is the one that is served, whatever the file says by now.
-        policy = named or Policy(budget=served.budget)
         yield Standing(
             study=study,
             name=name,
             store=store,
-            ledger=Ledger(store.connection, policy.budget_within(study.budget_epsilon), study.budget_delta),
-            policy_path=policy_path or served.path,
+            ledger=Ledger(store.connection, current_budget(study, store, named), study.budget_delta),
+            policy_path=policy_path or store.served_policy().path,
             named_policy=named,
         )
+
+
+def current_budget(study: Study, store: CuratorStore, named: Policy | None) -> Decimal:
+    """Return the epsilon that a curator spends at most: by the policy that was named, or else by the one it serves.
+
+    A file that is served counts as it was when the curator read it, whatever it says by now.
+    """
+    policy = named or Policy(budget=store.served_policy().budget)
+    return policy.budget_within(study.budget_epsilon)
 
 
 def check_served_study(study: Study, path: Path, store: CuratorStore) -> None:

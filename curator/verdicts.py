@@ -65,7 +65,7 @@ def approve(  # noqa: PLR0913 - what a person says, one by one
     with transaction(store.connection):
         held = held_attributes(store, release_id, now)
         earlier = approvals_by_attribute(store, release_id)
-        mine = {attribute for attribute in held if _has_approved(name, earlier.get(attribute, ()))}
+        mine = {attribute for attribute in held if has_approved(name, earlier.get(attribute, ()))}
         chosen = _chosen(store, release_id, attributes, held, now) or [one for one in held if one not in mine]
         if not chosen or mine.intersection(chosen):
             raise ConflictError(
@@ -131,7 +131,7 @@ def approvals_by_attribute(store: CuratorStore, release_id: str) -> dict[str, tu
     found: dict[str, tuple[Approval, ...]] = {}
     for approval in store.approvals(release_id):
         earlier = found.get(approval.attribute, ())
-        if not _has_approved(approval.person, earlier):
+        if not has_approved(approval.person, earlier):
             found[approval.attribute] = (*earlier, approval)
     return found
 
@@ -140,7 +140,12 @@ def waits_for(standing: Standing, release_id: str, person: str) -> bool:
     """Whether a request that is held has attributes that this person has not approved."""
     held = held_attributes(standing.store, release_id, int(time.time()))
     earlier = approvals_by_attribute(standing.store, release_id)
-    return any(not _has_approved(person, earlier.get(attribute, ())) for attribute in held)
+    return any(not has_approved(person, earlier.get(attribute, ())) for attribute in held)
+
+
+def has_approved(person: str, approvals: Iterable[Approval]) -> bool:
+    """Whether one of some approvals is this person's, however the name is spelled."""
+    return same_person_key(person) in {same_person_key(one.person) for one in approvals}
 
 
 def held_attributes(store: CuratorStore, release_id: str, now: int) -> list[str]:
@@ -153,10 +158,6 @@ def held_attributes(store: CuratorStore, release_id: str, now: int) -> list[str]
     if stored.state is not ReleaseState.REQUESTED or now > stored.request.deadline:
         return []
     return [one.attribute for one in store.decisions(release_id) if one.verdict == HELD]
-
-
-def _has_approved(person: str, approvals: Iterable[Approval]) -> bool:
-    return same_person_key(person) in {same_person_key(one.person) for one in approvals}
 
 
 def _chosen(store: CuratorStore, release_id: str, attributes: Iterable[str], held: list[str], now: int) -> list[str]:

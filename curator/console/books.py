@@ -16,8 +16,7 @@ from veiltab.common.study.file import read_file
 from veiltab.curator.audit_log import EMPTY, chained
 from veiltab.curator.coalitions import bounds_of_charges
 from veiltab.curator.ledger import Entry, Ledger
-from veiltab.curator.policy import Policy
-from veiltab.curator.standing import Standing, check_served_study
+from veiltab.curator.standing import Standing, check_served_study, current_budget
 
 
 class Books:
@@ -60,8 +59,7 @@ class Books:
         with self._turn:
             old = self._standing
             check_served_study(old.study, self._study_path, old.store)
-            served = old.named_policy or Policy(budget=old.store.served_policy().budget)
-            budget = served.budget_within(old.study.budget_epsilon)
+            budget = current_budget(old.study, old.store, old.named_policy)
             if budget != old.ledger.budget:
                 ledger = Ledger(old.store.connection, budget, old.study.budget_delta)
                 self._standing = replace(old, ledger=ledger)

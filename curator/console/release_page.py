@@ -8,7 +8,6 @@ from functools import partial
 
 from starlette.responses import Response
 
-from veiltab.common.core.spelling import same_person_key
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.web.forms import Form, whole_number
 from veiltab.common.web.pages import Page, Visit
@@ -20,7 +19,7 @@ from veiltab.curator.console.words import badge_of_state
 from veiltab.curator.policy import MOST_DAYS, expiry
 from veiltab.curator.progress import HELD
 from veiltab.curator.requests import AttributeStatus, view_of
-from veiltab.curator.verdicts import Outcome, approve, deny, held_attributes
+from veiltab.curator.verdicts import Outcome, approve, deny, has_approved, held_attributes
 
 PER_PAGE = 50
 
@@ -78,8 +77,7 @@ def _show(books: Books, visit: Visit, problem: str = "") -> Response:
 
 
 def _choice(status: AttributeStatus, person: str) -> Choice:
-    keys = {same_person_key(one.person) for one in status.approvals}
-    return Choice(name=status.decision.attribute, is_approved_by_reader=same_person_key(person) in keys)
+    return Choice(name=status.decision.attribute, is_approved_by_reader=has_approved(person, status.approvals))
 
 
 def _decide(books: Books, visit: Visit) -> Response:
