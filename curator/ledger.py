@@ -189,7 +189,7 @@ class Ledger:
     @property
     def audit_heads(self) -> tuple[AuditHead, ...]:
         """Where the audit log stood at each charge, oldest first."""
-        return tuple(head for row in self._rows(_ENTRIES, 0) if (head := covered_audit_head(json.loads(row["entry"]))))
+        return tuple(entry.audit for entry in self.entries if entry.audit is not None)
 
     def reserve(self, spec: ReleaseSpec | WorkloadSpec, charge: Charge) -> None:
         """Keep a release's price for it; once only, however often it is asked, and for the plan that came last.
