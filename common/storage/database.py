@@ -148,7 +148,9 @@ class Database(sqlite3.Connection):
             try:
                 yield self
             finally:
-                self.execute("ROLLBACK")
+                # SQLite has already rolled back after some errors, such as a failing disk.
+                if self.in_transaction:
+                    self.execute("ROLLBACK")
 
     def close(self) -> None:
         """Close the database once no other thread is in a transaction."""

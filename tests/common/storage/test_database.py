@@ -172,6 +172,20 @@ def test_in_a_transaction_what_is_not_synced_shares_its_fate(path: Path) -> None
     db.close()
 
 
+def test_a_snapshot_keeps_to_what_was_there_and_hides_no_error_behind_its_end(path: Path) -> None:
+    db, other = open_database(path, SCRIPTS), open_database(path, SCRIPTS)
+    with db.snapshot():
+        assert texts(db) == []
+        other.execute("INSERT INTO note (text) VALUES ('meanwhile')")
+        assert texts(db) == []
+    assert texts(db) == ["meanwhile"]
+    with pytest.raises(KeyError), db.snapshot():  # noqa: PT012 - what SQLite does after a failing disk
+        db.execute("ROLLBACK")
+        raise KeyError
+    other.close()
+    db.close()
+
+
 def test_a_transaction_holds_the_write_lock_from_its_beginning(path: Path) -> None:
     db, other = open_database(path, SCRIPTS), open_database(path, SCRIPTS)
     other.execute("PRAGMA busy_timeout = 0")
