@@ -3,13 +3,14 @@
 It is what every curator would plan: the same functions, for a population that the asker names.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from statistics import median
 
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.privacy.price import Price, price_budget
+from veiltab.common.privacy.workload_questions import typical_pair_error
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.workload import WorkloadSpec
@@ -83,15 +84,16 @@ class WorkloadPlan:
     @property
     def pair_error(self) -> float:
         """Foreseen error of a typical table of two attributes that runs once, or of all where there is no such one."""
-        pairs = [one.once for one in self.errors if len(one.attributes) == 2]
-        return median(pairs or [one.once for one in self.errors])
+        return self._typical([one.once for one in self.errors])
 
     @property
     def repeated_pair_error(self) -> float | None:
         """The same of one that runs twice; None without repeats."""
         twice = [one.twice for one in self.errors if one.twice is not None]
-        pairs = [one.twice for one in self.errors if one.twice is not None and len(one.attributes) == 2]
-        return median(pairs or twice) if twice else None
+        return self._typical(twice) if twice else None
+
+    def _typical(self, errors: Sequence[float]) -> float:
+        return typical_pair_error([one.attributes for one in self.errors], errors)
 
     def bytes(self, researcher: str) -> dict[str, int]:
         """Return the bytes over each link at the most, whichever tables run a second time."""

@@ -5,6 +5,7 @@ more where rows are few; so an error is aimed at with something to spare. Number
 `veiltab.common.privacy.questions`.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import inf, prod
@@ -89,10 +90,9 @@ class WorkloadQuestion:
             raise InvalidInputError("the epsilon leaves nothing for so many tables", where="epsilon")
         return foreseen_errors(scheme, self.cells, prices)
 
-    def typical(self, errors: tuple[float, ...]) -> float:
-        """Return the median error of the tables of two attributes, or of all where there is no such one."""
-        pairs = [error for error, sizes in zip(errors, self.tables, strict=True) if len(sizes) == 2]
-        return median(pairs or errors)
+    def typical(self, errors: Sequence[float]) -> float:
+        """Return the error of a typical pair."""
+        return typical_pair_error(self.tables, errors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +115,17 @@ class WorkloadAnswer:
     def pair_error(self) -> float:
         """Foreseen error of a typical pair."""
         return self.question.typical(self.errors)
+
+
+def typical_pair_error(tables: Iterable[Sequence[object]], errors: Sequence[float]) -> float:
+    """Return the median error of the tables of two attributes, or of all where there is no such one.
+
+    Args:
+        tables: what there is of each attribute of each table.
+        errors: of each table.
+    """
+    pairs = [error for table, error in zip(tables, errors, strict=True) if len(table) == 2]
+    return median(pairs or errors)
 
 
 def answer_workload(question: WorkloadQuestion, check: Check = no_limit, *, aim: float = AIM) -> WorkloadAnswer:
