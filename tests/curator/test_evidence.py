@@ -492,6 +492,10 @@ EDITS = [
     ("UPDATE decision SET time = time - 1", DIFFERS),
     ("UPDATE approval SET time = time - 1", DIFFERS),
     ("UPDATE decision SET rule_text = 'another'", DIFFERS),
+    (
+        "INSERT INTO decision (release_id, attribute, verdict, decided_by) VALUES (:id, 'age', 'approved', 'person')",
+        "attribute age: not what was recorded",
+    ),
     ("UPDATE release SET state = 'denied' WHERE id = :id", "it is denied, and no end of it was recorded"),
     ("UPDATE release SET state = 'requested' WHERE id = :id", "it is requested, and it was charged"),
     ("UPDATE release SET state = 'failed' WHERE id = :stopped", "it is failed, and another end of it was recorded"),
