@@ -8,6 +8,7 @@ import click
 from veiltab.common.command.cli import emit, json_option
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.curator.notify.channels import channels_of
+from veiltab.curator.notify.events import notice_facts
 from veiltab.curator.notify.outbox import NOT_NEEDED, Delivery, Notice, Outbox
 from veiltab.curator.notify.settings import Kind, NotifySettings
 from veiltab.curator.options import with_standing
@@ -34,7 +35,9 @@ def notify() -> None:
 @click.pass_context
 def test(context: click.Context, standing: Standing, as_json: bool) -> None:
     """Send a notice that says it is a test by every channel now; the exit code is 4 if one does not take it."""
-    notice = Notice(number=0, kind=Kind.TEST, created=int(time.time()), facts=_facts_of_test(standing))
+    look = f"veiltab curator notify list study.toml --name {standing.name} --state STATE"
+    facts = notice_facts(Kind.TEST, standing.study.id, standing.name, "this is a test of the notices", look)
+    notice = Notice(number=0, kind=Kind.TEST, created=int(time.time()), facts=facts)
     problems: dict[str, str] = {}
     for channel, send in channels_of(_settings(standing)).items():
         problems[channel] = _problem(partial(send, notice))
@@ -64,16 +67,6 @@ def _settings(standing: Standing) -> NotifySettings:
             remedy="Add a table [notify]; docs/policy.md has its keys.",
         )
     return policy.notify
-
-
-def _facts_of_test(standing: Standing) -> dict[str, str]:
-    return {
-        "event": Kind.TEST.value,
-        "study": standing.study.id,
-        "curator": standing.name,
-        "text": "this is a test of the notices",
-        "look": f"veiltab curator notify list study.toml --name {standing.name} --state STATE",
-    }
 
 
 def _problem(send: "partial[None]") -> str:

@@ -86,27 +86,16 @@ class EventSource:
             case _:
                 assert_never(notice.kind)
 
-    def notice(self, kind: Kind, text: str, look: str, **more: str) -> dict[str, str]:
-        """Return the facts of a notice.
-
-        Args:
-            kind: what it is about.
-            text: in words, without a full stop.
-            look: what to run, to see more.
-            more: what else is sent.
-        """
-        return {"event": kind.value, "study": self.study, "curator": self.name, **more, "text": text, "look": look}
-
     def _about(self, kind: Kind, release_id: str, text: str) -> Event:
         researcher = self.store.release(release_id).request.researcher
         look = f"veiltab curator requests study.toml --name {self.name} --state STATE"
-        facts = self.notice(kind, text, look, release=release_id, researcher=researcher)
+        facts = self._facts(kind, text, look, release=release_id, researcher=researcher)
         return Event(kind=kind, subject=release_id, facts=facts)
 
     def _spent(self) -> Event:
         part = (100 * self.settings.budget).normalize()
         look = f"veiltab curator ledger study.toml --name {self.name} --state STATE"
-        facts = self.notice(Kind.BUDGET, f"{part:f}% of the budget is spent", look)
+        facts = self._facts(Kind.BUDGET, f"{part:f}% of the budget is spent", look)
         # Another budget, or another part of it, is another event.
         subject = f"{self.settings.budget.normalize()} of {Decimal(self.ledger.budget).normalize()}"
         return Event(kind=Kind.BUDGET, subject=subject, facts=facts)
@@ -121,5 +110,22 @@ class EventSource:
                 ends = one.not_valid_after_utc
                 if ends.timestamp() - now < self.settings.certificate_days * _SECONDS_A_DAY:
                     text = f"{what} ends on {ends.astimezone(UTC):%Y-%m-%d}"
-                    facts = self.notice(Kind.CERTIFICATE, text, "docs/operations.md, renewal of certificates")
+                    facts = self._facts(Kind.CERTIFICATE, text, "docs/operations.md, renewal of certificates")
                     yield Event(kind=Kind.CERTIFICATE, subject=f"{one.serial_number:x}", facts=facts)
+
+    def _facts(self, kind: Kind, text: str, look: str, **more: str) -> dict[str, str]:
+        return notice_facts(kind, self.study, self.name, text, look, **more)
+
+
+def notice_facts(kind: Kind, study: str, curator: str, text: str, look: str, **more: str) -> dict[str, str]:
+    """Return the facts of a notice.
+
+    Args:
+        kind: what it is about.
+        study: id of the study.
+        curator: the curator.
+        text: in words, without a full stop.
+        look: what to run, to see more.
+        more: what else is sent.
+    """
+    return {"event": kind.value, "study": study, "curator": curator, **more, "text": text, "look": look}
