@@ -23,7 +23,7 @@ from veiltab.curator.notify.notifier import Notifier
 from veiltab.curator.notify.outbox import Outbox
 from veiltab.curator.notify.settings import NotifySettings
 from veiltab.curator.policy import policy_of, policy_source
-from veiltab.curator.served_table import ServedTable
+from veiltab.curator.served_files import ServedTable
 from veiltab.curator.service import CuratorPeerServicer, CuratorServicer
 from veiltab.curator.status import observe
 from veiltab.curator.store import CuratorStore

@@ -22,7 +22,6 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import erase_traces, open_database, transaction
-from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
 from veiltab.curator.audit_log import AuditLog, Event
 from veiltab.curator.progress import (
@@ -33,7 +32,7 @@ from veiltab.curator.progress import (
     GrantDecision,
     PublicationDigests,
 )
-from veiltab.curator.served_table import ServedTable
+from veiltab.curator.served_files import ServedPolicy, ServedTable
 from veiltab.curator.workload import MOST_TABLES_AT_A_TIME, TableState, request_of_table
 
 _MIGRATIONS = (
@@ -194,37 +193,6 @@ class PrivateSession:
     def finished(self) -> str:
         """The session that it has finished; empty if there is none."""
         return "" if self.scalar else self.name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedPolicy:
-    """The policy that the latest process served with.
-
-    Args:
-        path: its file, if it had one.
-        rules: how many it has.
-        budget: the curator's own, nats; None for the study's.
-        persons: so many different persons must approve what is held.
-        digest: SHA-256 of the file as it was read, hexadecimal; empty where it is not known.
-    """
-
-    path: Path | None
-    rules: int
-    budget: Decimal | None
-    persons: int
-    digest: str = ""
-
-    @property
-    def note(self) -> str:
-        """What is to be said of a file that is another now than it was read; empty if it is the same."""
-        if self.path is None or not self.digest:
-            return ""
-        try:
-            if file_digest(self.path).hex() == self.digest:
-                return ""
-        except OSError:
-            return f"{self.path} cannot be read any more; the running curator goes on with the rules that it read."
-        return f"{self.path} was edited since the running curator read it. The new rules count once that gets SIGHUP."
 
 
 _SECONDS_A_DAY = 86_400

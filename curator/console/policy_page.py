@@ -12,8 +12,8 @@ from veiltab.common.web.pages import Page, Visit
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.words import Badge, badge_of_verdict
 from veiltab.curator.policy import Policy, policy_of
+from veiltab.curator.served_files import ServedPolicy
 from veiltab.curator.standing import Standing
-from veiltab.curator.store import ServedPolicy
 from veiltab.curator.trial import Trial, hypothetical_request, try_policy
 
 _MOST_PEOPLE = 10**11 - 1

@@ -21,7 +21,7 @@ from veiltab.curator.cli import curator
 from veiltab.curator.ledger import Ledger, percent
 from veiltab.curator.policy import load_policy
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
-from veiltab.curator.served_table import ServedTable
+from veiltab.curator.served_files import ServedTable
 from veiltab.curator.store import CuratorStore
 
 Make = Callable[..., Any]

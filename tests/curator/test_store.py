@@ -11,7 +11,8 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import open_database
 from veiltab.curator import store as store_module
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
-from veiltab.curator.store import CuratorStore, ServedPolicy
+from veiltab.curator.served_files import ServedPolicy
+from veiltab.curator.store import CuratorStore
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
