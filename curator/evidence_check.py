@@ -22,6 +22,7 @@ from veiltab.common.rpc.release_certificate import Finding, ReleaseCertificate, 
 from veiltab.common.rpc.signing import SignedText, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.audit_log import AuditEntry, AuditHead
+from veiltab.curator.audit_replay import AuditReplay
 from veiltab.curator.evidence_files import (
     AUDIT,
     AUTHORITY,
@@ -41,7 +42,6 @@ from veiltab.curator.evidence_files import (
     read_text,
 )
 from veiltab.curator.ledger import GENESIS, covered_audit_head, linked
-from veiltab.curator.recorded import Recorded
 
 _MOST_BYTES = 2**34
 _BLOCK = 2**20
@@ -112,7 +112,7 @@ class _Check:
     index: EvidenceIndex
     authority: bytes | None
     study: Study | None
-    recorded: Recorded = field(default_factory=Recorded)
+    replay: AuditReplay = field(default_factory=AuditReplay)
     audit_heads: dict[int, str] = field(default_factory=dict)
     covered: dict[int, AuditHead] = field(default_factory=dict)
     ledger_heads: dict[int, str] = field(default_factory=dict)
@@ -203,8 +203,8 @@ class _Check:
         """Compare the study file with the one that was served last, or that the newest request was made under."""
         asked = [(one["created"], one["study_digest"]) for one in map(json.loads, read_lines(self.archive, RELEASES))]
         text = asked_under_text((one for _, one in asked), digest)
-        if self.recorded.study:
-            if self.recorded.study != digest:
+        if self.replay.study:
+            if self.replay.study != digest:
                 raise IntegrityError(f"the curator served another version of the study file last; {text}")
             return text
         known = [(created, one) for created, one in asked if one and created >= (self.index.since or 0)]
@@ -231,14 +231,14 @@ class _Check:
         head = AuditHead(length=before.length, digest=bytes.fromhex(before.digest))
         wanted = {one.length for one in self.covered.values()}
         self.audit_heads[head.length] = before.digest
-        self.recorded.since = (self.index.since or 1) if before.length else 1
+        self.replay.since = (self.index.since or 1) if before.length else 1
         for line in read_lines(self.archive, AUDIT):
             entry, head = AuditEntry.from_line(line), head.after(line)
             if entry.number != head.length:
                 raise IntegrityError(f"the line of entry {head.length} is that of another")
             if head.length in wanted:
                 self.audit_heads[head.length] = head.digest.hex()
-            self.recorded.add(entry)
+            self.replay.add(entry)
         if LedgerHead(length=head.length, digest=head.digest.hex()) != self.index.audit:
             raise IntegrityError("the chain does not end where the index says: it was altered or cut off")
         return f"entries {before.length + 1} to {head.length}; the chain is whole, head {head.digest.hex()[:16]}..."
@@ -251,16 +251,16 @@ class _Check:
                 continue  # before what the file has of the log
             if self.audit_heads.get(head.length) != head.digest.hex():
                 raise IntegrityError(f"charge {number} covers another audit log, up to its entry {head.length}")
-            if number not in self.recorded.charges:
+            if number not in self.replay.charges:
                 raise IntegrityError(f"charge {number} is not in the audit log")
-        for number, digest in self.recorded.charges.items():
+        for number, digest in self.replay.charges.items():
             if self.ledger_heads.get(number) != digest:
                 raise IntegrityError(f"the audit log has another charge {number} than the ledger")
-        return f"{len(self.recorded.charges)} charges stand in both, and each covers the log before it"
+        return f"{len(self.replay.charges)} charges stand in both, and each covers the log before it"
 
     def _policy(self) -> str:
         """Compare the policy file with the one that the curator read last."""
-        loaded, is_there = self.recorded.policy, POLICY in self.archive.namelist()
+        loaded, is_there = self.replay.policy, POLICY in self.archive.namelist()
         if loaded is None:
             return "none was read by a curator within what the file has of the audit log"
         if is_there != (loaded["file"] is not None):
@@ -277,10 +277,10 @@ class _Check:
         """Compare the requests, approvals, decisions and ends with the audit log, both ways."""
         rows, decisions, earlier = set(), 0, 0
         for plain in map(json.loads, read_lines(self.archive, RELEASES)):
-            earlier += not self.recorded.check(plain)
+            earlier += not self.replay.check(plain)
             decisions += len(plain["decisions"])
             rows.add(plain["release"])
-        if missing := self.recorded.releases - rows:
+        if missing := self.replay.releases - rows:
             raise IntegrityError(f"release {min(missing)}: it is in the audit log, and not among the requests")
         older = f"; {earlier} requests are older than the log in the file" if earlier else ""
         return f"{decisions} decisions are as the audit log recorded them" + older

@@ -17,7 +17,7 @@ _UNCHARGED = {ReleaseState.REQUESTED, ReleaseState.APPROVED}
 
 
 @dataclass(slots=True, kw_only=True)
-class Recorded:
+class AuditReplay:
     """What the audit log in an evidence file says.
 
     Args:
