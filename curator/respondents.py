@@ -17,6 +17,7 @@ from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.storage.partitions import Partitions, leading_bits
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.members import zfill_width
+from veiltab.curator.tables.numerals import BLANKS
 from veiltab.curator.tokens import tokens
 
 SEPARATOR = "\x1f"
@@ -24,7 +25,7 @@ SEPARATOR = "\x1f"
 
 _ASCII_END = 0x80
 _INTEGER = r"^\s*\+?(-?)0*([0-9]+?)(?:\.0*)?\s*$"
-_BLOCK = "[0-9' \u00a0\u202f\u2019]*"
+_BLOCK = f"[0-9{BLANKS}]*"
 _MARKED = rf"(?:{_BLOCK}[.,]|{_BLOCK}(?:,[0-9]+)+\.|{_BLOCK}(?:\.[0-9]+)+,)[0-9]+"
 _DECIMALS = rf"^\s*[+-]?(?:{_MARKED}|(?:{_MARKED}|[0-9]+[.,]?)[eE][+-]?[0-9]+)\s*$"
 """Numbers with decimals or an exponent; what repeats one mark alone, such as 12.345.678, has none."""

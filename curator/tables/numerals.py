@@ -12,7 +12,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.curator.tables.refusals import refusal
 from veiltab.curator.tables.source import Column, ColumnKind
 
-_BLANKS = "' \u00a0\u202f\u2019"
+BLANKS = "' \u00a0\u202f\u2019"
 """What sets thousands apart in every notation: apostrophes and blanks."""
 
 
@@ -36,14 +36,14 @@ class Notation(Enum):
 
 
 _PATTERNS = {
-    Notation.PLAIN: _pattern(r"\.", _BLANKS),
-    Notation.POINT: _pattern(r"\.", "," + _BLANKS),
-    Notation.COMMA: _pattern(",", "." + _BLANKS),
+    Notation.PLAIN: _pattern(r"\.", BLANKS),
+    Notation.POINT: _pattern(r"\.", "," + BLANKS),
+    Notation.COMMA: _pattern(",", "." + BLANKS),
 }
 _PLAIN = {
-    Notation.PLAIN: str.maketrans("", "", _BLANKS),
-    Notation.POINT: str.maketrans("", "", "," + _BLANKS),
-    Notation.COMMA: str.maketrans(",", ".", "." + _BLANKS),
+    Notation.PLAIN: str.maketrans("", "", BLANKS),
+    Notation.POINT: str.maketrans("", "", "," + BLANKS),
+    Notation.COMMA: str.maketrans(",", ".", "." + BLANKS),
 }
 """What becomes of the characters of a number."""
 
