@@ -354,7 +354,7 @@ class CuratorDriver:
                 while True:
                     self._submitted.clear()
                     for release_id in self._unfinished():
-                        if release_id not in self._driven | self._held:
+                        if release_id not in self._driven and release_id not in self._held:
                             self._driven.add(release_id)
                             tasks.create_task(self._drive_or_log(release_id, peers, server))
                     with suppress(TimeoutError):
