@@ -31,7 +31,8 @@ def batch_of_cells(rows: Sequence[Sequence[Cell]], places: Mapping[str, int], se
 def _exact(cells: Sequence[Cell]) -> frozenset[str]:
     """Return the texts of numbers with decimals, without those that a text of the column is too."""
     numbers = {str(cell) for cell in cells if isinstance(cell, float) and not cell.is_integer()}
-    return frozenset(numbers.difference(cell.strip() for cell in cells if isinstance(cell, str)))
+    texts = (cell.strip() for cell in cells if isinstance(cell, str)) if numbers else ()
+    return frozenset(numbers.difference(texts))
 
 
 def text_of(cell: Cell) -> str | None:
