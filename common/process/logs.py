@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
+from typing import TextIO
 
 from veiltab.common.rpc.request import current_request
 
@@ -30,10 +31,17 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str)
 
 
+class _StderrHandler(logging.StreamHandler[TextIO]):
+    """Writes to stderr, and loses a line that it cannot write: logging's own report would quote the values at fault."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's names
+        """Say nothing."""
+
+
 def log_to_stderr(*, verbose: bool = False) -> None:
     """Send the logs of this process to stderr."""
     level = logging.INFO if verbose else logging.WARNING
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _StderrHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     # The handler needs a level of its own: for metrics and traces some loggers emit more than stderr shows.
     handler.setLevel(level)

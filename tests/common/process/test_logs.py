@@ -81,3 +81,22 @@ def test_logs_go_to_stderr_alone() -> None:
     )
     assert not done.stdout
     assert json.loads(done.stderr)["message"] == "here"
+
+
+def test_a_line_that_cannot_be_written_is_lost_without_a_word_of_the_values_at_fault() -> None:
+    script = """
+import logging, os, sys
+from veiltab.common.process.logs import log_to_stderr
+stderr, sys.stderr = sys.stderr, open("/dev/full", "w")
+log_to_stderr()
+sys.stderr = stderr
+try:
+    int("id 4711")
+except ValueError:
+    logging.warning("no figures")
+os._exit(0)  # /dev/full could not be closed
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
+    )
+    assert (done.stdout, done.stderr) == ("", "")
