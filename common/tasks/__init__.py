@@ -1,0 +1,1 @@
+"""Work in parts that this process, the machine's cores or a cluster perform."""
