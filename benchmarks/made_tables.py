@@ -1,5 +1,10 @@
-"""Synthetic tables of two curators: common respondents in different orders, and some that one curator holds alone."""
+"""Synthetic tables of two curators: common respondents in different orders, and some that one curator holds alone.
 
+They are made and written batch by batch, so that memory does not depend on their rows.
+"""
+
+from collections.abc import Iterator
+from math import gcd
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
+from numpy.typing import NDArray
 
 ID = "id"
 CATEGORIES = {
@@ -21,6 +27,12 @@ KINDS = ("csv", "parquet")
 _OWN_SHARE = 50
 """For this many common respondents, each table has one more of its own."""
 
+_BATCH = 2**20
+"""Rows that are made and written at once, and those of a row group."""
+
+_STRIDES = (0.6180339887, 0.7548776662)
+"""Distance of the people of neighbouring rows of each table before they are shuffled, as a share of the table."""
+
 
 def write_tables(folder: Path, rows: int, kind: str) -> dict[str, Path]:
     """Write both curators' tables and return their paths.
@@ -32,33 +44,46 @@ def write_tables(folder: Path, rows: int, kind: str) -> dict[str, Path]:
     """
     paths = {}
     for number, (owner, attributes) in enumerate(OWNERS.items()):
-        own = rows // _OWN_SHARE
-        numbers = np.arange(rows + own)
-        numbers[rows:] += number * own
-        np.random.default_rng(number + 1).shuffle(numbers)
-        columns = {ID: _ids(numbers)} | {name: _column(name, rows + 2 * own).take(numbers) for name in attributes}
         paths[owner] = folder / f"{owner}.{kind}"
-        _write(pa.table(columns), paths[owner])
+        value = pa.string() if kind == "csv" else pa.dictionary(pa.int8(), pa.string())
+        schema = pa.schema([(ID, pa.string()), *((name, value) for name in attributes)])
+        with _writer(paths[owner], schema) as writer:
+            for people in _people(rows, number):
+                columns = [_ids(people), *(_column(name, people).cast(value) for name in attributes)]
+                writer.write_table(pa.table(columns, schema))
     return paths
 
 
-def _ids(numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Array:
+def _writer(path: Path, schema: pa.Schema) -> pa.csv.CSVWriter | pa.parquet.ParquetWriter:
+    return pa.csv.CSVWriter(path, schema) if path.suffix == ".csv" else pa.parquet.ParquetWriter(path, schema)
+
+
+def _people(rows: int, number: int) -> Iterator[NDArray[np.int64]]:
+    """Yield the people of a table in its order: 0..rows-1 are common, the others follow table by table."""
+    own, rng = rows // _OWN_SHARE, np.random.default_rng(number + 1)
+    size = rows + own
+    stride = int(size * _STRIDES[number])
+    while gcd(stride, size) > 1:
+        stride += 1
+    for start in range(0, size, _BATCH):
+        people = np.arange(start, min(start + _BATCH, size)) * stride % size
+        people[people >= rows] += number * own
+        yield rng.permutation(people)
+
+
+def _ids(people: NDArray[np.int64]) -> pa.Array:
     """Write numbers as ids of 13 characters."""
-    digits = pc.utf8_lpad(pa.array(numbers).cast(pa.string()), 10, "0")
+    digits = pc.utf8_lpad(pa.array(people).cast(pa.string()), 10, "0")
     return pc.binary_join_element_wise("id-", digits, "")
 
 
-def _column(name: str, people: int) -> pa.DictionaryArray:
-    """Draw everyone's value of an attribute, the earlier categories more often."""
+def _column(name: str, people: NDArray[np.int64]) -> pa.DictionaryArray:
+    """Return the people's values of an attribute, the earlier categories more often."""
     categories = CATEGORIES[name]
-    seed = list(CATEGORIES).index(name) + 10
-    symbols = (np.random.default_rng(seed).random(people, np.float32) ** 1.5 * len(categories)).astype(np.int8)
+    # A mixing function of 64 bits (the finaliser of splitmix64), so that a person's value depends on the person alone.
+    words = (people.astype(np.uint64) + np.uint64(list(CATEGORIES).index(name) << 40)) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        words = (words ^ (words >> np.uint64(shift))) * np.uint64(factor)
+    uniform = (words >> np.uint64(40)) / 2.0**24
+    symbols = (uniform**1.5 * len(categories)).astype(np.int8)
     return pa.DictionaryArray.from_arrays(pa.array(symbols), pa.array(categories))
-
-
-def _write(table: pa.Table, path: Path) -> None:
-    if path.suffix == ".parquet":
-        pa.parquet.write_table(table, path)
-        return
-    plain = pa.table({name: table[name].cast(pa.string()) for name in table.column_names})
-    pa.csv.write_csv(plain, path)

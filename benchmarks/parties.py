@@ -1,10 +1,10 @@
-"""Measures a study's processes: wall and CPU time, stage by stage."""
+"""Measures a study's parties: wall and CPU time, stage by stage."""
 
 import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -21,20 +21,23 @@ from veiltab.researcher.client import Client
 
 _SERVER, _RESEARCHER = "cloud", "rosa"
 _PATIENCE = 900.0
+"""Seconds that a stage may take, however few the rows."""
+
+_PATIENCE_A_ROW = 2e-5
 _LOOK_AGAIN = 0.02
 _IDLE_SECONDS = 10.0
 
 
 @dataclass(kw_only=True)
 class Usage:
-    """The time of a stage: wall seconds, and CPU seconds by process."""
+    """The time of a stage: wall seconds, and CPU seconds by party."""
 
     wall: float = 0.0
     cpu: dict[str, float] = field(default_factory=dict)
 
     @property
     def total(self) -> float:
-        """CPU seconds of all processes."""
+        """CPU seconds of all parties."""
         return sum(self.cpu.values())
 
 
@@ -45,9 +48,11 @@ class Parties:
         folder: new folder for study, certificates, states and logs.
         tables: curator -> table.
         budget: epsilon of all releases together, nats.
+        rows: of a table; a stage may take the longer the more there are.
     """
 
-    def __init__(self, folder: Path, tables: dict[str, Path], *, budget: int = 4) -> None:
+    def __init__(self, folder: Path, tables: dict[str, Path], *, budget: int = 4, rows: int = 0) -> None:
+        self._patience = _PATIENCE + _PATIENCE_A_ROW * rows
         folder.mkdir()
         ports = free_ports(len(OWNERS) + 2)
         endpoints = dict(zip((*OWNERS, _SERVER, _RESEARCHER), (f"localhost:{port}" for port in ports), strict=True))
@@ -57,7 +62,10 @@ class Parties:
         policy = folder / "policy.toml"
         policy.write_text('[[rule]]\ndecision = "approve"\n', "utf-8")
         self._local = LocalStudy(folder=folder, tables=tables, policies=dict.fromkeys(tables, policy))
-        self._processes: dict[str, psutil.Process] = {}
+        self.state_folders = {name: self._local.state_folder(role, name) for role, name in self._local.parties}
+        """Party -> its state folder."""
+        self.processes: dict[str, psutil.Process] = {}
+        """Party -> its process, from its start."""
 
     def __enter__(self) -> Self:
         """Return the parties."""
@@ -71,7 +79,7 @@ class Parties:
         """Start every process, and wait until it has loaded its data and serves."""
         with self._measure() as spent:
             for role, name in self._local.parties:
-                self._processes[name] = psutil.Process(self._local.start(role, name))
+                self.processes[name] = psutil.Process(self._local.start(role, name))
             self._wait(lambda: all("serves on port" in self._log(*party) for party in self._local.parties))
         return spent
 
@@ -87,7 +95,7 @@ class Parties:
         with Client(self._local.study_path, identity=identity, name=_RESEARCHER) as client, self._measure() as spent:
             before = time.process_time()
             release = client.request(tuple(CATEGORIES), epsilon="1", purpose="benchmark", sample=sample)
-            spec = release.wait(_PATIENCE).spec
+            spec = release.wait(self._patience).spec
             release.estimate()
             client_seconds = time.process_time() - before
         spent.cpu["client"] = client_seconds
@@ -114,7 +122,7 @@ class Parties:
                     client.request(tuple(CATEGORIES), epsilon="1", purpose=f"small {at_once} {one}") for one in batch
                 ]
                 for release in asked:
-                    release.wait(_PATIENCE)
+                    release.wait(self._patience)
                     release.estimate()
                     walls.append(time.monotonic() - began)
             # The desk certifies a release once it is ready.
@@ -129,11 +137,11 @@ class Parties:
         before = self._cpu()
         time.sleep(_IDLE_SECONDS)
         now = self._cpu()
-        return {name: (now[name] - before[name]) / _IDLE_SECONDS for name in self._processes}
+        return {name: (now[name] - before[name]) / _IDLE_SECONDS for name in self.processes}
 
     def peaks(self) -> dict[str, int]:
         """Return each process's peak resident memory, in bytes."""
-        return {name: _peak(process.pid) for name, process in self._processes.items()}
+        return {name: _peak(process.pid) for name, process in self.processes.items()}
 
     @contextmanager
     def _measure(self) -> Iterator[Usage]:
@@ -143,14 +151,13 @@ class Parties:
         spent.cpu = {name: now - before.get(name, 0.0) for name, now in self._cpu().items()}
 
     def _cpu(self) -> dict[str, float]:
-        """Return each process's CPU seconds so far."""
-        times = {name: process.cpu_times() for name, process in self._processes.items()}
-        return {name: spent.user + spent.system for name, spent in times.items()}
+        """Return each party's CPU seconds so far: of its process, and of all that this one started."""
+        return {name: _cpu_of(process) for name, process in self.processes.items()}
 
     def _wait(self, done: Callable[[], bool]) -> None:
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + self._patience
         while not done():
-            ended = [name for name, one in self._processes.items() if one.status() == psutil.STATUS_ZOMBIE]
+            ended = [name for name, one in self.processes.items() if one.status() == psutil.STATUS_ZOMBIE]
             if ended or time.monotonic() > end:
                 raise AssertionError(f"ended: {ended}; the logs are in {self._local.folder}")
             time.sleep(_LOOK_AGAIN)
@@ -182,6 +189,16 @@ def _study(endpoints: dict[str, str], budget: int) -> str:
 
 def _entry(name: str, endpoints: dict[str, str]) -> str:
     return f'name = "{name}"\nendpoint = "{endpoints[name]}"\n'
+
+
+def _cpu_of(process: psutil.Process) -> float:
+    seconds = 0.0
+    for one in (process, *process.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            times = one.cpu_times()
+            # What has ended counts at whoever waited for it.
+            seconds += times.user + times.system + times.children_user + times.children_system
+    return seconds
 
 
 def _peak(pid: int) -> int:

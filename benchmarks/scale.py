@@ -1,0 +1,277 @@
+"""Whole releases at 10^6 to 10^9 people against DuckDB's plain join: python -m benchmarks.scale --rows 1e6,1e7,1e8.
+
+The parties and tables are those of benchmarks.release, in Parquet: two curators with two attributes each, every party a
+process of its own under mutual TLS. After one alignment follow a release with the planner's sample size and one of
+everybody. The yardstick is DuckDB, which joins the same files on the id and counts the cells, in one process that sees
+everything; once with all the memory it wants, once held to 1.5 GB.
+
+CPU is user and system time of all processes of a party, the researcher's client apart. "Protected" is loading, the
+alignment and the release of everybody at all parties together. Tables, states and scratch space lie in a folder that
+is deleted at the end; a size for which its disk has no room is skipped.
+"""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.made_tables import write_tables
+from benchmarks.parties import Parties, Usage
+from benchmarks.watching import Peaks, Watch
+from veiltab.common.command.cli import note
+from veiltab.researcher.drawing import ACCENT, INK, SOFT, check_picture, logarithmic, write_picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_PROTECTED = ("load", "align", "release of everybody")
+_STAGES = ("load", "align", "release of m*", "release of everybody")
+_UNPROTECTED = {"DuckDB": (), "DuckDB, 1.5 GB": ("--memory-limit", "1.5GB")}
+_AIMS = {"DuckDB": "at most 1.5", "DuckDB, 1.5 GB": "at most 1"}
+
+_DISK_A_ROW = 220
+"""Bytes of tables, states and scratch space together, with a fifth to spare."""
+
+_PEER_SECONDS_A_ROW = 2e-5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaled:
+    """What one size takes.
+
+    Args:
+        rows: common respondents n.
+        sample: rows m* of the first release.
+        tables: bytes of both tables.
+        stages: stage -> time of each party.
+        peaks: party -> most memory and disk.
+        unprotected: way of DuckDB -> its CPU and wall seconds, and its peak of memory in bytes.
+    """
+
+    rows: int
+    sample: int
+    tables: int
+    stages: dict[str, Usage]
+    peaks: dict[str, Peaks]
+    unprotected: dict[str, dict[str, float]]
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds of everything that is protected."""
+        return sum(self.stages[stage].total for stage in _PROTECTED)
+
+    @property
+    def wall(self) -> float:
+        """Wall seconds from the start of the parties to the counts of everybody."""
+        return sum(self.stages[stage].wall for stage in _PROTECTED)
+
+    @property
+    def ratios(self) -> dict[str, float]:
+        """CPU of everything that is protected, over that of each way of DuckDB."""
+        return {name: self.cpu / figures["cpu"] for name, figures in self.unprotected.items()}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, for JSON."""
+        return asdict(self) | {"cpu": self.cpu, "wall": self.wall, "ratios": self.ratios}
+
+
+def measure(folder: Path, rows: int) -> Scaled:
+    """Run both sides in a new folder, which is empty afterwards."""
+    note(f"{rows:,} rows: writing the tables")
+    tables = write_tables(folder, rows, "parquet")
+    stages: dict[str, Usage] = {}
+    with Parties(folder / "parties", tables, rows=rows) as parties, Watch(parties) as watch:
+        note("  start and load")
+        stages["load"] = parties.load()
+        note(f"  align; loading took {_seconds(stages['load'])}")
+        stages["align"] = parties.align()
+        note(f"  release of m* rows; aligning took {_seconds(stages['align'])}")
+        spec, stages["release of m*"] = parties.release(None)
+        note(f"  release of everybody; that of m* took {_seconds(stages['release of m*'])}")
+        everybody, stages["release of everybody"] = parties.release(rows)
+        note(f"  it took {_seconds(stages['release of everybody'])}")
+    if everybody.population != rows:
+        raise AssertionError("the tables have other rows in common")
+    shutil.rmtree(folder / "parties")
+    unprotected = {}
+    for name, options in _UNPROTECTED.items():
+        note(f"  {name}")
+        unprotected[name] = _joined(folder, list(tables.values()), rows, options)
+    sizes = sum(path.stat().st_size for path in tables.values())
+    for path in tables.values():
+        path.unlink()
+    return Scaled(
+        rows=rows, sample=spec.sample, tables=sizes, stages=stages, peaks=watch.peaks, unprotected=unprotected
+    )
+
+
+def _seconds(usage: Usage) -> str:
+    return f"{usage.total:.1f} s of CPU, {usage.wall:.1f} s in all"
+
+
+def _joined(folder: Path, tables: Sequence[Path], rows: int, options: Sequence[str]) -> dict[str, float]:
+    """Run DuckDB; return its figures."""
+    scratch = folder / "scratch"
+    command = [sys.executable, "-m", "benchmarks.plain_duckdb", *map(str, tables), "--scratch", str(scratch), *options]
+    patience = 900 + rows * _PEER_SECONDS_A_ROW
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=patience)  # noqa: S603
+    shutil.rmtree(scratch, ignore_errors=True)
+    figures: dict[str, float] = json.loads(done.stdout)
+    if figures["rows"] != rows:
+        raise AssertionError("DuckDB saw other tables")
+    return figures
+
+
+def show(scaled: Scaled) -> None:
+    """Print the figures of one size."""
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(f"\n[bold]n = {scaled.rows:,}, m* = {scaled.sample:,}, tables {scaled.tables / 1e9:.2f} GB[/bold]")
+    console.print(_stages(scaled), _memory(scaled), _ratios(scaled))
+
+
+def _stages(scaled: Scaled) -> Table:
+    table = _table("CPU seconds", (*scaled.stages, "protected"))
+    parties = list(dict.fromkeys(name for usage in scaled.stages.values() for name in usage.cpu))
+    for name in parties:
+        seconds = {stage: usage.cpu.get(name, 0.0) for stage, usage in scaled.stages.items()}
+        table.add_row(name, *(f"{one:.2f}" for one in (*seconds.values(), sum(seconds[s] for s in _PROTECTED))))
+    table.add_row("together", *(f"{usage.total:.2f}" for usage in scaled.stages.values()), f"{scaled.cpu:.2f}")
+    table.add_row("wall", *(f"{usage.wall:.2f}" for usage in scaled.stages.values()), f"{scaled.wall:.2f}")
+    return table
+
+
+def _memory(scaled: Scaled) -> Table:
+    table = _table("peak", ("anonymous MiB", "VmHWM MiB", "mapped MiB", "disk MB", "disk bytes a row"))
+    for name, peaks in scaled.peaks.items():
+        sizes = (peaks.anonymous / 2**20, peaks.resident / 2**20, peaks.mapped / 2**20, peaks.disk / 1e6)
+        table.add_row(name, *(f"{size:,.0f}" for size in sizes), f"{peaks.disk / scaled.rows:.1f}")
+    for name, figures in scaled.unprotected.items():
+        table.add_row(name, "", f"{figures['peak'] / 2**20:,.0f}", "", "", "")
+    return table
+
+
+def _ratios(scaled: Scaled) -> Table:
+    table = _table("unprotected", ("CPU seconds", "wall", "CPU of protected over it", "aim at 10^8"))
+    for name, figures in scaled.unprotected.items():
+        seconds = (f"{figures['cpu']:.2f}", f"{figures['wall']:.2f}")
+        table.add_row(name, *seconds, f"{scaled.ratios[name]:.2f}", _AIMS[name])
+    return table
+
+
+def _table(first: str, others: Sequence[str]) -> Table:
+    table = Table(first)
+    for heading in others:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def draw(all_scaled: Sequence[Scaled], path: Path) -> None:
+    """Draw memory and CPU against n."""
+    rows = [scaled.rows for scaled in all_scaled]
+    parties = {
+        "a curator": ("alice", INK, "o-"),
+        "the server": ("cloud", "#3d7a4b", "s-"),
+        "the researcher's service": ("rosa", "#8a949e", "^-"),
+    }
+    memory = {
+        label: ([scaled.peaks[name].anonymous / 2**20 for scaled in all_scaled], colour, mark)
+        for label, (name, colour, mark) in parties.items()
+    }
+    cpu = {"everything protected, all parties": ([scaled.cpu for scaled in all_scaled], INK, "o-")}
+    for name, mark in zip(_UNPROTECTED, ("D-", "D--"), strict=True):
+        peaks = [scaled.unprotected[name]["peak"] / 2**20 for scaled in all_scaled]
+        memory[f"{name}: unprotected join"] = (peaks, ACCENT, mark)
+        cpu[f"{name}: unprotected join"] = ([scaled.unprotected[name]["cpu"] for scaled in all_scaled], ACCENT, mark)
+
+    def paint(figure: "Figure") -> None:
+        left, right = figure.subplots(1, 2)
+        _paint(left, "most memory of a party", "MiB, mapped files aside", rows, memory)
+        _paint(right, "computation", "seconds of CPU", rows, cpu)
+
+    write_picture(path, (9.6, 4.4), paint, option="--picture")
+
+
+def _paint(
+    axes: "Axes", title: str, unit: str, rows: Sequence[int], curves: dict[str, tuple[list[float], str, str]]
+) -> None:
+    for label, (values, colour, mark) in curves.items():
+        axes.plot(rows, values, mark, color=colour, ms=6, label=label)
+    axes.set_title(title, loc="left", fontweight="bold", color=INK)
+    axes.set_xlabel("respondents n")
+    axes.set_ylabel(unit)
+    axes.grid(color=SOFT, lw=0.6)
+    logarithmic(axes, "x", "y")
+    axes.legend(frameon=False, fontsize=8.5)
+
+
+@contextmanager
+def _folder(where: Path) -> Iterator[Path]:
+    """Make a folder, and delete it at the end, whatever ends this process but a kill."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    folder = Path(tempfile.mkdtemp(prefix="veiltab-scale-", dir=where))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def _sizes(context: click.Context, parameter: click.Parameter, text: str) -> tuple[int, ...]:
+    """Read sizes like 1e6,1e7."""
+    del context, parameter
+    try:
+        sizes = tuple(int(float(part)) for part in text.split(","))
+    except (ValueError, OverflowError):
+        raise click.BadParameter("write numbers with commas between them, such as 1e6,1e7") from None
+    if min(sizes) < 1000:
+        raise click.BadParameter("take at least 1000 rows")
+    return sizes
+
+
+@click.command()
+@click.option("--rows", default="1e6,1e7,1e8", show_default=True, callback=_sizes, help="Respondents n of each run.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default=tempfile.gettempdir(),
+    show_default=True,
+    help="On whose disk everything lies; 22 GB for 10^8 rows.",
+)
+@click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures here too.")
+@click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw memory and CPU (.svg, .png).")
+def main(rows: tuple[int, ...], folder: Path, file: Path | None, picture: Path | None) -> None:
+    """Measure whole releases by their size."""
+    if picture is not None:
+        check_picture(picture)
+    done: list[Scaled] = []
+    with _folder(folder) as own:
+        for size in rows:
+            free = shutil.disk_usage(own).free
+            if free < size * _DISK_A_ROW:
+                note(
+                    f"{size:,} rows: skipped, since {own} has {free / 1e9:.0f} GB free and they need"
+                    f" {size * _DISK_A_ROW / 1e9:.0f}"
+                )
+                continue
+            done.append(measure(own, size))
+            show(done[-1])
+            # A later size may fail; what was measured is kept.
+            if file is not None:
+                file.write_text(json.dumps([scaled.as_dict() for scaled in done], indent=2) + "\n", "utf-8")
+    if picture is not None and done:
+        draw(done, picture)
+
+
+if __name__ == "__main__":
+    main()
