@@ -58,8 +58,15 @@ FLAGGED: Mapping[Mutant, set[Coalition]] = {
 }
 """Which protection is switched off, and who attains more than the card says."""
 
+IN_EVERY_RUN = {no_noise_of_the_curators, no_pads}
+"""Those of them that are no long tests."""
 
-@pytest.mark.parametrize("mutant", FLAGGED, ids=lambda mutant: mutant.__name__)
+
+@pytest.mark.parametrize(
+    "mutant",
+    [pytest.param(mutant, marks=() if mutant in IN_EVERY_RUN else pytest.mark.long) for mutant in FLAGGED],
+    ids=lambda mutant: mutant.__name__,
+)
 def test_a_protection_that_is_switched_off_is_flagged(
     tmp_path: Path, mutant: Mutant, record_property: Callable[[str, object], None]
 ) -> None:

@@ -122,6 +122,7 @@ def test_half_open_connections_leave_no_memory_behind(poll: Poll) -> None:
         time.sleep(0.5)
 
 
+@pytest.mark.long
 def test_more_half_open_connections_than_a_shell_allows_files_keep_nobody_out(tmp_path: Path) -> None:
     poll = made_poll(tmp_path / "study")
     with poll.local:

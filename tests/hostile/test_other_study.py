@@ -37,6 +37,7 @@ def read(world: World, study: Path, *options: str, verb: str = "estimate", as_js
     return world.command("researcher", verb, study, *identity, "--release", "first", *options, as_json=as_json)
 
 
+@pytest.mark.long
 def test_labels_of_another_order_are_refused_by_name(world: World, swapped: Path, tmp_path: Path) -> None:
     estimate = read(world, swapped)
     assert (estimate.code, "cells" in estimate.data, REFUSAL in estimate.errors) == (2, False, True)

@@ -146,9 +146,9 @@ def disk(world: World) -> int:
     "answer",
     [
         {"witnessed_length": 2**64 - 1},
-        {"witnessed_length": 2**63, "witnessed_head": b"h" * 1_000_000},
+        pytest.param({"witnessed_length": 2**63, "witnessed_head": b"h" * 1_000_000}, marks=pytest.mark.long),
         {"table_version": "v" * 1_000_000},
-        {"table_version": "\x1b[2J\x1b]0;owned\x07"},
+        pytest.param({"table_version": "\x1b[2J\x1b]0;owned\x07"}, marks=pytest.mark.long),
     ],
     ids=["length", "length and head", "long version", "terminal"],
 )

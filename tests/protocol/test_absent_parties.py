@@ -60,7 +60,7 @@ def test_a_researcher_whose_service_is_down_is_told_so(mortal: World) -> None:
         mortal.start(ROSA)
 
 
-@pytest.mark.parametrize("who", [ALICE, LONG(BOB), LONG(CLOUD), ROSA])
+@pytest.mark.parametrize("who", [ALICE, *map(LONG, (BOB, CLOUD, ROSA))])
 def test_a_party_that_is_stopped_in_order_at_any_time_loses_nothing(mortal: World, who: Who) -> None:
     label = mortal.label()
     with mortal.client() as client:

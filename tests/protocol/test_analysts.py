@@ -75,6 +75,7 @@ def test_every_reading_command_works_for_an_analyst(village: World, label: str, 
     assert f"counts  {entries[0]['release']}  {label}" in command(village, "access-log", ROSA, as_json=False).text
 
 
+@pytest.mark.long
 def test_what_is_the_researcher_s_alone_says_so(village: World) -> None:
     before = command(village, "status", ROSA).data
     denied = command(village, "request", ANA, "--attributes", "region", "--epsilon", "1")

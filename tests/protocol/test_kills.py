@@ -47,7 +47,7 @@ QUICK = {
     "researcher, fetching": Kill(who=ROSA, point="veiltab.common.rpc.chunks:verify:3"),
 }
 
-IN_EVERY_RUN = {"server, after the rename", "curator, encrypting", "researcher, fetching"}
+IN_EVERY_RUN = {"curator, encrypting", "researcher, fetching"}
 """Those of them that are no long tests."""
 
 LONG = [

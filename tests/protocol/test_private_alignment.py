@@ -120,6 +120,7 @@ def test_a_curator_killed_anywhere_in_a_private_alignment_goes_on(tmp_path: Path
     check_kill(private_world(tmp_path), *KILLS[name])
 
 
+@pytest.mark.long
 def test_a_party_that_aligns_otherwise_is_refused_by_name(tmp_path: Path) -> None:
     """Bob's study file says tokens: he is refused, the difference is named, and nothing is charged."""
     world = private_world(tmp_path)
@@ -140,6 +141,7 @@ def test_a_party_that_aligns_otherwise_is_refused_by_name(tmp_path: Path) -> Non
     assert world.charges("alice") == []
 
 
+@pytest.mark.long
 def test_a_study_of_one_kind_answers_no_call_of_the_other(tmp_path: Path) -> None:
     world = private_world(tmp_path)
 

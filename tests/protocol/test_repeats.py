@@ -165,7 +165,7 @@ def test_fifty_identical_starts_at_the_researcher_s_service_are_one_release(vill
     assert village.charges("alice").count(release_id) == village.charges("bob").count(release_id) == 1
 
 
-@pytest.mark.parametrize("number", [20, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("number", [8, pytest.param(50, marks=pytest.mark.long)])
 def test_releases_at_once_of_two_researchers_keep_apart(village: World, number: int) -> None:
     before = len(village.charges("alice"))
     spent_before = {name: spent_keys(village, name) for name in ("alice", "bob")}

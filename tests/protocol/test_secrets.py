@@ -137,7 +137,8 @@ def test_secrets_stay_where_they_belong(told: World, mode: tuple[Sampling, Pad])
         client.release(release.id).wait(40)
         # It has had the keys and the columns, and kept what it counted.
         client.release(release.id).estimate()
-    told.wait_until(lambda: not told.leftovers())
+    certificate = told.local.state_folder(*ROSA) / "releases" / release.id / "certificate"
+    told.wait_until(lambda: certificate.exists() and not told.leftovers())
     check_server(told, canaries)
     check_logs_and_researchers(told, canaries, release.id)
     check_curators(told, canaries, release.id)

@@ -30,6 +30,7 @@ def test_the_order_is_that_of_the_bytes(blocks: list[bytes], limit: int) -> None
         assert rows_in_order(array) == sorted(range(len(blocks)), key=blocks.__getitem__)
 
 
+@pytest.mark.long
 def test_more_rows_than_the_radix_sort_takes() -> None:
     blocks = np.random.default_rng(3).integers(0, 256, (2**20 + 1, 16), dtype=np.uint8)
     blocks[:, :2] = 0  # sixteen rows a word: nearly every row is tied

@@ -25,6 +25,7 @@ def faults(*, keep: bool) -> int:
     return int(run.stdout)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="malloc is not glibc's")
 def test_temporary_arrays_do_not_fault_again() -> None:
     without, kept = faults(keep=False), faults(keep=True)
