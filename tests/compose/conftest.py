@@ -50,10 +50,12 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     _seconds[report.nodeid] += report.duration
 
 
-def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> tuple[str, str, str] | None:
     """Print a test's remark and seconds beside its name."""
+    if not isinstance(report, pytest.TestReport) or report.when != "call" or not report.passed:
+        return None
     remarks = [text for name, text in report.user_properties if name == "remark"]
-    if report.when != "call" or not report.passed or not remarks:
+    if not remarks:
         return None
     return "passed", ".", f"ok ({_seconds[report.nodeid]:.1f} s): {remarks[-1]}"
 
