@@ -42,6 +42,10 @@ class Engine(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Let go of what is ready for further tasks."""
+        ...
+
 
 class InProcess:
     """Performs one task after the other, in this process."""
@@ -50,6 +54,9 @@ class InProcess:
         """Yield the number and the result of every task."""
         for number, task in enumerate(tasks):
             yield number, task.perform()
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 def in_order(results: Results[Result]) -> Generator[Result, None, None]:

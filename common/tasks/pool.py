@@ -1,0 +1,169 @@
+"""Tasks in processes of this machine.
+
+The processes are new programs, not forks: a party has threads, whose locks a fork would copy. They start with the
+first task and end soon after the last. Killed ones are replaced; their tasks begin again.
+"""
+
+import os
+import pickle
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from types import MappingProxyType
+from typing import Generic
+
+from veiltab.common.errors import InvalidInputError, UnavailableError
+from veiltab.common.tasks.crew import performed_by
+from veiltab.common.tasks.engine import Result, Results, Task
+from veiltab.common.tasks.outcome import Outcome
+
+ATTEMPTS = 4
+"""How many processes may end over one task before that is said."""
+
+ONE_THREAD = MappingProxyType(
+    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
+)
+"""Environment of a process whose linear algebra has one thread: with more, sums depend on their number."""
+
+
+class Pool:
+    """Performs tasks in other processes; several threads may do so at once, each with processes of its own.
+
+    Args:
+        workers: how many processes at a time for the tasks of one call.
+
+    Raises:
+        InvalidInputError: fewer than one.
+    """
+
+    def __init__(self, workers: int) -> None:
+        if workers < 1:
+            raise InvalidInputError(f"there must be at least 1 process, not {workers}")
+        self._workers = workers
+        # Left over from earlier calls; each ends when it has been idle for a while.
+        self._idle = deque[_Worker]()
+
+    def perform(self, tasks: Iterable[Task[Result]]) -> Results[Result]:
+        """Yield the number and the result of every task."""
+        crew = _Crew[Result](self._workers, self._idle)
+        try:
+            yield from performed_by(crew, tasks)
+        finally:
+            crew.end()
+
+    def close(self) -> None:
+        """End the processes that are idle."""
+        while self._idle:
+            self._idle.pop().end()
+
+
+class _Crew(Generic[Result]):
+    """The processes of one call, each with the task that it performs."""
+
+    def __init__(self, workers: int, idle: "deque[_Worker]") -> None:
+        self._workers, self._idle = workers, idle
+        self._busy = dict[object, tuple[_Worker, int, Task[Result]]]()
+        self._attempts = dict[int, int]()
+
+    def room(self) -> int:
+        return self._workers
+
+    def begin(self, number: int, task: Task[Result]) -> None:
+        """Give a task to a process that is idle, or to a new one."""
+        self._attempts[number] = self._attempts.get(number, 0) + 1
+        worker = _taken(self._idle) or _Worker()
+        self._busy[worker.connection] = worker, number, task
+        worker.begin(task)
+
+    def ready(self) -> Iterator[tuple[int, Outcome[Result]]]:
+        """Return the tasks that are ready; begin those again whose process has ended."""
+        for connection in wait([worker.connection for worker, *_ in self._busy.values()]):
+            worker, number, task = self._busy.pop(connection)
+            outcome = worker.outcome()
+            if outcome is not None:
+                del self._attempts[number]
+                self._idle.append(worker)
+                yield number, pickle.loads(outcome)  # noqa: S301 - of this process's own child
+            else:
+                worker.end()
+                self._check_attempts(number)
+                self.begin(number, task)
+
+    def end(self) -> None:
+        """End the processes that are at work."""
+        while self._busy:
+            worker, *_ = self._busy.popitem()[1]
+            worker.end()
+
+    def _check_attempts(self, number: int) -> None:
+        if self._attempts[number] == ATTEMPTS:
+            raise UnavailableError(
+                f"{ATTEMPTS} processes ended over the same part of the work, perhaps for want of memory",
+                remedy="Give it more memory, or fewer --workers, and begin again.",
+            )
+
+
+class _Worker:
+    """A process that performs one task at a time."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            self._process = _started(theirs.fileno())
+            self.connection: Connection[bytes, bytes] = Connection(ours.detach())
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended while it was idle."""
+        return self.connection.poll()
+
+    def begin(self, task: Task[Result]) -> None:
+        """Send a task; whether it has come is seen when its outcome does not."""
+        with suppress(OSError):
+            self.connection.send_bytes(pickle.dumps(task))
+
+    def outcome(self) -> bytes | None:
+        """Return the outcome of the task that was begun, when there is one; None if the process has ended."""
+        try:
+            return self.connection.recv_bytes()
+        except (EOFError, OSError):
+            return None
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        self.connection.close()
+        self._process.kill()
+        self._process.communicate()
+
+
+def _started(descriptor: int) -> "subprocess.Popen[bytes]":
+    """Start a process that serves the tasks that come over a descriptor."""
+    try:
+        return subprocess.Popen(  # noqa: S603 - this program's own module
+            (sys.executable, "-m", "veiltab.common.tasks.worker", str(descriptor)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            pass_fds=(descriptor,),
+            env={**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(sys.path)},
+            # What a terminal sends, such as Ctrl-C, is for the party.
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise UnavailableError(
+            f"no process can be started ({error.strerror})", remedy="Allow more processes and memory, and begin again."
+        ) from None
+
+
+def _taken(idle: deque[_Worker]) -> _Worker | None:
+    """Take a process that is still there, and clear away those that are not."""
+    with suppress(IndexError):
+        while True:
+            worker = idle.pop()
+            if not worker.has_ended:
+                return worker
+            worker.end()
+    return None

@@ -1,0 +1,179 @@
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+import pytest
+
+from tests.common.tasks.samples import Death, Failure, Refusal, Sleep, Square, Turn, Unwritable, Variable
+from veiltab.common.errors import InvalidInputError, UnavailableError
+from veiltab.common.tasks import pool as pool_module
+from veiltab.common.tasks.crew import AHEAD
+from veiltab.common.tasks.engine import InProcess, Task, in_order
+from veiltab.common.tasks.pool import Pool
+
+
+@pytest.fixture
+def pool() -> Iterator[Pool]:
+    with closing(Pool(2)) as pool:
+        yield pool
+
+
+def test_the_results_are_those_of_one_process(pool: Pool) -> None:
+    def tasks() -> Iterator[Square]:
+        return (Square(base=base) for base in range(100))
+
+    assert list(in_order(pool.perform(tasks()))) == list(in_order(InProcess().perform(tasks())))
+
+
+def test_other_processes_perform_the_tasks_as_many_as_there_are_workers(pool: Pool, tmp_path: Path) -> None:
+    tasks = [Turn(folder=tmp_path, number=number, together=2) for number in range(6)]
+    workers = set(in_order(pool.perform(tasks)))
+    assert len(workers) == 2
+    assert os.getpid() not in workers
+    assert set(in_order(pool.perform(tasks))) <= workers  # the same ones, which were idle
+
+
+def test_a_slow_task_holds_up_those_far_behind_it(pool: Pool, tmp_path: Path) -> None:
+    taken = 0
+
+    def tasks() -> Iterator[Task[int]]:
+        nonlocal taken
+        yield Turn(folder=tmp_path, number=0, together=2)
+        for base in range(100_000):
+            taken += 1
+            yield Square(base=base)
+
+    results = pool.perform(tasks())
+    ahead = 2 * AHEAD - 1
+    assert [next(results)[0] for _ in range(ahead)] == list(range(1, ahead + 1))
+    assert taken == ahead
+    (tmp_path / "second").touch()
+    assert next(results)[0] == 0
+    results.close()
+    assert taken == ahead
+
+
+def test_a_refusal_is_raised_here_as_it_was_there(pool: Pool) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        list(pool.perform([Refusal()]))
+    assert str(caught.value) == "--nothing: there is nothing to do. Do something."
+
+
+def test_any_other_error_is_too(pool: Pool) -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        list(pool.perform([Failure()]))
+    assert caught.value.__notes__ == ["while dividing"]
+
+
+def test_an_error_that_cannot_travel_is_named_without_what_it_says(pool: Pool) -> None:
+    with pytest.raises(RuntimeError, match="OddError") as caught:
+        list(pool.perform([Failure(odd=True)]))
+    assert "1234" not in str(caught.value)
+
+
+def test_a_result_that_cannot_travel_is_an_error(pool: Pool) -> None:
+    with pytest.raises(AttributeError, match="lambda"):
+        list(pool.perform([Unwritable()]))
+
+
+def test_an_error_ends_the_rest_and_not_what_came_far_before_it(pool: Pool) -> None:
+    before = 2 * AHEAD + 1
+    taken = 0
+
+    def tasks() -> Iterator[Task[int | None]]:
+        nonlocal taken
+        for taken in range(before):
+            yield Square(base=taken)
+        yield Refusal()
+        for taken in range(before, 100_000):
+            yield Square(base=taken)
+
+    results = in_order(pool.perform(tasks()))
+    assert next(results) == 0
+    with pytest.raises(InvalidInputError):
+        list(results)
+    assert taken < before + 2 * AHEAD
+    assert list(pool.perform([Square(base=4)])) == [(0, 16)]
+
+
+def test_a_process_that_is_killed_changes_nothing(pool: Pool, tmp_path: Path) -> None:
+    tasks: list[Task[int]] = [Death(folder=tmp_path, times=1), *(Square(base=base) for base in range(20))]
+    assert list(in_order(pool.perform(tasks))) == [1, *(base * base for base in range(20))]
+
+
+def test_one_that_is_killed_again_and_again_is_said(
+    pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_module, "ATTEMPTS", 2)
+    with pytest.raises(UnavailableError, match="2 processes ended over the same part") as caught:
+        list(pool.perform([Death(folder=tmp_path, times=2)]))
+    assert "--workers" in caught.value.remedy
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_one_that_is_killed_while_it_is_idle_is_replaced(pool: Pool) -> None:
+    assert list(pool.perform([Square(base=2)])) == [(0, 4)]
+    (idle,) = pool._idle
+    idle._process.kill()
+    idle._process.wait()
+    assert list(pool.perform([Square(base=3)])) == [(0, 9)]
+    assert idle._process.returncode == -signal.SIGKILL
+    assert idle not in pool._idle
+
+
+def test_closing_ends_what_is_under_way(pool: Pool, tmp_path: Path) -> None:
+    tasks: list[Task[int | None]] = [Square(base=2), Sleep(folder=tmp_path)]
+    results = pool.perform(tasks)
+    assert next(results) == (0, 4)
+    sleeper = wait_for(lambda: next((int(path.name) for path in tmp_path.iterdir()), None))
+    results.close()
+    assert not psutil.pid_exists(sleeper)
+
+
+def test_a_signal_to_end_is_for_the_party_and_not_for_its_pool(pool: Pool, tmp_path: Path) -> None:
+    tasks: list[Task[int]] = [Turn(folder=tmp_path, number=0, together=2), Square(base=1)]
+    results = pool.perform(tasks)
+    assert next(results) == (1, 1)
+    worker = wait_for(lambda: next((int(path.name.split()[1]) for path in tmp_path.iterdir()), None))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(worker, number)
+    (tmp_path / "second").touch()
+    assert next(results) == (0, worker)
+
+
+def test_a_process_has_one_thread_of_linear_algebra_and_this_one_keeps_its_own(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    assert [text for _, text in pool.perform([Variable(name="OMP_NUM_THREADS")])] == ["1"]
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+    assert "MKL_NUM_THREADS" not in os.environ
+
+
+def test_a_process_that_cannot_be_started_is_said(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(UnavailableError, match="no process can be started"):
+        list(pool.perform([Square(base=2)]))
+
+
+def test_a_pool_has_at_least_one_process() -> None:
+    with pytest.raises(InvalidInputError, match="at least 1"):
+        Pool(0)
+
+
+Value = TypeVar("Value")
+
+
+def wait_for(value: Callable[[], Value | None]) -> Value:
+    for _ in range(6000):
+        if (now := value()) is not None:
+            return now
+        time.sleep(0.01)
+    pytest.fail("it did not happen within a minute")
