@@ -16,7 +16,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.block_order import leading, ordered_rows, write_words
+from veiltab.common.core.block_order import leading, ordered_rows, shared_bits, write_words
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import IntegrityError
 from veiltab.common.storage.files import written_whole
@@ -47,9 +47,10 @@ def alignment_id(versions: Mapping[str, str]) -> str:
 
 def sorted_order(tokens: Tokens) -> NDArray[np.int64]:
     """Return the rows of distinct tokens in ascending order."""
-    words = np.empty(len(tokens), np.uint64)
+    words = leading(tokens)
+    shared = shared_bits(words)
     for piece in slices(len(tokens)):
-        write_words(leading(tokens[piece]), np.arange(piece.start, piece.stop), words[piece])
+        write_words(words[piece], np.arange(piece.start, piece.stop), words[piece], shared=shared)
     return ordered_rows(words, tokens.__getitem__)
 
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.pieces import Pieces
-from veiltab.common.core.sampling import Grouping, Words
+from veiltab.common.core.sampling import Early, Grouping, Words, words_of
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.schemes.scheme import Rows
-from veiltab.common.storage.partitions import Partitions, leading_bits
+from veiltab.common.storage.partitions import Partitions, bits_for, leading_bits
 from veiltab.common.storage.scratch import Scratch
 
 _ROW_BYTES = 8
@@ -65,12 +65,13 @@ class SampledColumn:
 
 
 def grouping_on(folder: Path) -> Grouping:
-    """Return what groups words by their leading bits outside of memory."""
+    """Return what groups rows by the leading bits of their priorities outside of memory."""
 
-    def group(words: Iterable[Words]) -> Iterable[Words]:
-        partitions = Partitions(Scratch(folder))
-        for some in words:
-            partitions.append(leading_bits(some), [some])
+    def group(n: int, early: Iterable[Early]) -> Iterable[Words]:
+        bits = bits_for(n)
+        partitions = Partitions(Scratch(folder), bits=bits, joins=False)
+        for some in early:
+            partitions.append(leading_bits(some[0], bits), [words_of(some, shared=bits)])
         for (part,) in partitions.parts():
             yield part.view(np.uint64)
 

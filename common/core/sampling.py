@@ -12,7 +12,15 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from veiltab.common.core.block_order import BLOCK_BYTES, MAX_ROWS, Blocks, leading, ordered_rows, write_words
+from veiltab.common.core.block_order import (
+    BLOCK_BYTES,
+    MAX_ROWS,
+    Blocks,
+    Leads,
+    leading,
+    ordered_rows,
+    write_words,
+)
 from veiltab.common.core.randomness import MAX_FILL, CipherStream, check_key
 from veiltab.common.errors import InvalidInputError
 
@@ -26,19 +34,29 @@ _WORDS = MAX_FILL // 8
 
 _TokensOf = Callable[[slice | NDArray[np.int64]], Blocks]
 
+Early = tuple[Leads, NDArray[np.int64]]
+"""Rows that may be drawn: the leading bits of their priorities, and their numbers, in ascending order."""
+
 Words = NDArray[np.uint64]
-"""Leading bits of the priorities of some rows, and the rows; see veiltab.common.core.block_order."""
+"""One for each of some rows; see veiltab.common.core.block_order."""
 
-Grouping = Callable[[Iterable[Words]], Iterable[Words]]
-"""Takes all words before it gives any; gives them in groups, each of larger leading bits than the one before.
+Grouping = Callable[[int, Iterable[Early]], Iterable[Words]]
+"""Takes the number n of all rows, and those that may be drawn; gives the words of these in groups.
 
-Words of equal leading bits stay in the order in which they came.
+Each group has larger leading bits than the one before, and its rows are in ascending order.
 """
 
 
-def in_memory(words: Iterable[Words]) -> Iterable[Words]:
-    """Return all words as one group; a Grouping."""
-    return [np.concatenate([np.empty(0, np.uint64), *words])]
+def in_memory(_n: int, early: Iterable[Early]) -> Iterable[Words]:
+    """Return all rows as one group; a Grouping."""
+    return [np.concatenate([np.empty(0, np.uint64), *(words_of(some) for some in early)])]
+
+
+def words_of(early: Early, *, shared: int = 0) -> Words:
+    """Return the words of some rows, in groups of which the leading `shared` bits are the same; overwrites the bits."""
+    leads, rows = early
+    write_words(leads, rows, leads, shared=shared)
+    return leads
 
 
 def sample_by_priority(tokens: Blocks, m: int, key: bytes) -> NDArray[np.int64]:
@@ -132,9 +150,9 @@ def _first(n: int, m: int, key: bytes, tokens_of: _TokensOf, grouping: Grouping)
     priorities = _Priorities(key, tokens_of)
     # The number of rows under a threshold is binomial: 8 standard deviations of slack suffice but for once in 10^14.
     expected = m + 8 * isqrt(m) + 64
-    groups, found = _grouped(priorities, n, expected * 2**32 // n, grouping) if expected < n else (iter(()), 0)
+    groups, found = _grouped(priorities, n, expected * 2**64 // n, grouping) if expected < n else (iter(()), 0)
     if found < m:
-        groups, _ = _grouped(priorities, n, 2**32 - 1, grouping)
+        groups, _ = _grouped(priorities, n, 2**64 - 1, grouping)
     left = m
     for words in groups:
         rows = ordered_rows(words, priorities.of)[:left]
@@ -145,22 +163,22 @@ def _first(n: int, m: int, key: bytes, tokens_of: _TokensOf, grouping: Grouping)
 
 
 def _grouped(priorities: "_Priorities", n: int, threshold: int, grouping: Grouping) -> tuple[Iterator[Words], int]:
-    """Return the words of all rows under a threshold, in groups, and how many they are."""
+    """Return the words of all rows to a threshold, in groups, and how many they are."""
     count = 0
 
-    def counted() -> Iterator[Words]:
+    def counted() -> Iterator[Early]:
         nonlocal count
-        for words in priorities.up_to(threshold, n):
-            count += len(words)
-            yield words
+        for early in priorities.up_to(threshold, n):
+            count += len(early[1])
+            yield early
 
-    groups = iter(grouping(counted()))
+    groups = iter(grouping(n, counted()))
     first = next(groups, np.empty(0, np.uint64))
     return chain([first], groups), count
 
 
 class _Priorities:
-    """Priorities under one key, and the words (see veiltab.common.core.block_order) of rows that come early."""
+    """Priorities under one key, and the rows that come early."""
 
     def __init__(self, key: bytes, tokens_of: _TokensOf) -> None:
         # ECB is the bare permutation, as needed here: a token is one block, and tokens are not secret from holders of
@@ -179,11 +197,9 @@ class _Priorities:
         self._encrypt(tokens.data, self._room.data)
         return self._room[: tokens.size].reshape(-1, TOKEN_BYTES)
 
-    def up_to(self, threshold: int, n: int) -> Iterator[Words]:
-        """Yield the words, by row, of all rows whose leading 32 bits are at most `threshold`."""
+    def up_to(self, threshold: int, n: int) -> Iterator[Early]:
+        """Yield all rows whose leading 64 bits are at most `threshold`, by row."""
         for start in range(0, n, _CHUNK):
             leads = leading(self.of(slice(start, min(start + _CHUNK, n))))
-            rows = np.flatnonzero(leads <= np.uint32(threshold))
-            words = np.empty(rows.size, np.uint64)
-            write_words(leads[rows], rows + start, words)
-            yield words
+            rows = np.flatnonzero(leads <= np.uint64(threshold))
+            yield leads[rows], rows + start

@@ -49,6 +49,23 @@ def test_the_order_is_the_one_that_it_always_was(tmp_path: Path, monkeypatch: py
     assert digest.hexdigest() == KNOWN[n]
 
 
+def test_rows_of_a_group_are_told_apart_by_the_bits_after_those_that_group_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitions, "PART", 1)
+    leads = np.random.default_rng(5).permutation(2**16).astype(np.uint64)
+    # The leading 12 bits are 0 to 15, then come 20 zeros, then 12 bits that differ.
+    early = (leads >> np.uint64(12)) << np.uint64(52) | (leads & np.uint64(4095)) << np.uint64(20)
+    groups = list(
+        grouping_on(tmp_path)(
+            10**9, [(early[:100].copy(), np.arange(100)), (early[100:].copy(), np.arange(100, 2**16))]
+        )
+    )
+    halves = [words >> np.uint64(32) for words in groups]
+    assert [len(set(half.tolist())) for half in halves] == [4096] * 16
+    assert [int(row) for words in groups for row in np.sort(words) & np.uint64(2**32 - 1)] == np.argsort(leads).tolist()
+
+
 @pytest.mark.parametrize("name", SCHEMES)
 @pytest.mark.parametrize(("n", "m"), [(3000, 3000), (3000, 2999), (3000, 200), (3000, 1), (1, 1)])
 def test_pieces_are_the_whole_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, n: int, m: int) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare
 
 from veiltab.common.core import sampling
-from veiltab.common.core.sampling import sample_by_priority, sample_indices
+from veiltab.common.core.sampling import Early, sample_by_priority, sample_indices
 from veiltab.common.errors import InvalidInputError
 
 KEY = bytes(range(32))
@@ -65,7 +65,7 @@ def test_one_pass_over_the_tokens_suffices(n: int, m: int, monkeypatch: pytest.M
     passes: list[int] = []
     once = sampling._Priorities.up_to
 
-    def up_to(self: sampling._Priorities, threshold: int, rows: int) -> Iterator[NDArray[np.uint64]]:
+    def up_to(self: sampling._Priorities, threshold: int, rows: int) -> Iterator[Early]:
         passes.append(rows)
         return once(self, threshold, rows)
 
@@ -98,7 +98,7 @@ def test_equal_tokens_beyond_the_threshold_still_give_m_rows(copies: int, data: 
 
 
 def test_a_row_that_begins_with_all_ones_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "leading", lambda blocks: np.full(len(blocks), 2**32 - 1, np.uint32))
+    monkeypatch.setattr(sampling, "leading", lambda blocks: np.full(len(blocks), 2**64 - 1, np.uint64))
     assert sample_indices(100, 100, KEY).tolist() == reference(counted(100), 100, KEY)
 
 

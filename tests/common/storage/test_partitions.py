@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from veiltab.common.storage import partitions
-from veiltab.common.storage.partitions import PARTITION_BITS, Partitions
+from veiltab.common.storage.partitions import PARTITION_BITS, Partitions, bits_for, leading_bits
 from veiltab.common.storage.scratch import Scratch
 
 
@@ -54,3 +54,21 @@ def test_parts_are_small_however_many_records_there_are() -> None:
     lengths = [len(one) for (one,) in records.parts()]
     assert len(lengths) in {3, 4}
     assert max(lengths) < 1.1 * partitions.PART
+
+
+@pytest.mark.parametrize("bits", [1, 5, 12])
+def test_partitions_stay_apart_where_records_lost_what_tells_them_apart(bits: int) -> None:
+    records, rng = Partitions(Scratch(None), bits=bits, joins=False), np.random.default_rng(bits)
+    words = rng.integers(0, 2**64, 3 << bits, dtype=np.uint64)
+    for some in np.split(words, 3):
+        records.append(leading_bits(some, bits), [some])
+    parts = [leading_bits(one.view(np.uint64), bits) for (one,) in records.parts()]
+    assert [set(part.tolist()) for part in parts] == [{bit} for bit in sorted(set(leading_bits(words, bits).tolist()))]
+    assert sum(map(len, parts)) == len(words)
+
+
+@pytest.mark.parametrize("records", [0, 1, 2**17 - 1, 2**17, 10**6, 10**8, 2**29 - 1, 2**29, 10**9])
+def test_partitions_of_so_many_bits_fit_the_cache(records: int) -> None:
+    bits = bits_for(records)
+    assert records / 2**bits <= partitions.PART or bits == PARTITION_BITS
+    assert bits == 1 or records / 2 ** (bits - 1) >= partitions.PART
