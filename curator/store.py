@@ -1003,7 +1003,7 @@ class CuratorStore:
 
 def _release_of(row: sqlite3.Row) -> CuratorRelease:
     return CuratorRelease(
-        request=_read_request(row["request"]),
+        request=ReleaseRequest.from_json(row["request"]),
         state=ReleaseState(row["state"]),
         waiting_for=row["waiting_for"],
         failure=row["failure"],
@@ -1020,8 +1020,7 @@ def _release_of(row: sqlite3.Row) -> CuratorRelease:
     )
 
 
-# Those of many tables are long, and read at every step of each.
-_read_request = lru_cache(maxsize=64)(ReleaseRequest.from_json)
+# They are long, and read at every step of each table.
 _read_workload = lru_cache(maxsize=16)(WorkloadSpec.from_json)
 
 

@@ -28,8 +28,8 @@ def check_keeps_what_was_asked(spec: ReleaseSpec) -> None:
 
 def guaranteed_epsilon(spec: ReleaseSpec) -> Decimal:
     """Return the pure epsilon of the mechanism that runs (nats, upper bound; never above a pure epsilon asked for)."""
-    bound = spec.description.pure_epsilon
-    return min(bound, spec.epsilon) if spec.delta is None and _keeps_exactly(spec) else bound
+    bound, is_kept = _pure(spec.description, spec.epsilon)
+    return min(bound, spec.epsilon) if spec.delta is None and is_kept else bound
 
 
 def epsilon_card(spec: ReleaseSpec) -> EpsilonCard:
@@ -72,9 +72,10 @@ def _keeps_what_was_asked(spec: ReleaseSpec) -> bool:
     return _certified(spec.description, spec.epsilon, spec.delta)
 
 
-def _keeps_exactly(spec: ReleaseSpec) -> bool:
-    """Return whether the mechanism keeps a pure epsilon; the bound is rounded up, perhaps past it."""
-    return spec.description.scheme.is_within(spec.epsilon, spec.mechanism.gamma)
+@lru_cache(maxsize=256)
+def _pure(release: ReleaseDescription, epsilon: Decimal) -> tuple[Decimal, bool]:
+    """Return the bound of the pure epsilon, and whether a given one is kept; the bound is rounded up, perhaps past."""
+    return release.pure_epsilon, release.scheme.is_within(epsilon, release.gamma)
 
 
 @lru_cache(maxsize=256)

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 
 from veiltab.common.core.canonical import LATER, canonical_text, read_canonical
 from veiltab.common.core.rounding import parse_epsilon
@@ -114,7 +115,13 @@ class ReleaseRequest:
     @classmethod
     def from_json(cls, text: str) -> "ReleaseRequest":
         """Read back what `to_json` wrote."""
-        return read_canonical(cls, text)
+        return _read_request(text)
+
+
+@lru_cache(maxsize=64)
+def _read_request(text: str) -> ReleaseRequest:
+    """Read a request; a party reads that of a release from its database at every step, and some are long."""
+    return read_canonical(ReleaseRequest, text)
 
 
 def _shown(value: object) -> str:

@@ -3,13 +3,14 @@
 Plain data, valid by itself. `guarantees` checks that it keeps the requested epsilon.
 """
 
+import hashlib
 import json
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
-from veiltab.common.core.canonical import LATER, canonical_digest, canonical_text, read_canonical
+from veiltab.common.core.canonical import LATER, canonical_text, read_canonical
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
 from veiltab.common.core.rounding import parse_epsilon
@@ -48,9 +49,11 @@ class Column:
         return rows * symbol_dtype(self.size).itemsize
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReleaseSpec:
     """Everything public about a release; its digest is compared by all curators before data moves.
+
+    What follows from the fields is worked out once: a party asks for it at every step of a release.
 
     Args:
         release_id: 32 hexadecimal digits, chosen at random by the researcher.
@@ -133,7 +136,7 @@ class ReleaseSpec:
         """The mechanism that the server runs."""
         return self.mechanism.server
 
-    @property
+    @cached_property
     def description(self) -> ReleaseDescription:
         """The description for the accountants."""
         scheme = scheme_of(self.scheme, population=self.population, sample=self.sample, stage=self.stage)
@@ -171,7 +174,7 @@ class ReleaseSpec:
 
     def to_json(self) -> str:
         """Return the canonical text, which is stored and covered by the digest."""
-        return canonical_text(self)
+        return self._text
 
     @classmethod
     def from_json(cls, text: str) -> "ReleaseSpec":
@@ -180,7 +183,15 @@ class ReleaseSpec:
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the canonical text."""
-        return canonical_digest(self)
+        return self._digest
+
+    @cached_property
+    def _text(self) -> str:
+        return canonical_text(self)
+
+    @cached_property
+    def _digest(self) -> bytes:
+        return hashlib.sha256(self._text.encode()).digest()
 
 
 @lru_cache(maxsize=512)
