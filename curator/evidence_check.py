@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from veiltab.common.core.spelling import escaped
@@ -19,6 +20,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.statement import LedgerHead
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.rpc.release_certificate import Finding, ReleaseCertificate, check_statement, verified
+from veiltab.common.rpc.revocation import check_none_revoked
 from veiltab.common.rpc.signing import SignedText, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.audit_log import AuditEntry, AuditHead
@@ -80,7 +82,9 @@ class EvidenceFindings:
         }
 
 
-def check_evidence(path: Path, authority: bytes | None, study: Study | None) -> EvidenceFindings:
+def check_evidence(
+    path: Path, authority: bytes | None, study: Study | None, revoked: Path | None = None
+) -> EvidenceFindings:
     """Check an evidence file.
 
     Args:
@@ -88,6 +92,7 @@ def check_evidence(path: Path, authority: bytes | None, study: Study | None) -> 
         authority: certificate of the study's authority, PEM, if the checker has it; else that of the file is used,
             and its fingerprint is to be compared with one from elsewhere.
         study: the study file that it must be of, if the checker has it.
+        revoked: the authority's revocation list, PEM, if nobody whom it revokes may have signed.
 
     Raises:
         IntegrityError: it is no evidence file.
@@ -100,7 +105,7 @@ def check_evidence(path: Path, authority: bytes | None, study: Study | None) -> 
             if min((one.header_offset for one in archive.infolist()), default=0):
                 raise IntegrityError("something stands before the first file of the evidence", where=str(path))
             index = EvidenceIndex.from_text(read_text(archive, INDEX))
-            check = _Check(archive=archive, index=index, authority=authority, study=study)
+            check = _Check(archive=archive, index=index, authority=authority, study=study, revoked=revoked)
             return EvidenceFindings(index=index, findings=tuple(check.findings()))
     except (*DAMAGED, ValueError):
         raise IntegrityError("this is no evidence file, or it is damaged", where=str(path)) from None
@@ -112,10 +117,12 @@ class _Check:
     index: EvidenceIndex
     authority: bytes | None
     study: Study | None
+    revoked: Path | None
     replay: AuditReplay = field(default_factory=AuditReplay)
     audit_heads: dict[int, str] = field(default_factory=dict)
     covered: dict[int, AuditHead] = field(default_factory=dict)
     ledger_heads: dict[int, str] = field(default_factory=dict)
+    signing_certificates: set[str] = field(default_factory=set)
 
     def findings(self) -> Iterator[Finding]:
         checks: tuple[tuple[str, Callable[[], str]], ...] = (
@@ -130,6 +137,7 @@ class _Check:
             ("decisions", self._decisions),
             ("statements", self._statements),
             ("certificates", self._certificates),
+            *(() if self.revoked is None else (("revocation", partial(self._revocation, self.revoked)),)),
         )
         for what, check in checks:
             finding = _finding(what, check)
@@ -163,6 +171,7 @@ class _Check:
         signer = signer_of(signed, self._issuer, at)
         if signer != self._party or signer.role is not Role.CURATOR:
             raise IntegrityError(f"the index is signed by {signer}, and says that it is of {self.index.party}")
+        self.signing_certificates.add(signed.certificate)
         return f"{signer} signed the index on {at:%Y-%m-%d %H:%M:%S} UTC; {self.index.made_by} exported it"
 
     def _files(self) -> str:
@@ -298,6 +307,7 @@ class _Check:
             if stated.receipt is not None and not _is_passed(stated.receipt, spec, self._party.name):
                 raise IntegrityError(f"release {spec.release_id}: the server did not pass this curator's test")
             releases.add(spec.release_id)
+            self.signing_certificates.add(signed.certificate)
         return f"{len(releases)} signed statements about releases"
 
     def _certificates(self) -> str:
@@ -306,7 +316,11 @@ class _Check:
         for name in names:
             certificate = ReleaseCertificate.from_text(read_text(self.archive, name))
             _check_all_hold(name, verified(certificate, study, self._issuer))
+            self.signing_certificates.update(one.certificate for one in certificate.statements)
         return f"{len(names)} release certificates, and every line of them holds"
+
+    def _revocation(self, revoked: Path) -> str:
+        return check_none_revoked(revoked, self._issuer, self.signing_certificates)
 
 
 def _finding(what: str, check: Callable[[], str]) -> Finding:

@@ -22,9 +22,17 @@ _ARCHIVE = b"PK"
 @click.argument("file", type=PATH, metavar="FILE")
 @click.option("--study", "study_path", type=PATH, help="The study file that it must be of; needed for a release.")
 @click.option("--authority", type=PATH, help="Certificate of the study's authority (ca.pem), if you have it.")
+@click.option("--revoked", type=PATH, help="The authority's revocation list (crl.pem): nobody on it may have signed.")
 @json_option
 @click.pass_context
-def verify(context: click.Context, file: Path, study_path: Path | None, authority: Path | None, as_json: bool) -> None:
+def verify(
+    context: click.Context,
+    file: Path,
+    study_path: Path | None,
+    authority: Path | None,
+    revoked: Path | None,
+    as_json: bool,
+) -> None:
     """Check who vouches for a release, that its server added the noise, and which epsilon each adversary faces.
 
     It needs nothing but the file, the study file and, best, the certificate of the study's authority. The epsilons are
@@ -34,14 +42,14 @@ def verify(context: click.Context, file: Path, study_path: Path | None, authorit
     study = None if study_path is None else load_study(study_path)
     issuer = None if authority is None else _read(authority)
     if _is_archive(file):
-        evidence = check_evidence(file, issuer, study)
+        evidence = check_evidence(file, issuer, study, revoked)
         about, kind = f"Evidence of {escaped(evidence.index.party)}", "evidence"
         findings, plain = evidence.findings, evidence.as_dict()
     elif study is None:
         raise click.UsageError("A release certificate is checked against its study file: name it by --study.")
     else:
         certificate = ReleaseCertificate.from_text(_text(file))
-        findings = verified(certificate, study, issuer)
+        findings = verified(certificate, study, issuer, revoked)
         about, kind = f"Release {certificate.spec.release_id}", "certificate"
         plain = to_dict(certificate, findings)
     holds = all(one.holds for one in findings)

@@ -9,17 +9,20 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.core.spelling import escaped
 from veiltab.common.errors import IntegrityError, InvalidInputError, VeiltabError
 from veiltab.common.release.guarantees import check_keeps_what_was_asked, epsilon_card
 from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.statement import Statement
 from veiltab.common.rpc.identity import Party, Role
+from veiltab.common.rpc.revocation import check_none_revoked
 from veiltab.common.rpc.signing import SignedText, signer_of
 from veiltab.common.study.file import Study
 
@@ -139,7 +142,9 @@ def check_statement(one: SignedText, party: Party, spec: ReleaseSpec, authority:
     return stated
 
 
-def verified(certificate: ReleaseCertificate, study: Study, authority: bytes | None = None) -> tuple[Finding, ...]:
+def verified(
+    certificate: ReleaseCertificate, study: Study, authority: bytes | None = None, revoked: Path | None = None
+) -> tuple[Finding, ...]:
     """Check a release certificate against a study file; return a line for each check.
 
     Args:
@@ -147,8 +152,10 @@ def verified(certificate: ReleaseCertificate, study: Study, authority: bytes | N
         study: the study file that the release must be of.
         authority: certificate of the study's authority, PEM, if the checker has it; otherwise its fingerprint in the
             findings is to be compared with one from elsewhere.
+        revoked: the authority's revocation list, PEM, if nobody whom it revokes may have signed.
     """
-    return tuple(_findings(certificate, study, authority))
+    findings = tuple(_findings(certificate, study, authority))
+    return findings if revoked is None else (*findings, _revocation(certificate, revoked))
 
 
 def _findings(certificate: ReleaseCertificate, study: Study, authority: bytes | None) -> Iterator[Finding]:
@@ -200,6 +207,15 @@ def _findings(certificate: ReleaseCertificate, study: Study, authority: bytes | 
         listed = ", ".join(f"{one.attribute} {one.digest[:16]}..." for one in published)
         yield Finding(what="published columns", detail=f"all parties state the same: {listed}", holds=whole)
     yield from _receipts(spec, statements)
+
+
+def _revocation(certificate: ReleaseCertificate, revoked: Path) -> Finding:
+    signed_by = (one.certificate for one in certificate.statements)
+    try:
+        detail = check_none_revoked(revoked, certificate.authority.encode(), signed_by)
+    except VeiltabError as error:
+        return Finding(what="revocation", detail=escaped(str(error)), holds=False)
+    return Finding(what="revocation", detail=detail, holds=True)
 
 
 def signers(study: Study) -> tuple[Party, ...]:

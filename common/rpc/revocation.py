@@ -2,12 +2,14 @@
 
 import logging
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
 from cryptography import x509
 
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.rpc.identity import party_of_certificate
 
 FILE = "crl.pem"
 """Name of the file of lists in a party's folder; without it nothing is revoked."""
@@ -46,6 +48,11 @@ class RevocationList:
             _log.error("the revocation list is not taken over: %s", error.problem)
         return any(serial in revoked for revoked in self._revoked.values())
 
+    @property
+    def last_update(self) -> datetime | None:
+        """When the newest of the lists in force was made; None if none is."""
+        return max(self._since.values(), default=None)
+
     def _read(self) -> None:
         """Take over the file if it has changed; what cannot be read now is tried again at the next call."""
         try:
@@ -76,3 +83,27 @@ class RevocationList:
 
     def _refusal(self, problem: str) -> InvalidInputError:
         return InvalidInputError(problem, where=str(self._path), remedy="`veiltab pki revoke` makes it.")
+
+
+def check_none_revoked(path: Path, authority: bytes, certificates: Iterable[str]) -> str:
+    """Return, in words, that no certificate is revoked.
+
+    Whoever has the key of a revoked certificate can sign with any date, so its signatures of before are in doubt too.
+
+    Args:
+        path: the authority's revocation list, PEM.
+        authority: the certificates of the study's authorities, PEM.
+        certificates: PEM.
+
+    Raises:
+        InvalidInputError: the file is no list, or what signed is no certificate.
+        IntegrityError: it is none of the authority's, or revokes a certificate.
+    """
+    lists = RevocationList(path, authority)
+    if lists.last_update is None:
+        raise IntegrityError("the revocation list is not there, or is of another authority", where=str(path))
+    signers = {party_of_certificate(one.encode()) for one in certificates}
+    for one in signers:
+        if lists.revokes(one.serial):
+            raise IntegrityError(f"the certificate {one.serial:x} of {one.party}, which signed, is revoked")
+    return f"none of {len(signers)} signing certificates is on the list of {lists.last_update:%Y-%m-%d %H:%M} UTC"

@@ -27,7 +27,7 @@ from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.receipt import Receipt, receipt_of
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.statement import LedgerHead, Statement, published_columns
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.identity import Identity, Party, Role, party_of_certificate
 from veiltab.common.rpc.release_certificate import ReleaseCertificate, signers
 from veiltab.common.rpc.signing import SignedText, signed
 from veiltab.common.storage.database import transaction
@@ -617,6 +617,11 @@ def write_identity(folder: Path) -> None:
         (folder / name).chmod(0o600)
 
 
+def signing_serial(path: Path) -> int:
+    """Return the serial number of the certificate that signed the index of an evidence file."""
+    return party_of_certificate(json.loads(contents(path)["index.signature"])["certificate"].encode()).serial
+
+
 def test_the_commands(office: Office, tmp_path: Path) -> None:
     write_identity(tmp_path)
     (tmp_path / "one.certificate").write_text(certificate(office.study).to_text())
@@ -634,6 +639,12 @@ def test_the_commands(office: Office, tmp_path: Path) -> None:
         curator.main([*exported, "--out", str(out)], standalone_mode=False)
     result = run(verify, str(out), "--authority", str(tmp_path / "ca.pem"), "--study", study)
     assert (result.exit_code, "every line holds" in result.output) == (0, True)
+    (tmp_path / "crl.pem").write_bytes(
+        AUTHORITY.revocation_list([], [signing_serial(out)], NOW).public_bytes(Encoding.PEM)
+    )
+    result = run(verify, str(out), "--revoked", str(tmp_path / "crl.pem"), "--json")
+    (line,) = (one for one in json.loads(result.output)["findings"] if not one["holds"])
+    assert (result.exit_code, line["what"], "which signed, is revoked" in line["detail"]) == (5, "revocation", True)
     altered = rewritten(office, replaced("index.html", b"as agreed", b"as argued"))
     result = run(verify, str(altered), "--json")
     assert (result.exit_code, json.loads(result.output)["holds"]) == (5, False)

@@ -17,11 +17,11 @@ from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.statement import LedgerHead, Statement, published_columns
-from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.rpc.identity import Identity, Party, Role, party_of_certificate
 from veiltab.common.rpc.release_certificate import ReleaseCertificate, signers, verified
 from veiltab.common.rpc.signing import SignedText, signed, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.deploy.authority import names_of, new_authority
+from veiltab.deploy.authority import Authority, names_of, new_authority
 from veiltab.deploy.verify_cli import verify
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
@@ -199,3 +199,25 @@ def test_the_command_explains_each_line_and_fails_with_5(study: Study, study_byt
         file.write_bytes(content)
         result = CliRunner().invoke(verify, [str(file), *common])
         assert isinstance(result.exception, IntegrityError)
+
+
+def test_who_was_revoked_has_not_signed(study: Study, tmp_path: Path) -> None:
+    one, crl = certificate(study), tmp_path / "crl.pem"
+    serials = {party_of_certificate(signed_text.certificate.encode()).serial for signed_text in one.statements}
+
+    def line(authority: Authority, *revoked: int) -> tuple[str, bool]:
+        crl.write_bytes(authority.revocation_list([], revoked, NOW).public_bytes(Encoding.PEM))
+        *others, last = verified(one, study, PEM, crl)
+        assert last.what == "revocation"
+        assert all(found.holds for found in others)
+        return last.detail, last.holds
+
+    assert line(AUTHORITY, 7) == ("none of 3 signing certificates is on the list of 2030-01-15 12:00 UTC", True)
+    for serial in serials:
+        detail, holds = line(AUTHORITY, 7, serial)
+        assert (f"the certificate {serial:x} of" in detail, holds) == (True, False)
+    detail, holds = line(OTHER_AUTHORITY, *serials)
+    assert ("is of another authority" in detail, holds) == (True, False)
+    assert not verified(one, study, PEM, tmp_path / "none.pem")[-1].holds
+    crl.write_text("no list")
+    assert not verified(one, study, PEM, crl)[-1].holds
