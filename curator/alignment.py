@@ -18,6 +18,7 @@ from veiltab.common.errors import (
 )
 from veiltab.common.observe.steps import step
 from veiltab.common.rpc.status import refusal_of
+from veiltab.common.storage.disk import Room
 from veiltab.common.storage.scratch import Scratch
 from veiltab.curator.coins import Coins, alignment_coin
 from veiltab.curator.coordination import Peers
@@ -30,6 +31,7 @@ from veiltab.curator.intersection import (
     population_digest,
 )
 from veiltab.curator.ledger import Ledger
+from veiltab.curator.room import alignment_bytes
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
 from veiltab.curator.token_order import TokenOrder
@@ -37,6 +39,7 @@ from veiltab.curator.token_order import TokenOrder
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 2.0
 _RETRY_SECONDS = 0.1
+_ROOM = "alignment"
 
 
 class Alignment:
@@ -49,6 +52,7 @@ class Alignment:
         ledger: shown to the peers at each greeting.
         coins: tossed with the peers for the keys of an alignment.
         exchange: how the common respondents are found.
+        room: on the disk of the folder.
         id_rules: how the study names respondents, for a message where nobody is common.
     """
 
@@ -60,6 +64,7 @@ class Alignment:
         ledger: Ledger,
         coins: Coins,
         exchange: Exchange,
+        room: Room,
         *,
         id_rules: str,
     ) -> None:
@@ -70,6 +75,7 @@ class Alignment:
         self._ledger = ledger
         self._coins = coins
         self._exchange = exchange
+        self._room = room
         self._current = ""
         # The table in the order of its tokens, while the alignment of this name is made.
         self._ordered: tuple[str, TokenOrder] | None = None
@@ -150,6 +156,8 @@ class Alignment:
             await self._adopt(name)
             if not await self._exchange.is_wanted(name, peers):
                 return
+        if self._ordered is None:  # else part of it is written
+            self._room.keep(_ROOM, self._bytes(table, peers))
         key = await self._coins.toss(alignment_coin(name), peers)
         ordered = await self._in_token_order(name, table, derive(key, "tokens"))
         find_common = await self._exchange.run(name, table, aligned.folder, peers)
@@ -164,7 +172,13 @@ class Alignment:
         await asyncio.to_thread(self._exchange.finish, name, aligned.folder)
         own_order(aligned.folder).unlink(missing_ok=True)
         self._ordered = None
+        self._room.give_back(_ROOM)
         await self._adopt(name)
+
+    def _bytes(self, table: Table, peers: Peers) -> int:
+        """Return what the alignment writes at the most."""
+        types, curators = table.respondents.types.values(), len(peers.curators) + 1
+        return alignment_bytes(table.rows, types, curators, needs_order=self._exchange.needs_order)
 
     def _nobody(self) -> InvalidInputError:
         """Return the refusal of tables that have nobody in common."""

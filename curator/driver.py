@@ -32,6 +32,7 @@ from veiltab.common.rpc.changes import Changes
 from veiltab.common.rpc.identity import Identity, Party
 from veiltab.common.rpc.signing import SignedText
 from veiltab.common.rpc.status import failures_logged, refusal_of
+from veiltab.common.storage.disk import Room
 from veiltab.common.study.file import Study
 from veiltab.common.study.id_rules import id_rules
 from veiltab.curator.alignment import Alignment
@@ -74,6 +75,7 @@ from veiltab.curator.release import (
     joint_decision,
     plan_question,
 )
+from veiltab.curator.room import release_bytes
 from veiltab.curator.sample_rows import SampledColumn
 from veiltab.curator.server_check import ServerCheck
 from veiltab.curator.shared_sample import Sampler, SharedSample
@@ -140,7 +142,10 @@ class CuratorDriver:
         self.coins = Coins(self.name, (curator.name for curator in study.curators), store, ledger)
         self._exchange = self._exchange_of(folder / "alignments")
         rules = id_rules(study.curators)
-        self.alignment = Alignment(self.name, folder, store, ledger, self.coins, self._exchange, id_rules=rules)
+        self._room = Room(folder, f"curator {self.name}")
+        self.alignment = Alignment(
+            self.name, folder, store, ledger, self.coins, self._exchange, self._room, id_rules=rules
+        )
         self._folder = folder / "releases"
         self.server_check = ServerCheck(self.name, store)
         self.sampler = Sampler(self.name, self._folder, self.coins, store)
@@ -410,6 +415,7 @@ class CuratorDriver:
         if state.unsuccessful:
             self._forget(release_id)  # a person ended it, or a process that did not come to the end of it
         self.decisions.forget(release_id)
+        self._room.give_back(release_id)
         await self._tidy(release_id)
         self._stop_looking(release_id)
 
@@ -553,6 +559,8 @@ class CuratorDriver:
         with step("plan", release_id=stored.request.release_id):
             question = plan_question(stored.request, columns, self.study, population=population, alignment=digest)
             planned = await self.planner.spec(question)
+        # Before any curator reserves anything.
+        self._room.keep(planned.release_id, release_bytes(planned, self.name))
         if isinstance(planned, WorkloadSpec):
             self.store.set_workload(planned.release_id, planned)
         else:
@@ -574,6 +582,8 @@ class CuratorDriver:
     async def _charge(self, planned: ReleaseSpec | WorkloadSpec, server: ServerLink) -> None:
         tables = planned.each_table() if isinstance(planned, WorkloadSpec) else (planned,)
         own = next((table for table in tables if table.columns_of(self.name)), None)
+        # The disk may have filled up since the release was planned.
+        self._room.keep(planned.release_id, release_bytes(planned, self.name))
         if own is not None:
             # An unreachable server, or one with another study file, is noticed before the charge.
             with step("announce", release_id=own.release_id):
@@ -617,6 +627,7 @@ class CuratorDriver:
                 raise IntegrityError("drew another sample than before", where=f"curator {self.name}")
         await asyncio.to_thread(self._encrypt_columns, spec, table, sample)
         self._samples.pop(spec.release_id, None)
+        self._room.give_back(spec.release_id)
 
     def _encrypt_columns(self, spec: ReleaseSpec, table: AlignedTable, sample: SharedSample) -> None:
         for column in spec.columns_of(self.name):

@@ -24,6 +24,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.changes import Changes
 from veiltab.common.rpc.identity import Identity
 from veiltab.common.rpc.status import failures_logged
+from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import Study, load_study
@@ -61,6 +62,7 @@ class ResearcherDriver:
         self.changes = Changes()
         self._polling = Polling(study, store)
         self._workloads = Workloads(study, store, self._drive_table)
+        self._room = Room(store.folder)
         self._receiver = Receiver(self.name, study.server.name, store)
         self._parties: PartyLinks | None = None
         self._started = asyncio.Event()
@@ -234,7 +236,21 @@ class ResearcherDriver:
         published, salt = await self._polling.ask_server(stored.request.release_id, answers, parties)
         spec = agreed(published, planned_specs(answers))
         self.store.set_spec(spec.release_id, spec)
-        await self._receiver.receive(spec, salt, parties)
+        self._keep_room(stored, spec)
+        try:
+            await self._receiver.receive(spec, salt, parties)
+        finally:
+            self._room.give_back(spec.release_id)
+
+    def _keep_room(self, stored: ResearcherRelease, spec: ReleaseSpec) -> None:
+        """Let a release wait for whose columns the disk has too little room; nothing of it is fetched till then."""
+        statuses, own = self._polling.of(spec.release_id), f"researcher {self.name}"
+        try:
+            self._room.keep(spec.release_id, self.store.bytes_to_come(spec))
+        except UnavailableError as error:
+            statuses[own] = (stored.state, str(error))
+            raise
+        statuses.pop(own, None)
 
     def _check_study(self, stored: ResearcherRelease) -> None:
         """Let a release wait that was asked for under another study file; going on would label its cells wrongly.

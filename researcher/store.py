@@ -11,6 +11,7 @@ from veiltab.common.core.canonical import canonical_text, read_canonical
 from veiltab.common.core.id_prefix import whole_id
 from veiltab.common.core.nearest import nearest
 from veiltab.common.errors import ConflictError, NotFoundError
+from veiltab.common.release.modes import Pad
 from veiltab.common.release.receipt import Receipt
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.rows import FINISHED, IS_FINISHED, latest_rows, state_counts
@@ -24,6 +25,7 @@ from veiltab.common.study.file import Study
 _HISTOGRAM = "histogram.bin"
 _CERTIFICATE = "certificate"
 _NOISY = ".noisy"
+_COUNT_BYTES = 8
 
 _MIGRATIONS = (
     """
@@ -126,7 +128,8 @@ class ResearcherStore:
     """
 
     def __init__(self, folder: Path, study: Study) -> None:
-        self._folder = folder
+        self.folder = folder
+        """On whose disk its files lie."""
         self._study = study
         self.connection = open_database(folder / "researcher.sqlite", _MIGRATIONS)
         if not self._study_path(study.digest).exists():
@@ -182,7 +185,7 @@ class ResearcherStore:
             NotFoundError: it never ran with such a one.
         """
         path = self._study_path(digest or self._study.digest)
-        if path not in self._folder.glob("studies/*.toml"):
+        if path not in self.folder.glob("studies/*.toml"):
             raise NotFoundError("this service never ran with such a study file", where="study file")
         return path
 
@@ -338,27 +341,37 @@ class ResearcherStore:
         )
 
     def _study_path(self, digest: str) -> Path:
-        return self._folder / "studies" / f"{digest}.toml"
+        return self.folder / "studies" / f"{digest}.toml"
 
     def noisy_column(self, release_id: str, attribute: str) -> Path:
         """Return where a perturbed column lies, still encrypted."""
-        return self._folder / "releases" / release_id / f"{attribute}{_NOISY}"
+        return self.folder / "releases" / release_id / f"{attribute}{_NOISY}"
 
     def one_time_pad(self, release_id: str, attribute: str) -> Path:
         """Return where the one-time pad of a column lies while it is used."""
-        return self._folder / "releases" / release_id / f"{attribute}.pad"
+        return self.folder / "releases" / release_id / f"{attribute}.pad"
 
     def certificate(self, release_id: str) -> Path:
         """Return where the certificate of a release lies, once its parties have signed."""
-        return self._folder / "releases" / release_id / _CERTIFICATE
+        return self.folder / "releases" / release_id / _CERTIFICATE
 
     def histogram(self, release_id: str) -> Path:
         """Return where the counts of the noisy rows lie."""
-        return self._folder / "releases" / release_id / _HISTOGRAM
+        return self.folder / "releases" / release_id / _HISTOGRAM
+
+    def bytes_to_come(self, spec: ReleaseSpec) -> int:
+        """Return the bytes that a release has still to write here at the most: columns, one-time pads and counts."""
+        missing = [c for c in spec.columns if not self.noisy_column(spec.release_id, c.attribute).exists()]
+        pads = spec.columns if spec.pad is Pad.OTP else ()
+        return (
+            sum(column.byte_length(spec.published_rows) for column in missing)
+            + sum(column.byte_length(spec.uploaded_rows) for column in pads)
+            + _COUNT_BYTES * spec.cells
+        )
 
     def delete_columns(self, release_id: str) -> None:
         """Delete the columns and one-time pads of a release that is over: its counts and its certificate are kept."""
-        for path in (self._folder / "releases" / release_id).glob("*"):
+        for path in (self.folder / "releases" / release_id).glob("*"):
             if path.name not in {_HISTOGRAM, _CERTIFICATE}:
                 path.unlink()
 
@@ -370,7 +383,7 @@ class ResearcherStore:
         unfinished_ids = f"SELECT id FROM release WHERE NOT {IS_FINISHED}"  # noqa: S608 - as above
         rows = self.connection.execute(unfinished_ids, FINISHED)
         unfinished = {row["id"] for row in rows}
-        for folder in (self._folder / "releases").glob("*"):
+        for folder in (self.folder / "releases").glob("*"):
             if folder.name not in unfinished:
                 self.delete_columns(folder.name)
                 continue

@@ -4,6 +4,7 @@ A file or folder is named by the fence of the lease under which it was written: 
 that wakes up after a pause cannot touch the files of its successor. Fence 0, of a sole process, gives the plain name.
 """
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +60,11 @@ class ReleaseFolder:
         """Return where perturbed columns lie while they are written."""
         return self.path / _named("perturbing", fence)
 
+    @property
+    def size(self) -> int:
+        """Bytes of all its files."""
+        return sum(_length(Path(folder, name)) for folder, _, names in os.walk(self.path) for name in names)
+
     def delete_ciphertext(self) -> None:
         """Delete the unperturbed columns."""
         shutil.rmtree(self.ciphertext, ignore_errors=True)
@@ -77,6 +83,13 @@ class ReleaseFolder:
 
     def _outputs(self) -> list[tuple[int, Path]]:
         return [*_versions(self.path, "published"), *_versions(self.path, "perturbing")]
+
+
+def _length(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # deleted or renamed meanwhile
+        return 0
 
 
 def _named(name: str, fence: int) -> str:

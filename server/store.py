@@ -15,6 +15,7 @@ from veiltab.common.release.rows import latest_rows, state_counts
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction
+from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import file_digest
 from veiltab.server.databases import open_state
 from veiltab.server.folders import ReleaseFolder
@@ -50,6 +51,7 @@ _MIGRATIONS = (
     ALTER TABLE session ADD COLUMN places_key BLOB;
     ALTER TABLE session ADD COLUMN places_key_from TEXT NOT NULL DEFAULT ''
     """,
+    "ALTER TABLE session ADD COLUMN room INTEGER NOT NULL DEFAULT 0",
 )
 
 
@@ -63,6 +65,7 @@ class ServerStore:
 
     def __init__(self, folder: Path, database: str = "") -> None:
         self._folder = folder
+        self._room = Room(folder)
         self.connection = open_state(folder / "server.sqlite", _MIGRATIONS, database)
         self.leases = leases_of(self.connection)
         self._give_noise_secrets()
@@ -143,22 +146,25 @@ class ServerStore:
 
         Raises:
             ConflictError: it is another spec.
-            UnavailableError: with this release the curator would exceed its quota.
+            UnavailableError: with this release the curator would exceed its quota, or the disk would be full.
         """
         now = int(time.time())
         with transaction(self.connection) as db:
             added = db.execute(
-                "INSERT INTO session (id, spec, state, failure, created, since, noise, announced_by, size)"
-                " VALUES (?, ?, ?, '', ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                "INSERT INTO session (id, spec, state, failure, created, since, noise, announced_by, size, room)"
+                " VALUES (?, ?, ?, '', ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 [
                     *(spec.release_id, spec.to_json(), ReleaseState.UPLOADING.value, now, now),
                     secrets.token_bytes(SECRET_LENGTH),
                     announced_by,
                     sum(column.byte_length(spec.uploaded_rows) for column in spec.columns),
+                    room_of(spec),
                 ],
             ).rowcount
             if added and quota is not None:
                 quota.check(*self._open_of(announced_by))
+            if added:
+                self._check_room(spec)
             session = self.session(spec.release_id)
             session.check_same(spec)
         return session
@@ -170,6 +176,18 @@ class ServerStore:
             [curator, ReleaseState.UPLOADING.value, ReleaseState.PERTURBING.value],
         ).fetchone()
         return int(row[0]), int(row[1])
+
+    def _check_room(self, spec: ReleaseSpec) -> None:
+        """Refuse a release for which the disk has too little room beside the others that are open."""
+        rows = self.connection.execute(
+            "SELECT id, room FROM session WHERE id <> ? AND state IN (?, ?)",
+            [spec.release_id, ReleaseState.UPLOADING.value, ReleaseState.PERTURBING.value],
+        ).fetchall()
+        size = room_of(spec)
+        if not self._room.holds(size, promised=sum(row["room"] for row in rows)):
+            # What the others have written is no longer free.
+            to_come = sum(max(row["room"] - self.folder(row["id"]).size, 0) for row in rows)
+            self._room.check(size, promised=to_come)
 
     def complete_column(self, release_id: str, attribute: str, digest: bytes, lease: Lease) -> Session:
         """Record that a column with this digest is whole; the session is perturbing once all are.
@@ -344,6 +362,13 @@ class ServerStore:
         folder = self.folder(session.spec.release_id)
         ready = session.state is ReleaseState.READY
         folder.delete_outputs_but(folder.published(session.publication) if ready else None)
+
+
+def room_of(spec: ReleaseSpec) -> int:
+    """Return the bytes that a release takes at the most: its ciphertext, what is published, and the sampled places."""
+    rows = spec.uploaded_rows + spec.published_rows
+    places = 8 * spec.published_rows if spec.sampling.is_by_server else 0
+    return sum(column.byte_length(rows) for column in spec.columns) + places
 
 
 def _session(row: Any, complete: frozenset[str]) -> Session:  # noqa: ANN401 - a row of either database

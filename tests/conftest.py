@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -211,3 +212,18 @@ def forbid_accounting(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(ReleaseDescription, "delta", fail)
 
     return begin
+
+
+@dataclass(kw_only=True)
+class PlayedDisk:
+    """The disk of every folder; `free` are the bytes that are free on it."""
+
+    free: int = 2**40
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> PlayedDisk:
+    """Play a disk whose free space a test sets."""
+    played = PlayedDisk()
+    monkeypatch.setattr("veiltab.common.storage.disk.free_bytes", lambda _: played.free)
+    return played

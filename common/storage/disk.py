@@ -1,7 +1,10 @@
-"""A disk that takes no more: what its party says to others, and what it says to its operator."""
+"""A disk that takes no more, or too little for what is to come: what its party says to others, and to its operator."""
 
 import errno
+import logging
+import os
 import sqlite3
+import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -20,6 +23,92 @@ _FAILING_SQLITE = frozenset(
 )
 _PRIMARY = 0xFF
 """Bits of an error code of SQLite that say its kind."""
+
+LEAST_RESERVE = 2**20
+"""Bytes that stay free beside whatever is written: databases and logs grow too."""
+
+RESERVE_PART = 8
+"""Of as many parts of what is written, one more stays free."""
+
+_LOG_SECONDS = 60.0
+_log = logging.getLogger(__name__)
+
+
+class Room:
+    """The room on the disk of a folder: whatever is long is begun only if it can be written to its end.
+
+    A quota of the file system is not seen: it shows when it is reached, as a disk that is full.
+
+    Args:
+        folder: on whose disk it is.
+        who: the party, for those whom it refuses.
+    """
+
+    def __init__(self, folder: Path, who: str = "") -> None:
+        self._folder = folder
+        self._who = who
+        self._kept: dict[str, int] = {}
+        self._logged = -_LOG_SECONDS
+
+    def keep(self, name: str, size: int) -> None:
+        """Keep room for a work until `give_back`; again for the same work, it is checked anew.
+
+        Args:
+            name: of the work.
+            size: bytes that it still has to write.
+
+        Raises:
+            UnavailableError: as `check`.
+        """
+        self.check(size, promised=sum(kept for other, kept in self._kept.items() if other != name))
+        self._kept[name] = size
+
+    def give_back(self, name: str) -> None:
+        """Keep no more room for a work: it is written, or over."""
+        self._kept.pop(name, None)
+
+    def holds(self, size: int, *, promised: int = 0) -> bool:
+        """Return whether so many bytes fit the disk with their reserve, beside those that others still write."""
+        return free_bytes(self._folder) - promised >= size + _reserve(size)
+
+    def check(self, size: int, *, promised: int = 0) -> None:
+        """Refuse what does not fit the disk with its reserve; the log names the folder, and the refusal does not.
+
+        Args:
+            size: bytes to write.
+            promised: bytes that others have still to write.
+
+        Raises:
+            UnavailableError: says what is needed and what there is.
+        """
+        if self.holds(size, promised=promised):
+            return
+        free = free_bytes(self._folder) - promised
+        error = UnavailableError(
+            f"this party's disk is full but for {_amount(max(free, 0))}, and this takes {_amount(size)} with"
+            f" {_amount(_reserve(size))} in reserve",
+            where=self._who,
+            remedy="It goes on once its operator has made room.",
+        )
+        if time.monotonic() - self._logged >= _LOG_SECONDS:
+            self._logged = time.monotonic()
+            _log.error("too little room: %s: %s", self._folder, error.problem)
+        raise error
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the bytes that a party may still write to the disk of a folder."""
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
+
+
+def _reserve(size: int) -> int:
+    return LEAST_RESERVE + size // RESERVE_PART
+
+
+def _amount(size: int) -> str:
+    """Return a number of bytes as text."""
+    return f"{size / 2**30:,.1f} GiB" if size >= 2**30 else f"{size / 2**20:,.1f} MiB"
 
 
 class _NamedInErrors:

@@ -13,6 +13,7 @@ from tests.curator.made_rows import rows_of
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import NotReadyError
+from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment import Alignment
 from veiltab.curator.coins import Coins
 from veiltab.curator.coordination import Peers
@@ -75,7 +76,9 @@ class Curator:
         self.store = NotedStore(folder / "curator.sqlite")
         self.exchange = NotedExchange(name, names, folder / "alignments", self.store, Masking(folder))
         ledger = Ledger(self.store.connection, Decimal(1))
-        self.alignment = Alignment(name, folder, self.store, ledger, cast("Coins", self), self.exchange, id_rules="")
+        self.alignment = Alignment(
+            name, folder, self.store, ledger, cast("Coins", self), self.exchange, Room(folder), id_rules=""
+        )
         self.circle: Mapping[str, Curator] = {}
         self.received: dict[tuple[str, str, str], bytes] = {}
         self.tampering: Tampering = lambda _flow, data: data

@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import cast
@@ -7,6 +8,8 @@ from typing import cast
 import numpy as np
 import pytest
 
+from tests.conftest import PlayedDisk
+from tests.curator.disk_use import disk_use
 from tests.curator.made_rows import rows_of
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import (
@@ -17,11 +20,13 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
+from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment import Alignment
 from veiltab.curator.coins import Coins
 from veiltab.curator.coordination import Peers
 from veiltab.curator.intersection import alignment_id
 from veiltab.curator.ledger import Ledger
+from veiltab.curator.room import alignment_bytes
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
 from veiltab.curator.token_exchange import TokenExchange
@@ -53,6 +58,7 @@ class Curator:
             Ledger(self.store.connection, Decimal(1)),
             cast("Coins", self),
             TokenExchange(folder / "alignments"),
+            Room(folder),
             id_rules="alice has id by integer",
         )
         self.table = table_of(ids, "content of " + name)
@@ -192,6 +198,37 @@ def test_curators_without_a_common_respondent_are_told(both: tuple[Curator, Cura
     align(alice, bob)
     with pytest.raises(InvalidInputError, match=r"no respondent in common.*with the tables: alice has id by integer\."):
         alice.alignment.result()
+
+
+def test_an_alignment_for_which_there_is_no_room_is_not_begun(both: tuple[Curator, Curator], disk: PlayedDisk) -> None:
+    alice, bob = both
+    disk.free = 300 * (2 * 17 + 16) + 2**20
+
+    async def briefly() -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await asyncio.gather(alice.align(), bob.align())
+
+    asyncio.run(briefly())
+    with pytest.raises(NotReadyError, match=r"disk is full but for 1\.0 MiB, and this takes 0\.1 MiB with 1\.0 MiB in"):
+        alice.alignment.result()
+    assert files(alice) == {}
+    disk.free += 2**17
+    align(alice, bob)
+    assert alice.alignment.result() == bob.alignment.result()
+    disk.free = 0
+    align(alice, bob)  # what is made takes no more room
+
+
+def test_an_alignment_writes_no_more_than_is_kept_for_it(both: tuple[Curator, Curator]) -> None:
+    rows = 20_000
+    for curator in both:
+        curator.table = table_of([f"person {n}" for n in range(rows)], f"content of {curator.name}")
+    alice, bob = both
+    with disk_use(alice.alignment._folder) as use:
+        align(alice, bob)
+    kept = alignment_bytes(rows, alice.table.respondents.types.values(), 2, needs_order=False)
+    assert use.most <= kept <= 2 * use.most
 
 
 def test_tokens_that_are_cut_short_are_refused(both: tuple[Curator, Curator]) -> None:

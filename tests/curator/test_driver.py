@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.conftest import reserve
+from tests.conftest import PlayedDisk, reserve
 from tests.curator.made_records import deny
 from tests.curator.made_rows import aligned
 from veiltab.common.core.canaries import canary_places, places_key
@@ -30,6 +30,7 @@ from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
 from veiltab.common.study.file import Study
 from veiltab.curator.coordination import Peers
 from veiltab.curator.driver import CuratorDriver
@@ -378,6 +379,39 @@ def test_nothing_is_charged_before_the_server_knows_the_release(world: World, ma
     assert world.step()
     assert world.state() is ReleaseState.FAILED
     assert (world.driver.ledger.spent, world.driver.ledger.remaining) == (Decimal(0), Decimal(1))
+
+
+def test_without_room_for_its_columns_a_release_is_neither_planned_nor_charged(
+    world: World, make_request: Make, disk: PlayedDisk
+) -> None:
+    carried_to(world, ReleaseState.APPROVED, make_request(sample=400))
+    disk.free = 2**20
+    world.follow()
+    assert not world.step()
+    stored = world.driver.store.release(ID)
+    assert (stored.state, stored.spec) == (ReleaseState.APPROVED, None)
+    assert "curator alice: this party's disk is full but for 1.0 MiB, and this takes" in stored.waiting_for
+    disk.free = 2**30
+    carried_to(world, ReleaseState.PLANNED, make_request(sample=400))
+    disk.free = 2**20  # somebody else has filled it since
+    world.follow()
+    assert not world.step()
+    assert world.announced == []
+    assert (world.driver.ledger.is_reserved(ID), world.driver.ledger.is_charged(ID)) == (True, False)
+    disk.free = 2**30
+    carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
+
+
+def test_the_room_of_a_release_is_kept_until_its_columns_are_written(
+    world: World, make_request: Make, disk: PlayedDisk
+) -> None:
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    size = 2**20
+    disk.free = size + size // RESERVE_PART + LEAST_RESERVE
+    with pytest.raises(UnavailableError):
+        world.driver._room.keep("another", size)
+    carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
+    world.driver._room.keep("another", size)
 
 
 def test_another_plan_ends_the_release_with_nothing_charged(world: World, make_request: Make, make_spec: Make) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import PlayedDisk
 from veiltab.common.errors import (
     ConflictError,
     DeniedError,
@@ -17,10 +18,13 @@ from veiltab.common.errors import (
     NotReadyError,
     UnavailableError,
 )
+from veiltab.common.release.modes import Sampling
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
 from veiltab.server.leases import Lease
 from veiltab.server.quota import Quota
-from veiltab.server.store import ServerStore
+from veiltab.server.store import ServerStore, room_of
 
 Make = Callable[..., Any]
 ID = "0" * 31 + "1"
@@ -61,6 +65,36 @@ def test_a_curator_announces_no_more_than_its_quota(store: ServerStore, make_spe
     with pytest.raises(UnavailableError, match="of 1 GiB together"):
         store.open_session(large, "bob", quota)
     assert len(store.sessions()) == 3
+
+
+def test_a_release_without_room_is_not_opened(store: ServerStore, make_spec: Make, disk: PlayedDisk) -> None:
+    def spec(number: int, **changes: object) -> ReleaseSpec:
+        made: ReleaseSpec = make_spec(release_id=f"{number:032x}", population=2**20, sample=2**20, **changes)
+        return made
+
+    size = 4 * (2**20 + spec(1).canaries)  # two columns, as they come and as they are published
+    assert room_of(spec(1)) == size
+    disk.free = size + size // RESERVE_PART + LEAST_RESERVE
+    store.open_session(spec(1))
+    with pytest.raises(UnavailableError, match=r"disk is full but for 1\.5 MiB, and this takes 4\.0 MiB"):
+        store.open_session(spec(2))
+    assert len(store.sessions()) == 1
+    assert store.open_session(spec(1)).state is ReleaseState.UPLOADING
+    # What the first release has written takes no more room.
+    ciphertext = store.folder(spec(1).release_id).ciphertext
+    ciphertext.mkdir(parents=True)
+    for name in ("sex", "salary"):
+        (ciphertext / name).write_bytes(bytes(2**20))
+    disk.free += 2**21 - 1
+    with pytest.raises(UnavailableError):
+        store.open_session(spec(2))
+    disk.free += 1
+    store.open_session(spec(2))
+
+
+def test_sampled_places_take_room_too(make_spec: Make) -> None:
+    spec = make_spec(sampling=Sampling.SERVER, population=1000, sample=400)
+    assert room_of(spec) == 2 * (1000 + spec.canaries + 400) + 8 * 400
 
 
 def test_a_release_outlives_the_process(tmp_path: Path, database: str, make_spec: Make) -> None:

@@ -1,0 +1,63 @@
+"""How much a curator's long steps write to its disk at the most, so that none begins that cannot end."""
+
+from collections.abc import Iterable
+
+from veiltab.common.release.modes import Pad
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.release.workload import WorkloadSpec
+from veiltab.curator.intersection import TOKEN_LENGTH, SymbolType
+from veiltab.curator.workload import MOST_TABLES_AT_A_TIME
+
+_ROW_BYTES = 8
+"""Of a row number, and of a word by which rows are ordered."""
+
+_FOLDERS = 2**16
+"""Bytes of folders, ends of files and canaries' ciphertext that no count of rows says."""
+
+
+def alignment_bytes(rows: int, types: Iterable[SymbolType], curators: int, *, needs_order: bool) -> int:
+    """Return what an alignment by tokens writes at the most, if no other table is larger.
+
+    While a table is put in order its tokens and symbols lie there twice; then come the tokens of each other curator and
+    the common respondents, for whom half of that is free again.
+
+    Args:
+        rows: respondents.
+        types: of the symbols of each attribute.
+        curators: all of the study.
+        needs_order: whether the rows of the sorted tokens are written, too.
+    """
+    row = TOKEN_LENGTH + sum(type_.itemsize for type_ in types) + (_ROW_BYTES if needs_order else 0)
+    return rows * (2 * row + TOKEN_LENGTH * (curators - 1)) + _FOLDERS
+
+
+def release_bytes(planned: ReleaseSpec | WorkloadSpec, curator: str) -> int:
+    """Return what a release writes at a curator at the most: of several tables, those that run at a time.
+
+    Args:
+        planned: of one table or of several.
+        curator: whose columns are encrypted.
+    """
+    if isinstance(planned, ReleaseSpec):
+        return _drawn_bytes(planned) + _column_bytes(planned, curator)
+    tables = planned.each_table()
+    drawn = sorted((_drawn_bytes(table) + _sent_bytes(table, curator) for table in tables), reverse=True)
+    return sum(drawn[:MOST_TABLES_AT_A_TIME]) + planned.most(lambda table: _pad_bytes(table, curator))
+
+
+def _column_bytes(spec: ReleaseSpec, curator: str) -> int:
+    return _sent_bytes(spec, curator) + _pad_bytes(spec, curator)
+
+
+def _drawn_bytes(spec: ReleaseSpec) -> int:
+    """Return the bytes of the sample: its rows, and what orders them."""
+    return 3 * _ROW_BYTES * max(spec.data_rows, spec.stage or 0) + _FOLDERS
+
+
+def _sent_bytes(spec: ReleaseSpec, curator: str) -> int:
+    return sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(curator))
+
+
+def _pad_bytes(spec: ReleaseSpec, curator: str) -> int:
+    """Return the bytes of one-time pads, which stay until their grants end."""
+    return _sent_bytes(spec, curator) if spec.pad is Pad.OTP else 0

@@ -1,0 +1,98 @@
+"""What a curator's steps are said to write is what they write, or a little more."""
+
+import asyncio
+import secrets
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import numpy as np
+import pytest
+
+from tests.conftest import noise_with, request_with, spec_with
+from tests.curator.disk_use import disk_use
+from tests.curator.made_rows import aligned
+from tests.researcher.made_workload import workload_with
+from veiltab.common.core.domain import Symbols
+from veiltab.common.release.modes import Pad, Sampling
+from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.schemes import SCHEMES, has_stage
+from veiltab.curator.coins import Coins
+from veiltab.curator.coordination import Peers
+from veiltab.curator.encryption import ColumnEncryption
+from veiltab.curator.room import release_bytes
+from veiltab.curator.sample_rows import SampledColumn
+from veiltab.curator.shared_sample import Sampler
+from veiltab.curator.store import CuratorStore
+
+ID = "0" * 31 + "1"
+N = 50_000
+SLACK = 2**16 + 2**14
+MODES = [(name, Sampling.SEED) for name in SCHEMES] + [("wor", Sampling.SERVER), ("wor", Sampling.INDICES)]
+
+
+class Tossed:
+    """A coin whose value is known."""
+
+    async def toss(self, _coin: str, _peers: Peers) -> bytes:
+        return bytes(range(32))
+
+
+def measured(folder: Path, spec: ReleaseSpec) -> int:
+    """Return what a release writes at alice."""
+    tokens = np.sort(np.frombuffer(secrets.token_bytes(16 * N), "S16")).view(np.uint8).reshape(-1, 16)
+    columns: dict[str, Symbols] = {"sex": np.zeros(N, np.uint8), "age": np.zeros(N, np.uint16)}
+    table = aligned(folder / "aligned", tokens, columns)
+    with closing(CuratorStore(folder / "curator.sqlite")) as store, disk_use(folder / "releases") as use:
+        store.add(request_with(), 1)
+        sampler = Sampler("alice", folder / "releases", cast("Coins", Tossed()), store)
+        sample = asyncio.run(sampler.draw(spec, table, cast("Peers", SimpleNamespace())))
+        encryption = ColumnEncryption(store, folder / "releases" / ID, ID)
+        for column in spec.columns:
+            values = SampledColumn(table.column(column.attribute), sample.rows)
+            encryption.encrypt(column.attribute, values, column.size, spec.pad, noise_with(canaries=spec.canaries))
+    return use.most
+
+
+COLUMNS = (Column(attribute="sex", owner="alice", size=2), Column(attribute="age", owner="alice", size=300))
+
+
+@pytest.mark.parametrize(("scheme", "sampling"), MODES)
+def test_a_release_writes_no_more_than_is_kept_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, sampling: Sampling
+) -> None:
+    for place in ("common.storage.partitions.BATCH", "common.storage.partitions.PART", "curator.sample_rows.CHUNK"):
+        monkeypatch.setattr(f"veiltab.{place}", 2**13)
+    spec = spec_with(
+        columns=COLUMNS,
+        population=N,
+        sample=N // 2 if sampling.is_by_server else N,
+        scheme=scheme,
+        sampling=sampling,
+        stage=N if has_stage(SCHEMES[scheme]) else None,
+        canaries=1000,
+        server_replacement=2**63,
+    )
+    most = measured(tmp_path, spec)
+    assert most <= release_bytes(spec, "alice") <= 3 * most + SLACK
+    assert release_bytes(spec, "bob") < release_bytes(spec, "alice")
+
+
+def test_one_time_pads_stay_beside_their_columns() -> None:
+    spec = spec_with(canaries=50)
+    more = release_bytes(replace(spec, pad=Pad.OTP), "alice") - release_bytes(spec, "alice")
+    assert more == spec.uploaded_rows == 450
+
+
+def test_of_several_tables_so_many_take_room_as_run_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = workload_with()
+    pair, single, other = (release_bytes(table, "alice") for table in workload.each_table())
+    assert pair > single == other
+    assert release_bytes(workload, "alice") == pair + 2 * single
+    monkeypatch.setattr("veiltab.curator.room.MOST_TABLES_AT_A_TIME", 2)
+    assert release_bytes(workload, "alice") == pair + single
+    # One-time pads stay: those of every table, and of the two that may run again.
+    pads = release_bytes(replace(workload, pad=Pad.OTP), "alice") - release_bytes(workload, "alice")
+    assert pads == 1008 * (4 + 3)

@@ -1,0 +1,74 @@
+"""A researcher's service fetches nothing that its disk cannot hold."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tests.conftest import PlayedDisk
+from veiltab.common.errors import UnavailableError
+from veiltab.common.release.modes import Pad
+from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
+from veiltab.common.study.file import Study
+from veiltab.researcher.driver import ResearcherDriver
+from veiltab.researcher.parties import PartyLinks
+from veiltab.researcher.store import ResearcherStore
+
+Make = Callable[..., Any]
+ID = "0" * 31 + "1"
+
+
+@pytest.fixture
+def store(tmp_path: Path, study: Study, make_request: Make) -> Iterator[ResearcherStore]:
+    with closing(ResearcherStore(tmp_path, study)) as store:
+        store.start(make_request(), "wages", 1000)
+        yield store
+
+
+def test_what_is_to_come_is_what_is_not_there(store: ResearcherStore, make_spec: Make) -> None:
+    spec = make_spec(sample=400)
+    rows = spec.uploaded_rows
+    assert store.bytes_to_come(spec) == 2 * rows + 8 * spec.cells
+    assert store.bytes_to_come(make_spec(sample=400, pad=Pad.OTP)) == 4 * rows + 8 * spec.cells
+    store.noisy_column(ID, "sex").parent.mkdir(parents=True)
+    store.noisy_column(ID, "sex").write_bytes(bytes(rows))
+    assert store.bytes_to_come(spec) == rows + 8 * spec.cells
+
+
+def test_a_release_for_which_there_is_no_room_is_not_fetched(
+    store: ResearcherStore, study: Study, make_spec: Make, disk: PlayedDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity = SimpleNamespace(party=Party(study="survey", role=Role.RESEARCHER, name="rosa"))
+    driver = ResearcherDriver(cast("Identity", identity), study, store)
+    spec, fetched = make_spec(sample=400), list[str]()
+
+    async def published(*_: object) -> tuple[ReleaseSpec, bytes]:
+        return spec, b"salt"
+
+    async def receive(received: ReleaseSpec, *_: object) -> None:
+        assert driver._room._kept == {ID: size}
+        fetched.append(received.release_id)
+
+    monkeypatch.setattr(driver._polling, "ask_server", published)
+    monkeypatch.setattr(driver._receiver, "receive", receive)
+    size = store.bytes_to_come(spec)
+    disk.free = size + size // RESERVE_PART + LEAST_RESERVE - 1
+
+    def advance() -> None:
+        links = cast("PartyLinks", SimpleNamespace())
+        asyncio.run(driver._receive(store.release(ID), {}, lambda one, _: one, links))
+
+    with pytest.raises(UnavailableError, match=r"this party's disk is full but for 1\.0 MiB"):
+        advance()
+    assert fetched == []
+    assert "disk is full" in driver.statuses[ID]["researcher rosa"][1]
+    disk.free += 1
+    advance()
+    assert fetched == [ID]
+    assert (driver._room._kept, driver.statuses[ID]) == ({}, {})
