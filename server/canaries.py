@@ -144,7 +144,7 @@ class Canaries:
         """
         check_key(key)
         spec = await asyncio.to_thread(self._store.record_places_key, release_id, curator, key)
-        folder = await asyncio.to_thread(self._store.published_folder, release_id)
+        folder = await self._store.look_up(self._store.published_folder, release_id)
         try:
             async with self._turn:
                 rows = self._rows.get(release_id)

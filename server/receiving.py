@@ -73,14 +73,14 @@ class Receiver:
                 return await self._take(announced, session, column, chunks, lease)
 
     async def _session(self, announced: Announced) -> tuple[Session, Column]:
-        session = await asyncio.to_thread(self._store.session, announced.release_id)
+        session = await self._store.look_up(self._store.session, announced.release_id)
         if session.spec.digest() != announced.spec_digest:
             raise InvalidInputError("the column belongs to another spec", where=f"release {announced.release_id}")
         return session, session.column_of(announced.attribute, announced.curator)
 
     async def _check_again(self, session: Session, column: Column, announced: Announced) -> tuple[int, bool]:
         """Answer an upload of a complete column: accept the same bytes, refuse others."""
-        await asyncio.to_thread(
+        await self._store.look_up(
             self._store.check_column_digest, announced.release_id, column.attribute, announced.column_digest
         )
         return column.byte_length(session.spec.uploaded_rows), True
@@ -90,7 +90,7 @@ class Receiver:
     ) -> tuple[int, bool]:
         folder = self._store.folder(announced.release_id)
         try:
-            path = await asyncio.to_thread(folder.begin_column, column.attribute, lease.fence)
+            path = await self._store.look_up(folder.begin_column, column.attribute, lease.fence)
             received, whole = await self._receive(path, session.spec, column, announced.column_digest, chunks)
             if whole:
                 await self._complete(path, session, announced, lease)
@@ -133,13 +133,14 @@ class Receiver:
             raise UnavailableError("the server holds less of the column than it said before", remedy="Ask again.")
 
     async def _complete(self, path: Path, session: Session, announced: Announced, lease: Lease) -> None:
+        self._completed(await asyncio.to_thread(self._checked, path, session, announced, lease))
+
+    def _checked(self, path: Path, session: Session, announced: Announced, lease: Lease) -> Session:
+        """Record that a column is complete; end the release if the column is not as its alphabet says."""
         attribute, digest = announced.attribute, announced.column_digest
         try:
-            await asyncio.to_thread(check_column, path, session.spec, attribute)
+            check_column(path, session.spec, attribute)
         except IntegrityError as error:
-            failure = f"attribute {attribute}: {error.problem}"
-            await asyncio.to_thread(end, self._store, session, ReleaseState.FAILED, failure, lease)
+            end(self._store, session, ReleaseState.FAILED, f"attribute {attribute}: {error.problem}", lease)
             raise
-        self._completed(
-            await asyncio.to_thread(self._store.complete_column, announced.release_id, attribute, digest, lease)
-        )
+        return self._store.complete_column(announced.release_id, attribute, digest, lease)

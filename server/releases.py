@@ -8,8 +8,9 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from veiltab.common.errors import (
     DeniedError,
@@ -35,6 +36,8 @@ from veiltab.server.receiving import Announced, Chunks, Receiver
 from veiltab.server.retention import end, sweep
 from veiltab.server.session import Session, check_owner
 from veiltab.server.store import ServerStore
+
+Answer = TypeVar("Answer")
 
 _log = logging.getLogger(__name__)
 _SWEEP_SECONDS = 30
@@ -94,6 +97,10 @@ class Releases:
 
     def _sweep(self, now: int) -> None:
         sweep(self._store, now, self._retention)
+
+    async def look_up(self, question: Callable[..., Answer], *arguments: object) -> Answer:
+        """Return what one of the short questions below is answered with; see `ServerStore.look_up`."""
+        return await self._store.look_up(question, *arguments)
 
     def open_release(self, spec: ReleaseSpec, curator: str) -> tuple[Session, dict[str, int]]:
         """Record or find a release; return it with the bytes held of the caller's columns."""
@@ -163,7 +170,7 @@ class Releases:
             self.changes.notify(spec.release_id)
 
     async def _perturb_under(self, lease: Lease, release_id: str) -> None:
-        session = await asyncio.to_thread(self._store.session, release_id)
+        session = await self._store.look_up(self._store.session, release_id)
         if session.state is not ReleaseState.PERTURBING:
             return  # another process was faster
         try:
@@ -183,7 +190,7 @@ class Releases:
     async def wait_for_publication(self, release_id: str, curator: Party, seconds: float) -> None:
         """Wait at most some seconds until this process has published a release or ended its work on it."""
         version = self.changes.version(release_id)
-        session = await asyncio.to_thread(self._store.session, release_id)
+        session = await self._store.look_up(self._store.session, release_id)
         check_owner(session.spec, curator.name)
         if not session.state.finished:
             seconds = min(seconds, _LONGEST_WAIT_FOR_OTHERS) if self._store.connection.shared else seconds

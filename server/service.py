@@ -1,6 +1,6 @@
 """The server's RPCs: each decodes, calls Releases once, and encodes.
 
-It is called in a thread: its database may be on another machine, and slow to answer.
+What waits for a disk is called in a thread, and so is all if the database may be on another machine.
 """
 
 from asyncio import to_thread
@@ -59,12 +59,14 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
         if request.wait_milliseconds:
             offered = offered_seconds(request.wait_milliseconds)
             await self._releases.wait_for_publication(request.release_id, caller(context), offered)
-        session, digests = await to_thread(self._releases.publication_of, request.release_id, caller(context).name)
+        releases = self._releases
+        session, digests = await releases.look_up(releases.publication_of, request.release_id, caller(context).name)
+        is_by_server = session.spec.sampling.is_by_server
         return ingest_pb2.GetPublicationResponse(
             state=state_to_proto(session.state),
             digests=digests,
             failure=session.failure,
-            places_digest=await to_thread(self._releases.places_digest_of, session),
+            places_digest=await to_thread(releases.places_digest_of, session) if is_by_server else b"",
         )
 
     async def FetchCanaries(
@@ -99,7 +101,7 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
         self, request: server_release_pb2.GetServerStatementRequest, context: Context
     ) -> server_release_pb2.GetServerStatementResponse:
         now, party = utc_now(), self._identity.party
-        statement = await to_thread(
+        statement = await self._releases.look_up(
             self._releases.statement, request.release_id, caller(context).name, party.uri, int(now.timestamp())
         )
         one = signed(self._identity, statement.to_json(), now)
@@ -108,20 +110,21 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
     async def GetRelease(
         self, request: server_release_pb2.GetReleaseRequest, context: Context
     ) -> server_release_pb2.GetReleaseResponse:
-        session, seconds = await to_thread(self._releases.release_of, request.release_id, caller(context).name)
+        releases = self._releases
+        session, seconds = await releases.look_up(releases.release_of, request.release_id, caller(context).name)
         return server_release_pb2.GetReleaseResponse(
             state=state_to_proto(session.state),
             spec=spec_to_proto(session.spec),
             waiting_for=session.waiting_for if session.state is ReleaseState.UPLOADING else (),
             failure=session.failure,
             perturbation_seconds=seconds,
-            salt=await to_thread(self._releases.salt_of, session),
+            salt=await releases.look_up(releases.salt_of, session),
         )
 
     async def FetchColumn(
         self, request: server_release_pb2.FetchColumnRequest, context: Context
     ) -> AsyncIterator[server_release_pb2.FetchColumnResponse]:
-        path, total = await to_thread(
+        path, total = await self._releases.look_up(
             self._releases.published_column, request.release_id, request.attribute, caller(context).name
         )
         size = total - request.offset
@@ -132,7 +135,7 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
     async def FetchPlaces(
         self, request: server_release_pb2.FetchPlacesRequest, context: Context
     ) -> AsyncIterator[server_release_pb2.FetchPlacesResponse]:
-        path = await to_thread(self._releases.sampled_places, request.release_id, caller(context).name)
+        path = await self._releases.look_up(self._releases.sampled_places, request.release_id, caller(context).name)
         total = path.stat().st_size
         async for whole, chunk in streamed(file_chunks(path, request.offset), total, request.offset):
             yield server_release_pb2.FetchPlacesResponse(total=whole, chunk=chunk)
