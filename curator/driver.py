@@ -165,6 +165,8 @@ class CuratorDriver:
         self._hanging: set[str] = set()
         # Samples that this process drew and did not encrypt yet.
         self._samples: dict[str, SharedSample] = {}
+        # Releases that this process announced to the server, and of which it has sent nothing yet.
+        self._announced: set[str] = set()
 
     def _exchange_of(self, folder: Path) -> TokenExchange | PrivateExchange:
         if self.study.alignment == "tokens":
@@ -423,6 +425,7 @@ class CuratorDriver:
         self.looks.forget(release_id)
         self._seen.pop(release_id, None)
         self._refused.discard(release_id)
+        self._announced.discard(release_id)
 
     def _look_after_tables(self) -> None:
         """Take up tables that may run now, and let the release that they are part of go on."""
@@ -588,6 +591,8 @@ class CuratorDriver:
             # An unreachable server, or one with another study file, is noticed before the charge.
             with step("announce", release_id=own.release_id):
                 await server.announce(own)
+            if own is planned:
+                self._announced.add(own.release_id)
         with step("charge", release_id=planned.release_id):
             self.ledger.charge(planned.release_id)
 
@@ -648,8 +653,16 @@ class CuratorDriver:
         }
         if columns:
             size = sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self.name))
+            has_none = spec.release_id in self._announced
+            # Whatever becomes of this attempt, the next one asks what the server has.
+            self._announced.discard(spec.release_id)
             with step("upload", release_id=spec.release_id, size=size):
-                await server.upload(spec, columns, lambda sent: self.store.set_bytes_uploaded(spec.release_id, sent))
+                await server.upload(
+                    spec,
+                    columns,
+                    lambda sent: self.store.set_bytes_uploaded(spec.release_id, sent),
+                    has_none=has_none,
+                )
         encryption.forget_ciphertext()
 
     async def _test(self, stored: CuratorRelease, server: ServerLink) -> None:

@@ -1,7 +1,7 @@
 """A curator's calls to the server: sends encrypted columns from where an earlier attempt stopped, asks for the rest."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -65,7 +65,12 @@ class ServerLink:
         return answer
 
     async def upload(
-        self, spec: ReleaseSpec, columns: dict[str, tuple[Path, bytes]], sent: Callable[[int], None]
+        self,
+        spec: ReleaseSpec,
+        columns: dict[str, tuple[Path, bytes]],
+        sent: Callable[[int], None],
+        *,
+        has_none: bool = False,
     ) -> None:
         """Send this curator's columns.
 
@@ -73,19 +78,25 @@ class ServerLink:
             spec: of the release; announced, if it was not.
             columns: file and SHA-256 of each column's ciphertext.
             sent: called with the bytes of all columns that the server holds.
+            has_none: whether the server is known to have taken the announcement, and nothing of the columns since.
 
         Raises:
             FailedReleaseError: the release ended at the server.
             VeiltabError: the server's refusal; after UnavailableError try again.
         """
-        answer = await self.announce(spec)
-        if state_from_proto(answer.state) is ReleaseState.UPLOADING:
-            uploads = [
-                partial(self._upload_column, spec, attribute, path, digest, answer.received[attribute])
-                for attribute, (path, digest) in columns.items()
-            ]
+        received = dict.fromkeys(columns, 0) if has_none else await self._received(spec, columns)
+        uploads = [
+            partial(self._upload_column, spec, name, *columns[name], offset) for name, offset in received.items()
+        ]
+        if uploads:
             await together(self._room, uploads)
         sent(sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self._name)))
+
+    async def _received(self, spec: ReleaseSpec, columns: Collection[str]) -> Mapping[str, int]:
+        """Return how many bytes the server holds of each column, of those that it still takes bytes of."""
+        answer = await self.announce(spec)
+        is_taking = state_from_proto(answer.state) is ReleaseState.UPLOADING
+        return {name: answer.received[name] for name in columns} if is_taking else {}
 
     async def publication(self, spec: ReleaseSpec) -> PublicationDigests:
         """Return the digests of what is published: of every column of a release, and of the places if it samples.

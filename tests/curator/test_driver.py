@@ -201,6 +201,7 @@ class World:
         self.looks = 0
         self.announced: list[bytes] = []
         self.uploads: list[dict[str, tuple[Path, bytes]]] = []
+        self.had_none: list[bool] = []
         self.refusal: Exception | None = None
         self.is_published = True
         self.keys: list[bytes] = []
@@ -249,8 +250,14 @@ class World:
         self.announced.append(spec.digest())
 
     async def upload(
-        self, spec: ReleaseSpec, columns: dict[str, tuple[Path, bytes]], sent: Callable[[int], None]
+        self,
+        spec: ReleaseSpec,
+        columns: dict[str, tuple[Path, bytes]],
+        sent: Callable[[int], None],
+        *,
+        has_none: bool,
     ) -> None:
+        self.had_none.append(has_none)
         if self.refusal is not None:
             raise self.refusal
         assert all(path.stat().st_size == spec.uploaded_rows for path, _ in columns.values())
@@ -341,6 +348,7 @@ def test_a_release_takes_its_steps_one_by_one(world: World, make_request: Make) 
     assert len(world.keys) == 1  # that of the canaries' places
     (sent,) = world.uploads
     assert list(sent) == ["sex"]
+    assert world.had_none == [True]  # it was announced before the charge
     assert not driver.encryption(ID).ciphertext("sex").exists()
     assert driver.store.release(ID).bytes_uploaded == 123
 
@@ -353,6 +361,15 @@ def carried_to(world: World, state: ReleaseState, request: Any) -> None:  # noqa
         world.follow()
         world.step()
     raise AssertionError(state)
+
+
+def test_after_an_upload_that_failed_the_server_is_asked_what_it_has(world: World, make_request: Make) -> None:
+    carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
+    world.refusal = UnavailableError("no connection", where="server cloud")
+    assert not world.step()
+    world.refusal = None
+    assert world.step()
+    assert world.had_none == [True, False]
 
 
 def test_a_look_at_a_release_works_out_no_guarantee(

@@ -2,7 +2,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import grpc
 import pytest
@@ -47,15 +47,22 @@ def test_a_server_that_states_less_or_more_is_refused(
 
 
 Answer = Callable[[], Awaitable[ingest_pb2.UploadColumnResponse]]
+
+
+class Upload(Protocol):
+    async def __call__(self, answer: Answer, *, has_none: bool = False) -> list[int]: ...
+
+
 CLOUD = Party(study="survey", role=Role.SERVER, name="cloud")
 
 
 @pytest.fixture
-def upload(make_spec: Make, tmp_path: Path) -> Callable[[Answer], Awaitable[list[int]]]:
+def upload(make_spec: Make, tmp_path: Path) -> Upload:
     """Return what uploads alice's column to a server that answers its stream; that returns the bytes it holds."""
 
-    async def uploaded(answer: Answer) -> list[int]:
+    async def uploaded(answer: Answer, *, has_none: bool = False) -> list[int]:
         async def ask(*_: object, **__: object) -> ingest_pb2.OpenReleaseResponse:
+            assert not has_none
             return ingest_pb2.OpenReleaseResponse(state=release_pb2.RELEASE_STATE_UPLOADING, received={"sex": 0})
 
         stub = SimpleNamespace(OpenRelease=None, UploadColumn=lambda *_, **__: answer())
@@ -63,16 +70,14 @@ def upload(make_spec: Make, tmp_path: Path) -> Callable[[Answer], Awaitable[list
         link._name, link._server = "alice", cast("Any", SimpleNamespace(party=CLOUD, stub=stub, ask=ask))
         link._room = asyncio.Semaphore(1)
         held: list[int] = []
-        await link.upload(make_spec(), {"sex": (tmp_path / "sex", b"digest")}, held.append)
+        await link.upload(make_spec(), {"sex": (tmp_path / "sex", b"digest")}, held.append, has_none=has_none)
         return held
 
     return uploaded
 
 
 @pytest.mark.parametrize("is_complete", [True, False])
-def test_a_column_is_sent_once_the_server_has_it_whole(
-    upload: Callable[[Answer], Awaitable[list[int]]], *, is_complete: bool
-) -> None:
+def test_a_column_is_sent_once_the_server_has_it_whole(upload: Upload, *, is_complete: bool) -> None:
     async def answer() -> ingest_pb2.UploadColumnResponse:
         return ingest_pb2.UploadColumnResponse(complete=is_complete)
 
@@ -86,7 +91,17 @@ def test_a_column_is_sent_once_the_server_has_it_whole(
     asyncio.run(scenario())
 
 
-def test_a_server_that_is_away_is_asked_again(upload: Callable[[Answer], Awaitable[list[int]]]) -> None:
+def test_a_server_that_has_taken_the_announcement_alone_is_not_asked_what_it_has(upload: Upload) -> None:
+    async def answer() -> ingest_pb2.UploadColumnResponse:
+        return ingest_pb2.UploadColumnResponse(complete=True)
+
+    async def scenario() -> None:
+        assert await upload(answer, has_none=True) == [400]
+
+    asyncio.run(scenario())
+
+
+def test_a_server_that_is_away_is_asked_again(upload: Upload) -> None:
     async def answer() -> ingest_pb2.UploadColumnResponse:
         raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(), "away")
 
@@ -97,7 +112,7 @@ def test_a_server_that_is_away_is_asked_again(upload: Callable[[Answer], Awaitab
     asyncio.run(scenario())
 
 
-def test_a_ciphertext_that_cannot_be_read_ends_the_release(upload: Callable[[Answer], Awaitable[list[int]]]) -> None:
+def test_a_ciphertext_that_cannot_be_read_ends_the_release(upload: Upload) -> None:
     async def answer() -> ingest_pb2.UploadColumnResponse:
         raise asyncio.CancelledError  # as gRPC's, when the requests raise
 
@@ -109,7 +124,7 @@ def test_a_ciphertext_that_cannot_be_read_ends_the_release(upload: Callable[[Ans
 
 
 def test_an_upload_that_the_curator_itself_cancels_says_nothing_of_its_ciphertext(
-    upload: Callable[[Answer], Awaitable[list[int]]],
+    upload: Upload,
 ) -> None:
     async def scenario() -> None:
         begun = asyncio.Event()
