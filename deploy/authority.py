@@ -1,4 +1,4 @@
-"""The certificate authority of a study and its certificates: EC P-256 keys, X.509, TLS at both ends."""
+"""The authority of a study or of a cluster, and its certificates: EC P-256 keys, X.509, TLS at both ends."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from veiltab.common.rpc.identity import DNS_SUFFIX, Party
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authority:
-    """The certificate authority of one study: an EC P-256 key and its own certificate."""
+    """A certificate authority: an EC P-256 key and its own certificate."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey = field(repr=False)
@@ -84,8 +84,12 @@ class Issued:
 
 def new_authority(study: str, *, since: datetime, until: datetime) -> Authority:
     """Return a new authority for a study id; it may issue parties' certificates only (path length 0)."""
+    return named_authority(authority_name(study), since=since, until=until)
+
+
+def named_authority(name: str, *, since: datetime, until: datetime) -> Authority:
+    """Return a new authority of this common name, with path length 0."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = authority_name(study)
     certificate = (
         _builder(name, key, since, until)
         .issuer_name(common_name(name))

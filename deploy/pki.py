@@ -54,21 +54,30 @@ def init_pki(study: Study, out: Path, *, lifetime: timedelta = LIFETIME, clock: 
         ConflictError: `out` holds an authority already.
         InvalidInputError: an endpoint is not valid in a certificate.
     """
-    if any((out / name).exists() for name in ("ca.pem", "ca.key")):
-        raise ConflictError(
-            "there is already an authority here, and a new one would invalidate all its certificates",
-            where=str(out),
-            remedy="Renew or add a party with `veiltab pki issue`, or give another directory.",
-        )
+    check_no_authority(out, "Renew or add a party with `veiltab pki issue`, or give another directory.")
     parties = parties_of(study)
     for party, endpoint in parties.items():
         names_of(party, endpoint or _NOWHERE)
     now = clock()
     authority = new_authority(study.id, since=now - BACKDATING, until=now + max(AUTHORITY_LIFETIME, lifetime))
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _write(out / "ca.key", key_pem(authority.key))
-    _write(out / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
+    write_private(out / "ca.key", key_pem(authority.key))
+    write_private(out / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
     return {party: issue_party(study, out, party, lifetime=lifetime, clock=clock) for party in parties}
+
+
+def check_no_authority(out: Path, remedy: str) -> None:
+    """Refuse a directory that holds an authority already.
+
+    Raises:
+        ConflictError: it does.
+    """
+    if any((out / name).exists() for name in ("ca.pem", "ca.key")):
+        raise ConflictError(
+            "there is already an authority here, and a new one would invalidate all its certificates",
+            where=str(out),
+            remedy=remedy,
+        )
 
 
 def issue_party(
@@ -103,9 +112,9 @@ def issue_party(
     issued = authority.issue(str(party), names_of(party, known[party] or _NOWHERE), now - BACKDATING, now + lifetime)
     folder = pki / f"{party.role.value}-{party.name}"
     folder.mkdir(exist_ok=True, mode=0o700)
-    _write(folder / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
-    _write(folder / f"{party.name}.key", issued.key_pem)
-    _write(folder / f"{party.name}.pem", issued.certificate_pem)
+    write_private(folder / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
+    write_private(folder / f"{party.name}.key", issued.key_pem)
+    write_private(folder / f"{party.name}.pem", issued.certificate_pem)
     with (pki / ISSUED).open("a", encoding="utf-8") as record:
         record.write(f"{issued.certificate.serial_number:x} {party.uri}\n")
     return folder
@@ -142,7 +151,7 @@ def revoke_certificates(
     fresh = [number for number in wanted if number not in known]
     data = authority.revocation_list(before, fresh, now).public_bytes(Encoding.PEM)
     for folder in (pki, *(child for child in pki.iterdir() if (child / "ca.pem").exists())):
-        _write(folder / FILE, data)
+        write_private(folder / FILE, data)
     return fresh
 
 
@@ -171,7 +180,7 @@ def _load_authority(pki: Path, study: str) -> Authority:
     return Authority(certificate=certificate, key=key)
 
 
-def _write(path: Path, data: bytes) -> None:
+def write_private(path: Path, data: bytes) -> None:
     """Write a file atomically, readable by its owner only."""
     with written_whole(path) as file:
         file.write(data)

@@ -10,6 +10,7 @@ from veiltab.common.errors import InvalidInputError, NotFoundError
 from veiltab.common.rpc.identity import Party, Role, party_of_certificate, utc_now
 from veiltab.common.rpc.revocation import FILE
 from veiltab.common.study.file import load_study
+from veiltab.deploy.cluster_pki import init_cluster
 from veiltab.deploy.pki import LIFETIME, init_pki, issue_party, revoke_certificates
 
 _study = click.argument("study", type=PATH, metavar="STUDY.toml")
@@ -113,6 +114,27 @@ def revoke(study: Path, directory: Path, who: str | None, serial: str | None, as
         as_json,
         {"revoked": [f"{number:x}" for number in revoked], "list": directory / FILE},
         f"{len(revoked)} certificates revoked: {directory / FILE}. Copy it into every party's folder as {FILE}.",
+    )
+
+
+@pki.command()
+@click.option("--out", type=PATH, required=True, help="Directory to make.")
+@_days
+@json_option
+def cluster(out: Path, days: int, as_json: bool) -> None:
+    """Make the authority, the certificates and the key of tasks of a Dask cluster that computes for one party.
+
+    Whoever has a certificate of this authority runs code on every machine of the cluster, and on the party's: make one
+    for each party, and never use a study's.
+
+    Example: veiltab pki cluster --out cluster-pki
+    """
+    folders = init_cluster(out, lifetime=timedelta(days=days))
+    lines = [f"{role}: {folder}" for role, folder in folders.items()]
+    emit(
+        as_json,
+        {"authority": out / "ca.pem", "folders": folders},
+        "\n".join([*lines, "Copy each folder to its machines; give the party the folder client with --dask-identity."]),
     )
 
 

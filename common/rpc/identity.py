@@ -136,7 +136,7 @@ def party_of_certificate(pem: bytes) -> PartyCertificate:
     Raises:
         InvalidInputError: this is no certificate, or it names no party, or more than one URI.
     """
-    certificate = _certificate(pem)
+    certificate = load_certificate(pem)
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType, ValueError):
@@ -176,9 +176,9 @@ class Identity:
     stated: PartyCertificate = field(init=False)
 
     def __post_init__(self) -> None:
-        certificate = _certificate(self.certificate)
+        certificate = load_certificate(self.certificate)
         object.__setattr__(self, "stated", party_of_certificate(self.certificate))
-        _check_key(certificate, self.key)
+        check_key(certificate, self.key)
         check_issuer(certificate, self.authority)
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         if self.party.dns_name not in names.get_values_for_type(x509.DNSName):
@@ -220,9 +220,9 @@ def load_identity(
     """
     _check_folder(directory, role, name)
     identity = Identity(
-        certificate=_read(directory / f"{name}.pem"),
-        key=_read(directory / f"{name}.key", private=True),
-        authority=_read(directory / "ca.pem"),
+        certificate=read_identity_file(directory / f"{name}.pem"),
+        key=read_identity_file(directory / f"{name}.key", private=True),
+        authority=read_identity_file(directory / "ca.pem"),
         folder=directory,
     )
     expected = Party(study=identity.party.study if study is None else study, role=role, name=name)
@@ -249,8 +249,18 @@ def _check_folder(directory: Path, role: Role, name: str) -> None:
     raise NotFoundError("a file of the identity is not there", where=str(directory / f"{name}.pem"), remedy=remedy)
 
 
-def _read(path: Path, *, private: bool = False) -> bytes:
-    """Return a file's bytes; a private one may be open to its owner alone."""
+def read_identity_file(path: Path, *, private: bool = False, made_by: str = "veiltab pki init") -> bytes:
+    """Return the bytes of a file of an identity.
+
+    Args:
+        path: the file.
+        private: it may be open to its owner alone.
+        made_by: the command that makes it.
+
+    Raises:
+        NotFoundError: it is not there.
+        InvalidInputError: it cannot be read, or others may.
+    """
     try:
         with path.open("rb") as file:
             if private and os.fstat(file.fileno()).st_mode & 0o077:
@@ -260,22 +270,22 @@ def _read(path: Path, *, private: bool = False) -> bytes:
             return file.read()
     except FileNotFoundError:
         raise NotFoundError(
-            "a file of the identity is not there", where=str(path), remedy="`veiltab pki init` makes it."
+            "a file of the identity is not there", where=str(path), remedy=f"`{made_by}` makes it."
         ) from None
     except OSError as error:
         raise InvalidInputError(f"a file of the identity cannot be read ({error.strerror})", where=str(path)) from None
 
 
-def _certificate(pem: bytes) -> x509.Certificate:
-    """Parse one certificate."""
+def load_certificate(pem: bytes) -> x509.Certificate:
+    """Parse one certificate, or raise InvalidInputError."""
     try:
         return x509.load_pem_x509_certificate(pem)
     except (ValueError, x509.InvalidVersion):
         raise InvalidInputError("this is no PEM certificate", where="certificate") from None
 
 
-def _check_key(certificate: x509.Certificate, key: bytes) -> None:
-    """Refuse a key that is not the certificate's."""
+def check_key(certificate: x509.Certificate, key: bytes) -> None:
+    """Refuse a private key, PEM, that is not the certificate's, with InvalidInputError."""
     try:
         public = load_pem_private_key(key, password=None).public_key()
     except (ValueError, TypeError):

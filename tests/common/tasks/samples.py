@@ -107,3 +107,13 @@ class Variable:
 
     def perform(self) -> str:
         return os.environ[self.name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reversal:
+    """Returns a text backwards."""
+
+    text: str
+
+    def perform(self) -> str:
+        return self.text[::-1]

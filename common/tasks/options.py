@@ -1,0 +1,115 @@
+"""The options that choose what performs a command's tasks: this process, this machine's cores, or a cluster."""
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.tasks.cluster_identity import load_cluster_identity
+from veiltab.common.tasks.dask import Dask
+from veiltab.common.tasks.engine import Engine, InProcess
+from veiltab.common.tasks.pool import Pool
+
+dask_option = click.option(
+    "--dask", metavar="SCHEDULER", help="tls://HOST:PORT of a Dask scheduler whose workers compute instead."
+)
+dask_identity_option = click.option(
+    "--dask-identity",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="The folder `client` that `veiltab pki cluster` makes: certificate and keys for the Dask cluster.",
+)
+_OPTIONS = (
+    click.option(
+        "--workers",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Processes that compute; by default one a core. With 0 or 1, this process does.",
+    ),
+    dask_option,
+    dask_identity_option,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """What is to perform the tasks of a command; see the options of the same names.
+
+    Args:
+        workers: processes; None is one a core.
+        dask: address of a scheduler.
+        dask_identity: folder of the client's certificate and keys.
+
+    Raises:
+        InvalidInputError: processes of this machine beside a cluster, or an identity without one.
+    """
+
+    workers: int | None = None
+    dask: str | None = None
+    dask_identity: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.dask is not None and self.workers is not None:
+            raise InvalidInputError(
+                "the cluster has its own workers", where="--workers", remedy="Leave --workers or --dask out."
+            )
+        if self.dask is None and self.dask_identity is not None:
+            raise InvalidInputError("there is no cluster to show it to", where="--dask-identity", remedy="Give --dask.")
+
+    def engine(self, *, study_authority: bytes) -> Engine:
+        """Return what performs the tasks of a party; whoever asks closes it.
+
+        Args:
+            study_authority: certificates of the study's authority, which a cluster's must not be, PEM.
+
+        Raises:
+            InvalidInputError: the cluster's address or identity is none, it has no TLS, or an extra is missing.
+            NotFoundError: a file of the identity is not there.
+        """
+        if self.dask is None:
+            workers = cores() if self.workers is None else self.workers
+            return Pool(workers) if workers > 1 else InProcess()
+        if self.dask_identity is None:
+            raise InvalidInputError(
+                "a party's cluster is reached over TLS",
+                where="--dask-identity",
+                remedy="Give the folder `client` of the cluster's certificates; `veiltab pki cluster` makes them.",
+            )
+        return dask_engine(self.dask, self.dask_identity, study_authority=study_authority)
+
+
+def dask_engine(address: str, identity: Path | None, *, study_authority: bytes | None = None) -> Engine:
+    """Return a Dask cluster, with TLS if there is an identity.
+
+    Args:
+        address: of its scheduler.
+        identity: folder of the client's certificate and keys.
+        study_authority: certificates that the cluster's authority must not be among, PEM.
+
+    Raises:
+        InvalidInputError: the address or the identity is none, or the extra dask is missing.
+        NotFoundError: a file of the identity is not there.
+    """
+    loaded = None if identity is None else load_cluster_identity(identity, study_authority=study_authority)
+    return Dask(address, loaded)
+
+
+def engine_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Pass a command EngineOptions as its argument `engine`."""
+
+    @functools.wraps(command)
+    def with_engine(*, workers: int | None, dask: str | None, dask_identity: Path | None, **options: object) -> None:
+        command(engine=EngineOptions(workers=workers, dask=dask, dask_identity=dask_identity), **options)
+
+    for option in reversed(_OPTIONS):
+        with_engine = option(with_engine)
+    return with_engine
+
+
+def cores() -> int:
+    """Return the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

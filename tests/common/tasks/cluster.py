@@ -1,0 +1,101 @@
+"""Dask clusters of real processes on this machine."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from veiltab.common.tasks.dask_worker import KEY_VARIABLE
+from veiltab.deploy.cluster_pki import init_cluster
+
+ROOT = Path(__file__).parents[3]
+WAIT = 60
+Process = subprocess.Popen[bytes]
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@dataclass(kw_only=True)
+class Cluster:
+    """A scheduler and its workers.
+
+    Args:
+        address: of the scheduler, without a protocol.
+        folder: of all files.
+        client: identity of the client.
+    """
+
+    address: str
+    folder: Path
+    client: Path | None
+    scheduler: Process
+    workers: list[Process] = field(default_factory=list)
+
+
+@contextmanager
+def cluster(folder: Path, *, workers: int, tls: bool = False, tasks_key: Path | None = None) -> Iterator[Cluster]:
+    """Run a cluster; its workers have `tasks_key` instead of their own if it is given."""
+    pki = init_cluster(folder / "pki") if tls else {}
+    address = f"127.0.0.1:{free_port()}"
+    with ExitStack() as processes:
+
+        def start(role: str, *command: str, key: Path | None = None) -> Process:
+            return processes.enter_context(_running(role, *command, *_tls(pki.get(role), role), key=key))
+
+        host, port = address.split(":")
+        file = folder / "scheduler.json"
+        place = ("--host", f"tls://{host}" if tls else host, "--port", port, "--scheduler-file", str(file))
+        scheduler = start("scheduler", *place, "--no-dashboard")
+        _wait_for(file)
+        key = tasks_key or (pki["worker"] / "tasks.key" if tls else None)
+        where = f"tls://{address}" if tls else address
+        options = (where, "--no-nanny", "--no-dashboard", "--nthreads", "1")
+        yield Cluster(
+            address=address,
+            folder=folder,
+            client=pki.get("client"),
+            scheduler=scheduler,
+            workers=[
+                start("worker", *options, "--local-directory", str(folder / str(number)), key=key)
+                for number in range(workers)
+            ],
+        )
+
+
+def _tls(folder: Path | None, role: str) -> tuple[str, ...]:
+    if folder is None:
+        return ()
+    files = {"--tls-ca-file": "ca.pem", "--tls-cert": f"{role}.pem", "--tls-key": f"{role}.key"}
+    return tuple(word for option, file in files.items() for word in (option, str(folder / file)))
+
+
+@contextmanager
+def _running(*command: str, key: Path | None) -> Iterator[Process]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    if key is not None:
+        environment[KEY_VARIABLE] = str(key)
+    nowhere = subprocess.DEVNULL
+    words = (sys.executable, "-m", "dask", *command)
+    process = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=nowhere, stderr=nowhere)
+    try:
+        yield process
+    finally:
+        process.kill()  # a worker whose scheduler is gone would look for it first
+        process.wait(WAIT)
+
+
+def _wait_for(path: Path) -> None:
+    for _ in range(10 * WAIT):
+        if path.exists():
+            return
+        time.sleep(0.1)
+    raise AssertionError("the scheduler did not start within a minute")

@@ -1,0 +1,216 @@
+"""Tasks on real clusters: schedulers and workers are processes, over TLS where that matters."""
+
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.common.tasks.cluster import WAIT, Cluster, cluster, free_port
+from tests.common.tasks.samples import Death, Failure, Refusal, Reversal, Square, Turn
+from veiltab.common.errors import ConflictError, IntegrityError, InvalidInputError, NotFoundError, UnavailableError
+from veiltab.common.tasks import dask as dask_module
+from veiltab.common.tasks.cluster_identity import ClusterIdentity, load_cluster_identity
+from veiltab.common.tasks.crew import AHEAD
+from veiltab.common.tasks.dask import QUEUED, Dask
+from veiltab.common.tasks.engine import InProcess, Task, in_order
+from veiltab.common.tasks.pool import Pool
+from veiltab.common.tasks.seal import Seal
+from veiltab.deploy.cluster_pki import init_cluster
+
+pytest.importorskip("distributed")
+
+
+@pytest.fixture
+def identity(tmp_path: Path) -> ClusterIdentity:
+    return load_cluster_identity(init_cluster(tmp_path / "pki")["client"])
+
+
+@pytest.mark.parametrize("address", ["", "localhost", "localhost:", "localhost:x", "localhost:0", "a:70000", "a:1:2"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(InvalidInputError, match="HOST:PORT") as caught:
+        Dask(address)
+    assert caught.value.where == "--dask"
+
+
+@pytest.mark.parametrize("address", ["localhost:8786", "10.0.0.1:1", "[::1]:8786", "tcp://a.example.org:8786"])
+def test_what_is_an_address_is_not(address: str) -> None:
+    assert Dask(address)._address == f"tcp://{address.removeprefix('tcp://')}"
+
+
+@pytest.mark.parametrize("address", ["localhost:8786", "tls://localhost:8786"])
+def test_with_an_identity_it_is_reached_over_tls(address: str, identity: ClusterIdentity) -> None:
+    assert Dask(address, identity)._address == "tls://localhost:8786"
+
+
+def test_an_identity_for_what_does_not_encrypt_is_refused_and_so_is_tls_without_one(identity: ClusterIdentity) -> None:
+    for arguments in (("tcp://localhost:8786", identity), ("tls://localhost:8786", None)):
+        with pytest.raises(InvalidInputError, match="has an identity") as caught:
+            Dask(*arguments)
+        assert caught.value.where == "--dask-identity"
+    with pytest.raises(InvalidInputError, match="HOST:PORT"):
+        Dask("ws://localhost:8786")
+
+
+def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InvalidInputError, match="distributed") as caught:
+        Dask("localhost:8786")
+    assert "'veiltab[dask]'" in caught.value.remedy
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("secure"), workers=2, tls=True) as running:
+        yield running
+
+
+def engine_of(running: Cluster, **options: float) -> Dask:
+    identity = None if running.client is None else load_cluster_identity(running.client)
+    return Dask(running.address, identity, **{"wait": WAIT, **options})
+
+
+@pytest.mark.long
+def test_every_engine_gives_the_same_results(secure: Cluster) -> None:
+    tasks = [Square(base=base) for base in range(300)]
+    here = list(in_order(InProcess().perform(tasks)))
+    with ExitStack() as engines:
+        pool = Pool(2)
+        engines.callback(pool.close)
+        assert list(in_order(pool.perform(tasks))) == here
+    assert list(in_order(engine_of(secure).perform(iter(tasks)))) == here
+
+
+@pytest.mark.long
+def test_two_workers_work_at_once_and_few_tasks_are_begun_ahead(secure: Cluster, tmp_path: Path) -> None:
+    taken = 0
+
+    def tasks() -> Iterator[Task[int]]:
+        nonlocal taken
+        yield Turn(folder=tmp_path, number=0, together=2)
+        yield Turn(folder=tmp_path, number=1, together=2)
+        for base in range(100_000):
+            taken += 1
+            yield Square(base=base)
+
+    results = engine_of(secure).perform(tasks())
+    turns = dict(next(results) for _ in range(2))
+    assert len(set(turns.values())) == 2
+    assert taken < 2 * QUEUED * AHEAD
+    results.close()
+    assert list(engine_of(secure).perform([Square(base=7)])) == [(0, 49)]
+
+
+@pytest.mark.long
+def test_errors_of_tasks_come_as_they_are(secure: Cluster) -> None:
+    with pytest.raises(InvalidInputError) as refusal:
+        list(engine_of(secure).perform([Refusal()]))
+    assert str(refusal.value) == "--nothing: there is nothing to do. Do something."
+    with pytest.raises(ZeroDivisionError) as failure:
+        list(engine_of(secure).perform([Failure()]))
+    assert failure.value.__notes__ == ["while dividing"]
+
+
+@pytest.mark.long
+def test_the_scheduler_sees_neither_tasks_nor_results(tmp_path: Path) -> None:
+    secret, shown = secrets.token_hex(16), secrets.token_hex(16)
+    with cluster(tmp_path, workers=1, tls=True) as running:
+        engine = engine_of(running)
+        assert list(engine.perform([Reversal(text=secret)])) == [(0, secret[::-1])]
+        with engine._client() as client:
+            # As a control, what is not sealed is there.
+            assert client.submit(Reversal(text=shown).perform).result() == shown[::-1]
+            memory = memory_of(running.scheduler.pid)
+    assert shown.encode() in memory
+    assert secret.encode() not in memory
+    assert secret[::-1].encode() not in memory
+
+
+def memory_of(process: int) -> bytes:
+    """Return all memory of a process that it may write to."""
+    pieces = []
+    with Path(f"/proc/{process}/maps").open() as maps, Path(f"/proc/{process}/mem").open("rb") as memory:
+        for line in maps:
+            places, rights, *_ = line.split()
+            start, end = (int(place, 16) for place in places.split("-"))
+            if rights.startswith("rw") and "[v" not in line:
+                memory.seek(start)
+                pieces.append(memory.read(end - start))
+    return b"".join(pieces)
+
+
+@pytest.mark.long
+def test_a_worker_that_is_killed_changes_nothing(tmp_path: Path) -> None:
+    deaths = tmp_path / "deaths"
+    deaths.mkdir()
+    tasks: list[Task[int]] = [Square(base=base) for base in range(50)]
+    tasks.insert(20, Death(folder=deaths, times=1))
+    with cluster(tmp_path, workers=2, tls=True) as running:
+        results = list(in_order(engine_of(running).perform(tasks)))
+        assert sum(worker.poll() is not None for worker in running.workers) == 1
+    assert results.pop(20) == 1
+    assert results == [base * base for base in range(50)]
+
+
+@pytest.mark.long
+def test_a_scheduler_that_is_lost_is_said_and_so_are_all_workers(tmp_path: Path) -> None:
+    with cluster(tmp_path, workers=1, tls=True) as running:
+        tasks: list[Task[int]] = [Square(base=1), Turn(folder=tmp_path, number=0, together=100)]
+        results = engine_of(running).perform(tasks)
+        assert next(results) == (0, 1)
+        running.scheduler.kill()
+        with pytest.raises(UnavailableError, match="scheduler was lost"):
+            next(results)
+    (tmp_path / "2").mkdir()
+    with cluster(tmp_path / "2", workers=1, tls=True) as running:
+        assert list(engine_of(running).perform([Square(base=1)])) == [(0, 1)]
+        results = engine_of(running, wait=2).perform([Death(folder=running.folder, times=100)])
+        with pytest.raises(UnavailableError, match="has no worker"):
+            next(results)
+
+
+@pytest.mark.long
+def test_a_scheduler_that_does_not_answer_or_has_no_worker_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match="no Dask scheduler answers"):
+        list(Dask(f"127.0.0.1:{free_port()}", wait=1).perform([Square(base=1)]))
+    with cluster(tmp_path, workers=0) as running, pytest.raises(UnavailableError, match="has no worker"):
+        list(engine_of(running, wait=3).perform([Square(base=1)]))
+
+
+@pytest.mark.long
+def test_a_client_of_another_authority_is_refused_and_so_is_one_without_tls(secure: Cluster, tmp_path: Path) -> None:
+    other = load_cluster_identity(init_cluster(tmp_path / "other")["client"])
+    for engine in (Dask(secure.address, other, wait=3), Dask(secure.address, wait=3)):
+        with pytest.raises(UnavailableError, match="no Dask scheduler answers"):
+            list(engine.perform([Square(base=1)]))
+
+
+@pytest.mark.long
+def test_a_worker_without_a_key_or_with_another_is_refused(tmp_path: Path) -> None:
+    keys = {"other": init_cluster(tmp_path / "other")["worker"] / "tasks.key", "none": tmp_path / "no.key"}
+    errors = {"other": IntegrityError, "none": NotFoundError}
+    for name, key in keys.items():
+        (tmp_path / name / "cluster").mkdir(parents=True)
+        with (
+            cluster(tmp_path / name / "cluster", workers=1, tls=True, tasks_key=key) as running,
+            pytest.raises(errors[name]),
+        ):
+            list(engine_of(running).perform([Square(base=1)]))
+
+
+@pytest.mark.long
+def test_results_that_a_scheduler_swaps_are_refused(secure: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Seal.open
+    swapped = {0: 1, 1: 0}
+    monkeypatch.setattr(Seal, "open", lambda seal, kind, number, text: opened(seal, kind, swapped[number], text))
+    with pytest.raises(IntegrityError):
+        list(engine_of(secure).perform([Square(base=1), Square(base=2)]))
+
+
+@pytest.mark.long
+def test_a_worker_of_another_version_is_refused(secure: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_module, "VERSION", "0.0.0")
+    with pytest.raises(ConflictError, match=r"0\.0\.0"):
+        list(engine_of(secure).perform([Square(base=1)]))

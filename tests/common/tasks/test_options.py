@@ -1,0 +1,88 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.rpc.identity import utc_now
+from veiltab.common.tasks.dask import Dask
+from veiltab.common.tasks.engine import InProcess
+from veiltab.common.tasks.options import EngineOptions, cores, engine_options
+from veiltab.common.tasks.pool import Pool
+from veiltab.deploy.authority import new_authority
+from veiltab.deploy.cluster_pki import init_cluster
+
+STUDY = new_authority("survey", since=utc_now(), until=utc_now()).certificate.public_bytes(Encoding.PEM)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_no_process_and_one_are_this_one(workers: int) -> None:
+    assert isinstance(EngineOptions(workers=workers).engine(study_authority=STUDY), InProcess)
+
+
+def test_several_are_a_pool() -> None:
+    pool = EngineOptions(workers=3).engine(study_authority=STUDY)
+    assert isinstance(pool, Pool)
+    assert pool._workers == 3
+
+
+def test_by_default_there_is_one_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.common.tasks.options.cores", lambda: 5)
+    pool = EngineOptions().engine(study_authority=STUDY)
+    assert isinstance(pool, Pool)
+    assert pool._workers == 5
+    assert cores() >= 1
+
+
+def test_a_party_reaches_its_cluster_over_tls_only(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    client = init_cluster(tmp_path)["client"]
+    with pytest.raises(InvalidInputError, match="over TLS") as caught:
+        EngineOptions(dask="tls://localhost:8786").engine(study_authority=STUDY)
+    assert caught.value.where == "--dask-identity"
+    with pytest.raises(InvalidInputError, match="that encrypts"):
+        EngineOptions(dask="tcp://localhost:8786", dask_identity=client).engine(study_authority=STUDY)
+    engine = EngineOptions(dask="tls://localhost:8786", dask_identity=client).engine(study_authority=STUDY)
+    assert isinstance(engine, Dask)
+
+
+def test_the_studys_authority_is_none_for_a_cluster(tmp_path: Path) -> None:
+    client = init_cluster(tmp_path)["client"]
+    options = EngineOptions(dask="tls://localhost:8786", dask_identity=client)
+    with pytest.raises(InvalidInputError, match="every party of the study"):
+        options.engine(study_authority=STUDY + (client / "ca.pem").read_bytes())
+
+
+def test_what_contradicts_itself_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="own workers"):
+        EngineOptions(dask="tls://localhost:8786", workers=2)
+    with pytest.raises(InvalidInputError, match="no cluster"):
+        EngineOptions(dask_identity=Path("client"))
+
+
+@pytest.fixture
+def chosen() -> Callable[..., EngineOptions | None]:
+    def call(*arguments: str) -> EngineOptions | None:
+        seen: list[EngineOptions] = []
+
+        @click.command()
+        @engine_options
+        def command(engine: EngineOptions) -> None:
+            seen.append(engine)
+
+        done = CliRunner().invoke(command, arguments)
+        return seen[0] if done.exit_code == 0 else None
+
+    return call
+
+
+def test_a_command_gets_what_was_chosen(chosen: Callable[..., EngineOptions | None]) -> None:
+    assert chosen() == EngineOptions()
+    assert chosen("--workers", "2") == EngineOptions(workers=2)
+    assert chosen("--workers", "-1") is None
+    assert chosen("--dask", "tls://a:1", "--dask-identity", "client") == EngineOptions(
+        dask="tls://a:1", dask_identity=Path("client")
+    )
