@@ -4,7 +4,6 @@ import asyncio
 import logging
 import secrets
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 from veiltab.common.core.derivation import derive
@@ -19,14 +18,12 @@ from veiltab.common.errors import (
 from veiltab.common.observe.steps import step
 from veiltab.common.rpc.status import refusal_of
 from veiltab.common.storage.disk import Room
-from veiltab.common.storage.scratch import Scratch
 from veiltab.curator.coins import Coins, alignment_coin
 from veiltab.curator.coordination import Peers
-from veiltab.curator.exchange import Exchange, FindCommon, own_order, own_tokens
+from veiltab.curator.exchange import Exchange, own_order, own_tokens
 from veiltab.curator.intersection import (
     TOKEN_LENGTH,
     AlignedTable,
-    SymbolType,
     alignment_id,
     population_digest,
 )
@@ -35,6 +32,7 @@ from veiltab.curator.room import alignment_bytes
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
 from veiltab.curator.token_order import TokenOrder
+from veiltab.curator.workplace import Workplace
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 2.0
@@ -53,6 +51,7 @@ class Alignment:
         coins: tossed with the peers for the keys of an alignment.
         exchange: how the common respondents are found.
         room: on the disk of the folder.
+        workplace: performs the passes over the table.
         id_rules: how the study names respondents, for a message where nobody is common.
     """
 
@@ -65,6 +64,7 @@ class Alignment:
         coins: Coins,
         exchange: Exchange,
         room: Room,
+        workplace: Workplace,
         *,
         id_rules: str,
     ) -> None:
@@ -76,6 +76,7 @@ class Alignment:
         self._coins = coins
         self._exchange = exchange
         self._room = room
+        self._workplace = workplace
         self._current = ""
         # The table in the order of its tokens, while the alignment of this name is made.
         self._ordered: tuple[str, TokenOrder] | None = None
@@ -160,11 +161,10 @@ class Alignment:
             self._room.keep(_ROOM, self._bytes(table, peers))
         key = await self._coins.toss(alignment_coin(name), peers)
         ordered = await self._in_token_order(name, table, derive(key, "tokens"))
-        find_common = await self._exchange.run(name, table, aligned.folder, peers)
+        others = await self._exchange.run(name, table, aligned.folder, peers)
         with step("intersect"):
-            population = await asyncio.to_thread(
-                _write_common, ordered, table.respondents.types, find_common, aligned, self._nobody()
-            )
+            common = ordered.common(others)
+            population = await asyncio.to_thread(aligned.write, common, table.respondents.types, self._nobody())
             digest = await asyncio.to_thread(population_digest, aligned.tokens(), derive(key, "population"))
         self._store.set_alignment(name, population, digest)
         if self._store.alignment(name) != (population, digest):
@@ -195,7 +195,8 @@ class Alignment:
         own, order = own_tokens(folder), own_order(folder) if self._exchange.needs_order else None
         if self._ordered is None or self._ordered[0] != name or not own.exists():
             with step("compute tokens", size=TOKEN_LENGTH * table.rows):
-                ordered = TokenOrder(table.respondents, Scratch(self._folder))
+                engine = self._workplace.engine_for(table.rows)
+                ordered = TokenOrder(table.respondents, self._workplace.run, engine)
                 await asyncio.to_thread(ordered.write, key, own, order)
                 self._ordered = name, ordered
         return self._ordered[1]
@@ -211,20 +212,3 @@ class Alignment:
         for folder in self._folder.iterdir():
             if folder.name != name:
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def _write_common(
-    ordered: TokenOrder,
-    types: Mapping[str, SymbolType],
-    find_common: FindCommon,
-    aligned: AlignedTable,
-    nobody: InvalidInputError,
-) -> int:
-    """Write the aligned table of the common respondents; return how many there are, or raise `nobody`."""
-    own = own_tokens(aligned.folder)
-    pieces = zip(ordered.tokens(own), ordered.symbols(), find_common(ordered.tokens(own)), strict=True)
-    kept = (
-        (tokens[common], {name: column[common] for name, column in columns.items()})
-        for tokens, columns, common in pieces
-    )
-    return aligned.write(kept, types, nobody)

@@ -85,6 +85,7 @@ from veiltab.curator.table import Table
 from veiltab.curator.token_exchange import TokenExchange
 from veiltab.curator.upload import ServerLink
 from veiltab.curator.workload import check_choice, next_step_of_tables
+from veiltab.curator.workplace import Workplace
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
@@ -130,10 +131,18 @@ class CuratorDriver:
         store: the curator's database in it.
         ledger: what was spent.
         policy: who may have what.
+        workplace: performs the passes over its rows.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a curator consists of
-        self, identity: Identity, study: Study, folder: Path, store: CuratorStore, ledger: Ledger, policy: Policy
+        self,
+        identity: Identity,
+        study: Study,
+        folder: Path,
+        store: CuratorStore,
+        ledger: Ledger,
+        policy: Policy,
+        workplace: Workplace,
     ) -> None:
         self.name = identity.party.name
         self.study = study
@@ -144,7 +153,7 @@ class CuratorDriver:
         rules = id_rules(study.curators)
         self._room = Room(folder, f"curator {self.name}")
         self.alignment = Alignment(
-            self.name, folder, store, ledger, self.coins, self._exchange, self._room, id_rules=rules
+            self.name, folder, store, ledger, self.coins, self._exchange, self._room, workplace, id_rules=rules
         )
         self._folder = folder / "releases"
         self.server_check = ServerCheck(self.name, store)

@@ -1,18 +1,14 @@
 """How curators learn which of their ids all of them share: what the two ways have in common."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veiltab.curator.coordination import Peers
 from veiltab.curator.intersection import PIECE, TOKEN_LENGTH, Tokens
 from veiltab.curator.table import Table
-
-FindCommon = Callable[[Iterable[Tokens]], Iterator[NDArray[np.bool_]]]
-"""Takes one's own ascending tokens in pieces, and says of each which are those of common respondents; in a thread."""
 
 
 class Exchange(Protocol):
@@ -31,8 +27,18 @@ class Exchange(Protocol):
         """Whether it needs the rows of one's own sorted tokens, as `own_order` has them."""
         ...
 
-    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> FindCommon:
-        """Exchange what the alignment of this name needs; `folder` has one's own ascending tokens, and their order."""
+    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Mapping[str, Path]:
+        """Exchange what the alignment of this name needs.
+
+        Args:
+            name: of the alignment.
+            table: one's own.
+            folder: has one's own ascending tokens, and their order.
+            peers: the other curators.
+
+        Returns:
+            Curator -> file of ascending tokens; one's own tokens that are in all files are those of common respondents.
+        """
         ...
 
     async def is_wanted(self, name: str, peers: Peers) -> bool:

@@ -83,6 +83,11 @@ def common_tokens(own: Iterable[Tokens], others: Mapping[str, Iterable[Tokens]])
         peer.check_rest()
 
 
+def not_ascending(curator: str) -> IntegrityError:
+    """Return the refusal of a curator's tokens that are not strictly ascending."""
+    return IntegrityError("tokens are not in ascending order", where=f"curator {curator}")
+
+
 class _PeersTokens:
     """A peer's ascending tokens, read once."""
 
@@ -115,7 +120,7 @@ class _PeersTokens:
         if not len(self._piece):
             return False
         if self._piece[0].tobytes() <= self._last or not _ascending(*_words(self._piece)):
-            raise IntegrityError("tokens are not in ascending order", where=f"curator {self._curator}")
+            raise not_ascending(self._curator)
         self._last = self._piece[-1].tobytes()
         return True
 

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from veiltab.common.errors import DeniedError, InvalidInputError, NotReadyError
 from veiltab.curator.coordination import Peers
-from veiltab.curator.exchange import FindCommon
 from veiltab.curator.masking import MAX_IDS, Masking
 from veiltab.curator.private_work import Work
 from veiltab.curator.ring import PART_BYTES, Flow, FlowKind, flows
@@ -91,7 +90,7 @@ class PrivateExchange:
 
     # Called by the alignment
 
-    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> FindCommon:
+    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Mapping[str, Path]:
         """Take part in the session of an alignment until one's own common respondents are known."""
         if table.rows > MAX_IDS:
             raise InvalidInputError(

@@ -1,9 +1,8 @@
 """One curator's work in one session of a private alignment: it makes its flows from its ids and what others made."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import assert_never
 
@@ -14,8 +13,8 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.curator.coordination import Peers
-from veiltab.curator.exchange import FindCommon, own_order, own_tokens, token_pieces
-from veiltab.curator.intersection import TOKEN_LENGTH, Tokens, common_tokens, slices, tokens_of
+from veiltab.curator.exchange import own_order, own_tokens, token_pieces
+from veiltab.curator.intersection import TOKEN_LENGTH, common_tokens, slices, tokens_of
 from veiltab.curator.masking import MAX_IDS, Masking, among, count, elements_of, is_ascending, sort
 from veiltab.curator.ring import Flow, FlowKind
 from veiltab.curator.ristretto import ELEMENT_BYTES
@@ -47,8 +46,8 @@ class Work:
     masking: Masking
     peers: Peers
 
-    async def run(self) -> FindCommon:
-        """Make every flow of this curator's, and return what finds its common respondents.
+    async def run(self) -> Mapping[str, Path]:
+        """Make every flow of this curator's, and return the file of its common respondents' tokens, by who names them.
 
         Raises:
             NotReadyError, UnavailableError: a peer has not made what is needed; repeat it.
@@ -57,7 +56,8 @@ class Work:
         for flow in self.flows:
             if flow.producer == self.curator and not self._made(flow).exists():
                 await self._make(flow)
-        return await self._found()
+        last = self.flows[-1]
+        return {last.producer: await self._here(last)}
 
     async def _make(self, flow: Flow) -> None:
         match flow.kind:
@@ -119,11 +119,6 @@ class Work:
             for piece in slices(len(rows)):
                 file.write(own.take(rows[piece], axis=0).data)
 
-    async def _found(self) -> FindCommon:
-        """Return what finds the respondents that the querier names, by the last flow, among one's own."""
-        flow = self.flows[-1]
-        return partial(_among_named, named=await self._here(flow), who=flow.producer)
-
     async def _here(self, flow: Flow) -> Path:
         """Return the file of a flow: one's own, or a peer's, fetched and checked."""
         if flow.producer == self.curator:
@@ -143,8 +138,11 @@ class Work:
         return path
 
     def _check_named(self, named: Path, who: str) -> None:
-        for _ in _among_named(token_pieces(own_tokens(self.folder.parent)), named=named, who=who):
-            pass
+        """Refuse tokens that are not one's own, or not in ascending order."""
+        own = token_pieces(own_tokens(self.folder.parent))
+        known = sum(int(np.count_nonzero(common)) for common in common_tokens(own, {who: token_pieces(named)}))
+        if known * TOKEN_LENGTH != named.stat().st_size:
+            raise IntegrityError("named respondents that are not here", where=f"curator {who}")
 
     def _most_bytes(self, flow: Flow) -> int:
         """Return how much a peer may send."""
@@ -188,17 +186,3 @@ def _write_common(finals: Sequence[Path], path: Path) -> None:
         common = common[among(common, elements_of(other))]
     with written_whole(path) as file:
         file.write(np.ascontiguousarray(common).data)
-
-
-def _among_named(own: Iterable[Tokens], *, named: Path, who: str) -> Iterator[NDArray[np.bool_]]:
-    """Say of one's own ascending tokens, piece by piece, which are those of respondents that the querier names.
-
-    Raises:
-        IntegrityError: it names others too, or not in ascending order.
-    """
-    count = 0
-    for common in common_tokens(own, {who: token_pieces(named)}):
-        count += int(np.count_nonzero(common))
-        yield common
-    if count * TOKEN_LENGTH != named.stat().st_size:
-        raise IntegrityError("named respondents that are not here", where=f"curator {who}")

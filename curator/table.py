@@ -12,12 +12,13 @@ import pyarrow as pa
 from veiltab.common.core.coding import DROP
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.file import AttributeRule, Study
 from veiltab.curator.column import FIRST, ColumnReader, ColumnReading
 from veiltab.curator.id_shapes import ShapeReader
 from veiltab.curator.respondents import RepeatedIds, normalised_ids, string_buffers
-from veiltab.curator.table_rows import TableRows
+from veiltab.curator.table_rows import TableRows, rows_on_disk
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.numerals import Notation, numerals_of
 from veiltab.curator.tables.opening import open_table
@@ -92,20 +93,20 @@ class Reading:
     raw_id_shapes: tuple[str, ...] = ()
 
 
-def load_table(table: TableAddress | Path, study: Study, curator_name: str, *, folder: Path | None = None) -> Table:
+def load_table(table: TableAddress | Path, study: Study, curator_name: str, *, run: RunFiles | None = None) -> Table:
     """Load the table of a curator.
 
     Args:
         table: where the table is.
         study: says which columns are ids and attributes, and how they are coded.
         curator_name: the curator whose table this is.
-        folder: on whose disk its rows lie from then on, under a key in memory; None for that of temporary files.
+        run: holds its rows from then on; without one they are among the temporary files, for this process alone.
 
     Raises:
         InvalidInputError: for the gravest thing wrong with the file or its rows; it names counts and row numbers (the
             header is row 1), never an id or a value.
     """
-    reading = read_table(table, study, curator_name, folder=folder)
+    reading = read_table(table, study, curator_name, run=run)
     if reading.errors:
         raise reading.errors[0]
     return Table(
@@ -124,14 +125,12 @@ def read_table(
     curator_name: str,
     *,
     with_id_shapes: bool = False,
-    folder: Path | None = None,
+    run: RunFiles | None = None,
 ) -> Reading:
-    """Read a curator's table and gather all errors, not only the first; `folder` as for `load_table`."""
+    """Read a curator's table and gather all errors, not only the first; `run` as for `load_table`."""
     curator = study.curator(curator_name)
     rules = study.attributes_of(curator_name)
-    return read_respondents(
-        table, curator.id_columns, curator.normalise, rules, with_id_shapes=with_id_shapes, folder=folder
-    )
+    return read_respondents(table, curator.id_columns, curator.normalise, rules, with_id_shapes=with_id_shapes, run=run)
 
 
 def read_respondents(  # noqa: PLR0913 - what reading a table consists of
@@ -141,14 +140,14 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
     rules: Sequence[AttributeRule],
     *,
     with_id_shapes: bool = False,
-    folder: Path | None = None,
+    run: RunFiles | None = None,
     source: Source | None = None,
 ) -> Reading:
     """Read a table by rules of its own; see `CuratorMember` for what makes a respondent, and `read_table`.
 
     Whoever has opened it gives the `source`: opening a spreadsheet reads all of it.
     """
-    rows = _Rows(id_columns, normalise, rules, Scratch(folder), with_id_shapes=with_id_shapes)
+    rows = _Rows(id_columns, normalise, rules, run, with_id_shapes=with_id_shapes)
     errors: list[InvalidInputError] = []
     description = ""
     try:
@@ -171,7 +170,7 @@ class _Rows:
         id_columns: Sequence[str],
         normalise: Sequence[str],
         rules: Sequence[AttributeRule],
-        scratch: Scratch,
+        run: RunFiles | None,
         *,
         with_id_shapes: bool,
     ) -> None:
@@ -180,8 +179,9 @@ class _Rows:
         self._shapes = {name: ShapeReader() for name in id_columns} if with_id_shapes else {}
         self._read = self._dropped = self._empty = self._separated = self._broken = 0
         self._first_broken: list[int] = []
-        self._respondents = TableRows(scratch, {column.rule.name: column.dtype for column in self._columns})
-        self._repeats = RepeatedIds(scratch)
+        types = {column.rule.name: column.dtype for column in self._columns}
+        self._respondents = rows_on_disk(types, run)
+        self._repeats = RepeatedIds(Scratch(None if run is None else run.folder))
         self._digest = _ContentDigest([rule.name for rule in rules])
 
     def look_at(self, source: Source, decimal: str) -> None:

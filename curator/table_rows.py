@@ -1,4 +1,4 @@
-"""The rows of a curator's table while it runs: in scratch space on its disk, read again batch by batch, in file order.
+"""The rows of a curator's table while it runs: on its disk, encrypted, read again batch by batch, in file order.
 
 A table is read once. What was digested is what is aligned, whatever becomes of the file meanwhile.
 """
@@ -13,8 +13,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols
+from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.scratch import Scratch
+from veiltab.common.storage.sealed import SealedFile
+from veiltab.common.storage.stored import Readable, Stored
 from veiltab.curator.respondents import string_buffers
+
+Types = Mapping[str, np.dtype[np.unsignedinteger]]
+"""Attribute -> type of its symbols."""
+
+_NAME = "table"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +39,7 @@ class RowBatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Written:
+class WrittenBatch:
     """Where a batch lies: the ids of all of its rows, which of them are respondents, and the symbols of these."""
 
     rows: int
@@ -42,20 +50,46 @@ class _Written:
     is_kept: int
     symbols: tuple[int, ...]
 
+    def read(self, file: Readable, types: Types) -> RowBatch:
+        """Return its respondents."""
+        symbols = {
+            name: file.read(start, self.kept * dtype.itemsize).view(dtype)
+            for (name, dtype), start in zip(types.items(), self.symbols, strict=True)
+        }
+        return RowBatch(ids=self.kept_ids(file), columns=symbols)
+
+    def kept_ids(self, file: Readable) -> pa.Array:
+        """Return the ids of its respondents."""
+        ids = self.ids(file)
+        if self.kept == self.rows:
+            return ids
+        return ids.filter(pa.array(file.read(self.is_kept, self.rows).view(np.bool_)))
+
+    def ids(self, file: Readable) -> pa.Array:
+        """Return the ids of all of its rows, "" where there is none."""
+        offsets = np.zeros(self.rows + 1, np.int64)
+        lengths = file.read(self.lengths, 4 * self.rows).view("<u4")
+        np.cumsum(lengths, out=offsets[1:])
+        text = file.read(self.texts, self.text_bytes)
+        return pa.LargeStringArray.from_buffers(self.rows, pa.py_buffer(offsets), pa.py_buffer(text))
+
 
 class TableRows:
     """The rows of a table, of which some are no respondents: an id or a value is missing, or is unknown.
 
     Args:
-        scratch: holds them.
+        file: holds them.
         types: attribute -> type of its symbols.
+        stored: the same file for tasks; None if only this process reads it.
     """
 
-    def __init__(self, scratch: Scratch, types: Mapping[str, np.dtype[np.unsignedinteger]]) -> None:
-        self._scratch = scratch
+    def __init__(self, file: SealedFile, types: Types, stored: Stored | None = None) -> None:
+        self._file = file
+        self.stored = file if stored is None else stored
+        """The file for tasks."""
         self.types = dict(types)
         """Attribute -> type of its symbols."""
-        self._batches: list[_Written] = []
+        self._batches: list[WrittenBatch] = []
 
     def __len__(self) -> int:
         """Number of respondents."""
@@ -71,24 +105,28 @@ class TableRows:
         """
         offsets, text = string_buffers(ids.fill_null("") if ids.null_count else ids)
         self._batches.append(
-            _Written(
+            WrittenBatch(
                 rows=len(ids),
                 kept=int(np.count_nonzero(kept)),
-                lengths=self._scratch.append(np.diff(offsets).astype("<u4")),
-                texts=self._scratch.append(text),
+                lengths=self._file.append(np.diff(offsets).astype("<u4")),
+                texts=self._file.append(text),
                 text_bytes=len(text),
-                is_kept=self._scratch.append(kept),
-                symbols=tuple(self._scratch.append(columns[name]) for name in self.types),
+                is_kept=self._file.append(kept),
+                symbols=tuple(self._file.append(columns[name]) for name in self.types),
             )
         )
 
     def all_ids(self) -> Iterator[pa.Array]:
         """Yield the ids of all rows, "" where there is none."""
-        return (self._ids(batch) for batch in self._batches)
+        return (batch.ids(self._file) for batch in self._batches)
 
     def batches(self) -> Iterator[RowBatch]:
         """Yield the respondents."""
-        return (self._batch(batch) for batch in self._batches if batch.kept)
+        return (batch.read(self._file, self.types) for batch in self.written())
+
+    def written(self) -> Iterator[WrittenBatch]:
+        """Yield where the batches lie that have respondents."""
+        return (batch for batch in self._batches if batch.kept)
 
     def ids(self, start: int, length: int) -> pa.ChunkedArray:
         """Return the ids of some respondents, by their places."""
@@ -97,26 +135,18 @@ class TableRows:
         for place in range(first, len(self._batches)):
             if edges[place] >= start + length:
                 break
-            chunks.append(self._kept_ids(self._batches[place]))
+            chunks.append(self._batches[place].kept_ids(self._file))
         ids = pa.chunked_array(chunks, pa.large_string())
         return ids.slice(start - edges[first], length)
 
-    def _batch(self, batch: _Written) -> RowBatch:
-        symbols = {
-            name: self._scratch.read(start, batch.kept * dtype.itemsize).view(dtype)
-            for (name, dtype), start in zip(self.types.items(), batch.symbols, strict=True)
-        }
-        return RowBatch(ids=self._kept_ids(batch), columns=symbols)
 
-    def _kept_ids(self, batch: _Written) -> pa.Array:
-        ids = self._ids(batch)
-        if batch.kept == batch.rows:
-            return ids
-        return ids.filter(pa.array(self._scratch.read(batch.is_kept, batch.rows).view(np.bool_)))
+def rows_on_disk(types: Types, run: RunFiles | None) -> TableRows:
+    """Return a table without rows.
 
-    def _ids(self, batch: _Written) -> pa.Array:
-        offsets = np.zeros(batch.rows + 1, np.int64)
-        lengths = self._scratch.read(batch.lengths, 4 * batch.rows).view("<u4")
-        np.cumsum(lengths, out=offsets[1:])
-        text = self._scratch.read(batch.texts, batch.text_bytes)
-        return pa.LargeStringArray.from_buffers(batch.rows, pa.py_buffer(offsets), pa.py_buffer(text))
+    Args:
+        types: attribute -> type of its symbols.
+        run: holds the rows, for tasks too, one table a run; None for scratch space among the temporary files.
+    """
+    if run is None:
+        return TableRows(Scratch(None), types)
+    return TableRows(run.created(_NAME), types, run.file(_NAME))

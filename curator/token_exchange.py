@@ -1,6 +1,7 @@
 """Alignment by tokens: every curator reads the sorted tokens of all others and keeps what all have."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -8,8 +9,8 @@ from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableE
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.curator.coordination import Peers
-from veiltab.curator.exchange import FindCommon, own_tokens, token_pieces
-from veiltab.curator.intersection import TOKEN_LENGTH, common_tokens
+from veiltab.curator.exchange import own_tokens
+from veiltab.curator.intersection import TOKEN_LENGTH
 from veiltab.curator.table import Table
 
 
@@ -26,10 +27,9 @@ class TokenExchange:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> FindCommon:  # noqa: ARG002 - an Exchange
+    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Mapping[str, Path]:  # noqa: ARG002 - an Exchange
         """Fetch the tokens of all others."""
-        received = {peer: await _fetch(name, peer, folder, peers) for peer in peers.curators}
-        return lambda own: common_tokens(own, {peer: token_pieces(path) for peer, path in received.items()})
+        return {peer: await _fetch(name, peer, folder, peers) for peer in peers.curators}
 
     async def is_wanted(self, name: str, peers: Peers) -> bool:  # noqa: ARG002 - an Exchange
         """Return false: one's own tokens lie ready for whoever begins again. Those of others may outlast a crash."""

@@ -1,8 +1,18 @@
-"""Puts a curator's table in the ascending order of its tokens, a part at a time."""
+"""A curator's table in the ascending order of its tokens, and what of it all others have: three passes of tasks.
 
-from collections.abc import Iterator
+Spread: rows in file order get tokens, and are written by the leading bits of these. Sort: a section, which is a range
+of leading bits, is put in order. Join: a sorted section is compared with the tokens of all others, and the common
+respondents are kept. Between the passes the rows are in files of a run, as they belong to respondents whom nobody
+shares.
+"""
+
+import secrets
+import weakref
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import product, tee
 from pathlib import Path
 
 import numpy as np
@@ -10,34 +20,223 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols
 from veiltab.common.storage.files import written_whole
-from veiltab.common.storage.partitions import Partitions, leading_bits
-from veiltab.common.storage.scratch import Scratch
-from veiltab.curator.intersection import TOKEN_LENGTH, Tokens, sorted_order
-from veiltab.curator.table_rows import TableRows
+from veiltab.common.storage.partitions import (
+    PARTITION_BITS,
+    Batch,
+    Cut,
+    Edges,
+    leading_bits,
+    parts_of,
+    sections,
+    width_of,
+    write_batch,
+)
+from veiltab.common.storage.run_files import RunFiles
+from veiltab.common.storage.sealed import SealedFile
+from veiltab.common.storage.stored import PlainFile, Readable, Stored
+from veiltab.common.tasks.engine import Engine, in_order
+from veiltab.curator.intersection import (
+    PIECE,
+    TOKEN_LENGTH,
+    Tokens,
+    common_tokens,
+    not_ascending,
+    sorted_order,
+    tokens_of,
+)
+from veiltab.curator.table_rows import TableRows, WrittenBatch
 from veiltab.curator.tokens import tokens
+
+SPREAD = 2**19
+"""Rows that a task spreads, or a few more."""
+
+_Array = NDArray[np.generic]
+
+_Types = tuple[tuple[str, str], ...]
+"""Attribute and type of its symbols, as a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Written:
+class _Spread:
+    """Writes tokens, symbols and perhaps row numbers of consecutive rows by the leading bits of the tokens.
+
+    Args:
+        table: the rows in file order.
+        batches: which of them.
+        start: the number of the first row.
+        types: of the symbols.
+        has_rows: whether the row numbers are wanted.
+        key: of the tokens.
+        run: holds the result.
+        name: of the file to write.
+    """
+
+    table: Stored
+    batches: tuple[WrittenBatch, ...]
+    start: int
+    types: _Types
+    has_rows: bool
+    key: bytes = field(repr=False)
+    run: RunFiles
+    name: str
+
+    def perform(self) -> Batch:
+        types = {name: np.dtype(type_) for name, type_ in self.types}
+        with self.table.opened() as table:
+            batches = [batch.read(table, types) for batch in self.batches]
+        made = np.concatenate([tokens(batch.ids, self.key) for batch in batches])
+        fields: list[_Array] = [made.view("<u8")]
+        fields += (np.concatenate([batch.columns[name] for batch in batches]) for name in types)
+        if self.has_rows:
+            fields.append(np.arange(self.start, self.start + len(made), dtype="<i8"))
+        with self.run.written(self.name) as file:
+            return write_batch(file, leading_bits(made.view(">u8")[:, 0]), fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Sorted rows in a file: how many they are, and where each field begins."""
+
     rows: int
-    symbols: tuple[int, ...]
+    starts: tuple[int, ...]
+
+    def read(self, file: Readable, place: int, form: _Array) -> _Array:
+        """Return a field."""
+        data = file.read(self.starts[place], self.rows * width_of(form))
+        return data.view(form.dtype).reshape(self.rows, *form.shape[1:])
+
+
+_Section = tuple[_Part, ...]
+"""The parts of a section, in ascending order."""
+
+
+def _written(file: SealedFile, fields: Iterable[_Array]) -> _Part:
+    """Write a part."""
+    made = list(fields)
+    return _Part(rows=len(made[0]), starts=tuple(map(file.append, made)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sort:
+    """Sorts a section.
+
+    Args:
+        run: holds the rows, and the result.
+        cuts: file, and which of its records.
+        types: of the symbols.
+        has_rows: whether there are row numbers.
+        name: of the file to write.
+    """
+
+    run: RunFiles
+    cuts: tuple[tuple[str, Cut], ...]
+    types: _Types
+    has_rows: bool
+    name: str
+
+    def perform(self) -> _Section:
+        made = list[_Part]()
+        with self.run.written(self.name) as file:
+            for part in parts_of(self._opened(), _forms(self.types, has_rows=self.has_rows)):
+                ascending = sorted_order(part[0].view(np.uint8))
+                made.append(_written(file, (unsorted.take(ascending, axis=0) for unsorted in part)))
+        return tuple(made)
+
+    def _opened(self) -> Iterator[tuple[Readable, Cut]]:
+        """Yield the records of each file, while it is open."""
+        for name, cut in self.cuts:
+            with self.run.file(name).opened() as file:
+                yield file, cut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Others:
+    """The tokens of another curator that have some leading bits: its tokens number `start` to `stop`.
+
+    Args:
+        curator: whose they are.
+        tokens: all of them, ascending.
+        start: the first.
+        stop: the one after the last.
+        least: no token is less than this beginning of one.
+        end: nor as large as this one; None if there is no end.
+    """
+
+    curator: str
+    tokens: Stored
+    start: int
+    stop: int
+    least: bytes
+    end: bytes | None
+
+    def pieces(self, file: Readable) -> Iterator[Tokens]:
+        """Yield them piece by piece.
+
+        Raises:
+            IntegrityError: one of them has other leading bits.
+        """
+        for start in range(self.start, self.stop, PIECE):
+            length = TOKEN_LENGTH * (min(start + PIECE, self.stop) - start)
+            piece = file.read(TOKEN_LENGTH * start, length).reshape(-1, TOKEN_LENGTH)
+            if piece[0].tobytes() < self.least or (self.end is not None and piece[-1].tobytes() >= self.end):
+                raise not_ascending(self.curator)
+            yield piece
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Join:
+    """Keeps those rows of a sorted section that all other curators have.
+
+    Args:
+        run: holds the section, and the result.
+        source: the file of the section.
+        section: its rows.
+        types: of the symbols.
+        others: every other curator's tokens of the same leading bits.
+        name: of the file to write.
+    """
+
+    run: RunFiles
+    source: str
+    section: _Section
+    types: _Types
+    others: tuple[_Others, ...]
+    name: str
+
+    def perform(self) -> _Section:
+        forms = _forms(self.types, has_rows=False)
+        made = list[_Part]()
+        with ExitStack() as files, self.run.written(self.name) as output:
+            source = files.enter_context(self.run.file(self.source).opened())
+            own = ([part.read(source, place, form) for place, form in enumerate(forms)] for part in self.section)
+            pieces, again = tee(own)
+            theirs = {one.curator: one.pieces(files.enter_context(one.tokens.opened())) for one in self.others}
+            masks = common_tokens((fields[0].view(np.uint8) for fields in pieces), theirs)
+            for common, fields in zip(masks, again, strict=True):
+                rows = np.flatnonzero(common)
+                made.append(_written(output, (field.take(rows, axis=0) for field in fields)))
+        return tuple(made)
 
 
 class TokenOrder:
-    """The symbols of a curator's table, in the ascending order of its tokens.
-
-    The tokens have a file of their own, as the other curators read them. The symbols are in scratch space: they lie
-    beside respondents that nobody shares.
+    """A curator's table in the ascending order of its tokens.
 
     Args:
         table: the rows.
-        scratch: holds the symbols.
+        run: holds them between the passes, until nothing refers to this object.
+        engine: performs the passes.
     """
 
-    def __init__(self, table: TableRows, scratch: Scratch) -> None:
+    def __init__(self, table: TableRows, run: RunFiles, engine: Engine) -> None:
         self._table = table
-        self._scratch = scratch
-        self._pieces: list[_Written] = []
+        self._run = run
+        self._engine = engine
+        self._types = tuple((name, type_.str) for name, type_ in table.types.items())
+        self._name = secrets.token_hex(8)
+        self._sections: list[_Section] = []
+        # At which partition each section ends.
+        self._ends: list[int] = []
+        weakref.finalize(self, run.delete_all, self._name)
 
     def write(self, key: bytes, own: Path, order: Path | None) -> None:
         """Sort the table.
@@ -47,40 +246,120 @@ class TokenOrder:
             own: file to write the tokens to; it is there whole or not at all.
             order: file to write the rows of the tokens to, int64, or None.
         """
-        parts = self._partitioned(key, has_rows=order is not None).parts()
+        has_rows = order is not None
+        batches = list(in_order(self._engine.perform(self._spreads(key, has_rows=has_rows))))
+        edges = list(sections(sum((batch.counts for batch in batches), np.zeros(1 << PARTITION_BITS, np.int64))))
+        forms = _forms(self._types, has_rows=has_rows)
         with ExitStack() as files:
-            token_file = files.enter_context(written_whole(own))
-            order_file = None if order is None else files.enter_context(written_whole(order))
-            for unsorted, *fields in parts:
-                ascending = sorted_order(unsorted.view(np.uint8))
-                token_file.write(unsorted.take(ascending, axis=0).data)
-                if order_file is not None:
-                    order_file.write(fields.pop().take(ascending).data)
-                symbols = tuple(self._scratch.append(field.take(ascending)) for field in fields)
-                self._pieces.append(_Written(rows=len(ascending), symbols=symbols))
+            outputs = {0: files.enter_context(written_whole(own))}
+            if order is not None:
+                outputs[len(forms) - 1] = files.enter_context(written_whole(order))
+            sorts = (self._sort(number, edge, batches, has_rows=has_rows) for number, edge in enumerate(edges))
+            for number, section in enumerate(in_order(self._engine.perform(sorts))):
+                with self._run.file(self._sorted(number)).opened() as file:
+                    for part, (place, output) in product(section, outputs.items()):
+                        output.write(part.read(file, place, forms[place]).data)
+                self._sections.append(section)
+        self._ends = [edge[-1] for edge in edges]
+        self._run.delete(*map(self._spread, range(len(batches))))
 
-    def tokens(self, own: Path) -> Iterator[Tokens]:
-        """Yield the tokens of each piece of the sorted table, from their file."""
-        with own.open("rb") as file:
-            for piece in self._pieces:
-                yield np.frombuffer(file.read(TOKEN_LENGTH * piece.rows), np.uint8).reshape(-1, TOKEN_LENGTH)
+    def common(self, others: Mapping[str, Path]) -> Iterator[tuple[Tokens, Mapping[str, Symbols]]]:
+        """Yield the rows whose tokens all others have, in ascending order, piece by piece.
 
-    def symbols(self) -> Iterator[dict[str, Symbols]]:
-        """Yield the symbols of each piece of the sorted table, by attribute."""
-        for piece in self._pieces:
-            yield {
-                name: self._scratch.read(start, piece.rows * type_.itemsize).view(type_)
-                for (name, type_), start in zip(self._table.types.items(), piece.symbols, strict=True)
-            }
+        Args:
+            others: every other curator's file of ascending tokens.
 
-    def _partitioned(self, key: bytes, *, has_rows: bool) -> Partitions:
-        """Return tokens, symbols and perhaps row numbers by the leading bits of the tokens."""
-        partitions, start = Partitions(Scratch(self._scratch.folder)), 0
-        for batch in self._table.batches():
-            made = tokens(batch.ids, key)
-            fields: list[NDArray[np.generic]] = [made.view("<u8"), *batch.columns.values()]
-            if has_rows:
-                fields.append(np.arange(start, start + len(made), dtype="<i8"))
-            partitions.append(leading_bits(made.view(">u8")[:, 0]), fields)
-            start += len(made)
-        return partitions
+        Raises:
+            IntegrityError: the tokens of one of them are not strictly ascending.
+        """
+        forms = _forms(self._types, has_rows=False)
+        types = list(self._table.types.items())
+        joins = (self._join(number, others) for number in range(len(self._sections)))
+        for number, section in enumerate(in_order(self._engine.perform(joins))):
+            with self._run.file(self._joined(number)).opened() as file:
+                for part in section:
+                    made, *symbols = (part.read(file, place, form) for place, form in enumerate(forms))
+                    columns = {name: column.view(type_) for (name, type_), column in zip(types, symbols, strict=True)}
+                    yield made.view(np.uint8), columns
+            self._run.delete(self._joined(number))
+
+    def _spreads(self, key: bytes, *, has_rows: bool) -> Iterator[_Spread]:
+        """Yield the tasks that spread the rows."""
+        start = 0
+        for number, batches in enumerate(self._groups()):
+            yield _Spread(
+                table=self._table.stored,
+                batches=batches,
+                start=start,
+                types=self._types,
+                has_rows=has_rows,
+                key=key,
+                run=self._run,
+                name=self._spread(number),
+            )
+            start += sum(batch.kept for batch in batches)
+
+    def _groups(self) -> Iterator[tuple[WrittenBatch, ...]]:
+        """Yield consecutive batches of SPREAD rows or a few more."""
+        group, rows = list[WrittenBatch](), 0
+        for batch in self._table.written():
+            group.append(batch)
+            rows += batch.kept
+            if rows >= SPREAD:
+                yield tuple(group)
+                group, rows = [], 0
+        if group:
+            yield tuple(group)
+
+    def _sort(self, number: int, edges: Edges, batches: Sequence[Batch], *, has_rows: bool) -> _Sort:
+        """Return the task that sorts a section."""
+        return _Sort(
+            run=self._run,
+            cuts=tuple((self._spread(place), batch.cut(edges)) for place, batch in enumerate(batches)),
+            types=self._types,
+            has_rows=has_rows,
+            name=self._sorted(number),
+        )
+
+    def _join(self, number: int, others: Mapping[str, Path]) -> _Join:
+        """Return the task that joins a section; all tasks together see all tokens of the others."""
+        least = _beginning(self._ends[number - 1]) if number else b""
+        end = _beginning(self._ends[number]) if number + 1 < len(self._ends) else None
+        return _Join(
+            run=self._run,
+            source=self._sorted(number),
+            section=self._sections[number],
+            types=self._types,
+            others=tuple(_others(curator, path, least, end) for curator, path in others.items()),
+            name=self._joined(number),
+        )
+
+    def _spread(self, number: int) -> str:
+        return f"{self._name}-spread-{number}"
+
+    def _sorted(self, number: int) -> str:
+        return f"{self._name}-sorted-{number}"
+
+    def _joined(self, number: int) -> str:
+        return f"{self._name}-joined-{number}"
+
+
+def _forms(types: _Types, *, has_rows: bool) -> list[_Array]:
+    """Return empty arrays like tokens, symbols and perhaps row numbers."""
+    forms: list[_Array] = [np.empty((0, TOKEN_LENGTH // 8), "<u8"), *(np.empty(0, type_) for _, type_ in types)]
+    return [*forms, np.empty(0, "<i8")] if has_rows else forms
+
+
+def _beginning(partition: int) -> bytes:
+    """Return the beginning of the least tokens of a partition."""
+    return (partition << (16 - PARTITION_BITS)).to_bytes(2, "big")
+
+
+def _others(curator: str, path: Path, least: bytes, end: bytes | None) -> _Others:
+    """Find the tokens of another curator between two beginnings of tokens."""
+    theirs = tokens_of(path)
+    start = bisect_left(theirs, least, key=bytes)
+    stop = len(theirs) if end is None else bisect_left(theirs, end, key=bytes)
+    if start > stop:
+        raise not_ascending(curator)
+    return _Others(curator=curator, tokens=PlainFile(path=path), start=start, stop=stop, least=least, end=end)

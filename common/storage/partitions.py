@@ -1,6 +1,6 @@
 """Records on disk in the order of their leading bits, a part at a time: they are never in memory all at once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.storage.scratch import Scratch
+from veiltab.common.storage.sealed import SealedFile
+from veiltab.common.storage.stored import Readable
 
 PARTITION_BITS = 12
 """Leading bits by which records are told apart on disk, at the most."""
@@ -15,14 +17,21 @@ PARTITION_BITS = 12
 BATCH = 2**19
 """Records that are put in order and written at once."""
 
+SECTION = 2**19
+"""Records that are read at once, on average or fewer: from many batches, each of which takes a reading of its own."""
+
 PART = 2**17
 """Records that a part has on average: as many as fit the cache; more if there are more than PART 2^PARTITION_BITS."""
 
-_Array = NDArray[np.generic]
+Fields = Sequence[NDArray[np.generic]]
+"""Arrays of (records, ...)."""
+
+Edges = tuple[int, ...]
+"""Partitions at which parts begin, and the one before which the last of them ends."""
 
 
 def leading_bits(words: NDArray[np.uint64], bits: int = PARTITION_BITS) -> NDArray[np.uint16]:
-    """Return some leading bits of words, as `Partitions.append` takes them."""
+    """Return some leading bits of words."""
     return (words >> np.uint64(64 - bits)).astype(np.uint16)
 
 
@@ -32,11 +41,84 @@ def bits_for(records: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Written:
-    """A batch on disk: where each field begins, and which record is the first of each partition."""
+class Batch:
+    """Some records in a file, in the order of their leading bits.
+
+    Args:
+        starts: where each field begins.
+        firsts: uint32, the first record of each partition, and their number.
+    """
 
     starts: tuple[int, ...]
-    edges: NDArray[np.uint32]
+    firsts: bytes
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Records of each partition."""
+        return np.diff(np.frombuffer(self.firsts, np.uint32)).astype(np.int64)
+
+    def cut(self, edges: Edges) -> "Cut":
+        """Return what there is of some parts."""
+        firsts = np.frombuffer(self.firsts, np.uint32)
+        return Cut(starts=self.starts, firsts=tuple(firsts[list(edges)].tolist()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """Those records of a batch that belong to some parts: the first record of each part, and where the last ends."""
+
+    starts: tuple[int, ...]
+    firsts: tuple[int, ...]
+
+    def read(self, file: Readable, forms: Fields) -> Fields:
+        """Return the fields of the records; `forms` have their types and widths."""
+        first, stop = self.firsts[0], self.firsts[-1]
+        return [_read(file, start, form, first, stop) for start, form in zip(self.starts, forms, strict=True)]
+
+
+def write_batch(file: SealedFile, leading: NDArray[np.uint16], fields: Fields, *, bits: int = PARTITION_BITS) -> Batch:
+    """Write records in the order of their leading bits; those of the same bits stay in order."""
+    order = np.argsort(leading, kind="stable")
+    firsts = np.concatenate([[0], np.cumsum(np.bincount(leading, minlength=1 << bits))])
+    starts = tuple(file.append(field.take(order, axis=0)) for field in fields)
+    return Batch(starts=starts, firsts=firsts.astype(np.uint32).tobytes())
+
+
+def sections(counts: NDArray[np.int64], *, part: int | None = None) -> Iterator[Edges]:
+    """Cut partitions into sections, and each section into parts; nothing is empty.
+
+    Args:
+        counts: records of each partition.
+        part: records that a part has on average, or more where one partition has more; PART by default.
+
+    Yields:
+        The edges of a section's parts.
+    """
+    ends = np.cumsum(counts)
+    # Where enough records have come for another part, or another section.
+    parts, wholes = (np.flatnonzero(np.diff(ends // size)) + 1 for size in (part or PART, SECTION))
+    bounds = [0, *np.union1d(parts, wholes).tolist(), len(ends)]
+    section = [0]
+    for first, stop in pairwise(bounds):
+        if ends[stop - 1] == (ends[first - 1] if first else 0):
+            section[-1] = stop
+        else:
+            section.append(stop)
+        if len(section) > 1 and (stop in wholes or stop == len(ends)):
+            yield tuple(section)
+            section = [stop]
+
+
+def parts_of(cuts: Iterable[tuple[Readable, Cut]], forms: Fields) -> Iterator[list[NDArray[np.generic]]]:
+    """Yield the fields of each part of a section.
+
+    Args:
+        cuts: what each batch has of it, in the order in which the batches came.
+        forms: empty arrays of the fields' types and widths.
+    """
+    read = [(cut.firsts, cut.read(file, forms)) for file, cut in cuts if cut.firsts[0] < cut.firsts[-1]]
+    for part in range(len(read[0][0]) - 1):
+        yield [_part(part, [(firsts, fields[place]) for firsts, fields in read]) for place in range(len(forms))]
 
 
 class Partitions:
@@ -54,13 +136,13 @@ class Partitions:
         self._scratch = scratch
         self._bits = bits
         self._least = PART if joins else 1
-        self._written: list[_Written] = []
-        self._waiting: list[tuple[_Array, ...]] = []
+        self._written: list[Batch] = []
+        self._waiting: list[Fields] = []
         self._waiting_rows = 0
-        self._forms: tuple[_Array, ...] = ()
+        self._forms: Fields = ()
         self._counts = np.zeros(1 << bits, np.int64)
 
-    def append(self, leading: NDArray[np.uint16], fields: Sequence[_Array]) -> None:
+    def append(self, leading: NDArray[np.uint16], fields: Fields) -> None:
         """Take some records.
 
         Args:
@@ -73,35 +155,35 @@ class Partitions:
         if self._waiting_rows >= BATCH:
             self._write()
 
-    def parts(self) -> Iterator[list[_Array]]:
+    def parts(self) -> Iterator[list[NDArray[np.generic]]]:
         """Yield the fields of each part."""
         self._write()
-        ends = np.cumsum(self._counts)
-        # Where enough records have come for another part.
-        edges = np.flatnonzero(np.diff(ends // self._least)) + 1
-        for first, stop in pairwise([0, *edges.tolist(), len(ends)]):
-            if ends[stop - 1] > (ends[first - 1] if first else 0):
-                yield self._part(first, stop)
-
-    def _part(self, first: int, stop: int) -> list[_Array]:
-        """Return the fields of the records of some partitions."""
-        pieces: list[list[_Array]] = [[form] for form in self._forms]
-        for batch in self._written:
-            begin, end = int(batch.edges[first]), int(batch.edges[stop])
-            for form, start, found in zip(self._forms, batch.starts, pieces, strict=True) if begin < end else ():
-                width = form.dtype.itemsize * int(np.prod(form.shape[1:]))
-                data = self._scratch.read(start + begin * width, (end - begin) * width)
-                found.append(data.view(form.dtype).reshape(end - begin, *form.shape[1:]))
-        return [found[1] if len(found) == 2 else np.concatenate(found) for found in pieces]
+        for edges in sections(self._counts, part=self._least):
+            yield from parts_of(((self._scratch, batch.cut(edges)) for batch in self._written), self._forms)
 
     def _write(self) -> None:
         if not self._waiting:
             return
         leading, *fields = (np.concatenate(pieces) for pieces in zip(*self._waiting, strict=True))
         self._waiting, self._waiting_rows = [], 0
-        order = np.argsort(leading, kind="stable")
-        counts = np.bincount(leading, minlength=1 << self._bits)
-        self._counts += counts
-        edges = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
-        starts = tuple(self._scratch.append(field.take(order, axis=0)) for field in fields)
-        self._written.append(_Written(starts=starts, edges=edges))
+        batch = write_batch(self._scratch, leading, fields, bits=self._bits)
+        self._counts += batch.counts
+        self._written.append(batch)
+
+
+def width_of(form: NDArray[np.generic]) -> int:
+    """Return the bytes of a field of one record."""
+    return form.dtype.itemsize * int(np.prod(form.shape[1:]))
+
+
+def _read(file: Readable, start: int, form: NDArray[np.generic], first: int, stop: int) -> NDArray[np.generic]:
+    """Return a field of some records of a batch."""
+    width = width_of(form)
+    data = file.read(start + first * width, (stop - first) * width)
+    return data.view(form.dtype).reshape(stop - first, *form.shape[1:])
+
+
+def _part(part: int, fields: Sequence[tuple[Edges, NDArray[np.generic]]]) -> NDArray[np.generic]:
+    """Put together a field of a part from what each batch has of it."""
+    pieces = [field[firsts[part] - firsts[0] : firsts[part + 1] - firsts[0]] for firsts, field in fields]
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)

@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from tests.curator.made_rows import rows_of
+from tests.curator.made_rows import rows_of, workplace
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import NotReadyError
@@ -76,8 +76,9 @@ class Curator:
         self.store = NotedStore(folder / "curator.sqlite")
         self.exchange = NotedExchange(name, names, folder / "alignments", self.store, Masking(folder))
         ledger = Ledger(self.store.connection, Decimal(1))
+        place = workplace(folder)
         self.alignment = Alignment(
-            name, folder, self.store, ledger, cast("Coins", self), self.exchange, Room(folder), id_rules=""
+            name, folder, self.store, ledger, cast("Coins", self), self.exchange, Room(folder), place, id_rules=""
         )
         self.circle: Mapping[str, Curator] = {}
         self.received: dict[tuple[str, str, str], bytes] = {}

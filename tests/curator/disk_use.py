@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from veiltab.common.storage import files
-from veiltab.common.storage.scratch import Scratch
+from veiltab.common.storage.sealed import SealedFile
 
 
 class DiskUse:
@@ -41,7 +41,7 @@ def _unnamed(descriptors: Path, folder: Path) -> Iterator[int]:
 
 @contextmanager
 def disk_use(folder: Path) -> Iterator[DiskUse]:
-    """Watch the files of a folder in a block: after whatever scratch space takes, and before a file has its name."""
+    """Watch the files of a folder in a block: after whatever encrypted files take, and before a file has its name."""
     use = DiskUse(folder)
 
     def looked_at(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,7 +53,7 @@ def disk_use(folder: Path) -> Iterator[DiskUse]:
         return call
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Scratch, "append", looked_at(Scratch.append))
+        patch.setattr(SealedFile, "append", looked_at(SealedFile.append))
         patch.setattr(os, "fsync", looked_at(os.fsync))
         patch.setattr(files, "sync_folder", looked_at(files.sync_folder))
         yield use

@@ -7,9 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from veiltab.common.core.domain import Symbols
+from veiltab.common.storage.run_files import new_run
 from veiltab.common.storage.scratch import Scratch
+from veiltab.common.tasks.engine import InProcess
 from veiltab.curator.intersection import AlignedTable, SymbolType, Tokens
 from veiltab.curator.table_rows import TableRows
+from veiltab.curator.workplace import Workplace
 
 
 def rows_of(batches: Sequence[Sequence[str]], columns: Mapping[str, Symbols]) -> TableRows:
@@ -39,6 +42,11 @@ def columns_in(rows: TableRows) -> dict[str, Symbols]:
         name: np.concatenate([np.empty(0, type_), *(batch.columns[name] for batch in rows.batches())])
         for name, type_ in rows.types.items()
     }
+
+
+def workplace(folder: Path) -> Workplace:
+    """Return a workplace that needs no other process."""
+    return Workplace(run=new_run(folder), engine=InProcess())
 
 
 def aligned(folder: Path, tokens: Tokens, columns: Mapping[str, Symbols]) -> AlignedTable:

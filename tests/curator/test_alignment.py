@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import PlayedDisk
 from tests.curator.disk_use import disk_use
-from tests.curator.made_rows import rows_of
+from tests.curator.made_rows import rows_of, workplace
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import (
     FailedReleaseError,
@@ -59,6 +59,7 @@ class Curator:
             cast("Coins", self),
             TokenExchange(folder / "alignments"),
             Room(folder),
+            workplace(folder),
             id_rules="alice has id by integer",
         )
         self.table = table_of(ids, "content of " + name)
@@ -225,7 +226,7 @@ def test_an_alignment_writes_no_more_than_is_kept_for_it(both: tuple[Curator, Cu
     for curator in both:
         curator.table = table_of([f"person {n}" for n in range(rows)], f"content of {curator.name}")
     alice, bob = both
-    with disk_use(alice.alignment._folder) as use:
+    with disk_use(alice.alignment._folder.parent) as use:
         align(alice, bob)
     kept = alignment_bytes(rows, alice.table.respondents.types.values(), 2, needs_order=False)
     assert use.most <= kept <= 2 * use.most

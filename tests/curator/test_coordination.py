@@ -12,6 +12,7 @@ from typing import Any, NoReturn, cast
 import pytest
 
 from tests.conftest import reserve
+from tests.curator.made_rows import workplace
 from veiltab.common.core.coin import commitment, toss
 from veiltab.common.errors import (
     ConflictError,
@@ -63,6 +64,7 @@ class Village:
                 store,
                 Ledger(store.connection, Decimal(1)),
                 Policy(),
+                workplace(self.folder / name),
             )
 
     def peers(self, name: str) -> Peers:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.curator.made_rows import workplace
 from veiltab.common.errors import DeniedError, NotReadyError
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
@@ -39,7 +40,7 @@ def driver(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Ite
         own = [rule.name for rule in study.attributes_of("alice")]
         names = [researcher.name for researcher in study.researchers]
         policy = load_policy(tmp_path / "policy.toml", researchers=names, attributes=own) if rules else Policy()
-        return CuratorDriver(cast("Identity", identity), study, tmp_path, store, ledger, policy)
+        return CuratorDriver(cast("Identity", identity), study, tmp_path, store, ledger, policy, workplace(tmp_path))
 
     yield begun
     store.close()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tests.conftest import PlayedDisk, reserve
 from tests.curator.made_records import deny
-from tests.curator.made_rows import aligned
+from tests.curator.made_rows import aligned, workplace
 from veiltab.common.core.canaries import canary_places, places_key
 from veiltab.common.core.coin import transcript
 from veiltab.common.errors import (
@@ -56,9 +56,8 @@ APPROVE = Policy(
 def driver(tmp_path: Path, study: Study) -> Iterator[CuratorDriver]:
     store = CuratorStore(tmp_path / "curator.sqlite")
     identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
-    yield CuratorDriver(
-        cast("Identity", identity), study, tmp_path, store, Ledger(store.connection, Decimal(1)), APPROVE
-    )
+    ledger = Ledger(store.connection, Decimal(1))
+    yield CuratorDriver(cast("Identity", identity), study, tmp_path, store, ledger, APPROVE, workplace(tmp_path))
     store.close()
 
 
@@ -1087,7 +1086,9 @@ def test_another_process_counts_the_toss_that_a_curator_aborted(
     withheld(world, monkeypatch)
     assert not world.step()
     driver = world.driver
-    again = CuratorDriver(driver._identity, driver.study, driver._folder.parent, driver.store, driver.ledger, APPROVE)
+    folder = driver._folder.parent
+    place = workplace(folder)
+    again = CuratorDriver(driver._identity, driver.study, folder, driver.store, driver.ledger, APPROVE, place)
     again._end(driver.store.release(ID), ReleaseState.EXPIRED, "the deadline passed")
     assert driver.store.aborted_tosses() == {"bob": 1}
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import noise_with
+from tests.curator.made_rows import workplace
 from veiltab.common.errors import (
     DeniedError,
     FailedReleaseError,
@@ -50,7 +51,7 @@ def driver(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> Ite
     store = CuratorStore(tmp_path / "curator.sqlite")
     identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
     ledger = Ledger(store.connection, Decimal(1))
-    yield CuratorDriver(cast("Identity", identity), study, tmp_path, store, ledger, Policy())
+    yield CuratorDriver(cast("Identity", identity), study, tmp_path, store, ledger, Policy(), workplace(tmp_path))
     store.close()
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from tests.conftest import reserve
+from tests.curator.made_rows import workplace
 from veiltab.common.observe.status import SHOWN, Work
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.state import ReleaseState
@@ -32,7 +33,7 @@ def driver(tmp_path: Path, study: Study) -> Iterator[CuratorDriver]:
     store = CuratorStore(tmp_path / "curator.sqlite")
     identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
     ledger = Ledger(store.connection, Decimal("2.5"))
-    yield CuratorDriver(cast("Identity", identity), study, tmp_path, store, ledger, Policy())
+    yield CuratorDriver(cast("Identity", identity), study, tmp_path, store, ledger, Policy(), workplace(tmp_path))
     store.close()
 
 

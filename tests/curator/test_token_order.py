@@ -1,44 +1,126 @@
-"""A table in the order of its tokens, part by part, against all of it at once."""
+"""A table in the order of its tokens, section by section, against all of it at once."""
 
+import gc
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 
 from tests.curator.made_rows import rows_of
 from veiltab.common.core.domain import Symbols
+from veiltab.common.errors import IntegrityError
 from veiltab.common.storage import partitions
-from veiltab.common.storage.scratch import Scratch
+from veiltab.common.storage.run_files import RunFiles, new_run
+from veiltab.common.tasks.engine import InProcess
+from veiltab.curator import token_order
+from veiltab.curator.table_rows import TableRows
 from veiltab.curator.token_order import TokenOrder
 from veiltab.curator.tokens import tokens
 
 KEY = bytes(range(32))
+PEERS = ("bob", "carol")
 
 
-@pytest.mark.parametrize("rows", [1, 10_000, pytest.param(10**6, marks=pytest.mark.long)])
-def test_the_parts_are_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    monkeypatch.setattr(partitions, "BATCH", 3000)
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut few rows as many are cut."""
+    monkeypatch.setattr(token_order, "SPREAD", 2500)
+    monkeypatch.setattr(token_order, "PIECE", 400)
+    monkeypatch.setattr(partitions, "SECTION", 3000)
     monkeypatch.setattr(partitions, "PART", 1000)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFiles:
+    return new_run(tmp_path)
+
+
+def made_table(rows: int) -> tuple[list[str], dict[str, Symbols], TableRows]:
     rng = np.random.default_rng(rows)
     ids = [f"person {number}" for number in rng.permutation(rows)]
     columns: dict[str, Symbols] = {
         "sex": rng.integers(0, 2, rows, np.uint8),
         "place": rng.integers(0, 60_000, rows, np.uint16),
     }
-    table = rows_of([ids[start : start + 777] for start in range(0, rows, 777)], columns)
-    ordered = TokenOrder(table, Scratch(tmp_path))
-    own, order = tmp_path / "own", tmp_path / "order"
-    ordered.write(KEY, own, order)
+    return ids, columns, rows_of([ids[start : start + 777] for start in range(0, rows, 777)], columns)
 
+
+def ordered_tokens(ids: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     whole = tokens(pa.array(ids), KEY)
     words = whole.view(">u8")
     by_token = np.lexsort((words[:, 1], words[:, 0]))
-    assert own.read_bytes() == whole[by_token].tobytes()
+    return whole[by_token], by_token
+
+
+def files_of(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("rows", [1, 10_000])
+def test_the_sections_are_the_whole(tmp_path: Path, run: RunFiles, rows: int) -> None:
+    check_sections(tmp_path, run, rows, at_least=rows // 5000)
+
+
+@pytest.mark.long
+def test_the_sections_of_many_rows_are_the_whole(tmp_path: Path, run: RunFiles) -> None:
+    check_sections(tmp_path, run, 2**20 + 3, at_least=2)
+
+
+def check_sections(tmp_path: Path, run: RunFiles, rows: int, *, at_least: int) -> None:
+    ids, columns, table = made_table(rows)
+    ordered = TokenOrder(table, run, InProcess())
+    own, order = tmp_path / "own", tmp_path / "order"
+    ordered.write(KEY, own, order)
+    whole, by_token = ordered_tokens(ids)
+    assert own.read_bytes() == whole.tobytes()
     assert np.array_equal(np.fromfile(order, np.int64), by_token)
-    pieces = list(ordered.symbols())
-    assert len(pieces) == len(list(ordered.tokens(own))) >= rows // 1000
+    assert len(files_of(run.folder)) >= at_least  # what was spread is gone, what was sorted is there
+
+    rng, others = np.random.default_rng(7), {name: tmp_path / name for name in PEERS}
+    common = np.ones(rows, np.bool_)
+    for path in others.values():
+        here = rng.random(rows) < 0.9
+        here[0] = True
+        strangers = rng.integers(0, 256, (rows // 10, 16), np.uint8)
+        theirs = np.concatenate([whole[here], strangers])
+        path.write_bytes(b"".join(sorted(map(bytes, theirs))))
+        common &= here
+    pieces = list(ordered.common(others))
+    assert len(pieces) >= at_least
+    assert np.array_equal(np.concatenate([made for made, _ in pieces]), whole[common])
     for name, column in columns.items():
-        assert np.array_equal(np.concatenate([piece[name] for piece in pieces]), column[by_token])
-    assert b"".join(piece.tobytes() for piece in ordered.tokens(own)) == own.read_bytes()
-    assert {path.name for path in tmp_path.iterdir()} == {"own", "order"}
+        assert np.array_equal(np.concatenate([symbols[name] for _, symbols in pieces]), column[by_token][common])
+    assert files_of(tmp_path) == {"own", "order", "run", *PEERS}
+
+    del ordered
+    gc.collect()
+    assert not files_of(run.folder)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("place", [0, 1, 2999, 5000, 9998])
+def test_tokens_of_another_that_are_not_ascending_are_refused(tmp_path: Path, run: RunFiles, place: int) -> None:
+    ids, _, table = made_table(10_000)
+    ordered = TokenOrder(table, run, InProcess())
+    ordered.write(KEY, tmp_path / "own", None)
+    theirs, _ = ordered_tokens(ids)
+    theirs[[place, place + 1]] = theirs[[place + 1, place]]
+    (tmp_path / "bob").write_bytes(theirs.tobytes())
+    with pytest.raises(IntegrityError, match="not in ascending order"):
+        list(ordered.common({"bob": tmp_path / "bob"}))
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("turn", [1, 3000, 9999])
+def test_tokens_of_another_that_begin_in_the_middle_are_refused(tmp_path: Path, run: RunFiles, turn: int) -> None:
+    """Each of two runs is ascending; at their seam, and at the edges of sections, the order breaks."""
+    ids, _, table = made_table(10_000)
+    ordered = TokenOrder(table, run, InProcess())
+    ordered.write(KEY, tmp_path / "own", None)
+    theirs, _ = ordered_tokens(ids)
+    (tmp_path / "bob").write_bytes(np.roll(theirs, turn, axis=0).tobytes())
+    with pytest.raises(IntegrityError, match="not in ascending order"):
+        list(ordered.common({"bob": tmp_path / "bob"}))

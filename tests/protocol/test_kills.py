@@ -298,7 +298,11 @@ ALIGNING = [
     ),
     "rename:1",
     "rename:1:after",
+    "rename:2",
     "rename:3",
+    "rename:3:after",
+    "rename:5",
+    "rename:6",
 ]
 
 

@@ -16,6 +16,7 @@ from typing import Any, assert_never, cast
 
 import numpy as np
 
+from tests.curator.made_rows import workplace
 from tests.simulation.network import Network, Server, Service, looked_at
 from tests.simulation.virtual import HERE, START, Machine, stream_of
 from veiltab.common.command.parties import parties_in
@@ -268,7 +269,7 @@ class PartyHost:
                 rules = self.village.folder / f"{self.name}.toml"
                 policy = load_policy(rules, researchers=RESEARCHERS, attributes=own)
                 ledger = Ledger(store.connection, study.budget_epsilon, study.budget_delta)
-                curator = CuratorDriver(identity, study, self.disk, store, ledger, policy)
+                curator = CuratorDriver(identity, study, self.disk, store, ledger, policy, workplace(self.disk))
                 add_CuratorPeerServiceServicer_to_server(CuratorPeerServicer(curator), registered)
                 add_CuratorServiceServicer_to_server(CuratorServicer(curator), registered)
                 table = load_table(self.village.folder / f"{self.name}.csv", study, self.name)

@@ -1,0 +1,142 @@
+"""The files that the tasks of a run leave to each other, in any process: encrypted, and deleted when the run ends.
+
+Their key is in the memory of the node that began the run, and in the arguments of its tasks. Each file has a nonce of
+its own in its header, so a task that runs twice never uses a key stream for different bytes; it has its name when it is
+whole. A run that ends by a kill leaves files that nobody can read; the next one in the folder deletes them.
+"""
+
+import os
+import secrets
+import shutil
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from veiltab.common.errors import IntegrityError
+from veiltab.common.storage.disk import named_in_errors
+from veiltab.common.storage.files import make_private
+from veiltab.common.storage.sealed import BLOCK, SealedFile
+
+_FOLDER = "run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFile:
+    """A file of a run, for whoever reads it.
+
+    Args:
+        path: where it is.
+        key: the run's.
+    """
+
+    path: Path
+    key: bytes = field(repr=False)
+
+    @contextmanager
+    def opened(self) -> Iterator[SealedFile]:
+        """Open the file to read it.
+
+        Raises:
+            IntegrityError: it is no file of a run.
+            OSError: it is not there.
+        """
+        with named_in_errors(self.path):
+            descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            nonce = os.read(descriptor, BLOCK)
+            if len(nonce) != BLOCK:
+                raise IntegrityError("a file of a run is cut short", where="disk")
+            yield SealedFile(descriptor, self.path.parent, key=self.key, nonce=nonce, header=BLOCK)
+        finally:
+            os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFiles:
+    """The files of a run, by name; plain data, so that tasks have it.
+
+    Args:
+        folder: holds them, and nothing else.
+        key: 32 bytes, fresh for each run.
+    """
+
+    folder: Path
+    key: bytes = field(repr=False)
+
+    def file(self, name: str) -> RunFile:
+        """Return a file, to be read."""
+        return RunFile(path=self.folder / name, key=self.key)
+
+    @contextmanager
+    def written(self, name: str) -> Iterator[SealedFile]:
+        """Open a file under a name of its own; when the block ends, it gets its name, in the place of an earlier one.
+
+        Raises:
+            OSError: the disk is full or fails.
+        """
+        begun = f"{name}.{secrets.token_hex(8)}.part"
+        descriptor, nonce = self._new(begun)
+        try:
+            yield self._sealed(descriptor, nonce)
+        except BaseException:
+            self.delete(begun)
+            raise
+        finally:
+            os.close(descriptor)
+        (self.folder / begun).replace(self.folder / name)
+
+    def created(self, name: str) -> SealedFile:
+        """Return a new file that stays open until nothing refers to it; others read what is there.
+
+        Raises:
+            OSError: there is such a file, or the disk is full or fails.
+        """
+        descriptor, nonce = self._new(name)
+        made = self._sealed(descriptor, nonce)
+        weakref.finalize(made, os.close, descriptor)
+        return made
+
+    def delete(self, *names: str) -> None:
+        """Delete some files, whether they are there or not."""
+        for name in names:
+            (self.folder / name).unlink(missing_ok=True)
+
+    def delete_all(self, beginning: str) -> None:
+        """Delete the files whose names begin so."""
+        for path in self.folder.glob(f"{beginning}*"):
+            path.unlink(missing_ok=True)
+
+    def _new(self, name: str) -> tuple[int, bytes]:
+        """Return a new file's descriptor and nonce."""
+        nonce = secrets.token_bytes(BLOCK)
+        with named_in_errors(self.folder):
+            descriptor = os.open(self.folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            os.pwrite(descriptor, nonce, 0)
+        return descriptor, nonce
+
+    def _sealed(self, descriptor: int, nonce: bytes) -> SealedFile:
+        return SealedFile(descriptor, self.folder, key=self.key, nonce=nonce, header=BLOCK)
+
+
+def new_run(folder: Path) -> RunFiles:
+    """Begin a run.
+
+    Args:
+        folder: gets a folder `run`, for this party alone; what an earlier run left there is deleted.
+    """
+    own = folder / _FOLDER
+    shutil.rmtree(own, ignore_errors=True)
+    make_private(own)
+    return RunFiles(folder=own, key=secrets.token_bytes(32))
+
+
+@contextmanager
+def run_in(folder: Path) -> Iterator[RunFiles]:
+    """Begin a run as `new_run`, and delete its files when the block ends."""
+    run = new_run(folder)
+    try:
+        yield run
+    finally:
+        shutil.rmtree(run.folder, ignore_errors=True)

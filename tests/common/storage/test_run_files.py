@@ -1,0 +1,115 @@
+"""A run's files: whole or not there, unreadable without the key, never two contents under one key stream."""
+
+import gc
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from veiltab.common.errors import IntegrityError
+from veiltab.common.storage.run_files import RunFile, RunFiles, new_run, run_in
+from veiltab.common.storage.stored import PlainFile
+
+SECRET = np.frombuffer(b"Zebra, a name that nobody else has" * 100, np.uint8)
+
+
+def write(run: RunFiles, name: str, data: np.ndarray[tuple[int], np.dtype[np.uint8]] = SECRET) -> int:
+    with run.written(name) as file:
+        return file.append(data)
+
+
+def read(run: RunFiles, name: str, start: int, length: int) -> bytes:
+    with run.file(name).opened() as file:
+        return file.read(start, length).tobytes()
+
+
+def test_another_process_reads_what_was_written(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    with run.written("a") as file:
+        starts = [file.append(SECRET[:17]), file.append(SECRET)]
+    there: RunFiles = pickle.loads(pickle.dumps(run))  # noqa: S301 - of this test
+    assert read(there, "a", starts[0], 17) == SECRET[:17].tobytes()
+    assert read(there, "a", starts[1] + 3, 100) == SECRET[3:103].tobytes()
+    assert run.key.hex() not in repr(run)
+    assert run.key.hex() not in repr(run.file("a"))
+
+
+def test_nothing_of_what_was_written_can_be_seen(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    write(run, "a")
+    (path,) = run.folder.iterdir()
+    assert b"Zebra" not in path.read_bytes()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert run.folder.stat().st_mode & 0o777 == 0o700
+    other = RunFile(path=path, key=bytes(32))
+    with other.opened() as file:
+        assert file.read(0, len(SECRET)).tobytes() != SECRET.tobytes()
+
+
+def test_no_key_stream_serves_two_files_nor_the_same_file_twice(tmp_path: Path) -> None:
+    """A key stream that came again would show the difference of two contents."""
+    run, zeros, streams = new_run(tmp_path), np.zeros(4096, np.uint8), list[bytes]()
+    for name in ("a", "b", "a"):
+        write(run, name, zeros)
+        streams.append((run.folder / name).read_bytes()[16:])
+    blocks = [stream[place : place + 16] for stream in streams for place in range(0, 4096, 16)]
+    assert len(set(blocks)) == len(blocks)
+
+
+def test_what_is_left_of_a_task_that_was_killed_hinders_nobody(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    begun = run.written("a")
+    begun.__enter__().append(SECRET[:50])  # and here it was killed
+    assert not (run.folder / "a").exists()
+    start = write(run, "a")
+    assert read(run, "a", start, len(SECRET)) == SECRET.tobytes()
+    with run_in(tmp_path) as later:
+        assert not list(later.folder.iterdir())
+        write(later, "b")
+    assert not later.folder.exists()
+
+
+def test_an_error_leaves_no_file(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    with pytest.raises(ZeroDivisionError), run.written("a"):
+        raise ZeroDivisionError
+    assert not list(run.folder.iterdir())
+
+
+def test_an_open_file_is_read_by_others_too(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    file = run.created("table")
+    start = file.append(SECRET)
+    assert file.read(start, 9).tobytes() == read(run, "table", start, 9) == SECRET[:9].tobytes()
+    with pytest.raises(FileExistsError):
+        run.created("table")
+    del file
+    gc.collect()
+
+
+def test_what_is_no_longer_needed_is_deleted_by_name(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    for name in ("one-a", "one-b", "two-a", "two-b"):
+        write(run, name)
+    run.delete("two-a", "none")
+    run.delete_all("one")
+    assert [path.name for path in run.folder.iterdir()] == ["two-b"]
+
+
+def test_a_file_that_is_cut_short_is_refused(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    (run.folder / "a").write_bytes(bytes(15))
+    with pytest.raises(IntegrityError, match="cut short"), run.file("a").opened():
+        pass
+    write(run, "b")
+    with pytest.raises(IntegrityError, match="shorter than what was written"):
+        read(run, "b", 0, len(SECRET) + 100)
+
+
+def test_a_plain_file_is_read_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(SECRET.tobytes())
+    with PlainFile(path=tmp_path / "plain").opened() as file:
+        assert file.read(7, 20).tobytes() == SECRET[7:27].tobytes()
+        with pytest.raises(IntegrityError, match="shorter"):
+            file.read(len(SECRET), 1)
