@@ -106,7 +106,7 @@ console-test: .venv/dev ## the consoles in a real browser, Debian's chromium: 4 
 
 lock: .venv/dev ## refresh the pinned versions: 5 s
 	$(COMPILE) --all-extras --group dev --group docs pyproject.toml -o requirements-dev.lock
-	$(COMPILE) --constraint requirements-dev.lock --extra console --extra researcher --extra tables pyproject.toml \
+	$(COMPILE) --constraint requirements-dev.lock --extra console --extra http --extra researcher --extra tables pyproject.toml \
 	  -o requirements.lock
 	$(COMPILE) --constraint requirements-dev.lock --group build -o requirements-build.lock
 	$(COMPILE) --constraint requirements-dev.lock --group linked pyproject.toml -o benchmarks/linked-requirements.txt

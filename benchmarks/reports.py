@@ -1,17 +1,25 @@
-"""Single reports of nodes, over gRPC with mutual TLS and over HTTPS: reports a second, their latency, the server's CPU.
+"""Single reports of nodes, over gRPC with mutual TLS and over HTTPS: the CPU time that one costs the server.
 
-python -m benchmarks.reports [--nodes 4000]
+python -m benchmarks.reports [--nodes 4000] [--database postgresql://...]
+
+With the URL of an empty PostgreSQL the server is also measured on that, as one process and as two.
 """
 
 import argparse
 import asyncio
+import itertools
 import ssl
 import tempfile
+import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from http.client import HTTPSConnection
 from pathlib import Path
 
+import grpc
 import numpy as np
 import psutil
 
@@ -25,83 +33,137 @@ from veiltab.node.decision import decide, symbol_of
 from veiltab.node.sending import server_of
 from veiltab.researcher.collection.client import Rounds
 from veiltab.server.collection.json_messages import report_to_json
-from veiltab.v1 import collection_pb2
+from veiltab.v1.collection_pb2 import ReportRequest
 from veiltab.v1.collection_pb2_grpc import CollectionServiceStub
 
-_CONCURRENCY = (1, 64)
+_KEPT, _NEW = "kept", "new"
+_UNDER_WAY = {_KEPT: 64, _NEW: 8}
+"""Reports under way at a time: over kept connections, and each over a connection of its own."""
 
 
-Send = Callable[[LocalStudy, Sequence[collection_pb2.ReportRequest], int], Awaitable[list[float]]]
-"""Submits reports, so many at a time; returns the seconds that each took."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What is measured in one line.
+
+    Args:
+        way: "gRPC" or "HTTPS".
+        connections: _KEPT or _NEW.
+        oracle: the local randomiser.
+    """
+
+    way: str
+    connections: str
+    oracle: str = "krr"
 
 
-async def over_grpc(
-    local: LocalStudy, requests: Sequence[collection_pb2.ReportRequest], concurrency: int
-) -> list[float]:
-    """Submit reports over one connection with mutual TLS."""
-    study = local.study
+CASES = (
+    Case(way="gRPC", connections=_KEPT),
+    Case(way="gRPC", connections=_NEW),
+    Case(way="HTTPS", connections=_KEPT),
+    Case(way="HTTPS", connections=_NEW),
+)
+MORE = (Case(way="HTTPS", connections=_KEPT, oracle="oue"), Case(way="HTTPS", connections=_KEPT, oracle="olh"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A server that runs.
+
+    Args:
+        local: its study.
+        store: its database's name, for people.
+        processes: what it consists of.
+        endpoints: where each of them takes reports over gRPC.
+        ports: where each of them takes reports over HTTPS.
+    """
+
+    local: LocalStudy
+    store: str
+    processes: Sequence[psutil.Process]
+    endpoints: Sequence[str]
+    ports: Sequence[int]
+
+    def seconds(self) -> float:
+        """Return the CPU time of its processes so far."""
+        return sum(times.user + times.system for times in (process.cpu_times() for process in self.processes))
+
+
+def over_grpc(server: Server, requests: Sequence[ReportRequest], connections: str) -> list[float]:
+    """Submit reports, over one connection to each process or over one connection a report; return their seconds."""
+    return asyncio.run(_over_grpc(server, requests, connections))
+
+
+async def _over_grpc(server: Server, requests: Sequence[ReportRequest], connections: str) -> list[float]:
+    local, taken, rest = server.local, [], iter(requests)
     identity = load_identity(local.identity_folder(Role.NODE, "fleet"), Role.NODE, "fleet")
-    peer, taken, rest = server_of(study), [], iter(requests)
-    channel = connect(identity, peer, study.server.endpoint)
-    stub = CollectionServiceStub(channel)
+    peer = server_of(local.study)
+    kept = [connect(identity, peer, endpoint) for endpoint in server.endpoints]
+    credentials = grpc.ssl_channel_credentials(identity.authority, identity.key, identity.certificate)
+    # Channels would otherwise share one connection.
+    options = [("grpc.ssl_target_name_override", peer.dns_name), ("grpc.use_local_subchannel_pool", 1)]
 
-    async def work() -> None:
+    async def work(number: int) -> None:
+        place = number % len(kept)
         for request in rest:
             began = time.perf_counter()
-            await call(stub.Report, request, peer=peer)
+            if connections == _KEPT:
+                await call(CollectionServiceStub(kept[place]).Report, request, peer=peer)
+            else:
+                async with grpc.aio.secure_channel(server.endpoints[place], credentials, options) as channel:
+                    await call(CollectionServiceStub(channel).Report, request, peer=peer)
             taken.append(time.perf_counter() - began)
 
-    await asyncio.gather(*(work() for _ in range(concurrency)))
-    await channel.close()
+    await asyncio.gather(*(work(number) for number in range(_UNDER_WAY[connections])))
+    for channel in kept:
+        await channel.close()
     return taken
 
 
-def over_https(port: int) -> Send:
-    """Return what submits reports over HTTPS, over one connection for each that is under way."""
+def over_https(server: Server, requests: Sequence[ReportRequest], connections: str) -> list[float]:
+    """Submit reports over HTTPS, from one thread for each that is under way; return their seconds."""
+    authority = server.local.identity_folder(Role.SERVER, "cloud") / "ca.pem"
+    tls, taken = ssl.create_default_context(cafile=str(authority)), list[float]()
+    bodies = [
+        (f"/v1/rounds/{one.round_id}/reports", report_to_json(one.token, one.stratum, report_from_proto(one)))
+        for one in requests
+    ]
+    threads = _UNDER_WAY[connections]
 
-    async def send(
-        local: LocalStudy, requests: Sequence[collection_pb2.ReportRequest], concurrency: int
-    ) -> list[float]:
-        authority = local.identity_folder(Role.SERVER, "cloud") / "ca.pem"
-        tls, taken, rest = ssl.create_default_context(cafile=str(authority)), [], iter(requests)
-
-        async def work() -> None:
-            reader, writer = await asyncio.open_connection("localhost", port, ssl=tls)
-            for request in rest:
-                body = report_to_json(request.token, request.stratum, report_from_proto(request))
-                head = (
-                    f"POST /v1/rounds/{request.round_id}/reports HTTP/1.1\r\nHost: localhost\r\n"
-                    f"Content-Length: {len(body)}\r\n\r\n"
-                )
+    def work(number: int) -> None:
+        port = server.ports[number % len(server.ports)]
+        with closing(HTTPSConnection("localhost", port, context=tls)) as connection:
+            for path, body in itertools.islice(bodies, number, None, threads):
                 began = time.perf_counter()
-                writer.write(head.encode() + body)
-                answer = await reader.readuntil(b"}")
-                if not answer.startswith(b"HTTP/1.1 200"):
-                    raise SystemExit(answer.decode())
+                connection.request("POST", path, body)
+                answer = connection.getresponse()
+                if answer.status != 200:
+                    raise SystemExit(answer.read().decode())
+                answer.read()
+                if connections == _NEW:
+                    connection.close()  # the next request opens another one
                 taken.append(time.perf_counter() - began)
-            writer.close()
 
-        await asyncio.gather(*(work() for _ in range(concurrency)))
-        return taken
+    running = [threading.Thread(target=work, args=[number]) for number in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    return taken
 
-    return send
+
+SEND: dict[str, Callable[[Server, Sequence[ReportRequest], str], list[float]]] = {
+    "gRPC": over_grpc,
+    "HTTPS": over_https,
+}
 
 
-def measure(local: LocalStudy, server: psutil.Process, name: str, send: Send, how: tuple[int, int, str]) -> str:
-    """Run a round in which every node reports; return a line of the table.
-
-    Args:
-        local: the study.
-        server: its process.
-        name: of the way that reports take.
-        send: submits them.
-        how: nodes, reports under way, oracle.
-    """
-    nodes, concurrency, oracle = how
+def measure(server: Server, case: Case, nodes: int) -> str:
+    """Run a round in which every node reports; return a line of the table."""
+    local = server.local
     identity = local.identity_folder(Role.RESEARCHER, "rosa")
     with Rounds(local.study_path, identity=identity, name="rosa") as rounds:
         spec = rounds.open(
-            "value", epsilon="1", rates={"everyone": "1"}, populations={"everyone": nodes}, oracle=oracle
+            "value", epsilon="1", rates={"everyone": "1"}, populations={"everyone": nodes}, oracle=case.oracle
         )
         tokens = [new_token() for _ in range(nodes)]
         rounds.enrol(spec.round_id, "everyone", tokens)
@@ -112,44 +174,58 @@ def measure(local: LocalStudy, server: psutil.Process, name: str, send: Send, ho
             for token, report in zip(tokens, reports, strict=True)
             if report is not None
         ]
-        cpu, began = server.cpu_times(), time.perf_counter()
-        taken = 1e3 * np.array(asyncio.run(_sent(send, local, requests, concurrency)))
-        seconds, after = time.perf_counter() - began, server.cpu_times()
+        before, began = server.seconds(), time.perf_counter()
+        taken = 1e3 * np.array(SEND[case.way](server, requests, case.connections))
+        seconds = time.perf_counter() - began
+        # What a connection costs after its last answer belongs to it.
+        time.sleep(0.2)
+        each = (server.seconds() - before) / nodes
         if sum(rounds.status(spec.round_id).reports) != nodes:
             raise SystemExit("not every report was counted")
-    busy = after.user + after.system - cpu.user - cpu.system
     return (
-        f"{name:<6} {oracle:<5} {concurrency:>11} {nodes / seconds:>11,.0f} {np.percentile(taken, 50):>9.2f}"
-        f" {np.percentile(taken, 99):>9.2f} {1e6 * busy / nodes:>17.0f}"
+        f"{case.way:<6} {case.connections:<12} {case.oracle:<5} {server.store:<11} {len(server.processes):>9}"
+        f" {1e6 * each:>14,.0f} {1 / each:>17,.0f} {nodes / seconds:>10,.0f}"
+        f" {np.percentile(taken, 50):>7.1f} {np.percentile(taken, 99):>7.1f}"
     )
 
 
-async def _sent(
-    send: Send, local: LocalStudy, requests: Sequence[collection_pb2.ReportRequest], concurrency: int
-) -> list[float]:
-    return await send(local, requests, concurrency)
+@contextmanager
+def running(folder: Path, database: str) -> Iterator[list[Server]]:
+    """Start a server for a block: one process, and a second one if its database can be shared."""
+    first = prepare(CollectionOptions(out=folder, domain=100, epsilon=Decimal(50)))
+    count = 2 if database else 1
+    endpoints = [first.endpoint(Role.SERVER, "cloud"), *(f"localhost:{port}" for port in free_ports(count - 1))]
+    ports, store = free_ports(count), "PostgreSQL" if database else "SQLite"
+    processes = []
+    with first, replace(first, _running={}) as second:
+        for local, endpoint, port in zip((first, second), endpoints, ports, strict=False):
+            options = ("--http", f"localhost:{port}", "--listen", endpoint, "--database", database)
+            local.options = {(Role.SERVER, "cloud"): options}
+            processes.append(psutil.Process(local.start(Role.SERVER, "cloud")))
+            local.wait_for(Role.SERVER, "cloud")
+        yield [
+            Server(local=first, store=store, processes=processes[:most], endpoints=endpoints[:most], ports=ports[:most])
+            for most in range(1, count + 1)
+        ]
 
 
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=4000)
-    nodes = parser.parse_args().nodes
-    print("Single reports, each durable before its answer (d = 100)")
-    print(f"{'':<12} {'under way':>11} {'reports/s':>11} {'p50 ms':>9} {'p99 ms':>9} {'server CPU us':>17}")
-    with tempfile.TemporaryDirectory() as folder:
-        options = CollectionOptions(out=Path(folder) / "round", domain=100, epsilon=Decimal(50))
-        local = prepare(options)
-        (port,) = free_ports(1)
-        local.options[Role.SERVER, "cloud"] = ("--http", f"localhost:{port}")
-        with local:
-            server = psutil.Process(local.start(Role.SERVER, "cloud"))
-            local.wait_for(Role.SERVER, "cloud")
-            for name, send in {"gRPC": over_grpc, "HTTPS": over_https(port)}.items():
-                for oracle in ("krr", "oue", "olh"):
-                    for concurrency in _CONCURRENCY:
-                        how = nodes if concurrency > 1 else nodes // 8, concurrency, oracle
-                        print(measure(local, server, name, send, how), flush=True)
+    parser.add_argument("--database", default="")
+    options = parser.parse_args()
+    print("Single reports, each durable before its answer (d = 100); server CPU in user and system mode")
+    print(
+        f"{'':<6} {'connections':<12} {'':<5} {'store':<11} {'processes':>9} {'CPU us/report':>14}"
+        f" {'reports/s a core':>17} {'reports/s':>10} {'p50 ms':>7} {'p99 ms':>7}"
+    )
+    for database in ("", options.database) if options.database else ("",):
+        with tempfile.TemporaryDirectory() as folder, running(Path(folder) / "round", database) as servers:
+            for server in servers:
+                for case in CASES if database else CASES + MORE:
+                    nodes = options.nodes if case.connections == _KEPT else options.nodes // 4
+                    print(measure(server, case, nodes), flush=True)
 
 
 if __name__ == "__main__":

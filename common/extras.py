@@ -12,7 +12,7 @@ EXTRAS: Mapping[str, frozenset[str]] = MappingProxyType(
         "composition": frozenset({"dp_accounting"}),
         "console": frozenset({"jinja2", "starlette", "uvicorn"}),
         "dask": frozenset({"distributed"}),
-        "http": frozenset({"starlette", "uvicorn"}),
+        "http": frozenset({"httptools", "uvicorn"}),
         "metrics": frozenset({"prometheus_client"}),
         "otel": frozenset({"opentelemetry"}),
         "papers": frozenset({"dp_accounting", "matplotlib", "pandas", "scipy"}),

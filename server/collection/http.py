@@ -5,25 +5,21 @@
 
 The server shows a certificate, the client none: what admits a report is its token, as over gRPC, and the same
 `RoundKeeper` decides about both. A body is read only for a round that is known here, and no further than a report of
-that round is long.
+that round is long. Two paths need no framework: the application is an ASGI callable, and uvicorn serves it.
 """
 
 import asyncio
 import logging
+import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, MutableMapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import uvicorn
-from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from veiltab.common.errors import InvalidInputError, NotFoundError, UnavailableError, VeiltabError
 from veiltab.common.observe.sinks import loopback_address
@@ -38,20 +34,39 @@ MOST_CONNECTIONS = 1024
 MOST_UNDER_WAY = 768
 """Requests at a time, as many as calls of all nodes over gRPC; further ones are answered 503."""
 
+MOST_BESIDE_BODY = 8192
+"""Bytes of a request beside its body: request line, headers, sizes of chunks, trailers."""
+
 SECONDS = 20.0
 """Longest that a request may take to arrive and to be answered, headers included."""
 
 _log = logging.getLogger(__name__)
 _HANDSHAKE_SECONDS = 5.0
-_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-_AGAIN = {"Retry-After": "5"}
-_CLOSE = {"Connection": "close"}
+_PATH = re.compile(r"/v1/rounds/([^/]+)(/reports)?")
+_HEADERS = (
+    (b"content-type", b"application/json"),
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+)
+_AGAIN = (b"retry-after", b"5")
+_CLOSE = (b"connection", b"close")
 """With a refusal: what is left of the request is not waited for."""
 
-Answer = Callable[[Request], Awaitable[Response]]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Application: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
-def application(rounds: RoundKeeper, seconds: float = SECONDS) -> Starlette:
+class _Response(NamedTuple):
+    """What a request is answered."""
+
+    status: int
+    body: bytes
+    headers: Sequence[tuple[bytes, bytes]] = _HEADERS
+
+
+def application(rounds: RoundKeeper, seconds: float = SECONDS) -> Application:
     """Return the ASGI application.
 
     Args:
@@ -60,49 +75,28 @@ def application(rounds: RoundKeeper, seconds: float = SECONDS) -> Starlette:
     """
     under_way = 0
 
-    def answered(answer: Answer) -> Answer:
-        async def respond(request: Request) -> Response:
-            nonlocal under_way
-            begin_request()
-            under_way += 1
-            try:
-                _check_room(under_way)
-                async with asyncio.timeout(seconds):
-                    return await answer(request)
-            except TimeoutError:
-                return _refused(UnavailableError("the request took too long", remedy="Send it again."))
-            except Exception as error:  # noqa: BLE001 - whatever it is, its text must not reach the caller
-                refusal, logged = refusal_of(error)
-                if type(refusal) is VeiltabError:
-                    _log.error("%s", logged, extra={"reason": refusal.reason})
-                return _refused(refusal)
-            finally:
-                under_way -= 1
+    async def respond(scope: Message, receive: Receive, send: Send) -> None:
+        nonlocal under_way
+        begin_request()
+        under_way += 1
+        try:
+            _check_room(under_way)
+            async with asyncio.timeout(seconds):
+                response = await _response(rounds, scope, receive)
+        except TimeoutError:
+            response = _refused(UnavailableError("the request took too long", remedy="Send it again."))
+        except Exception as error:  # noqa: BLE001 - whatever it is, its text must not reach the caller
+            refusal, logged = refusal_of(error)
+            if type(refusal) is VeiltabError:
+                _log.error("%s", logged, extra={"reason": refusal.reason})
+            response = _refused(refusal)
+        finally:
+            under_way -= 1
+        headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await send({"type": "http.response.body", "body": response.body})
 
-        return respond
-
-    async def describe(request: Request) -> Response:
-        spec, state = await asyncio.to_thread(rounds.round, request.path_params["round_id"])
-        return _json(200, round_to_json(spec, state))
-
-    async def report(request: Request) -> Response:
-        round_id = request.path_params["round_id"]
-        spec = await rounds.described(round_id)
-        one = report_from_json(await _body(request, most_bytes(spec.randomiser)))
-        await rounds.report(round_id, one.token, one.stratum, one.report)
-        return _json(200, b'{"counted": true}')
-
-    async def elsewhere(_request: Request, error: Exception) -> Response:
-        # Starlette's own refusals: no such path, no such method.
-        return _refused(NotFoundError("there is nothing here", remedy="See docs/http-reports.md."), error)
-
-    return Starlette(
-        routes=[
-            Route("/v1/rounds/{round_id}", answered(describe), methods=["GET"]),
-            Route("/v1/rounds/{round_id}/reports", answered(report), methods=["POST"]),
-        ],
-        exception_handlers={404: elsewhere, 405: elsewhere},
-    )
+    return respond
 
 
 @asynccontextmanager
@@ -117,7 +111,7 @@ async def serving_reports(rounds: RoundKeeper, listener: socket.socket, tls: ssl
     server = _Server(
         uvicorn.Config(
             application(rounds),
-            http="h11",
+            http="httptools",
             ws="none",
             lifespan="off",
             log_config=None,
@@ -126,7 +120,6 @@ async def serving_reports(rounds: RoundKeeper, listener: socket.socket, tls: ssl
             server_header=False,
             proxy_headers=False,
             limit_concurrency=MOST_CONNECTIONS,
-            h11_max_incomplete_event_size=8192,
             timeout_graceful_shutdown=5,
             ssl_context_factory=lambda _config, _default: tls,
         )
@@ -147,6 +140,8 @@ def server_tls(certificate: Path, key: Path) -> ssl.SSLContext:
     """
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.minimum_version = ssl.TLSVersion.TLSv1_2
+    # A node comes once: tickets for a next connection would be made for nothing.
+    tls.num_tickets = 0
     try:
         tls.load_cert_chain(certificate, key)
     except OSError:  # of which SSLError is one
@@ -216,12 +211,17 @@ class _Server(uvicorn.Server):
         self.started = True
 
 
-class _Patient(H11Protocol):
-    """Closes a connection on which no request is under way and none was just answered, which uvicorn would keep.
+class _Patient(HttpToolsProtocol):
+    """Ends connections that uvicorn would keep: those that stall, and those that send what no client of ours does.
 
     A request under way ends by itself, within SECONDS; a connection that waits for the next one has uvicorn's timer,
-    until its first byte comes. On every other, headers or the rest of a refused body do not come.
+    until its first byte comes. On every other, headers or the rest of a refused body do not come. Headers, trailers
+    and further requests that nobody has answered yet would be kept in memory, however many come.
     """
+
+    def __init__(self, **parts: Any) -> None:  # noqa: ANN401 - those of its base
+        super().__init__(**parts)
+        self._beside_body = 0
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as its base has it
         """Begin to look."""
@@ -233,9 +233,36 @@ class _Patient(H11Protocol):
         self._look.cancel()
         super().connection_lost(exc)
 
+    def data_received(self, data: bytes) -> None:
+        """Read on, unless the request has too much beside its body."""
+        self._beside_body += len(data)
+        super().data_received(data)
+        if self._beside_body > MOST_BESIDE_BODY:
+            self.transport.abort()
+
+    def on_message_begin(self) -> None:
+        """Begin with a request, once the one before it is answered."""
+        if self._is_under_way:
+            self.transport.abort()
+            raise ConnectionAbortedError
+        super().on_message_begin()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body."""
+        self._beside_body -= len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End a request."""
+        self._beside_body = 0
+        super().on_message_complete()
+
+    @property
+    def _is_under_way(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
     def _close_if_nothing_comes(self) -> None:
-        is_under_way = self.cycle is not None and not self.cycle.response_complete
-        if is_under_way or self.timeout_keep_alive_task is not None:
+        if self._is_under_way or self.timeout_keep_alive_task is not None:
             self._look = self.loop.call_later(SECONDS, self._close_if_nothing_comes)
         else:
             self.transport.abort()
@@ -246,24 +273,37 @@ def _check_room(under_way: int) -> None:
         raise UnavailableError("too many requests are under way", remedy="Ask again later.")
 
 
-async def _body(request: Request, most: int) -> bytes:
+async def _response(rounds: RoundKeeper, scope: Message, receive: Receive) -> _Response:
+    """Answer a request, or raise its refusal."""
+    path = _PATH.fullmatch(scope["path"])
+    match scope["method"], path and path.groups():
+        case "POST", (round_id, "/reports"):
+            spec = await rounds.described(round_id)
+            one = report_from_json(await _body(receive, most_bytes(spec.randomiser)))
+            await rounds.report(round_id, one.token, one.stratum, one.report)
+            return _Response(200, b'{"counted": true}')
+        case "GET" | "HEAD", (round_id, None):
+            return _Response(200, round_to_json(*await asyncio.to_thread(rounds.round, round_id)))
+        case _, at:
+            return _refused(
+                NotFoundError("there is nothing here", remedy="See docs/http-reports.md."), 405 if at else 404
+            )
+
+
+async def _body(receive: Receive, most: int) -> bytes:
     """Read the body of a request, of at most so many bytes."""
-    pieces, total = [], 0
-    try:
-        async for piece in request.stream():
-            total += len(piece)
-            if total > most:
-                raise InvalidInputError(f"a report of this round has at most {most} bytes", where="body")
-            pieces.append(piece)
-    except ClientDisconnect:
-        raise UnavailableError("the client left") from None
-    return b"".join(pieces)
+    body, is_whole = b"", False
+    while not is_whole:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise UnavailableError("the client left")
+        body += message.get("body", b"")
+        is_whole = not message.get("more_body", False)
+        if len(body) > most:
+            raise InvalidInputError(f"a report of this round has at most {most} bytes", where="body")
+    return body
 
 
-def _json(status: int, body: bytes, headers: Mapping[str, str] = MappingProxyType({})) -> Response:
-    return Response(body, status, _HEADERS | dict(headers), "application/json")
-
-
-def _refused(error: VeiltabError, raised: Exception | None = None) -> Response:
-    status = getattr(raised, "status_code", http_status(error))
-    return _json(status, error_to_json(error), _CLOSE | (_AGAIN if status == 503 else {}))
+def _refused(error: VeiltabError, status: int | None = None) -> _Response:
+    status = status or http_status(error)
+    return _Response(status, error_to_json(error), (*_HEADERS, _CLOSE, *((_AGAIN,) if status == 503 else ())))

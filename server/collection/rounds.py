@@ -33,6 +33,9 @@ MOST_WAITING = 4 * MOST_AT_ONCE
 MOST_WAITING_EACH = 16
 """Largest number of waiting reports with one token; an honest node sends one, and again if it gets no answer."""
 
+GATHER_SECONDS = 0.005
+"""How long the first report of a transaction waits for others: most of what it costs, they share."""
+
 _SWEEP_SECONDS = 30
 _SECONDS_A_DAY = 86_400
 
@@ -73,6 +76,7 @@ class RoundKeeper:
         """Count all waiting reports in one transaction, then answer them."""
         while True:
             batch = [await self._queue.get()]
+            await asyncio.sleep(GATHER_SECONDS)
             while len(batch) < MOST_AT_ONCE and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
             # A caller that left got no answer; its next attempt gets the report's outcome.

@@ -68,6 +68,14 @@ class Arrival:
     report: Report
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Token:
+    """An enrolled token."""
+
+    stratum: int
+    is_spent: bool
+
+
 class CollectionStore:
     """Rounds in a database.
 
@@ -185,7 +193,8 @@ class CollectionStore:
     def enrol(self, round_id: str, stratum: int, digests: Sequence[bytes], population: int) -> int:
         """Add tokens to an open round; return how many its stratum has."""
         with transaction(self.connection) as db:
-            self._check_open(self._row(round_id))
+            if not _is_open(self._row(round_id)):
+                raise _closed(round_id)
             self._add_tokens(round_id, stratum, sorted(digests))
             (enrolled,) = db.execute(
                 "SELECT enrolled FROM tally WHERE round_id = ? AND stratum = ?", [round_id, stratum]
@@ -212,19 +221,11 @@ class CollectionStore:
         """Refuse tokens if some are in another stratum."""
         elsewhere = self.connection.execute(
             "SELECT 1 FROM token WHERE round_id = ? AND stratum <> ?"  # noqa: S608 - question marks
-            f" AND digest IN ({', '.join('?' * len(digests))}) LIMIT 1",
+            f" AND digest IN ({_marks(digests)}) LIMIT 1",
             [round_id, stratum, *digests],
         ).fetchone()
         if elsewhere is not None:
             raise ConflictError("a token was enrolled in another stratum", where=f"round {round_id}")
-
-    def _token(self, round_id: str, digest: bytes) -> dict[str, int]:
-        row = self.connection.execute(
-            "SELECT stratum, spent FROM token WHERE round_id = ? AND digest = ?", [round_id, digest]
-        ).fetchone()
-        if row is None:
-            raise DeniedError("this is no token of this round", remedy="Ask the study's organiser for a token.")
-        return dict(row)
 
     def record(self, arrivals: Sequence[Arrival]) -> list[VeiltabError | None]:
         """Spend the tokens of some reports and count them, all in one transaction.
@@ -236,37 +237,54 @@ class CollectionStore:
             For each arrival, None if it was counted, or why it was not.
         """
         answers: list[VeiltabError | None] = [None] * len(arrivals)
-        counted: dict[tuple[str, int], list[Report]] = {}
+        rounds: dict[str, list[int]] = {}
+        for place in sorted(range(len(arrivals)), key=lambda place: arrivals[place].digest):
+            rounds.setdefault(arrivals[place].round_id, []).append(place)
         with transaction(self.connection):
-            for place in sorted(range(len(arrivals)), key=lambda place: arrivals[place].digest):
-                arrival = arrivals[place]
-                try:
-                    self._spend(arrival)
-                except VeiltabError as error:
-                    answers[place] = error
-                else:
-                    counted.setdefault((arrival.round_id, arrival.stratum), []).append(arrival.report)
-            for (round_id, stratum), reports in counted.items():
-                self._count(round_id, stratum, reports)
+            for round_id, places in rounds.items():
+                found = self._record(round_id, [arrivals[place] for place in places])
+                for place, answer in zip(places, found, strict=True):
+                    answers[place] = answer
         return answers
 
-    def _spend(self, arrival: Arrival) -> None:
-        token = self._token(arrival.round_id, arrival.digest)
-        if token["spent"]:
-            # Check this before the round's state: a node that lost the answer learns that its report was counted.
-            raise SpentTokenError("this token is spent", remedy="A node reports once; there is nothing to repeat.")
-        self._check_open(self._row(arrival.round_id))
-        if token["stratum"] != arrival.stratum:
-            raise DeniedError("this token is of another stratum", where="stratum")
-        self.connection.execute(
-            "UPDATE token SET spent = 1 WHERE round_id = ? AND digest = ?", [arrival.round_id, arrival.digest]
-        )
+    def _record(self, round_id: str, arrivals: Sequence[Arrival]) -> list[VeiltabError | None]:
+        """Spend the tokens of some reports of one round and count them; of two with one token the first counts."""
+        tokens = self._tokens(round_id, [arrival.digest for arrival in arrivals])
+        is_open = bool(tokens) and _is_open(self._row(round_id))
+        answers: list[VeiltabError | None] = []
+        spent: list[bytes] = []
+        counted: dict[int, list[Report]] = {}
+        for arrival in arrivals:
+            answer = _refusal(arrival, tokens.get(arrival.digest), is_open=is_open)
+            answers.append(answer)
+            if answer is None:
+                tokens[arrival.digest] = _Token(stratum=arrival.stratum, is_spent=True)
+                spent.append(arrival.digest)
+                counted.setdefault(arrival.stratum, []).append(arrival.report)
+        self._spend(round_id, spent)
+        for stratum, reports in counted.items():
+            self._count(round_id, stratum, reports)
+        return answers
 
-    @staticmethod
-    def _check_open(row: dict[str, Any]) -> None:
-        over = time.time() > _described(row["spec"]).deadline
-        if row["state"] != RoundState.OPEN.value or over:
-            raise ClosedRoundError("the round is closed", where=f"round {row['id']}", remedy="Nothing more is taken.")
+    def _tokens(self, round_id: str, digests: Sequence[bytes]) -> dict[bytes, _Token]:
+        """Return those of some tokens that a round has."""
+        tokens: dict[bytes, _Token] = {}
+        for first in range(0, len(digests), _AT_ONCE):
+            some = digests[first : first + _AT_ONCE]
+            rows = self.connection.execute(
+                f"SELECT digest, stratum, spent FROM token WHERE round_id = ? AND digest IN ({_marks(some)})",  # noqa: S608 - question marks
+                [round_id, *some],
+            )
+            tokens |= {row["digest"]: _Token(stratum=row["stratum"], is_spent=bool(row["spent"])) for row in rows}
+        return tokens
+
+    def _spend(self, round_id: str, digests: Sequence[bytes]) -> None:
+        for first in range(0, len(digests), _AT_ONCE):
+            some = digests[first : first + _AT_ONCE]
+            self.connection.execute(
+                f"UPDATE token SET spent = 1 WHERE round_id = ? AND digest IN ({_marks(some)})",  # noqa: S608 - question marks
+                [round_id, *some],
+            )
 
     def _count(self, round_id: str, stratum: int, reports: Sequence[Report]) -> None:
         """Add reports to the counts of a stratum, in the blocks that change."""
@@ -325,6 +343,34 @@ class CollectionStore:
         if self._traces and erase_traces(self.connection):
             # SQLite's log has traces of every report, and emptying it is fast.
             self._traces = not self.connection.shared
+
+
+def _is_open(row: dict[str, Any]) -> bool:
+    """Return whether a round takes reports now."""
+    return row["state"] == RoundState.OPEN.value and time.time() <= _described(row["spec"]).deadline
+
+
+def _closed(round_id: str) -> ClosedRoundError:
+    return ClosedRoundError("the round is closed", where=f"round {round_id}", remedy="Nothing more is taken.")
+
+
+def _refusal(arrival: Arrival, token: _Token | None, *, is_open: bool) -> VeiltabError | None:
+    """Return why a report does not count, or None if it does."""
+    if token is None:
+        return DeniedError("this is no token of this round", remedy="Ask the study's organiser for a token.")
+    if token.is_spent:
+        # Check this before the round's state: a node that lost the answer learns that its report was counted.
+        return SpentTokenError("this token is spent", remedy="A node reports once; there is nothing to repeat.")
+    if not is_open:
+        return _closed(arrival.round_id)
+    if token.stratum != arrival.stratum:
+        return DeniedError("this token is of another stratum", where="stratum")
+    return None
+
+
+def _marks(values: Sequence[bytes]) -> str:
+    """Return a question mark for each value."""
+    return ", ".join("?" * len(values))
 
 
 def _check_holds(spec: Round, rounds: Iterable[Round], allowed: Fraction, rule: str, remedy: str) -> None:

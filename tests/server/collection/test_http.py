@@ -302,3 +302,53 @@ def test_who_says_no_more_loses_the_connection(
                     pass
 
     on_a_port(rounds, identity, ask)
+
+
+FLOODS: dict[str, tuple[str, str]] = {
+    "headers": (f"GET {PATH} HTTP/1.1\r\nHost: x\r\n", f"X: {'x' * 1000}\r\n"),
+    "a header that does not end": (f"GET {PATH} HTTP/1.1\r\nHost: ", "x" * 1000),
+    "trailers": (f"POST {REPORTS} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", "X: x\r\n" * 200),
+    "a chunk whose size does not end": (
+        f"POST {REPORTS} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;",
+        "x" * 1000,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FLOODS)
+def test_who_sends_much_beside_a_body_loses_the_connection(rounds: RoundKeeper, identity: Path, what: str) -> None:
+    opened(rounds)
+    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
+    first, more = FLOODS[what]
+
+    def ask(port: int) -> None:
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
+            trusting.wrap_socket(plain, server_hostname="localhost") as connection,
+            suppress(ConnectionError, ssl.SSLError),  # closed, in whichever way
+        ):
+            connection.sendall(first.encode())
+            for _ in range(2 * http.MOST_BESIDE_BODY // 1000):
+                connection.sendall(more.encode())
+            assert connection.recv(65_536) == b""
+
+    on_a_port(rounds, identity, ask)
+
+
+def test_who_does_not_wait_for_an_answer_gets_no_further_one(rounds: RoundKeeper, identity: Path) -> None:
+    opened(rounds)
+    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
+    answers = bytearray()
+
+    def ask(port: int) -> None:
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
+            trusting.wrap_socket(plain, server_hostname="localhost") as connection,
+            suppress(ConnectionError, ssl.SSLError),
+        ):
+            connection.sendall(f"GET {PATH} HTTP/1.1\r\nHost: x\r\n\r\n".encode() * 100)
+            while piece := connection.recv(65_536):
+                answers.extend(piece)
+
+    on_a_port(rounds, identity, ask)
+    assert answers.count(b"HTTP/1.1 ") <= 1
