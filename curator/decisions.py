@@ -87,8 +87,7 @@ class Decisions:
 
     async def waits_for_a_person(self, stored: CuratorRelease) -> bool:
         """Whether only a person can move a request on; one that cannot be fulfilled anyhow is found here."""
-        own = self.review(stored)
-        if stored.state is not ReleaseState.REQUESTED or own.undecided or not own.held:
+        if stored.state is not ReleaseState.REQUESTED or (own := self.review(stored)).undecided or not own.held:
             return False
         refusal = self._refusals[stored.request.release_id] = await self._foreseen_refusal(stored.request)
         return not refusal

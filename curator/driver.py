@@ -340,7 +340,8 @@ class CuratorDriver:
         )
 
     def _is_tested(self, stored: CuratorRelease) -> bool:
-        return stored.spec is not None and self.server_check.is_passed(stored.spec)
+        may_be = stored.state is ReleaseState.PERTURBING or stored.state.finished
+        return may_be and stored.spec is not None and self.server_check.is_passed(stored.spec)
 
     def encryption(self, release_id: str) -> ColumnEncryption:
         """Return the encrypted columns of a release."""
@@ -408,20 +409,20 @@ class CuratorDriver:
 
     async def _drive(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         attempt, entered = 0, time.monotonic()
-        while not (state := self.store.release(release_id).state).finished:
+        while not (state := (stored := self.store.release(release_id)).state).finished:
             wakes = self.looks.wakes
             if await self._try_step(release_id, peers, server):
                 seconds = time.monotonic() - entered
                 state_left(state.value, release_id=release_id, seconds=seconds)
                 self.store.add_seconds(release_id, state.value, seconds)
                 attempt, entered = 0, time.monotonic()
-            elif await self.decisions.waits_for_a_person(self.store.release(release_id)):
+            elif await self.decisions.waits_for_a_person(stored):
                 self._held.add(release_id)
                 self._stop_looking(release_id)
                 return
             else:
-                attempt = await self._wait(release_id, attempt, wakes)
-        if self.store.release(release_id).part_of:
+                attempt = await self._wait(stored, attempt, wakes)
+        if stored.part_of:
             self._look_after_tables()
         if state.unsuccessful:
             self._forget(release_id)  # a person ended it, or a process that did not come to the end of it
@@ -441,20 +442,22 @@ class CuratorDriver:
         self.looks.wake()
         self._submitted.set()
 
-    async def _wait(self, release_id: str, attempt: int, wakes: int) -> int:
+    async def _wait(self, stored: CuratorRelease, attempt: int, wakes: int) -> int:
         """Wait until a step is worth another attempt; return how many were in vain."""
-        is_refused, deadline = release_id in self._refused, self.store.release(release_id).request.deadline
-        seen = self._seen[release_id]
+        release_id, deadline = stored.request.release_id, stored.request.deadline
+        is_refused, seen = release_id in self._refused, self._seen[release_id]
         await self.looks.news(release_id, seen, attempt=attempt, wakes=wakes, deadline=deadline, is_refused=is_refused)
         return attempt + 1 if is_refused else 0
 
     async def _try_step(self, release_id: str, peers: Peers, server: ServerLink) -> bool:
         """Take the steps that can be taken now; return whether the release has left its state or is over."""
-        before = self.store.release(release_id).state
-        while (stored := self.store.release(release_id)).state is before:
+        stored = self.store.release(release_id)
+        before = stored.state
+        while stored.state is before:
             match await self._step(stored, peers, server):
                 case Wait(reason):
-                    self.store.set_waiting(release_id, reason)
+                    if reason != stored.waiting_for:
+                        self.store.set_waiting(release_id, reason)
                     if before is ReleaseState.REQUESTED:
                         self.changes.notify(release_id)  # its researcher hears that a person decides
                     if stored.part_of:
@@ -470,6 +473,7 @@ class CuratorDriver:
                     if state is not before:  # else there is more to do in this state
                         self.store.set_state(release_id, state)
                     self.changes.notify(release_id)
+            stored = self.store.release(release_id)
         return True
 
     async def _step(self, stored: CuratorRelease, peers: Peers, server: ServerLink) -> Step | Wait | End:

@@ -162,11 +162,15 @@ class ServerCheck:
         data = b""
         if spec.canaries:
             data = await server.canaries(spec, places_key(self._store.canary_key(spec.release_id)))
+        await asyncio.to_thread(self._compare, spec, data, server.name, encryption)
+
+    def _compare(self, spec: ReleaseSpec, data: bytes, server: str, encryption: ColumnEncryption) -> None:
+        """Compare the canaries that the server published with those that it was sent, and record the result."""
         try:
-            published = await asyncio.to_thread(published_canaries, spec, self._name, data)
+            published = published_canaries(spec, self._name, data)
         except IntegrityError as error:
-            raise IntegrityError(f"{error}; no key leaves", where=server.name) from None
-        changed = await asyncio.to_thread(changed_canaries, published, spec, encryption) if spec.canaries else 0
+            raise IntegrityError(f"{error}; no key leaves", where=server) from None
+        changed = changed_canaries(published, spec, encryption) if spec.canaries else 0
         digests = {name: hashlib.sha256(symbols.data).digest() for name, symbols in published.symbols.items()}
         self._store.set_receipt(spec.release_id, len(published.numbers), changed, digests)
 

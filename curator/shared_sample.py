@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
@@ -93,11 +94,14 @@ class Sampler:
                     pieces = iter([await self._indices(spec, peers)])
                 case _:
                     assert_never(spec.sampling)
-            rows = await asyncio.to_thread(SampleRows, pieces, self._folder)
-            self._store.spend_shared_keys(spec.release_id, coin_key(seed), canary_key(seed))
-            noise = await asyncio.to_thread(curators_noise, spec, seed)
-            check = await asyncio.to_thread(_check, derive(seed, "sample check"), rows, noise)
-        return SharedSample(rows=rows, noise=noise, check=check)
+            return await asyncio.to_thread(self._drawn, spec, seed, pieces)
+
+    def _drawn(self, spec: ReleaseSpec, seed: bytes, pieces: Iterator[NDArray[np.int64]]) -> SharedSample:
+        """Draw what follows from a seed; its keys are spent before their first use."""
+        rows = SampleRows(pieces, self._folder)
+        self._store.spend_shared_keys(spec.release_id, coin_key(seed), canary_key(seed))
+        noise = curators_noise(spec, seed)
+        return SharedSample(rows=rows, noise=noise, check=_check(derive(seed, "sample check"), rows, noise))
 
     async def _indices(self, spec: ReleaseSpec, peers: Peers) -> NDArray[np.int64]:
         """Draw the row indices if this is the drawing curator, else fetch them from it."""
