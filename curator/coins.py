@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from veiltab.common.core.coin import SHARE_LENGTH, commitment, toss, transcript, verify_share
 from veiltab.common.errors import ConflictError, InvalidInputError, NotReadyError, UnavailableError
+from veiltab.common.storage.database import transaction
 from veiltab.curator.coordination import Peers
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.store import CuratorStore
@@ -58,8 +59,9 @@ class Coins:
         value = self._store.coin_value(coin_id)
         if value is not None:
             return value
-        own = self.share(coin_id)
-        mine = self._commit(coin_id, own)
+        with transaction(self._store.connection):
+            own = self.share(coin_id)
+            mine = self._commit(coin_id, own)
         for name in peers.curators:
             self._store.commit(coin_id, name, await peers.commitment(name, coin_id, mine))
         commitments = self._store.commitments(coin_id)
@@ -99,11 +101,12 @@ class Coins:
             NotReadyError, ConflictError, InvalidInputError: as `share`.
             ConflictError: the peer committed to something else before.
         """
-        own = self.share(coin_id)
-        if len(committed) != 32:
-            raise InvalidInputError("a commitment has 32 bytes", where="Commit")
-        self._store.commit(coin_id, peer, committed)
-        return self._commit(coin_id, own)
+        with transaction(self._store.connection):
+            own = self.share(coin_id)
+            if len(committed) != 32:
+                raise InvalidInputError("a commitment has 32 bytes", where="Commit")
+            self._store.commit(coin_id, peer, committed)
+            return self._commit(coin_id, own)
 
     def open_share(self, coin_id: str, peer: str, seen: bytes) -> bytes:
         """Return one's own share to a peer that holds the same commitments of all curators, and record that.

@@ -498,12 +498,12 @@ class CuratorStore:
         )
 
     def set_spec(self, release_id: str, spec: ReleaseSpec) -> None:
-        """Record the planned spec."""
-        self.connection.execute("UPDATE release SET spec = ? WHERE id = ?", [spec.to_json(), release_id])
+        """Record the planned spec; a request whose plan is lost is planned again before anything is kept for it."""
+        self.connection.execute_unsynced("UPDATE release SET spec = ? WHERE id = ?", [spec.to_json(), release_id])
 
     def set_sample_check(self, release_id: str, check: bytes) -> None:
-        """Record the keyed check of the sample."""
-        self.connection.execute("UPDATE release SET sample_check = ? WHERE id = ?", [check, release_id])
+        """Record the keyed check of the sample; the same seed gives the same one again."""
+        self.connection.execute_unsynced("UPDATE release SET sample_check = ? WHERE id = ?", [check, release_id])
 
     def add_seconds(self, release_id: str, step: str, seconds: float) -> None:
         """Record how long a step took."""
@@ -626,11 +626,11 @@ class CuratorStore:
 
     def commit(self, coin_id: str, curator: str, commitment: bytes) -> None:
         """Record a commitment; the first one counts, and another one is refused."""
-        with transaction(self.connection) as db:
-            db.execute("INSERT INTO commitment VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [coin_id, curator, commitment])
-            row = db.execute(
-                "SELECT commitment FROM commitment WHERE coin_id = ? AND curator = ?", [coin_id, curator]
-            ).fetchone()
+        known = "SELECT commitment FROM commitment WHERE coin_id = ? AND curator = ?"
+        self.connection.execute(
+            "INSERT INTO commitment VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [coin_id, curator, commitment]
+        )
+        row = self.connection.execute(known, [coin_id, curator]).fetchone()
         if bytes(row["commitment"]) != commitment:
             raise ConflictError("a curator changed its commitment", where=f"curator {curator}")
 
@@ -648,8 +648,8 @@ class CuratorStore:
         )
 
     def set_opening_received(self, coin_id: str, curator: str) -> None:
-        """Record that a curator opened its share of a coin here."""
-        self.connection.execute(
+        """Record that a curator opened its share of a coin here; it does so again where this is undone."""
+        self.connection.execute_unsynced(
             "INSERT INTO opening (coin_id, curator, received) VALUES (?, ?, 1)"
             " ON CONFLICT (coin_id, curator) DO UPDATE SET received = 1",
             [coin_id, curator],
@@ -678,7 +678,7 @@ class CuratorStore:
 
     def forget_coin(self, coin_id: str) -> None:
         """Erase a coin that nobody needs any more; its commitments stay, so that it is never tossed again."""
-        self.connection.execute("UPDATE coin SET share = x'', value = x'' WHERE id = ?", [coin_id])
+        self.connection.execute_unsynced("UPDATE coin SET share = x'', value = x'' WHERE id = ?", [coin_id])
         erase_traces(self.connection)
 
     def add_aborted_toss(self, release_id: str, curator: str) -> None:

@@ -1,9 +1,12 @@
-"""A release as a curator has recorded it, or a person denied it, and a curator's progress as its peers see it."""
+"""A release as a curator has recorded it, or a person denied it, what it records, and its progress as peers see it."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from veiltab.common.release.state import ReleaseState
-from veiltab.common.storage.database import transaction
+from veiltab.common.storage.database import Database, FetchedRows, transaction
 from veiltab.curator.progress import CuratorRelease, Progress
 from veiltab.curator.store import CuratorStore
 
@@ -46,3 +49,15 @@ def deny(store: CuratorStore, release_id: str, failure: str = "a person denied t
     """Let a person deny the whole of a release."""
     with transaction(store.connection):
         store.record_denial(release_id, failure, person="Ana", reason="")
+
+
+def unsynced_statements(patch: pytest.MonkeyPatch) -> set[str]:
+    """Return the set to which every statement is added that waits for no disk: what it writes."""
+    found = set[str]()
+
+    def recorded(database: Database, statement: str, parameters: Sequence[Any] = ()) -> FetchedRows:
+        found.add(statement.partition(" = ")[0].partition(" VALUES")[0])
+        return database.execute(statement, parameters)
+
+    patch.setattr(Database, "execute_unsynced", recorded)
+    return found

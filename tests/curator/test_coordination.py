@@ -12,6 +12,7 @@ from typing import Any, NoReturn, cast
 import pytest
 
 from tests.conftest import reserve
+from tests.curator.made_records import unsynced_statements
 from tests.curator.made_rows import workplace
 from veiltab.common.core.coin import commitment, toss
 from veiltab.common.errors import (
@@ -128,6 +129,14 @@ def test_all_come_to_the_same_value_which_is_that_of_their_shares(village: Villa
     assert values == dict.fromkeys(village.drivers, toss(ALIGNMENT, shares))
     assert {driver.store.coin_value(ALIGNMENT) for driver in village.drivers.values()} == set(values.values())
     assert village.toss(ALIGNMENT, rounds=1) == values
+
+
+def test_of_a_toss_nothing_waits_for_no_disk_but_what_a_peer_opens_again(
+    village: Village, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unsynced = unsynced_statements(monkeypatch)
+    assert village.toss(ALIGNMENT)
+    assert unsynced == {"INSERT INTO opening (coin_id, curator, received)"}
 
 
 def test_whose_part_is_awaited_is_known_until_the_coin_is_tossed(village: Village) -> None:

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.conftest import PlayedDisk, reserve
-from tests.curator.made_records import deny
+from tests.curator.made_records import deny, unsynced_statements
 from tests.curator.made_rows import aligned, workplace
 from veiltab.common.core.canaries import canary_places, places_key
 from veiltab.common.core.coin import transcript
@@ -360,6 +360,22 @@ def carried_to(world: World, state: ReleaseState, request: Any) -> None:  # noqa
         world.follow()
         world.step()
     raise AssertionError(state)
+
+
+def test_what_a_failing_power_may_undo_is_what_is_reached_again(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unsynced = unsynced_statements(monkeypatch)
+    carried_to(world, ReleaseState.READY, make_request(sample=400))
+    assert unsynced == {
+        "UPDATE release SET state",
+        "UPDATE release SET waiting_for",
+        "UPDATE release SET bytes_uploaded",
+        "UPDATE release SET spec",
+        "UPDATE release SET sample_check",
+        "INSERT INTO plan",
+        "INSERT INTO charge",
+    }
 
 
 def test_after_an_upload_that_failed_the_server_is_asked_what_it_has(world: World, make_request: Make) -> None:
