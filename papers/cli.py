@@ -1,6 +1,6 @@
 """`veiltab reproduce`: the papers' figures and numbers, computed anew."""
 
-import os
+from contextlib import closing
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -9,10 +9,12 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
 from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.tasks.engine import Engine
+from veiltab.common.tasks.options import EngineOptions, cores, dask_engine, dask_identity_option
+from veiltab.common.tasks.pool import Pool
 
 if TYPE_CHECKING:
     from veiltab.papers.reproduction import Reproduction
-    from veiltab.papers.running import Perform
 
 ADULT_FILES = ("adult.data", "adult.test")
 
@@ -28,7 +30,12 @@ ADULT_FILES = ("adult.data", "adult.test")
 @click.option("--quick", is_flag=True, help="Coarser grids and fewer runs.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of all random draws.")
 @click.option("--jobs", type=int, help="Processes; by default one a core.")
-@click.option("--dask", metavar="SCHEDULER", help="HOST:PORT of a Dask scheduler that computes instead.")
+@click.option(
+    "--dask",
+    metavar="SCHEDULER",
+    help="HOST:PORT or tls://HOST:PORT of a Dask scheduler that computes instead.",
+)
+@dask_identity_option
 @click.option(
     "--adult",
     type=click.Path(path_type=Path),
@@ -43,6 +50,7 @@ def reproduce(
     seed: int,
     jobs: int | None,
     dask: str | None,
+    dask_identity: Path | None,
     adult: Path | None,
     as_json: bool,
 ) -> None:
@@ -58,10 +66,10 @@ def reproduce(
     start = monotonic()
     names = names_of(name)
     settings = Settings(trials=trials, quick=quick, seed=seed, adult=_adult(adult))
-    perform = _perform(jobs, dask)
-    experiments = [load(one) for one in names]
-    _check_writable(out)
-    reproduction = replay(experiments, settings, out, perform)
+    with closing(_engine(jobs, EngineOptions(dask=dask, dask_identity=dask_identity))) as engine:
+        experiments = [load(one) for one in names]
+        _check_writable(out)
+        reproduction = replay(experiments, settings, out, engine)
     note("drawing pictures")
     paths = write(reproduction, out, page=name == ALL)
     seconds = round(monotonic() - start, 1)
@@ -80,22 +88,14 @@ def _adult(folder: Path | None) -> Path | None:
     return folder
 
 
-def _perform(jobs: int | None, dask: str | None) -> "Perform":
-    from veiltab.papers.cluster import on_dask
-    from veiltab.papers.running import in_processes
-
+def _engine(jobs: int | None, options: EngineOptions) -> Engine:
     if jobs is not None and jobs < 1:
         raise InvalidInputError(f"there must be at least 1 process, not {jobs}", where="--jobs")
-    if dask is None:
-        return in_processes(jobs or _cores())
+    if options.dask is None:
+        return Pool(jobs or cores())
     if jobs is not None:
         raise InvalidInputError("the cluster has its own workers", where="--jobs", remedy="Leave --jobs or --dask out.")
-    return on_dask(dask)
-
-
-def _cores() -> int:
-    """Return the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return dask_engine(options.dask, options.dask_identity)
 
 
 def _check_writable(out: Path) -> None:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.tasks.engine import Engine
 from veiltab.papers.experiment import Comparison, Experiment, Figure, Findings, Settings
 from veiltab.papers.page import render
 from veiltab.papers.point import Point
-from veiltab.papers.running import Perform, compute
+from veiltab.papers.running import compute
 from veiltab.papers.store import Store
 from veiltab.papers.style import draw
 from veiltab.papers.tables import as_csv, rows_of, series_of
@@ -45,14 +46,14 @@ class Reproduction:
         return {"series": series_of(self.figures), "comparisons": rows_of(self.comparisons)}
 
 
-def reproduce(experiments: Sequence[Experiment], settings: Settings, out: Path, perform: Perform) -> Reproduction:
+def reproduce(experiments: Sequence[Experiment], settings: Settings, out: Path, engine: Engine) -> Reproduction:
     """Compute the points that are not kept under `out`, and return the findings.
 
     Args:
         experiments: what to replay.
         settings: how thoroughly.
         out: folder of the results, which keeps computed points too.
-        perform: what computes points.
+        engine: performs points.
 
     Raises:
         InvalidInputError: an experiment names two tasks or two figures alike.
@@ -60,7 +61,7 @@ def reproduce(experiments: Sequence[Experiment], settings: Settings, out: Path, 
     tasks = {one.name: one.tasks(settings) for one in experiments}
     points = [Point(experiment=name, task=task, seed=settings.seed) for name, some in tasks.items() for task in some]
     _unique([str(point) for point in points], "tasks")
-    results = compute(points, Store(out / POINTS), perform)
+    results = compute(points, Store(out / POINTS), engine)
     findings = {}
     for one in experiments:
         own = {task.key: results[f"{one.name}/{task.key}"] for task in tasks[one.name]}

@@ -9,6 +9,7 @@ import pickle
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, Generic
@@ -66,10 +67,12 @@ class Dask:
         self._address, self._identity, self._wait = f"{protocol}://{match[2]}", identity, wait
 
     def perform(self, tasks: Iterable[Task[Result]]) -> Results[Result]:
-        """Yield the number and the result of every task."""
-        seal = None if self._identity is None else Seal(key=self._identity.tasks_key, run=new_run())
-        with self._client() as client:
-            yield from performed_by(_Crew[Result](client, seal, self._wait), tasks)
+        """Yield the number and the result of every task; where there is none, nobody is asked."""
+        waiting = iter(tasks)
+        for first in waiting:
+            seal = None if self._identity is None else Seal(key=self._identity.tasks_key, run=new_run())
+            with self._client() as client:
+                yield from performed_by(_Crew[Result](client, seal, self._wait), chain([first], waiting))
 
     def close(self) -> None:
         """Do nothing: each call has a connection of its own."""

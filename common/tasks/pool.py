@@ -103,7 +103,7 @@ class _Crew(Generic[Result]):
         if self._attempts[number] == ATTEMPTS:
             raise UnavailableError(
                 f"{ATTEMPTS} processes ended over the same part of the work, perhaps for want of memory",
-                remedy="Give it more memory, or fewer --workers, and begin again.",
+                remedy="Give it more memory, or take fewer processes, and begin again.",
             )
 
 

@@ -7,7 +7,8 @@ import click
 import pytest
 
 from veiltab.common.command.cli import run
-from veiltab.papers import running
+from veiltab.common.tasks.engine import InProcess
+from veiltab.papers import cli
 from veiltab.papers.cli import reproduce
 
 Captured = pytest.CaptureFixture[str]
@@ -35,11 +36,11 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Compute points in this process, and remember the jobs that were asked for."""
     asked: list[int] = []
 
-    def serially_instead(jobs: int) -> running.Perform:
+    def in_process_instead(jobs: int) -> InProcess:
         asked.append(jobs)
-        return running.serially
+        return InProcess()
 
-    monkeypatch.setattr(running, "in_processes", serially_instead)
+    monkeypatch.setattr(cli, "Pool", in_process_instead)
     return asked
 
 
@@ -80,6 +81,8 @@ def test_people_read_what_does_not_agree_and_a_second_run_computes_nothing(
         (("smith", "--trials", "0"), "--trials", "at least 1"),
         (("smith", "--dask", "nowhere"), "--dask", "HOST:PORT"),
         (("smith", "--dask", "localhost:1", "--jobs", "2"), "--jobs", "own workers"),
+        (("smith", "--dask", "tls://localhost:1"), "--dask-identity", "has an identity"),
+        (("smith", "--dask-identity", "client"), "--dask-identity", "Give --dask"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_written(

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.tasks.engine import InProcess
 from veiltab.papers.experiment import Comparison, Curve, Figure, Findings, Panel, Plain, Settings, Task
 from veiltab.papers.reproduction import Reproduction, reproduce, write
-from veiltab.papers.running import serially
 
 
 def walk(arguments: Plain, generator: np.random.Generator) -> Plain:
@@ -36,7 +36,7 @@ class Walk:
 
 
 def run(out: Path, *, seed: int = 1, quick: bool = True) -> Reproduction:
-    return reproduce([Walk()], Settings(seed=seed, quick=quick), out, serially)
+    return reproduce([Walk()], Settings(seed=seed, quick=quick), out, InProcess())
 
 
 def test_everything_is_written(tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ def test_quick_and_full_points_live_side_by_side(tmp_path: Path) -> None:
 
 def test_names_that_meet_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="two tasks") as caught:
-        reproduce([Walk(keys=("a", "a"))], Settings(), tmp_path, serially)
+        reproduce([Walk(keys=("a", "a"))], Settings(), tmp_path, InProcess())
     assert caught.value.where == "walk/a"
     with pytest.raises(InvalidInputError, match="two figures"):
-        reproduce([Walk("one"), Walk("two")], Settings(quick=True), tmp_path, serially)
-    found = reproduce([Walk("one"), Walk("two", figure="walk-2")], Settings(quick=True), tmp_path, serially)
+        reproduce([Walk("one"), Walk("two")], Settings(quick=True), tmp_path, InProcess())
+    found = reproduce([Walk("one"), Walk("two", figure="walk-2")], Settings(quick=True), tmp_path, InProcess())
     assert list(found.findings) == ["one", "two"]

@@ -1,5 +1,6 @@
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,8 @@ from veiltab.common.tasks import pool as pool_module
 from veiltab.common.tasks.crew import AHEAD
 from veiltab.common.tasks.engine import InProcess, Task, in_order
 from veiltab.common.tasks.pool import Pool
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -113,7 +116,7 @@ def test_one_that_is_killed_again_and_again_is_said(
     monkeypatch.setattr(pool_module, "ATTEMPTS", 2)
     with pytest.raises(UnavailableError, match="2 processes ended over the same part") as caught:
         list(pool.perform([Death(folder=tmp_path, times=2)]))
-    assert "--workers" in caught.value.remedy
+    assert "fewer processes" in caught.value.remedy
     assert len(list(tmp_path.iterdir())) == 2
 
 
@@ -177,3 +180,33 @@ def wait_for(value: Callable[[], Value | None]) -> Value:
             return now
         time.sleep(0.01)
     pytest.fail("it did not happen within a minute")
+
+
+WORK = """
+import sys
+from pathlib import Path
+from tests.common.tasks.samples import Sleep
+from veiltab.common.tasks.pool import Pool
+
+list(Pool(2).perform([Sleep(folder=Path(sys.argv[1]))] * 4))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_workers_do_not_outlive_their_parent(tmp_path: Path, sent: signal.Signals) -> None:
+    process = subprocess.Popen([sys.executable, "-c", WORK, str(tmp_path)], cwd=ROOT, stderr=subprocess.PIPE)
+    workers = wait_for(lambda: both if len(both := [int(path.name) for path in tmp_path.iterdir()]) == 2 else None)
+    running = [psutil.Process(worker) for worker in workers]
+    process.send_signal(sent)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert not psutil.wait_procs(running, timeout=60)[1]
+
+
+@pytest.mark.long
+def test_a_worker_that_is_idle_for_a_while_ends(pool: Pool) -> None:
+    list(pool.perform([Square(base=2)]))
+    (idle,) = pool._idle
+    assert idle._process.wait(60) == 0
+    assert list(pool.perform([Square(base=3)])) == [(0, 9)]
