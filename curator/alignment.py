@@ -195,8 +195,7 @@ class Alignment:
         own, order = own_tokens(folder), own_order(folder) if self._exchange.needs_order else None
         if self._ordered is None or self._ordered[0] != name or not own.exists():
             with step("compute tokens", size=TOKEN_LENGTH * table.rows):
-                engine = self._workplace.engine_for(table.rows)
-                ordered = TokenOrder(table.respondents, self._workplace.run, engine)
+                ordered = TokenOrder(table.respondents, self._workplace)
                 await asyncio.to_thread(ordered.write, key, own, order)
                 self._ordered = name, ordered
         return self._ordered[1]

@@ -30,6 +30,7 @@ from veiltab.curator.options import (
     reason_option,
     request_option,
     with_standing,
+    work_options,
 )
 from veiltab.curator.persons import person_name
 from veiltab.curator.policy import MOST_DAYS, expiry, policy_of
@@ -42,6 +43,7 @@ from veiltab.curator.trial import hypothetical_request, try_policy
 from veiltab.curator.verdicts import Outcome, waits_for
 from veiltab.curator.verdicts import approve as approve_request
 from veiltab.curator.verdicts import deny as deny_request
+from veiltab.curator.workplace import WorkOptions
 
 
 @click.group(epilog=EXIT_CODES)
@@ -73,11 +75,12 @@ def check(study_path: Path, name: str, table: TableAddress, as_json: bool) -> in
 @serve_options
 @table_options
 @policy_option
-def serve(options: ServeOptions, table: TableAddress, policy_path: Path | None) -> None:
+@work_options
+def serve(options: ServeOptions, table: TableAddress, policy_path: Path | None, work: WorkOptions) -> None:
     """Load the table, align it with the other curators', and take part in releases."""
     from veiltab.curator.serving import serve_curator
 
-    serve_curator(options, table=table, policy_path=policy_path)
+    serve_curator(options, table=table, policy_path=policy_path, work=work)
 
 
 @curator.command(epilog="Example: veiltab curator requests study.toml --name alice --state state")

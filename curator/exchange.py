@@ -1,13 +1,10 @@
 """How curators learn which of their ids all of them share: what the two ways have in common."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
-
 from veiltab.curator.coordination import Peers
-from veiltab.curator.intersection import PIECE, TOKEN_LENGTH, Tokens
 from veiltab.curator.table import Table
 
 
@@ -66,10 +63,3 @@ def own_tokens(folder: Path) -> Path:
 def own_order(folder: Path) -> Path:
     """Return the file of the rows of a curator's own sorted tokens, int64."""
     return folder / "order.bin"
-
-
-def token_pieces(path: Path) -> Iterator[Tokens]:
-    """Yield the tokens of a file piece by piece."""
-    with path.open("rb") as file:
-        while data := file.read(PIECE * TOKEN_LENGTH):
-            yield np.frombuffer(data, np.uint8).reshape(-1, TOKEN_LENGTH)

@@ -220,6 +220,13 @@ def tokens_of(path: Path) -> Tokens:
     return np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, TOKEN_LENGTH)
 
 
+def token_pieces(path: Path) -> Iterator[Tokens]:
+    """Yield the tokens of a file piece by piece."""
+    with path.open("rb") as file:
+        while data := file.read(PIECE * TOKEN_LENGTH):
+            yield np.frombuffer(data, np.uint8).reshape(-1, TOKEN_LENGTH)
+
+
 def population_digest(tokens: Tokens, key: bytes) -> str:
     """Return a keyed digest of the common respondents, equal for equal respondents, and meaningless without the key."""
     digest = hmac.new(key, digestmod="sha256")

@@ -11,7 +11,9 @@ import click
 from veiltab.common.command.cli import note
 from veiltab.common.command.options import name_option, state_option, study_argument
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.tasks.options import EngineOptions, engine_options
 from veiltab.curator.standing import open_standing
+from veiltab.curator.workplace import WorkOptions
 
 policy_option = click.option(
     "--policy", "policy_path", type=click.Path(path_type=Path), help="Policy file; without one, a person decides."
@@ -40,6 +42,23 @@ def _seconds_of(_context: click.Context, _option: click.Parameter, value: dateti
 
 since_option = click.option("--since", type=_DATE, callback=_seconds_of, help="Only from this date on, UTC.")
 until_option = click.option("--until", type=_DATE, callback=_seconds_of, help="Only before this date, UTC.")
+
+
+def work_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Pass a command WorkOptions as its argument `work`."""
+
+    @engine_options
+    @click.option(
+        "--shared",
+        type=click.Path(path_type=Path),
+        metavar="FOLDER",
+        help="With --dask: a folder that this process and the workers see at the same path, for encrypted files.",
+    )
+    @functools.wraps(command)
+    def with_work(*, engine: EngineOptions, shared: Path | None, **options: object) -> None:
+        command(work=WorkOptions(engine=engine, shared=shared), **options)
+
+    return with_work
 
 
 def with_standing(command: Callable[..., None]) -> Callable[..., None]:

@@ -15,9 +15,7 @@ from veiltab.common.observe.steps import step
 from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.rpc.identity import Identity, Role
 from veiltab.common.storage.files import OwnedFolder
-from veiltab.common.storage.run_files import run_in
 from veiltab.common.study.file import load_study
-from veiltab.common.tasks.engine import InProcess
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.notify.events import EventSource
@@ -32,7 +30,7 @@ from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table, load_table
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.opening import file_of
-from veiltab.curator.workplace import Workplace
+from veiltab.curator.workplace import WorkOptions
 from veiltab.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server
 from veiltab.v1.curator_peer_pb2_grpc import add_CuratorPeerServiceServicer_to_server
 
@@ -40,7 +38,7 @@ _CHECKED_AT_START = 1_000
 """Newest entries of the audit log that a process checks before it serves; `veiltab curator audit` checks all."""
 
 
-def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Path | None) -> None:
+def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Path | None, work: WorkOptions) -> None:
     """Load the table and take part in releases until a signal stops the process."""
     log_to_stderr(verbose=options.verbose)
     study, identity = options.load(Role.CURATOR)
@@ -53,16 +51,14 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
     with (
         OwnedFolder(options.state_folder, identity.party.uri) as folder,
         closing(CuratorStore(folder.path / "curator.sqlite")) as store,
-        run_in(folder.path) as run,
+        work.workplace(folder.path, study_authority=identity.authority) as workplace,
     ):
         ledger = Ledger(store.connection, policy.budget_within(study.budget_epsilon), study.budget_delta)
         store.audit.verify_newest(_CHECKED_AT_START)
         store.audit.verify_against(ledger.audit_heads)
         store.set_served_study(study)
         store.set_served_policy(policy_path, len(policy.rules), policy.budget, policy.persons, policy.digest)
-        driver = CuratorDriver(
-            identity, study, folder.path, store, ledger, policy, Workplace(run=run, engine=InProcess())
-        )
+        driver = CuratorDriver(identity, study, folder.path, store, ledger, policy, workplace)
         own = (
             partial(add_CuratorPeerServiceServicer_to_server, CuratorPeerServicer(driver)),
             partial(add_CuratorServiceServicer_to_server, CuratorServicer(driver)),
@@ -71,14 +67,14 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
         with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
             file = _file_as_it_is(table)
             with step("load table"):
-                loaded = load_table(table, study, options.name, run=run)
+                loaded = load_table(table, study, options.name, run=workplace.run)
             version = store.table_version(loaded.content_digest, secrets.token_hex(16))
             store.set_served_table(file, loaded.rows, version)
             note(f"table: {loaded.description}")
             note(f"policy: {policy_source(policy_path, len(policy.rules))}")
             address = options.address(study.curator(options.name).endpoint)
-            work = partial(_work, driver, loaded, _notifier(driver, identity, policy.notify))
-            serve_party(identity, callers, [status, *own], address, work, check_files, driver.changes)
+            driving = partial(_work, driver, loaded, _notifier(driver, identity, policy.notify))
+            serve_party(identity, callers, [status, *own], address, driving, check_files, driver.changes)
 
 
 def _file_as_it_is(table: TableAddress) -> ServedTable | None:

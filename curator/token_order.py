@@ -34,7 +34,7 @@ from veiltab.common.storage.partitions import (
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.sealed import SealedFile
 from veiltab.common.storage.stored import PlainFile, Readable, Stored
-from veiltab.common.tasks.engine import Engine, in_order
+from veiltab.common.tasks.engine import in_order
 from veiltab.curator.intersection import (
     PIECE,
     TOKEN_LENGTH,
@@ -42,10 +42,12 @@ from veiltab.curator.intersection import (
     common_tokens,
     not_ascending,
     sorted_order,
+    token_pieces,
     tokens_of,
 )
 from veiltab.curator.table_rows import TableRows, WrittenBatch
 from veiltab.curator.tokens import tokens
+from veiltab.curator.workplace import Workplace
 
 SPREAD = 2**19
 """Rows that a task spreads, or a few more."""
@@ -223,20 +225,20 @@ class TokenOrder:
 
     Args:
         table: the rows.
-        run: holds them between the passes, until nothing refers to this object.
-        engine: performs the passes.
+        workplace: performs the passes; its files hold the rows between them, until nothing refers to this object.
     """
 
-    def __init__(self, table: TableRows, run: RunFiles, engine: Engine) -> None:
+    def __init__(self, table: TableRows, workplace: Workplace) -> None:
         self._table = table
-        self._run = run
-        self._engine = engine
+        self._run = workplace.run
+        self._engine = workplace.engine_for(len(table))
+        self._is_remote = workplace.is_remote
         self._types = tuple((name, type_.str) for name, type_ in table.types.items())
         self._name = secrets.token_hex(8)
         self._sections: list[_Section] = []
         # At which partition each section ends.
         self._ends: list[int] = []
-        weakref.finalize(self, run.delete_all, self._name)
+        weakref.finalize(self, self._run.delete_all, self._name)
 
     def write(self, key: bytes, own: Path, order: Path | None) -> None:
         """Sort the table.
@@ -274,7 +276,8 @@ class TokenOrder:
         """
         forms = _forms(self._types, has_rows=False)
         types = list(self._table.types.items())
-        joins = (self._join(number, others) for number in range(len(self._sections)))
+        stored = {curator: self._for_tasks(curator, path) for curator, path in others.items()}
+        joins = (self._join(number, others, stored) for number in range(len(self._sections)))
         for number, section in enumerate(in_order(self._engine.perform(joins))):
             with self._run.file(self._joined(number)).opened() as file:
                 for part in section:
@@ -282,6 +285,7 @@ class TokenOrder:
                     columns = {name: column.view(type_) for (name, type_), column in zip(types, symbols, strict=True)}
                     yield made.view(np.uint8), columns
             self._run.delete(self._joined(number))
+        self._run.delete_all(self._copied(""))
 
     def _spreads(self, key: bytes, *, has_rows: bool) -> Iterator[_Spread]:
         """Yield the tasks that spread the rows."""
@@ -321,7 +325,17 @@ class TokenOrder:
             name=self._sorted(number),
         )
 
-    def _join(self, number: int, others: Mapping[str, Path]) -> _Join:
+    def _for_tasks(self, curator: str, path: Path) -> Stored:
+        """Return a file of this machine as tasks see it."""
+        if not self._is_remote:
+            return PlainFile(path=path)
+        name = self._copied(curator)
+        with self._run.written(name) as file:
+            for piece in token_pieces(path):
+                file.append(piece)
+        return self._run.file(name)
+
+    def _join(self, number: int, others: Mapping[str, Path], stored: Mapping[str, Stored]) -> _Join:
         """Return the task that joins a section; all tasks together see all tokens of the others."""
         least = _beginning(self._ends[number - 1]) if number else b""
         end = _beginning(self._ends[number]) if number + 1 < len(self._ends) else None
@@ -330,7 +344,7 @@ class TokenOrder:
             source=self._sorted(number),
             section=self._sections[number],
             types=self._types,
-            others=tuple(_others(curator, path, least, end) for curator, path in others.items()),
+            others=tuple(_others(curator, path, stored[curator], least, end) for curator, path in others.items()),
             name=self._joined(number),
         )
 
@@ -342,6 +356,9 @@ class TokenOrder:
 
     def _joined(self, number: int) -> str:
         return f"{self._name}-joined-{number}"
+
+    def _copied(self, curator: str) -> str:
+        return f"{self._name}-from-{curator}"
 
 
 def _forms(types: _Types, *, has_rows: bool) -> list[_Array]:
@@ -355,11 +372,11 @@ def _beginning(partition: int) -> bytes:
     return (partition << (16 - PARTITION_BITS)).to_bytes(2, "big")
 
 
-def _others(curator: str, path: Path, least: bytes, end: bytes | None) -> _Others:
-    """Find the tokens of another curator between two beginnings of tokens."""
+def _others(curator: str, path: Path, stored: Stored, least: bytes, end: bytes | None) -> _Others:
+    """Find the tokens of another curator between two beginnings of tokens; tasks read them where they are `stored`."""
     theirs = tokens_of(path)
     start = bisect_left(theirs, least, key=bytes)
     stop = len(theirs) if end is None else bisect_left(theirs, end, key=bytes)
     if start > stop:
         raise not_ascending(curator)
-    return _Others(curator=curator, tokens=PlainFile(path=path), start=start, stop=stop, least=least, end=end)
+    return _Others(curator=curator, tokens=stored, start=start, stop=stop, least=least, end=end)

@@ -20,14 +20,16 @@ from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.extras import importing
 from veiltab.common.observe.sinks import is_loopback, loopback_address
 from veiltab.common.rpc.address import check_bindable
-from veiltab.common.rpc.identity import Clock, Party, Role, load_identity, utc_now
+from veiltab.common.rpc.identity import Clock, Party, Role, load_identity, read_identity_file, utc_now
 from veiltab.common.storage.files import check_owner
 from veiltab.common.study.file import Study, read_file, study_from_bytes
 from veiltab.common.study.problems import study_problems
+from veiltab.common.tasks.options import EngineOptions
 from veiltab.curator import cli as curator_cli
 from veiltab.curator.policy import policy_of
 from veiltab.curator.table import read_table
 from veiltab.curator.tables.address import TableAddress
+from veiltab.curator.workplace import WorkOptions
 from veiltab.researcher import cli as researcher_cli
 from veiltab.server import cli as server_cli
 from veiltab.server.collection.http_options import http_options
@@ -234,6 +236,22 @@ def _check_curator(values: Mapping[str, Value], said: set[str], study: Study, pa
             findings.notes.append(f"policy: {len(policy.rules)} rules")
     elif "policy" not in said:
         findings.notes.append("policy: none, so a person decides about every request")
+    _check_work(values, findings)
+
+
+def _check_work(values: Mapping[str, Value], findings: Findings) -> None:
+    """Check what is to compute; a cluster is not called."""
+    paths = {key: Path(str(values[key])) for key in ("identity", "dask_identity", "shared") if key in values}
+    with findings.about("dask"):
+        engine = EngineOptions(
+            workers=int(str(values["workers"])) if "workers" in values else None,
+            dask=str(values["dask"]) if "dask" in values else None,
+            dask_identity=paths.get("dask_identity"),
+        )
+        work = WorkOptions(engine=engine, shared=paths.get("shared"))
+        if work.shared is not None and "identity" in paths:
+            engine.engine(study_authority=read_identity_file(paths["identity"] / "ca.pem")).close()
+            findings.notes.append(f"dask: {engine.dask}, with files in {work.shared}")
 
 
 def _check_http(values: Mapping[str, Value], party: Party, findings: Findings) -> None:

@@ -9,6 +9,10 @@
     encoding = "windows-1252"         # curators: of a text file whose beginning does not show it
     decimal = "comma"                 # curators: how numbers are written that may be read in two ways
     policy = "policy.toml"            # curators
+    workers = 4                       # curators: processes that compute; by default one a core
+    dask = "tls://10.0.0.5:8786"      # curators: a cluster that computes instead
+    dask_identity = "cluster/client"  # curators: what proves to it who asks
+    shared = "/mnt/veiltab"           # curators: a folder that the cluster's workers see, too
     retention_days = 30               # the server
     quota_releases = 256              # the server: releases that one curator may have open there
     quota_gib = 64                    # the server: GiB of all their columns together
@@ -75,6 +79,13 @@ def _count(fields: Fields, key: str, _folder: Path) -> int:
     return count
 
 
+def _whole(fields: Fields, key: str, _folder: Path) -> int:
+    count = fields.integer(key)
+    if count < 0:
+        raise fields.refuse(f"{key} is not a whole number from 0", "Leave it out for the usual one.")
+    return count
+
+
 def _truth(fields: Fields, key: str, _folder: Path) -> bool:
     return fields.truth(key)
 
@@ -90,6 +101,10 @@ KEYS: Mapping[str, Key] = {
     "encoding": Key("encoding", _text),
     "decimal": Key("decimal", _text),
     "policy": Key("policy_path", _path),
+    "workers": Key("workers", _whole),
+    "dask": Key("dask", _text),
+    "dask_identity": Key("dask_identity", _path),
+    "shared": Key("shared", _path),
     "retention_days": Key("retention_days", _days),
     "quota_releases": Key("quota_releases", _count),
     "quota_gib": Key("quota_gib", _count),

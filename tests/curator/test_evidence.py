@@ -32,6 +32,7 @@ from veiltab.common.rpc.release_certificate import ReleaseCertificate, signers
 from veiltab.common.rpc.signing import SignedText, signed
 from veiltab.common.storage.database import transaction
 from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.common.tasks.options import EngineOptions
 from veiltab.curator.audit_log import Event
 from veiltab.curator.cli import curator
 from veiltab.curator.evidence import EvidenceOrder, _Bundle, checked_certificate, write_evidence
@@ -43,6 +44,7 @@ from veiltab.curator.statements import signed_statement
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.verdicts import approve, deny
+from veiltab.curator.workplace import WorkOptions
 from veiltab.deploy.authority import names_of, new_authority
 from veiltab.deploy.verify_cli import verify
 
@@ -596,7 +598,7 @@ def test_no_curator_serves_with_a_log_that_was_altered(
     )
     table = TableAddress(location=str(office.folder / "alice.csv"))
     with pytest.raises(IntegrityError, match=problem):
-        serve_curator(options, table=table, policy_path=None)
+        serve_curator(options, table=table, policy_path=None, work=WorkOptions(engine=EngineOptions()))
 
 
 def test_what_happens_meanwhile_is_not_half_in_the_file(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from veiltab.curator import token_order
 from veiltab.curator.table_rows import TableRows
 from veiltab.curator.token_order import TokenOrder
 from veiltab.curator.tokens import tokens
+from veiltab.curator.workplace import Workplace
 
 KEY = bytes(range(32))
 PEERS = ("bob", "carol")
@@ -71,7 +72,7 @@ def test_the_sections_of_many_rows_are_the_whole(tmp_path: Path, run: RunFiles) 
 
 def check_sections(tmp_path: Path, run: RunFiles, rows: int, *, at_least: int) -> None:
     ids, columns, table = made_table(rows)
-    ordered = TokenOrder(table, run, InProcess())
+    ordered = TokenOrder(table, Workplace(run=run, engine=InProcess()))
     own, order = tmp_path / "own", tmp_path / "order"
     ordered.write(KEY, own, order)
     whole, by_token = ordered_tokens(ids)
@@ -104,7 +105,7 @@ def check_sections(tmp_path: Path, run: RunFiles, rows: int, *, at_least: int) -
 @pytest.mark.parametrize("place", [0, 1, 2999, 5000, 9998])
 def test_tokens_of_another_that_are_not_ascending_are_refused(tmp_path: Path, run: RunFiles, place: int) -> None:
     ids, _, table = made_table(10_000)
-    ordered = TokenOrder(table, run, InProcess())
+    ordered = TokenOrder(table, Workplace(run=run, engine=InProcess()))
     ordered.write(KEY, tmp_path / "own", None)
     theirs, _ = ordered_tokens(ids)
     theirs[[place, place + 1]] = theirs[[place + 1, place]]
@@ -118,7 +119,7 @@ def test_tokens_of_another_that_are_not_ascending_are_refused(tmp_path: Path, ru
 def test_tokens_of_another_that_begin_in_the_middle_are_refused(tmp_path: Path, run: RunFiles, turn: int) -> None:
     """Each of two runs is ascending; at their seam, and at the edges of sections, the order breaks."""
     ids, _, table = made_table(10_000)
-    ordered = TokenOrder(table, run, InProcess())
+    ordered = TokenOrder(table, Workplace(run=run, engine=InProcess()))
     ordered.write(KEY, tmp_path / "own", None)
     theirs, _ = ordered_tokens(ids)
     (tmp_path / "bob").write_bytes(np.roll(theirs, turn, axis=0).tobytes())

@@ -16,6 +16,7 @@ from veiltab.common.command.cli import run
 from veiltab.common.rpc.identity import Party, Role, utc_now
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.deploy.cluster_pki import init_cluster
 from veiltab.deploy.config_cli import config
 from veiltab.deploy.local.processes import free_ports
 from veiltab.deploy.party_check import Findings, check_party
@@ -102,6 +103,31 @@ def test_reports_over_https_are_checked(check: Check, folder: Path) -> None:
         'http = "0"\n' + pair: "no certificate and its key",
     }.items():
         assert said in problems(check(SERVER + text))["http"]
+
+
+def test_what_is_to_compute_is_checked(check: Check) -> None:
+    assert check(CURATOR + "workers = 3\n").problems == []
+    cluster = 'dask = "tls://localhost:1"\nshared = "."\n'
+    for text, said in {
+        'dask = "tls://localhost:1"\n': "a folder that its workers see",
+        'shared = "."\n': "a folder that its workers see",
+        'dask = "tls://localhost:1"\nshared = "nowhere"\n': "this is no folder",
+        'dask_identity = "client"\n': "there is no cluster",
+        cluster + "workers = 2\n": "has its own workers",
+        cluster: "reached over TLS",
+    }.items():
+        assert said in problems(check(CURATOR + text))["dask"]
+
+
+def test_a_cluster_is_checked_without_a_call(check: Check, folder: Path) -> None:
+    pytest.importorskip("distributed")
+    client = init_cluster(folder / "cluster")["client"]
+    cluster = 'dask = "tls://localhost:1"\nshared = "."\ndask_identity = "cluster/client"\n'
+    findings = check(CURATOR + cluster)
+    assert findings.problems == []
+    assert "dask: tls://localhost:1, with files in" in notes(findings)
+    (client / "tasks.key").unlink()
+    assert "tasks.key" in problems(check(CURATOR + cluster))["dask"]
 
 
 def test_what_serve_would_refuse_of_its_options_is_a_problem(check: Check) -> None:

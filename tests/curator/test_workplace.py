@@ -1,0 +1,156 @@
+"""The same tasks in this process, in a pool and on a cluster, with processes that are killed: the same bytes."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.common.tasks.cluster import WAIT, cluster
+from tests.curator.killed_tasks import Killing, Twice
+from veiltab.common.core.domain import Symbols
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.storage import partitions
+from veiltab.common.storage.run_files import RunFiles, new_run
+from veiltab.common.tasks.cluster_identity import load_cluster_identity
+from veiltab.common.tasks.dask import Dask
+from veiltab.common.tasks.engine import Engine, InProcess
+from veiltab.common.tasks.options import EngineOptions
+from veiltab.common.tasks.pool import Pool
+from veiltab.curator import token_order, workplace
+from veiltab.curator.intersection import AlignedTable
+from veiltab.curator.table_rows import TableRows, rows_on_disk
+from veiltab.curator.token_order import TokenOrder
+from veiltab.curator.workplace import WorkOptions, Workplace
+
+KEY = bytes(range(32))
+
+
+def table_in(run: RunFiles, rows: int) -> TableRows:
+    """Return a table whose rows are in a run, one in a hundred no respondent."""
+    rng = np.random.default_rng(5)
+    columns: dict[str, Symbols] = {
+        "sex": rng.integers(0, 2, rows, np.uint8),
+        "place": rng.integers(0, 60_000, rows, np.uint16),
+    }
+    table = rows_on_disk({name: column.dtype for name, column in columns.items()}, run)
+    kept = rng.random(rows) < 0.99
+    ids = pa.array([f"person {number}" for number in rng.permutation(rows)], pa.large_string())
+    for start in range(0, rows, 2**16):
+        part = slice(start, start + 2**16)
+        chosen = kept[part]
+        table.append(ids[part], chosen, {name: column[part][chosen] for name, column in columns.items()})
+    return table
+
+
+def aligned_in(place: Workplace, folder: Path, rows: int) -> str:
+    """Align a table with that of a curator who has every second of its respondents; return the digest of all files."""
+    table = table_in(place.run, rows)
+    ordered = TokenOrder(table, place)
+    ordered.write(KEY, folder / "own", None)
+    theirs = np.fromfile(folder / "own", np.uint8).reshape(-1, 16)[::2]
+    (folder / "bob").write_bytes(theirs.tobytes())
+    aligned = AlignedTable(folder / "aligned")
+    assert aligned.write(ordered.common({"bob": folder / "bob"}), table.types, AssertionError()) == len(theirs)
+    files = [folder / "own", *sorted(aligned.folder.iterdir())]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut few rows as many are cut."""
+    monkeypatch.setattr(token_order, "SPREAD", 2500)
+    monkeypatch.setattr(partitions, "SECTION", 3000)
+    monkeypatch.setattr(partitions, "PART", 1000)
+    monkeypatch.setattr(workplace, "SMALL", 1)
+
+
+def here_and(folder: Path, engine: Engine, *, rows: int, is_remote: bool = False) -> tuple[str, str]:
+    """Return what this process makes, and what an engine makes."""
+    made = []
+    for name, one, remote in (("here", InProcess(), False), ("there", engine, is_remote)):
+        own = folder / name
+        own.mkdir()
+        made.append(aligned_in(Workplace(run=new_run(own), engine=one, is_remote=remote), own, rows))
+    return made[0], made[1]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_tasks_may_run_twice_and_break_off(tmp_path: Path, *, is_remote: bool) -> None:
+    here, there = here_and(tmp_path, Twice(), rows=10_000, is_remote=is_remote)
+    assert here == there
+
+
+@pytest.mark.usefixtures("small")
+def test_remote_tasks_read_and_write_files_of_the_run_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise AssertionError("a plain file")
+
+    monkeypatch.setattr("veiltab.common.storage.stored.PlainFile.opened", refuse)
+    place = Workplace(run=new_run(tmp_path), engine=Twice(), is_remote=True)
+    aligned_in(place, tmp_path, 10_000)
+    left = b"".join(path.read_bytes() for path in place.run.folder.iterdir())
+    own = (tmp_path / "own").read_bytes()
+    assert len(left) > len(own)
+    assert not [start for start in range(0, len(own), 16) if own[start : start + 16] in left]
+    assert b"person" not in left
+
+
+def test_a_small_table_is_never_handed_over(tmp_path: Path) -> None:
+    place = Workplace(run=new_run(tmp_path), engine=Twice())
+    assert isinstance(place.engine_for(workplace.SMALL - 1), InProcess)
+    assert place.engine_for(workplace.SMALL) is place.engine
+
+
+ROWS = 10**6 + 7
+VICTIMS = {"_Spread": 1, "_Sort": 0, "_Join": 1}
+
+
+@pytest.mark.long
+def test_a_pool_whose_processes_are_killed_makes_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workplace, "SMALL", 1)
+    engine = Killing(engine=Pool(2), folder=tmp_path, victims=VICTIMS)
+    here, there = here_and(tmp_path, engine, rows=ROWS)
+    engine.close()
+    assert here == there
+    assert {path.name for path in tmp_path.glob("killed-*")} == {f"killed-{kind}" for kind in VICTIMS}
+
+
+@pytest.mark.long
+def test_a_cluster_whose_workers_are_killed_makes_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(workplace, "SMALL", 1)
+    monkeypatch.setattr(partitions, "SECTION", 2**17)
+    with cluster(tmp_path / "cluster", workers=4, tls=True) as running:
+        assert running.client is not None
+        dask = Dask(running.address, load_cluster_identity(running.client), wait=WAIT)
+        engine = Killing(engine=dask, folder=tmp_path, victims=VICTIMS)
+        here, there = here_and(tmp_path, engine, rows=ROWS, is_remote=True)
+        assert sum(worker.poll() is not None for worker in running.workers) == len(VICTIMS)
+    assert here == there
+
+
+def test_a_cluster_needs_a_folder_that_its_workers_see(tmp_path: Path) -> None:
+    cluster_options = EngineOptions(dask="tls://localhost:1")
+    for engine, shared in ((cluster_options, None), (EngineOptions(), tmp_path)):
+        with pytest.raises(InvalidInputError, match="a folder that its workers see") as caught:
+            WorkOptions(engine=engine, shared=shared)
+        assert caught.value.where == "--shared"
+    with pytest.raises(InvalidInputError, match="no folder"):
+        WorkOptions(engine=cluster_options, shared=tmp_path / "none")
+
+
+def test_a_run_is_in_the_state_folder_and_ends_with_the_block(tmp_path: Path) -> None:
+    options = WorkOptions(engine=EngineOptions(workers=1))
+    with options.workplace(tmp_path, study_authority=b"") as place:
+        assert place.run.folder == tmp_path / "run"
+        assert not place.is_remote
+        table_in(place.run, 100)
+        assert list(place.run.folder.iterdir())
+    assert not place.run.folder.exists()
