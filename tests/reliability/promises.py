@@ -17,7 +17,15 @@ class LostReleaseError(Exception):
     """A release that was acknowledged is not there, or is not ready in time."""
 
 
-def ready(world: World, names: Sequence[str], *, epsilon: str, within: float, researcher: str = "rosa") -> str:
+def ready(  # noqa: PLR0913 - what is asked for
+    world: World,
+    names: Sequence[str],
+    *,
+    epsilon: str,
+    within: float,
+    researcher: str = "rosa",
+    sample: int | None = None,
+) -> str:
     """Ask for a release until it is ready; return its id.
 
     Args:
@@ -26,6 +34,7 @@ def ready(world: World, names: Sequence[str], *, epsilon: str, within: float, re
         epsilon: what to ask for.
         within: seconds until it counts as lost.
         researcher: who asks.
+        sample: rows to sample; the planner's choice if not given.
 
     Raises:
         LostReleaseError: it is not ready in time, it ended without a result, or its label stands for another one.
@@ -35,7 +44,7 @@ def ready(world: World, names: Sequence[str], *, epsilon: str, within: float, re
     while True:
         try:
             with world.client(researcher, timeout=5) as client:
-                release = client.request(names, epsilon=epsilon, label=label)
+                release = client.request(names, epsilon=epsilon, label=label, sample=sample)
                 if acknowledged not in ("", release.id):
                     raise LostReleaseError(f"{acknowledged}: its label stands for {release.id}")
                 acknowledged = release.id

@@ -430,4 +430,18 @@ ROWS = (
         ),
         limits="six respondents of four cells; no sampling at the server; larger releases rest on docs/coalitions.md",
     ),
+    Row(
+        number=40,
+        promise=(
+            "a curator of a large table goes on wherever it was killed, with the same bytes; no file holds an id, and"
+            " none but the aligned columns a plain symbol"
+        ),
+        fault="SIGKILLs of a curator at random moments while it loads, aligns, draws, encrypts and sends",
+        tests=(
+            "reliability/test_harnesses.py::test_a_curator_of_a_large_table_that_is_killed_at_random_moments",
+            "reliability/test_harnesses.py::test_the_search_finds_what_no_file_may_hold",
+        ),
+        command=("tests.reliability.large_kills", "--rows", "10000000", "--kills", "20"),
+        limits="alignment by tokens; no power failure; blocks of files that were deleted are not searched",
+    ),
 )

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from tests.protocol.village import Rules
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, made_world
-from tests.reliability import kills
+from tests.reliability import kills, large_kills
 from tests.reliability.endurance import MOST_GROWTH, SLOWEST, Outcome, endured
 from tests.reliability.promises import Books, ready
 from tests.server.cluster import Cluster
@@ -88,6 +88,49 @@ def test_parties_that_are_killed_at_random_moments(
     record_property("figure", kills.figure(database, [found]))
     assert found.holds, found
     assert found.kills == kills.KILLS_EACH * found.releases > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "found"),
+    [
+        ("curator-alice/curator.sqlite-wal", b"x" + large_kills.PREFIX + b"1", ["ids"]),
+        ("curator-alice/alignments/ab12/own-tokens.bin", large_kills.PREFIX, ["ids"]),
+        ("curator-alice/alignments/ab12/column-region.npy", b"head" + large_kills.RUN, []),
+        ("curator-alice/alignments/ab12/column-region.npy", large_kills.PREFIX + large_kills.RUN, ["ids"]),
+        ("curator-alice/alignments/ab12/column-region.npy.tmp", large_kills.RUN, []),
+        ("curator-alice/alignments/ab12/scratch", large_kills.RUN, ["symbols"]),
+        ("curator-alice/.scratch-1", b"1" + large_kills.RUN + large_kills.PREFIX, ["ids", "symbols"]),
+        ("server-cloud/releases/ab/ciphertext/region", bytes([2, 0, 1]) * 100, []),
+        ("curator-alice.log", b"", []),
+    ],
+)
+def test_the_search_finds_what_no_file_may_hold(tmp_path: Path, name: str, content: bytes, found: list[str]) -> None:
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "alice.csv").write_bytes(large_kills.PREFIX)
+    assert large_kills.traces(tmp_path) == tuple(f"{name}: {what}" for what in found)
+
+
+def test_differences_and_traces_break_a_promise() -> None:
+    quiet = large_kills.Outcome(seed="a", rows=10, kills={"loading": 2, "idle": 1}, differences=(), traces=())
+    assert quiet.holds
+    assert quiet.figure == (
+        "10 rows: 3 kills (2 while loading, 0 while aligning, 0 while releasing, 1 while idle), 0 differences,"
+        " 0 files with traces"
+    )
+    assert not replace(quiet, differences=("the aligned tokens",)).holds
+    assert not replace(quiet, traces=("curator-alice.log: ids",)).holds
+
+
+@pytest.mark.long
+def test_a_curator_of_a_large_table_that_is_killed_at_random_moments(
+    record_property: Callable[[str, object], None],
+) -> None:
+    outcome = large_kills.killed(300_000, 8, secrets.token_hex(4))
+    record_property("figure", outcome.figure)
+    assert outcome.holds, outcome
+    assert sum(outcome.kills.values()) == 8
 
 
 @pytest.mark.long
