@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc
@@ -162,6 +162,7 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
         self._calls: Counter[Party] = Counter()
+        self._handlers: dict[str, Handler] = {}
         self._first_messages = FirstMessages()
 
     async def intercept_service(
@@ -169,9 +170,14 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """Return the guarded handler of an RPC; an unknown method stays gRPC's to refuse."""
-        handler = await continuation(handler_call_details)
-        return None if handler is None else self._guarded(handler_call_details.method, handler)
+        """Return the guarded handler of an RPC, always the same one; an unknown method stays gRPC's to refuse."""
+        method = handler_call_details.method
+        if method not in self._handlers:
+            handler = await continuation(handler_call_details)
+            if handler is None:
+                return None
+            self._handlers[method] = self._guarded(method, handler)
+        return self._handlers[method]
 
     def _guarded(self, method: str, handler: Handler) -> Handler:
         """Put the admission before a handler and the error table behind it."""
@@ -211,7 +217,7 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
                 with self._counted(party):
                     yield None
             elif party.role is Role.NODE:
-                message = await self._first_messages.read(context)
+                message = await self._first_messages.read(context, partial(self._refuse, method, party, context))
                 with self._counted(party):
                     yield message
             else:

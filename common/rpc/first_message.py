@@ -7,6 +7,7 @@ who sends at once is served, however many stall.
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -15,7 +16,8 @@ import grpc
 from veiltab.common.errors import InvalidInputError, UnavailableError
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
-_Place: TypeAlias = "asyncio.Future[None]"
+Refuse: TypeAlias = Callable[[UnavailableError], Coroutine[Any, Any, None]]
+"""Ends a call with a refusal."""
 
 
 async def only_message(context: Context) -> object:
@@ -24,6 +26,15 @@ async def only_message(context: Context) -> object:
     if message is grpc.aio.EOF:
         raise InvalidInputError("the call carries no request")
     return message
+
+
+@dataclass(eq=False, slots=True)
+class _Place:
+    """The place of a call that waits for its message: at which address, and how the call is refused."""
+
+    address: str
+    refuse: Refuse
+    refusal: "asyncio.Task[None] | None" = None
 
 
 @dataclass(kw_only=True)
@@ -40,53 +51,54 @@ class FirstMessages:
     _waiting: dict[str, dict[_Place, None]] = field(default_factory=lambda: defaultdict(dict), init=False)
     _taken: int = field(default=0, init=False)
 
-    async def read(self, context: Context) -> object:
-        """Return the message of a call.
+    async def read(self, context: Context, refuse: Refuse) -> object:
+        """Return the message of a call, or refuse the call if it does not come in time.
+
+        Args:
+            context: the call's.
+            refuse: ends the call, and by that the reading, which cannot be cancelled.
 
         Raises:
-            UnavailableError: it did not come in time, or another call needed the place.
-            InvalidInputError: the call ended without one.
+            InvalidInputError: the call ended without a message.
+            grpc.aio.AbortError: the call was refused.
         """
         if self._taken >= self.places:
             self._free_one()
-        address, place = _address(context), asyncio.get_running_loop().create_future()
-        # It is not cancelled: gRPC ends it together with the call.
-        reading = asyncio.ensure_future(only_message(context))
-        reading.add_done_callback(_look_at)
-        self._take(address, place)
+        place = _Place(_address(context), refuse)
+        self._take(place)
+        patience = asyncio.get_running_loop().call_later(self.seconds, self._refuse, place)
         try:
-            await asyncio.wait({reading, place}, timeout=self.seconds, return_when=asyncio.FIRST_COMPLETED)
+            return await only_message(context)
         finally:
-            self._leave(address, place)
-        if not reading.done():
-            raise UnavailableError("the message of a call did not come in time", remedy="Send it at once.")
-        return reading.result()
+            patience.cancel()
+            self._leave(place)
+            if place.refusal is not None:
+                await place.refusal
 
-    def _take(self, address: str, place: _Place) -> None:
-        self._waiting[address][place] = None
+    def _take(self, place: _Place) -> None:
+        self._waiting[place.address][place] = None
         self._taken += 1
 
-    def _leave(self, address: str, place: _Place) -> None:
-        if place in self._waiting[address]:
-            del self._waiting[address][place]
+    def _leave(self, place: _Place) -> None:
+        if place in self._waiting[place.address]:
+            del self._waiting[place.address][place]
             self._taken -= 1
-        if not self._waiting[address]:
-            del self._waiting[address]
+        if not self._waiting[place.address]:
+            del self._waiting[place.address]
 
     def _free_one(self) -> None:
         """Take the place of the call that waits longest at the address that waits most."""
         address = max(self._waiting, key=lambda address: len(self._waiting[address]))
-        place = next(iter(self._waiting[address]))
-        self._leave(address, place)
-        place.set_result(None)
+        self._refuse(next(iter(self._waiting[address])))
+
+    def _refuse(self, place: _Place) -> None:
+        """Take a call's place and refuse it."""
+        if place in self._waiting[place.address]:
+            self._leave(place)
+            error = UnavailableError("the message of a call did not come in time", remedy="Send it at once.")
+            place.refusal = asyncio.create_task(place.refuse(error))
 
 
 def _address(context: Context) -> str:
     """Return the address of a caller without its port."""
     return context.peer().rpartition(":")[0]
-
-
-def _look_at(reading: "asyncio.Task[object]") -> None:
-    """Look at how a reading ended, so that asyncio does not complain that nobody did."""
-    if not reading.cancelled():
-        reading.exception()
