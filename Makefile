@@ -110,7 +110,7 @@ lock: .venv/dev ## refresh the pinned versions: 5 s
 	  -o requirements.lock
 	$(COMPILE) --constraint requirements-dev.lock --group build -o requirements-build.lock
 	$(COMPILE) --constraint requirements-dev.lock --group linked pyproject.toml -o benchmarks/linked-requirements.txt
-	for extra in metrics otel postgres; do $(COMPILE) --constraint requirements-dev.lock --extra $$extra \
+	for extra in dask metrics otel postgres; do $(COMPILE) --constraint requirements-dev.lock --extra $$extra \
 	  $$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' requirements.lock) \
 	  pyproject.toml -o deploy/compose/locks/$$extra.lock; done
 
