@@ -101,7 +101,7 @@ class Sampler:
         rows = SampleRows(pieces, self._folder)
         self._store.spend_shared_keys(spec.release_id, coin_key(seed), canary_key(seed))
         noise = curators_noise(spec, seed)
-        return SharedSample(rows=rows, noise=noise, check=_check(derive(seed, "sample check"), rows, noise))
+        return SharedSample(rows=rows, noise=noise, check=sample_check(derive(seed, "sample check"), rows, noise))
 
     async def _indices(self, spec: ReleaseSpec, peers: Peers) -> NDArray[np.int64]:
         """Draw the row indices if this is the drawing curator, else fetch them from it."""
@@ -118,7 +118,7 @@ class Sampler:
         return checked_indices(path.read_bytes(), spec)
 
 
-def _check(key: bytes, rows: SampleRows, noise: CuratorsNoise) -> bytes:
+def sample_check(key: bytes, rows: SampleRows, noise: CuratorsNoise) -> bytes:
     """Return the keyed digest of the rows, the coins and the canaries' places; the spec says how many of each."""
     check = hmac.new(key, digestmod="sha256")
     for part in row_slices(len(rows)):

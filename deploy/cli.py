@@ -16,7 +16,11 @@ _COMMANDS = {
         "demo",
         "Run the whole system on this machine: every party a process, real TLS.",
     ),
-    "plan": ("veiltab.deploy.plan_cli", "plan", "Which error an epsilon gives, and which sample size is best."),
+    "plan": (
+        "veiltab.deploy.plan_cli",
+        "plan",
+        "Which error an epsilon gives, which sample size is best, what machines and hours it takes.",
+    ),
     "privacy": ("veiltab.deploy.privacy_cli", "privacy", "What sampling, secret order and repetition are worth."),
     "rehearse": (
         "veiltab.deploy.local.rehearsal_cli",

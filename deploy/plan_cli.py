@@ -1,4 +1,4 @@
-"""`veiltab plan`: which error an epsilon gives, which epsilon an error needs, and how many people."""
+"""`veiltab plan`: which error an epsilon gives, which epsilon an error needs, how many people, and at what scale."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from veiltab.common.command.cli import EXIT_CODES, PATH, emit, json_option
+from veiltab.common.command.default_group import DefaultGroup
 from veiltab.common.core.mechanism import UNIT
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
@@ -15,6 +16,7 @@ from veiltab.common.privacy.noise_split import DEFAULT_SPLIT, parse_split
 from veiltab.common.privacy.planning import Plan, paper_bound, paper_sample, plan_release
 from veiltab.common.privacy.questions import PlanAnswer, PlanQuestion, answer
 from veiltab.common.release.receipt import planned_canaries
+from veiltab.deploy.scale.cli import scale
 from veiltab.deploy.workload_plan_cli import TableOptions, show_workload, workload_options
 
 _FEWEST_CELLS = (2, 2)
@@ -22,8 +24,8 @@ _FEWEST_CELLS = (2, 2)
 
 
 @click.command(
-    epilog="Example: veiltab plan --population 45222 --cells 24 --epsilon 0.5 --delta 1e-6 --plot error.png\n\n"
-    "Several tables: veiltab plan --study study.toml --attributes age,education,salary --workload linked"
+    epilog="Example: veiltab plan release --population 45222 --cells 24 --epsilon 0.5 --delta 1e-6 --plot error.png\n\n"
+    "Several tables: veiltab plan release --study study.toml --attributes age,education,salary --workload linked"
     " --population 45222 --delta 1e-6 --epsilon 1, or --pair-error .02\n" + EXIT_CODES
 )
 @click.option("--population", type=click.IntRange(min=1), help="Respondents that all curators share, n.")
@@ -50,7 +52,7 @@ _FEWEST_CELLS = (2, 2)
 @click.option("--plot", type=PATH, help="Draw the error against m and epsilon (.svg or .png).")
 @click.option("--card", type=PATH, help="Draw who faces which epsilon (.svg or .png).")
 @json_option
-def plan(
+def release(
     population: int | None,
     cells: int | None,
     epsilon: str | None,
@@ -132,6 +134,17 @@ def plan(
 
         draw_card(_card(reply.plan), card)
     emit(as_json, _as_dict(question, reply), _text(question, reply))
+
+
+@click.group(
+    cls=DefaultGroup,
+    default="release",
+    kind="plan",
+    commands=[release, scale],
+    epilog=f"Without a command: release, with its options.\n\nExample: veiltab plan scale --rows 1e8\n{EXIT_CODES}",
+)
+def plan() -> None:
+    """Plan a release: which error an epsilon gives, how many rows to sample, what machines and hours it takes."""
 
 
 def _sum_of_squares(text: str | None, cells: int | None) -> Fraction | None:

@@ -20,7 +20,7 @@ from veiltab.common.release.tables import Workload, tables_of
 from veiltab.common.release.wire import request_from_proto
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.study.file import Study
-from veiltab.deploy.plan_cli import plan
+from veiltab.deploy import plan_cli
 from veiltab.researcher.cli import researcher
 from veiltab.researcher.client import Client
 
@@ -143,7 +143,7 @@ def test_who_asks_for_several_tables_reads_how_to_plan_them(
         return
     assert f"veiltab plan --study STUDY.toml --population N {options} says" in said
     planned = {word for word in shlex.split(options) if word.startswith("--")} | {"--study", "--population"}
-    assert planned <= {name for parameter in plan.params for name in parameter.opts}
+    assert planned <= {name for parameter in plan_cli.release.params for name in parameter.opts}
 
 
 PAIRS = (("sex", "age"), ("sex", "salary"), ("age", "salary"))

@@ -1,0 +1,1 @@
+"""What machines, what hours, and what breaks first: `veiltab plan scale`."""

@@ -1,0 +1,39 @@
+"""The processor of this machine: its name, and the time that a process has had of it."""
+
+import os
+from pathlib import Path
+
+from veiltab.common.errors import UnavailableError
+
+_PROC = Path("/proc")
+_TIMES = slice(11, 15)
+"""User and system time of a process, and of those that it waited for, after its name in its line of numbers."""
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process so far, with that of the processes that it started and that have ended.
+
+    Raises:
+        UnavailableError: this machine has no /proc.
+    """
+    try:
+        line = (_PROC / str(pid) / "stat").read_text("ascii", errors="replace")
+    except OSError:
+        raise UnavailableError(
+            "the CPU time of a process can only be read on Linux", where="--measure", remedy="Leave --measure away."
+        ) from None
+    return sum(map(int, line.rpartition(")")[2].split()[_TIMES])) / os.sysconf("SC_CLK_TCK")
+
+
+def machine_name() -> str:
+    """Return how many cores of which processor this machine has."""
+    name = "an unknown processor"
+    try:
+        lines = (_PROC / "cpuinfo").read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    for line in lines:
+        if line.startswith("model name"):
+            name = line.partition(":")[2].strip()
+            break
+    return f"{os.cpu_count()} cores of {name}"

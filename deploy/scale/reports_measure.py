@@ -1,0 +1,248 @@
+"""Measures what collecting reports costs on this machine: a server of its own process, and nodes that report to it."""
+
+import asyncio
+import os
+import ssl
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+
+import grpc
+
+from veiltab.common.collection.tokens import new_token
+from veiltab.common.collection.wire import report_from_proto, report_to_proto
+from veiltab.common.core.randomness import SystemSource
+from veiltab.common.errors import UnavailableError
+from veiltab.common.rpc.channel import call
+from veiltab.common.rpc.identity import Role, load_identity
+from veiltab.deploy.local.collection import CollectionOptions, prepare
+from veiltab.deploy.local.processes import LocalStudy, free_ports
+from veiltab.deploy.scale.costs import ReportCosts, Way
+from veiltab.deploy.scale.processor import cpu_seconds, machine_name
+from veiltab.node.sending import server_of
+from veiltab.researcher.collection.client import Rounds
+from veiltab.server.collection.json_messages import report_to_json
+from veiltab.v1.collection_pb2 import ReportRequest
+from veiltab.v1.collection_pb2_grpc import CollectionServiceStub
+
+_SERVER = (Role.SERVER, "cloud")
+_TOKENS = 20_000
+_REPORTS = {Way.GRPC: 400, Way.GRPC_KEPT: 2000, Way.HTTPS: 400, Way.HTTPS_KEPT: 2000}
+_UNDER_WAY = 64
+_WARM = 50
+"""Reports that warm the server up and do not count."""
+
+_SETTLED_SECONDS = 0.2
+"""After the last answer, until the server has closed its connections."""
+
+Send = Callable[[ReportRequest], Awaitable[None]]
+
+
+def measured_reports(way: Way) -> ReportCosts:
+    """Return what reports cost that come in one way.
+
+    Raises:
+        UnavailableError: the server does not start, or this machine has no /proc.
+    """
+    with tempfile.TemporaryDirectory() as name, _server(Path(name)) as (local, pid, port):
+        identity = local.identity_folder(Role.RESEARCHER, "rosa")
+        with Rounds(local.study_path, identity=identity, name="rosa") as rounds:
+            spec = rounds.open("value", epsilon="1", rates={"everyone": "1"}, populations={"everyone": _TOKENS})
+            database, tokens = _database_size(local), [new_token() for _ in range(_TOKENS)]
+            before = cpu_seconds(pid)
+            rounds.enrol(spec.round_id, "everyone", tokens)
+            enrol = cpu_seconds(pid) - before
+            reports = [
+                report_to_proto(spec.round_id, token, "everyone", spec.randomiser.randomise(0, SystemSource()))
+                for token in tokens[: _REPORTS[way] + _WARM]
+            ]
+            taken = asyncio.run(_taken(local, pid, way, port, reports))
+            rounds.close_round(spec.round_id)
+        token_bytes = (_database_size(local) - database) / _TOKENS
+        flush = _flush(Path(name))
+    return ReportCosts(
+        source=f"--measure, {datetime.now().astimezone().date()}, {machine_name()}",
+        report=1e6 * taken.cpu,
+        received=taken.received,
+        sent=taken.sent,
+        enrol=1e6 * enrol / _TOKENS,
+        token_bytes=token_bytes,
+        flush=flush,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Taken:
+    """What a report took: CPU seconds of the server, bytes on the link to it and from it."""
+
+    cpu: float
+    received: float
+    sent: float
+
+
+@contextmanager
+def _server(folder: Path) -> Iterator[tuple[LocalStudy, int, int]]:
+    """Run a server; return its study, its process and its port for HTTPS."""
+    (port,) = free_ports(1)
+    local = prepare(CollectionOptions(out=folder / "round", domain=100, epsilon=Decimal(4)))
+    local.options[_SERVER] = ("--http", f"localhost:{port}")
+    with local:
+        pid = local.start(*_SERVER)
+        local.wait_for(*_SERVER)
+        yield local, pid, port
+
+
+def _database_size(local: LocalStudy) -> int:
+    return sum(path.stat().st_size for path in local.state_folder(*_SERVER).glob("collection.sqlite*"))
+
+
+async def _taken(local: LocalStudy, pid: int, way: Way, port: int, reports: Sequence[ReportRequest]) -> _Taken:
+    """Submit reports, and return what one took."""
+    endpoint = f"localhost:{port}" if way.is_https else local.study.server.endpoint
+    async with _relay(endpoint) as relay, _sender(local, way, relay.port) as send:
+        await _send_all(send, reports[:_WARM])
+        await asyncio.sleep(_SETTLED_SECONDS)
+        cpu, received, sent = cpu_seconds(pid), relay.received, relay.sent
+        await _send_all(send, reports[_WARM:])
+        await asyncio.sleep(_SETTLED_SECONDS)
+        count = len(reports) - _WARM
+        return _Taken(
+            cpu=(cpu_seconds(pid) - cpu) / count,
+            received=(relay.received - received) / count,
+            sent=(relay.sent - sent) / count,
+        )
+
+
+async def _send_all(send: Send, reports: Sequence[ReportRequest]) -> None:
+    rest = iter(reports)
+
+    async def work() -> None:
+        for report in rest:
+            await send(report)
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(_UNDER_WAY):
+            tasks.create_task(work())
+
+
+@asynccontextmanager
+async def _sender(local: LocalStudy, way: Way, port: int) -> AsyncIterator[Send]:
+    """Return what submits a report to a port of this machine."""
+    if way.is_https:
+        async with _https_sender(local, port, kept=way is Way.HTTPS_KEPT) as send:
+            yield send
+        return
+    identity, peer = (
+        load_identity(local.identity_folder(Role.NODE, "fleet"), Role.NODE, "fleet"),
+        server_of(local.study),
+    )
+    credentials = grpc.ssl_channel_credentials(identity.authority, identity.key, identity.certificate)
+    # Channels would otherwise share one connection.
+    options = [("grpc.ssl_target_name_override", peer.dns_name), ("grpc.use_local_subchannel_pool", 1)]
+
+    def channel() -> grpc.aio.Channel:
+        return grpc.aio.secure_channel(f"localhost:{port}", credentials, options)
+
+    async with channel() as kept:
+
+        async def send(report: ReportRequest) -> None:
+            if way is Way.GRPC_KEPT:
+                await call(CollectionServiceStub(kept).Report, report, peer=peer)
+                return
+            async with channel() as own:
+                await call(CollectionServiceStub(own).Report, report, peer=peer)
+
+        yield send
+
+
+@asynccontextmanager
+async def _https_sender(local: LocalStudy, port: int, *, kept: bool) -> AsyncIterator[Send]:
+    tls = ssl.create_default_context(cafile=str(local.identity_folder(*_SERVER) / "ca.pem"))
+    idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def send(report: ReportRequest) -> None:
+        connection = idle.pop() if idle else await asyncio.open_connection("localhost", port, ssl=tls)
+        reader, writer = connection
+        body = report_to_json(report.token, report.stratum, report_from_proto(report))
+        path = f"/v1/rounds/{report.round_id}/reports"
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        answer = await reader.readuntil(b"}")
+        if not answer.startswith(b"HTTP/1.1 200"):
+            raise UnavailableError("the server took no report", where="--measure")
+        if kept:
+            idle.append(connection)
+            return
+        writer.close()
+        await writer.wait_closed()
+
+    yield send
+    for _, writer in idle:
+        writer.close()
+
+
+class _Relay:
+    """Passes connections on to an endpoint, and counts the bytes each way."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        self.received = 0
+        self.sent = 0
+        self.port = 0
+        self._connections = set[asyncio.Task[None]]()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass one connection on until both sides have ended it."""
+        task = asyncio.current_task()
+        if task is not None:
+            self._connections.add(task)
+        host, _, port = self._endpoint.rpartition(":")
+        behind, before = await asyncio.open_connection(host, int(port))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._pass(reader, before, "received"))
+            tasks.create_task(self._pass(behind, writer, "sent"))
+
+    async def ended(self) -> None:
+        """Wait until no connection is left."""
+        await asyncio.gather(*self._connections)
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, counter: str) -> None:
+        try:
+            while data := await reader.read(1 << 16):
+                setattr(self, counter, getattr(self, counter) + len(data))
+                writer.write(data)
+                await writer.drain()
+        except ConnectionError:
+            pass
+        writer.close()
+
+
+@asynccontextmanager
+async def _relay(endpoint: str) -> AsyncIterator[_Relay]:
+    relay = _Relay(endpoint)
+    server = await asyncio.start_server(relay.serve, "localhost", 0)
+    relay.port = server.sockets[0].getsockname()[1]
+    try:
+        yield relay
+        server.close()
+        await relay.ended()
+    finally:
+        server.close()
+
+
+def _flush(folder: Path) -> float:
+    """Return how long a small write takes until the disk has it, seconds."""
+    seconds = []
+    with (folder / "flush").open("wb", buffering=0) as file:
+        for _ in range(20):
+            file.write(bytes(4096))
+            began = time.perf_counter()
+            os.fsync(file.fileno())
+            seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds)

@@ -1,0 +1,314 @@
+"""Measures what linking tables costs on this machine: each pass by itself, over made rows, with the product's code.
+
+The passes run one after the other in this process. What they take is what a release takes, but for what does not depend
+on its rows.
+"""
+
+import asyncio
+import hashlib
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from fractions import Fraction
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from veiltab.common.core.canaries import Places
+from veiltab.common.core.domain import Symbols
+from veiltab.common.core.mechanism import GammaDiagonal, perturb
+from veiltab.common.core.randomness import KEY_BYTES, CipherStream
+from veiltab.common.core.sampling import sample_pieces
+from veiltab.common.core.symbols import check_symbols
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.release.modes import Pad
+from veiltab.common.release.spec import Column
+from veiltab.common.rpc.chunks import file_chunks, streamed
+from veiltab.common.rpc.identity import Role, load_identity
+from veiltab.common.rpc.peer import Peer
+from veiltab.common.rpc.server import build_server
+from veiltab.common.storage.files import file_digest
+from veiltab.common.storage.run_files import RunFiles, run_in
+from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.common.study.toml_text import toml_text
+from veiltab.common.tasks.engine import InProcess
+from veiltab.curator.encryption import ColumnEncryption
+from veiltab.curator.exchange import own_tokens
+from veiltab.curator.intersection import AlignedTable, population_digest
+from veiltab.curator.noise import CuratorsNoise
+from veiltab.curator.sample_rows import SampledColumn, SampleRows, grouping_on
+from veiltab.curator.shared_sample import sample_check
+from veiltab.curator.store import CuratorStore
+from veiltab.curator.table import Table, load_table
+from veiltab.curator.token_order import TokenOrder
+from veiltab.curator.workplace import Workplace
+from veiltab.deploy.pki import init_pki
+from veiltab.deploy.scale.costs import TABLE_COSTS, TableCosts
+from veiltab.deploy.scale.processor import machine_name
+from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
+from veiltab.v1.curator_peer_pb2 import FetchTokensRequest, FetchTokensResponse
+from veiltab.v1.curator_peer_pb2_grpc import (
+    CuratorPeerServiceServicer,
+    CuratorPeerServiceStub,
+    add_CuratorPeerServiceServicer_to_server,
+)
+
+_ROWS = 2**19
+_FEW, _MANY = "few", "many"
+_ATTRIBUTES = {_FEW: 1, _MANY: 9}
+"""Curator -> attributes; the difference is what attributes cost."""
+
+_CATEGORIES = ("a", "b", "c")
+_PEERS = (1, 3)
+"""Numbers of other curators; the difference is what one of them costs."""
+
+_SHARES = (1, 16)
+"""Samples of everybody, and of a sixteenth; the difference is what a sampled row costs."""
+
+_COLUMNS = 4
+"""Columns of a release, of which each curator has half."""
+
+_MECHANISM = GammaDiagonal.from_gamma(len(_CATEGORIES) ** _COLUMNS, Fraction(10))
+_KEY = bytes(KEY_BYTES)
+_NO_PLACES: Places = np.empty(0, np.int64)
+_NOISE = CuratorsNoise(mechanism=_MECHANISM, coin_key=_KEY, canary_key=_KEY, places=_NO_PLACES)
+
+_REPEATS = 5
+_STREAMED = 8
+"""Times that the tokens go over a connection."""
+
+
+def measured_tables() -> TableCosts:
+    """Return what linking tables costs here; start and memory are those of the costs that ship."""
+    study = _study()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        few, many = (_alignment(folder / curator, study, curator) for curator in _ATTRIBUTES)
+        everybody, some = (_draw(folder, few.table, _ROWS // share) for share in _SHARES)
+        encrypted = _encrypt(folder, few.table)
+        stream = asyncio.run(_stream(folder, study, own_tokens(few.table.folder)))
+        perturbed, counted = _perturb(), _count(folder)
+    attributes, peers = _ATTRIBUTES[_MANY] - _ATTRIBUTES[_FEW], _PEERS[1] - _PEERS[0]
+    load_symbol, order_symbol = (many.load - few.load) / attributes, (many.order - few.order) / attributes
+    search, keep_symbol = (few.joins[1] - few.joins[0]) / peers, (many.joins[0] - few.joins[0]) / attributes
+    pick = (everybody - some) / (1 - _SHARES[0] / _SHARES[1])
+    return replace(
+        TABLE_COSTS,
+        source=f"--measure, {datetime.now().astimezone().date()}, {machine_name()}",
+        load=_positive(few.load - load_symbol),
+        load_symbol=_positive(load_symbol),
+        order=_positive(few.order - order_symbol),
+        order_symbol=_positive(order_symbol),
+        stream=stream,
+        search=_positive(search),
+        keep=_positive(few.joins[0] - _PEERS[0] * search - keep_symbol),
+        keep_symbol=_positive(keep_symbol),
+        draw=_positive(everybody - pick),
+        pick=_positive(pick),
+        encrypt=encrypted,
+        perturb=perturbed,
+        count=counted,
+    )
+
+
+def _positive(difference: float) -> float:
+    """Return a difference of two figures, which is more than nothing whatever else the machine did."""
+    return max(difference, 0.1)
+
+
+def _cpu(step: Callable[[], object]) -> float:
+    """Return the least CPU time of some runs after a first one, nanoseconds a row."""
+    step()
+    seconds = []
+    for _ in range(_REPEATS):
+        began = time.process_time()
+        step()
+        seconds.append(time.process_time() - began)
+    return 1e9 * min(seconds) / _ROWS
+
+
+def _study() -> Study:
+    """Return a study of two curators."""
+    endpoints = (f"localhost:{port}" for port in range(7400, 7500))
+    text = toml_text(
+        {
+            "study": {"id": "scale", "title": "Scale"},
+            "budget": {"epsilon": 1},
+            "server": {"name": "cloud", "endpoint": next(endpoints)},
+            "researcher": [{"name": "rosa", "endpoint": next(endpoints)}],
+            "curator": [
+                {
+                    "name": curator,
+                    "endpoint": next(endpoints),
+                    "id_columns": ["id"],
+                    "normalise": ["strip", "casefold", "nfc"],
+                }
+                for curator in _ATTRIBUTES
+            ],
+            "attribute": [
+                {"name": f"{curator}{number}", "owner": curator, "categories": list(_CATEGORIES)}
+                for curator, count in _ATTRIBUTES.items()
+                for number in range(count)
+            ],
+        }
+    )
+    return study_from_bytes(text.encode(), "study.toml")
+
+
+def _made_table(path: Path, curator: str) -> None:
+    """Write a table."""
+    rng = np.random.default_rng(1)
+    columns = {"id": pa.array([f"id-{number:010d}" for number in rng.permutation(_ROWS)])}
+    for number in range(_ATTRIBUTES[curator]):
+        codes = rng.integers(0, len(_CATEGORIES), _ROWS).astype(np.int8)
+        columns[f"{curator}{number}"] = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(_CATEGORIES))
+    pa.parquet.write_table(pa.table(columns), path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Aligned:
+    """What the passes of an alignment cost a curator, nanoseconds a row, the last one for each number of peers."""
+
+    load: float
+    order: float
+    joins: tuple[float, ...]
+    table: AlignedTable
+
+
+def _alignment(folder: Path, study: Study, curator: str) -> _Aligned:
+    """Measure the passes of an alignment with peers who have the same respondents."""
+    folder.mkdir()
+    path, alignment = folder / "table.parquet", folder / "alignment"
+    alignment.mkdir()
+    _made_table(path, curator)
+    with run_in(folder) as run:
+        table = load_table(path, study, curator, run=run)
+        load = _cpu(lambda: _loaded(folder, path, study, curator))
+        order = _cpu(lambda: _ordered(run, table, alignment))
+        ordered, aligned = _ordered(run, table, alignment), AlignedTable(alignment)
+        joins = tuple(_cpu(lambda peers=peers: _join(ordered, aligned, table, peers)) for peers in _PEERS)  # type: ignore[misc]
+    return _Aligned(load=load, order=order, joins=joins, table=aligned)
+
+
+def _loaded(folder: Path, path: Path, study: Study, curator: str) -> None:
+    with run_in(folder / "loaded") as run:
+        load_table(path, study, curator, run=run)
+
+
+def _ordered(run: RunFiles, table: Table, alignment: Path) -> TokenOrder:
+    order = TokenOrder(table.respondents, Workplace(run=run, engine=InProcess()))
+    order.write(_KEY, own_tokens(alignment), None)
+    return order
+
+
+def _join(ordered: TokenOrder, aligned: AlignedTable, table: Table, peers: int) -> None:
+    others = {f"peer {number}": own_tokens(aligned.folder) for number in range(peers)}
+    aligned.write(ordered.common(others), table.respondents.types, InvalidInputError("nobody is common"))
+    population_digest(aligned.tokens(), _KEY)
+
+
+def _draw(folder: Path, aligned: AlignedTable, sample: int) -> float:
+    """Measure the secret order of a sample, and the digest that curators compare."""
+
+    def draw() -> None:
+        rows = SampleRows(sample_pieces(aligned.tokens(), sample, _KEY, grouping_on(folder)), folder)
+        sample_check(_KEY, rows, _NOISE)
+
+    return _cpu(draw)
+
+
+def _encrypt(folder: Path, aligned: AlignedTable) -> float:
+    """Measure noise, pad and digest of a column of everybody, in the secret order."""
+    rows = SampleRows(sample_pieces(aligned.tokens(), _ROWS, _KEY, grouping_on(folder)), folder)
+    column = SampledColumn(aligned.column(f"{_FEW}0"), rows)
+    store, releases = CuratorStore(folder / "curator.sqlite"), count()
+
+    def encrypt() -> None:
+        encryption = ColumnEncryption(store, folder, f"release {next(releases)}")
+        encryption.encrypt(f"{_FEW}0", column, len(_CATEGORIES), Pad.CHACHA20, _NOISE)
+
+    try:
+        return _cpu(encrypt)
+    finally:
+        store.close()
+
+
+class _Tokens(CuratorPeerServiceServicer):
+    """Sends a file of tokens to whoever asks, as a curator does."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def FetchTokens(  # noqa: N802 - the protocol's name
+        self, request: FetchTokensRequest, context: object
+    ) -> AsyncIterator[FetchTokensResponse]:
+        del context
+        async for total, chunk in streamed(file_chunks(self._path, request.offset), self._path.stat().st_size, 0):
+            yield FetchTokensResponse(total=total, chunk=chunk)
+
+
+async def _stream(folder: Path, study: Study, tokens: Path) -> float:
+    """Measure a stream over TLS, with its files: nanoseconds a byte at either end."""
+    init_pki(study, folder / "pki")
+    few, many = (
+        load_identity(folder / "pki" / f"{Role.CURATOR.value}-{curator}", Role.CURATOR, curator)
+        for curator in _ATTRIBUTES
+    )
+    services = [partial(add_CuratorPeerServiceServicer_to_server, _Tokens(tokens))]  # type: ignore[abstract] # nothing else is asked for
+    async with build_server(few, [many.party], services, "localhost:0") as server:
+        peer = Peer.at(f"localhost:{server.port}", few.party, many, CuratorPeerServiceStub)
+        begin = 0.0
+        for number in range(_STREAMED + 1):
+            if number == 1:  # the first one opened the connection
+                begin = time.process_time()
+            with (folder / "received").open("wb") as file:
+                async for data in peer.stream(peer.stub.FetchTokens, FetchTokensRequest()):
+                    file.write(data)
+        spent = time.process_time() - begin
+        await peer.close()
+    return 1e9 * spent / (2 * _STREAMED * tokens.stat().st_size)
+
+
+def _symbols() -> list[Symbols]:
+    rng = np.random.default_rng(2)
+    return [rng.integers(0, len(_CATEGORIES), _ROWS).astype(np.uint8) for _ in range(_COLUMNS)]
+
+
+def _perturb() -> float:
+    """Measure the server's passes over a symbol: checking it, its noise, and the digests of what came and what goes."""
+    columns, sizes = _symbols(), [len(_CATEGORIES)] * _COLUMNS
+    noisy: list[Symbols] = [np.empty_like(column) for column in columns]
+
+    def pass_over() -> None:
+        for column, size in zip(columns, sizes, strict=True):
+            check_symbols(column, size)
+            hashlib.sha256(column.data)
+        perturb(columns, sizes, _MECHANISM, CipherStream(_KEY), noisy)
+        for column in noisy:
+            hashlib.sha256(column.data)
+
+    return _cpu(pass_over) / _COLUMNS
+
+
+def _count(folder: Path) -> float:
+    """Measure the researcher's passes over a symbol: its digest, decryption and tabulation."""
+    columns = []
+    for number, symbols in enumerate(_symbols()):
+        path = folder / f"noisy-{number}"
+        path.write_bytes(symbols.tobytes())
+        column = Column(attribute=f"a{number}", owner=_FEW, size=len(_CATEGORIES))
+        columns.append(EncryptedColumn(column=column, noisy=path, key=_KEY))
+    rows = PublishedRows(uploaded=_ROWS, canaries=_NO_PLACES)
+
+    def pass_over() -> None:
+        for column in columns:
+            file_digest(column.noisy)
+        count_rows(columns, rows)
+
+    return _cpu(pass_over) / _COLUMNS

@@ -1,0 +1,221 @@
+"""What a study takes, against numbers that were worked out by hand."""
+
+from dataclasses import fields, replace
+from itertools import combinations, product
+from typing import Any
+
+import pytest
+
+from tests.deploy.scale.small import MACHINE, REPORT_COSTS, ROUNDS, STUDY, TABLE_COSTS, work_of
+from veiltab.common.collection.round import MAX_POPULATION
+from veiltab.common.errors import InvalidInputError
+from veiltab.common.privacy.shuffle import MAX_SAMPLE
+from veiltab.common.study.file import MAX_TABLES
+from veiltab.curator.intersection import MAX_RESPONDENTS
+from veiltab.deploy.scale.costs import REPORT_COSTS as SHIPPED_REPORTS
+from veiltab.deploy.scale.costs import TABLE_COSTS as SHIPPED_TABLES
+from veiltab.deploy.scale.costs import Way
+from veiltab.deploy.scale.model import Party, Scale, Work
+from veiltab.deploy.scale.studies import Rounds, Tables, scale_of_rounds, scale_of_tables
+
+MILLION = 1_000_000
+
+
+def scaled(study: Tables = STUDY) -> Scale:
+    return scale_of_tables(study, TABLE_COSTS, MACHINE)
+
+
+def collected(rounds: Rounds = ROUNDS) -> Scale:
+    return scale_of_rounds(rounds, REPORT_COSTS, TABLE_COSTS, MACHINE)
+
+
+CURATOR = [
+    # stage, CPU seconds, bytes sent, bytes received
+    ("start", 0.5, 0, 0),
+    ("load", 0.4, 0, 0),  # 10^6 x (300 + 2 x 50) ns
+    ("order", 0.22, 0, 0),  # 10^6 x (200 + 2 x 10) ns
+    ("exchange", 0.128, 32e6, 32e6),  # 2 peers x 16 MB each way, 2 ns a byte
+    ("search", 0.11, 0, 0),  # 10^6 x (2 x 30 + 40 + 2 x 5) ns
+    ("draw", 0.034, 0, 0),  # 10^6 x 10 ns + 400,000 x 60 ns
+    ("encrypt", 0.016, 0, 0),  # 800,000 x 20 ns
+    ("upload", 0.0016, 0.8e6, 0),  # 800,000 x 2 ns
+]
+OTHERS = [
+    ("start", Party.SERVER, 0.5, 0, 0),
+    ("start", Party.RESEARCHER, 0.5, 0, 0),
+    ("upload", Party.SERVER, 0.0048, 0, 2.4e6),  # 2,400,000 bytes
+    ("perturb", Party.SERVER, 0.024, 0, 0),
+    ("fetch", Party.SERVER, 0.0048, 2.4e6, 0),
+    ("fetch", Party.RESEARCHER, 0.0048, 0, 2.4e6),
+    ("count", Party.RESEARCHER, 0.036, 0, 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("stage", "party", "cpu", "sent", "received"),
+    [*((stage, Party.CURATOR, *rest) for stage, *rest in CURATOR), *OTHERS],
+)
+def test_a_release_by_hand(stage: str, party: Party, cpu: float, sent: float, received: float) -> None:
+    work = work_of(scaled(), stage, party)
+    assert work.cpu == pytest.approx(cpu)
+    # Digests, frames and TLS add less than a hundredth.
+    assert sent <= work.sent <= 1.01 * sent
+    assert received <= work.received <= 1.01 * received
+
+
+def test_every_stage_is_one_of_those_by_hand() -> None:
+    assert len(scaled().works) == len(CURATOR) + len(OTHERS)
+
+
+def test_the_room_by_hand() -> None:
+    rooms = scaled().rooms
+    # The table's 18 + 2 bytes a row, twice 16 + 2 on the way into order, the tokens of all three, a section's 16 + 2.
+    assert rooms[Party.CURATOR].disk == pytest.approx(MILLION * (20 + 36 + 48 + 18), rel=0.001)
+    assert rooms[Party.CURATOR].kept == MILLION * (20 + 34)
+    assert (rooms[Party.SERVER].disk, rooms[Party.SERVER].kept) == (4.8e6, 2.4e6)
+    assert (rooms[Party.RESEARCHER].disk, rooms[Party.RESEARCHER].kept) == (2.4e6, 0)
+
+
+def test_what_fits_memory_is_read_from_there() -> None:
+    room = scaled().rooms[Party.CURATOR]
+    for memory, bytes_read in ((room.memory + room.disk, 0), (room.memory + room.disk - 1, 84e6)):
+        scale = scale_of_tables(STUDY, TABLE_COSTS, replace(MACHINE, memory=memory))
+        # 2 x 16 MB of the others' tokens, 18 MB sorted, 18 MB of what is common, 16 MB of its tokens for the digest.
+        assert work_of(scale, "search", Party.CURATOR).read == bytes_read
+
+
+def test_pairs_are_those_that_can_be_listed() -> None:
+    for curators, attributes in product(range(2, 6), range(1, 4)):
+        study = Tables(curators=curators, rows=10, attributes=attributes, sample=10, pairs=True)
+        owners = [number // attributes for number in range(study.columns)]
+        pairs = list(combinations(owners, 2))
+        assert study.tables == len(pairs)
+        assert study.draws == sum(0 in pair for pair in pairs)
+        assert study.uploads == sum(pair.count(0) for pair in pairs)
+
+
+def test_rounds_by_hand() -> None:
+    scale = collected()
+    enrol, reports = work_of(scale, "enrol", Party.SERVER), work_of(scale, "reports", Party.SERVER)
+    assert enrol.cpu == pytest.approx(20_000 * 5e-6)
+    assert enrol.received == pytest.approx(20_000 * 32, rel=0.01)
+    assert reports.cpu == pytest.approx(20.0)
+    assert (reports.received, reports.sent) == (16e6, 32e6)
+    assert reports.flushing == pytest.approx(20 * 0.01)  # 20,000 reports of 1,024 a transaction
+    assert scale.rooms[Party.SERVER].disk == 20_000 * 80
+    # 1,000 reports a second, each three round trips of 0.1 s.
+    (connections,) = (need for need in scale.needs if need.what.startswith("connections"))
+    assert connections.value == pytest.approx(300)
+
+
+GROWING = [
+    *(replace(STUDY, curators=number) for number in (2, 4, 50)),
+    *(replace(STUDY, rows=number) for number in (400_000, 2 * MILLION, 10**9)),
+    *(replace(STUDY, attributes=number) for number in (1, 3, 20)),
+    *(replace(STUDY, sample=number) for number in (1, 500_000, MILLION)),
+]
+
+
+@pytest.mark.parametrize("study", GROWING, ids=str)
+def test_a_larger_study_takes_no_less_of_anything(study: Tables) -> None:
+    sizes = [(getattr(study, field.name), getattr(STUDY, field.name)) for field in fields(Tables)]
+    small, large = (study, STUDY) if any(one < other for one, other in sizes) else (STUDY, study)
+    less, more = scaled(small), scaled(large)
+    assert less.seconds <= more.seconds
+    for one, other in zip(less.works, more.works, strict=True):
+        assert all(getattr(one, field.name) <= getattr(other, field.name) for field in fields(Work)[2:])
+    for party in Party:
+        assert less.rooms[party].disk <= more.rooms[party].disk
+
+
+@pytest.mark.parametrize("resource", ["cores", "link", "disk_speed"])
+def test_a_better_machine_is_no_slower(resource: str) -> None:
+    better = replace(MACHINE, **{resource: 2 * getattr(MACHINE, resource)})
+    assert scale_of_tables(STUDY, TABLE_COSTS, better).seconds <= scaled().seconds
+    assert scale_of_rounds(ROUNDS, REPORT_COSTS, TABLE_COSTS, better).seconds <= collected().seconds
+
+
+@pytest.mark.parametrize("study", [replace(STUDY, rows=1, sample=1, attributes=1), replace(STUDY, rows=10**12)])
+@pytest.mark.parametrize("pairs", [False, True])
+def test_extremes_are_finite(study: Tables, *, pairs: bool) -> None:
+    scale = scaled(replace(study, pairs=pairs))
+    assert 0 < scale.seconds < 1e12
+    assert all(total.cpu > 0 and total.sent + total.received > 0 for total in scale.parties)
+    assert bool(scale.broken) == (study.rows > 1)
+
+
+@pytest.mark.parametrize(
+    ("study", "what", "remedy"),
+    [
+        (replace(STUDY, rows=MAX_RESPONDENTS), "respondents of a table", "Divide"),
+        (replace(STUDY, rows=MAX_SAMPLE, sample=MAX_SAMPLE), "rows of a sample with a delta", "pure epsilon"),
+        (replace(STUDY, curators=32), "columns of a release", "fewer attributes"),
+        (replace(STUDY, curators=11), "bits of a cell's number, if attributes have two categories", "--pairs"),
+    ],
+)
+def test_what_the_product_limits_breaks_one_beyond(study: Tables, what: str, remedy: str) -> None:
+    def broken(one: Tables) -> dict[str, str]:
+        return {need.what: need.remedy for need in scaled(one).broken}
+
+    assert what not in broken(study)
+    beyond = (
+        replace(study, curators=study.curators + 1)
+        if study.curators > STUDY.curators
+        else replace(study, rows=study.rows + 1, sample=min(study.sample + 1, study.rows))
+    )
+    if what.startswith("rows of a sample"):
+        beyond = replace(study, rows=MAX_SAMPLE + 1, sample=MAX_SAMPLE + 1)
+    assert remedy in broken(beyond)[what]
+
+
+def test_too_many_pairs_break() -> None:
+    one = replace(STUDY, curators=2, attributes=32, pairs=True)
+    assert one.tables == 2016 > MAX_TABLES
+    assert "tables of a release" in [need.what for need in scaled(one).broken]
+
+
+def test_too_many_nodes_break() -> None:
+    assert not collected(replace(ROUNDS, nodes=MAX_POPULATION, reports=1)).limits[0].share > 1
+    assert collected(replace(ROUNDS, nodes=MAX_POPULATION + 1)).limits[0].share > 1
+
+
+def test_a_far_network_runs_out_of_connections_and_over_grpc_sooner() -> None:
+    far = replace(MACHINE, latency=0.3)
+    shares = []
+    for way in (Way.HTTPS, Way.GRPC):
+        scale = scale_of_rounds(replace(ROUNDS, way=way), REPORT_COSTS, TABLE_COSTS, far)
+        shares += [need.share for need in scale.needs if need.what.startswith("connections")]
+    assert shares == [pytest.approx(900 / 1024), pytest.approx(900 / 768)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "where"),
+    [
+        ({"curators": 1}, "--curators"),
+        ({"rows": 0}, "--rows"),
+        ({"rows": 10**12 + 1}, "--rows"),
+        ({"attributes": 0}, "--attributes"),
+        ({"sample": 0}, "--sample"),
+        ({"sample": MILLION + 1}, "--sample"),
+    ],
+)
+def test_impossible_tables_are_refused(changed: dict[str, Any], where: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        replace(STUDY, **changed)
+    assert refused.value.where == where
+    assert refused.value.remedy
+
+
+@pytest.mark.parametrize(("changed", "where"), [({"nodes": 0}, "--nodes"), ({"reports": 0}, "--reports-per-node")])
+def test_impossible_rounds_are_refused(changed: dict[str, Any], where: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        replace(ROUNDS, **changed)
+    assert refused.value.where == where
+
+
+def test_every_cost_that_ships_is_something_and_says_where_it_comes_from() -> None:
+    for costs in (SHIPPED_TABLES, *(SHIPPED_REPORTS[way] for way in Way)):
+        listed = costs.as_dict()
+        assert listed["source"]
+        assert len(listed["costs"]) == len(fields(costs)) - 1
+        assert all(one["value"] > 0 and one["unit"] for one in listed["costs"].values())
