@@ -1,7 +1,7 @@
 """Tasks in processes of this machine.
 
 The processes are new programs, not forks: a party has threads, whose locks a fork would copy. They start with the
-first task and end soon after the last. Killed ones are replaced; their tasks begin again.
+first task and end some seconds after the last. Killed ones are replaced; their tasks begin again.
 """
 
 import os
@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
+from threading import Timer
 from types import MappingProxyType
 from typing import Generic
 
@@ -23,6 +24,9 @@ from veiltab.common.tasks.outcome import Outcome
 
 ATTEMPTS = 4
 """How many processes may end over one task before that is said."""
+
+IDLE = 10.0
+"""Seconds after a call for which its processes wait for another."""
 
 ONE_THREAD = MappingProxyType(
     dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
@@ -44,8 +48,9 @@ class Pool:
         if workers < 1:
             raise InvalidInputError(f"there must be at least 1 process, not {workers}")
         self._workers = workers
-        # Left over from earlier calls; each ends when it has been idle for a while.
+        # Left over from earlier calls.
         self._idle = deque[_Worker]()
+        self._end = Timer(IDLE, self._end_idle)
 
     def perform(self, tasks: Iterable[Task[Result]]) -> Results[Result]:
         """Yield the number and the result of every task."""
@@ -54,11 +59,20 @@ class Pool:
             yield from performed_by(crew, tasks)
         finally:
             crew.end()
+            self._end.cancel()
+            self._end = Timer(IDLE, self._end_idle)
+            self._end.daemon = True
+            self._end.start()
 
     def close(self) -> None:
         """End the processes that are idle."""
-        while self._idle:
-            self._idle.pop().end()
+        self._end.cancel()
+        self._end_idle()
+
+    def _end_idle(self) -> None:
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().end()
 
 
 class _Crew(Generic[Result]):

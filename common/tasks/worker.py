@@ -1,7 +1,7 @@
-"""A process of the pool: performs one task at a time, until nothing comes for a while or its parent ends.
+"""A process of the pool: performs one task at a time, until its parent kills it or is no more.
 
-It ends by itself, or because its parent kills it, and by nothing else: whoever stops a party stops the party's process,
-which knows what is under way. Its standard input is open as long as its parent lives, and says nothing.
+No other signal ends it: whoever stops a party stops the party's process, which knows what is under way. Its standard
+input is open as long as its parent lives, and says nothing.
 """
 
 import os
@@ -9,20 +9,19 @@ import pickle
 import signal
 import sys
 import threading
+from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from veiltab.common.process.memory import keep_freed_memory
 from veiltab.common.process.protection import forbid_memory_dumps, keep_files_private
 from veiltab.common.tasks.outcome import answer
 
-IDLE = 10.0
-"""Seconds after which a process that has nothing to do ends and leaves its memory to others."""
-
 
 def serve_tasks(connection: "Connection[bytes, bytes]") -> None:
-    """Answer each task with its outcome, until none has come for `IDLE` seconds."""
-    while connection.poll(IDLE):
-        connection.send_bytes(answer(connection.recv_bytes(), pickle.loads))
+    """Answer each task with its outcome, until there is nobody to ask."""
+    with suppress(EOFError, OSError):
+        while True:
+            connection.send_bytes(answer(connection.recv_bytes(), pickle.loads))
 
 
 def main() -> None:

@@ -117,3 +117,11 @@ class Reversal:
 
     def perform(self) -> str:
         return self.text[::-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Myself:
+    """Returns the id of its process."""
+
+    def perform(self) -> int:
+        return os.getpid()

@@ -11,7 +11,7 @@ from typing import TypeVar
 import psutil
 import pytest
 
-from tests.common.tasks.samples import Death, Failure, Refusal, Sleep, Square, Turn, Unwritable, Variable
+from tests.common.tasks.samples import Death, Failure, Myself, Refusal, Sleep, Square, Turn, Unwritable, Variable
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.tasks import pool as pool_module
 from veiltab.common.tasks.crew import AHEAD
@@ -204,9 +204,15 @@ def test_workers_do_not_outlive_their_parent(tmp_path: Path, sent: signal.Signal
     assert not psutil.wait_procs(running, timeout=60)[1]
 
 
-@pytest.mark.long
-def test_a_worker_that_is_idle_for_a_while_ends(pool: Pool) -> None:
-    list(pool.perform([Square(base=2)]))
-    (idle,) = pool._idle
-    assert idle._process.wait(60) == 0
+def test_workers_that_are_idle_for_a_while_end(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "IDLE", 0.1)
+    ((_, worker),) = pool.perform([Myself()])
+    wait_for(lambda: None if psutil.pid_exists(worker) else True)
     assert list(pool.perform([Square(base=3)])) == [(0, 9)]
+
+
+def test_workers_that_are_idle_for_less_are_used_again(pool: Pool) -> None:
+    first, second = (dict(pool.perform([Myself()]))[0] for _ in range(2))
+    assert first == second
+    pool.close()
+    assert not psutil.pid_exists(first)
