@@ -148,11 +148,17 @@ class ResearcherDriver:
         if self._parties is None:
             raise NotReadyError("the service has just begun", where=f"researcher {self.name}", remedy="Ask again.")
         with step("certify", release_id=release_id):
-            study = load_study(self.store.study_file(stored.study_digest))
+            study = self._study_of(stored)
             whole = await certify(stored.spec, study, self._identity.authority, self._parties.ask_statement)
             with written_whole(path) as file:
                 file.write(whole.to_text().encode())
         return path
+
+    def _study_of(self, stored: ResearcherRelease) -> Study:
+        """Return the study file under which a release was asked for."""
+        if stored.study_digest == self.study.digest:
+            return self.study
+        return load_study(self.store.study_file(stored.study_digest))
 
     def _unfinished(self) -> tuple[str, ...]:
         with failures_logged(_log, "the releases under way cannot be read"):

@@ -19,7 +19,7 @@ from veiltab.common.rpc.signing import SignedText, signed_from_proto
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 from veiltab.researcher.server_check import CuratorsTest, curators_test_from_proto
-from veiltab.researcher.store import ResearcherRelease
+from veiltab.researcher.store import LONGEST_UNSYNCED, ResearcherRelease
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, server_release_pb2, server_release_pb2_grpc
 
 
@@ -57,7 +57,7 @@ class PartyLinks:
             await curator.close()
 
     async def ask_curator(
-        self, name: str, stored: ResearcherRelease, seconds: float
+        self, name: str, stored: ResearcherRelease, seconds: float, *, is_first: bool
     ) -> curator_pb2.GetProposalResponse:
         """Return how a curator stands with a release, submitting the request if it does not know it.
 
@@ -65,6 +65,7 @@ class PartyLinks:
             name: of the curator.
             stored: the release.
             seconds: how long the answer may wait for the release to be over there.
+            is_first: whether it has not answered this process about the release yet, and so perhaps not heard of it.
 
         Raises:
             NotReadyError: it does not know the table yet, which it makes itself of what it charged.
@@ -74,16 +75,23 @@ class PartyLinks:
             release_id=stored.request.release_id, wait_milliseconds=int(1000 * seconds)
         )
         method, within = curator.stub.GetProposal, ASK_SECONDS + seconds
+        if is_first and not stored.part_of:
+            await self._propose(name, stored)
         try:
             return await curator.ask(method, question, within=within, once=True)
         except NotFoundError:
             if stored.part_of:
                 raise NotReadyError("has not begun with this table yet", where=f"curator {name}") from None
+        await self._propose(name, stored)
+        return await curator.ask(method, question, within=within, once=True)
+
+    async def _propose(self, name: str, stored: ResearcherRelease) -> None:
+        """Submit a request to a curator; the same one again changes nothing."""
+        curator = self.curators[name]
         proposal = curator_pb2.ProposeReleaseRequest(
             study_digest=self._study.digest, request=request_to_proto(stored.request)
         )
         await curator.ask(curator.stub.ProposeRelease, proposal, once=True)
-        return await curator.ask(method, question, within=within, once=True)
 
     async def choose_tables(self, name: str, release_id: str, numbers: Sequence[int]) -> None:
         """Name to a curator the tables of a release that run a second time; the same again changes nothing."""
@@ -117,7 +125,7 @@ class PartyLinks:
         request = server_release_pb2.FetchColumnRequest(release_id=spec.release_id, attribute=column.attribute)
         total = column.byte_length(spec.published_rows)
         pieces = self._server.stream(self._server.stub.FetchColumn, request, total)
-        with written_whole(path) as file:
+        with written_whole(path, is_durable=total > LONGEST_UNSYNCED) as file:
             async for data in pieces:
                 file.write(data)
 

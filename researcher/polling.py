@@ -146,7 +146,8 @@ class Polling:
         asked = self._asked[stored.request.release_id]
         try:
             has_answered = isinstance(asked.said.get(name), curator_pb2.GetProposalResponse)
-            return await parties.ask_curator(name, stored, LONGEST_WAIT if has_answered else _FIRST_WAIT)
+            seconds = LONGEST_WAIT if has_answered else _FIRST_WAIT
+            return await parties.ask_curator(name, stored, seconds, is_first=not has_answered)
         except VeiltabError as error:
             return error
 
@@ -173,7 +174,9 @@ class Polling:
         if unreachable:
             raise unreachable
         states = map(state_from_proto, (answer.state for answer in answers.values()))
-        self._store.set_state(stored.request.release_id, min(*states, ReleaseState.UPLOADING, key=_position))
+        least = min(*states, ReleaseState.UPLOADING, key=_position)
+        if least is not stored.state:
+            self._store.set_state(stored.request.release_id, least)
         return answers
 
     def _record(self, stored: ResearcherRelease, curator: str, answer: curator_pb2.GetProposalResponse) -> None:

@@ -18,7 +18,6 @@ from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.errors import DeniedError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.spec import Column, ReleaseSpec
-from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.together import MOST_BESIDE, together
 from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.researcher.decryption import CountedRows, EncryptedColumn, PublishedRows, count_rows
@@ -80,10 +79,9 @@ class Receiver:
         self._test_again(spec, tests, rows, columns, counted)
         with written_whole(self._store.histogram(spec.release_id)) as file:
             file.write(counted.histogram.astype("<i8").data)
-        self._store.set_granted(spec.release_id, tuple(one.column.attribute for one in columns))
+        granted = tuple(one.column.attribute for one in columns)
         seconds = {"fetch": fetched - began, "decrypt": time.monotonic() - fetched}
-        self._store.set_measure(spec.release_id, seconds, self._bytes(spec, columns))
-        self._store.finish(spec.release_id, ReleaseState.READY)
+        self._store.record_counts(spec.release_id, granted, seconds, self._bytes(spec, columns))
 
     async def _fetch_column(self, spec: ReleaseSpec, column: Column, parties: PartyLinks) -> None:
         size = column.byte_length(spec.published_rows)

@@ -25,6 +25,9 @@ from veiltab.common.study.file import Study
 _HISTOGRAM = "histogram.bin"
 _CERTIFICATE = "certificate"
 _NOISY = ".noisy"
+
+LONGEST_UNSYNCED = 1 << 23
+"""Longest column, in bytes, that is written without waiting for the disk; a service that starts fetches it again."""
 _COUNT_BYTES = 8
 
 _MIGRATIONS = (
@@ -290,17 +293,36 @@ class ResearcherStore:
 
     def finish(self, release_id: str, state: ReleaseState, failure: str = "") -> None:
         """Record how a release ended, and that its tables which are not over have ended without a result."""
+        with transaction(self.connection):
+            self._finish(release_id, state, failure)
+
+    def record_counts(
+        self, release_id: str, granted: tuple[str, ...], seconds: dict[str, float], byte_counts: dict[str, int]
+    ) -> None:
+        """Record that the counts of a release, or of a table, are here, and what they took: it is ready.
+
+        Args:
+            release_id: of the release.
+            granted: the attributes whose keys were given, in order of the histogram.
+            seconds: step -> its duration.
+            byte_counts: link -> bytes over it.
+        """
+        with transaction(self.connection):
+            self.set_granted(release_id, granted)
+            self.set_measure(release_id, seconds, byte_counts)
+            self._finish(release_id, ReleaseState.READY)
+
+    def _finish(self, release_id: str, state: ReleaseState, failure: str = "") -> None:
         now = int(time.time())
         rest = ReleaseState.EXPIRED if state is ReleaseState.READY else state
-        with transaction(self.connection) as db:
-            db.execute(
-                "UPDATE release SET state = ?, failure = ?, since = ? WHERE id = ?",
-                [state.value, failure, now, release_id],
-            )
-            db.execute(
-                f"UPDATE release SET state = ?, failure = ?, since = ? WHERE part_of = ? AND NOT {IS_FINISHED}",  # noqa: S608
-                [rest.value, failure, now, release_id, *FINISHED],
-            )
+        self.connection.execute(
+            "UPDATE release SET state = ?, failure = ?, since = ? WHERE id = ?",
+            [state.value, failure, now, release_id],
+        )
+        self.connection.execute(
+            f"UPDATE release SET state = ?, failure = ?, since = ? WHERE part_of = ? AND NOT {IS_FINISHED}",  # noqa: S608
+            [rest.value, failure, now, release_id, *FINISHED],
+        )
 
     def set_state(self, release_id: str, state: ReleaseState) -> None:
         """Record the state of a release."""
@@ -376,9 +398,10 @@ class ResearcherStore:
                 path.unlink()
 
     def delete_leftovers(self) -> None:
-        """Delete what a crash, or a version that kept rows, left of releases: all but counts and fetched columns.
+        """Delete what a crash, or a version that kept rows, left of releases: all but counts and long columns.
 
-        A release that is not over keeps its perturbed columns, which are still encrypted.
+        A release that is not over keeps its long perturbed columns, which are still encrypted. Short ones may have been
+        torn by a failing power.
         """
         unfinished_ids = f"SELECT id FROM release WHERE NOT {IS_FINISHED}"  # noqa: S608 - as above
         rows = self.connection.execute(unfinished_ids, FINISHED)
@@ -388,7 +411,7 @@ class ResearcherStore:
                 self.delete_columns(folder.name)
                 continue
             for path in folder.glob("*"):
-                if path.suffix != _NOISY:
+                if path.suffix != _NOISY or path.stat().st_size <= LONGEST_UNSYNCED:
                     path.unlink()
 
 

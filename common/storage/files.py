@@ -13,8 +13,13 @@ from veiltab.common.storage.disk import named_in_errors
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file beside `path`; when the block ends, sync it and rename it into place."""
+def written_whole(path: Path, *, is_durable: bool = True) -> Iterator[BinaryIO]:
+    """Open a temporary file beside `path`; when the block ends, sync it and rename it into place.
+
+    Args:
+        path: the file.
+        is_durable: whether a failing power leaves it whole too, and not only a kill; else nothing is synced.
+    """
     temporary = path.with_name(path.name + ".tmp")
     with named_in_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -22,13 +27,15 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
         try:
             with os.fdopen(descriptor, "wb") as file:
                 yield file
-                file.flush()
-                os.fsync(file.fileno())
+                if is_durable:
+                    file.flush()
+                    os.fsync(file.fileno())
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
         temporary.replace(path)
-        sync_folder(path.parent)
+        if is_durable:
+            sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -33,7 +33,10 @@ class Curators:
         self.asked: list[tuple[str, float]] = []
         self._changed = asyncio.Condition()
 
-    async def ask_curator(self, name: str, _: ResearcherRelease, seconds: float) -> curator_pb2.GetProposalResponse:
+    async def ask_curator(
+        self, name: str, _: ResearcherRelease, seconds: float, *, is_first: bool
+    ) -> curator_pb2.GetProposalResponse:
+        assert is_first is (seconds < LONGEST_WAIT)
         self.asked.append((name, seconds))
         before = self.states[name]
         async with self._changed:

@@ -47,6 +47,19 @@ def test_what_was_there_stays_when_it_cannot_be_synced(tmp_path: Path, monkeypat
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_file_that_need_not_outlive_a_failing_power_is_whole_and_not_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def synced(_: int) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("veiltab.common.storage.files.os.fsync", synced)
+    with written_whole(tmp_path / "file", is_durable=False) as file:
+        file.write(b"one")
+        assert not (tmp_path / "file").exists()
+    assert (tmp_path / "file").read_bytes() == b"one"
+
+
 def test_the_bytes_are_synced_before_the_name_and_the_name_before_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
