@@ -14,6 +14,9 @@ from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.engine import Engine, InProcess
 from veiltab.common.tasks.pool import Pool
 
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+"""Microseconds of processor time that a container may take, and in how many."""
+
 dask_option = click.option(
     "--dask", metavar="SCHEDULER", help="tls://HOST:PORT of a Dask scheduler whose workers compute instead."
 )
@@ -111,5 +114,11 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def cores() -> int:
-    """Return the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return the cores that this process may use: those of the machine, fewer where it or its container is limited."""
+    known = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = _QUOTA.read_text("ascii").split()
+        return min(known, max(1, round(int(quota) / int(period))))
+    except (OSError, ValueError):
+        # There is no limit ("max"), or no such system.
+        return known
