@@ -43,7 +43,7 @@ from veiltab.curator.trial import hypothetical_request, try_policy
 from veiltab.curator.verdicts import Outcome, waits_for
 from veiltab.curator.verdicts import approve as approve_request
 from veiltab.curator.verdicts import deny as deny_request
-from veiltab.curator.workplace import WorkOptions
+from veiltab.curator.work_options import WorkOptions
 
 
 @click.group(epilog=EXIT_CODES)

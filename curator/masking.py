@@ -21,9 +21,9 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.intersection import slices
-from veiltab.curator.respondents import string_buffers
 from veiltab.curator.ristretto import ELEMENT_BYTES, are_elements, hashed, load, masked
 from veiltab.curator.table import Table
+from veiltab.curator.texts import string_buffers
 
 BATCH = 2**16
 """Ids or elements between two moments at which the work is durable."""

@@ -13,7 +13,7 @@ from veiltab.common.command.options import name_option, state_option, study_argu
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.tasks.options import EngineOptions, engine_options
 from veiltab.curator.standing import open_standing
-from veiltab.curator.workplace import WorkOptions
+from veiltab.curator.work_options import WorkOptions
 
 policy_option = click.option(
     "--policy", "policy_path", type=click.Path(path_type=Path), help="Policy file; without one, a person decides."

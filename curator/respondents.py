@@ -18,6 +18,7 @@ from veiltab.common.storage.partitions import Partitions, leading_bits
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.members import zfill_width
 from veiltab.curator.tables.numerals import BLANKS
+from veiltab.curator.texts import string_buffers
 from veiltab.curator.tokens import tokens
 
 SEPARATOR = "\x1f"
@@ -29,6 +30,9 @@ _BLOCK = f"[0-9{BLANKS}]*"
 _MARKED = rf"(?:{_BLOCK}[.,]|{_BLOCK}(?:,[0-9]+)+\.|{_BLOCK}(?:\.[0-9]+)+,)[0-9]+"
 _DECIMALS = rf"^\s*[+-]?(?:{_MARKED}|(?:{_MARKED}|[0-9]+[.,]?)[eE][+-]?[0-9]+)\s*$"
 """Numbers with decimals or an exponent; what repeats one mark alone, such as 12.345.678, has none."""
+
+_LARGEST_GROUP = 32
+"""Most fingerprints of a group that are compared one with the other; more meet only where ids repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,19 +108,9 @@ class RepeatedIds:
         Args:
             ids: all of them again.
         """
-        meeting = [_repeated(np.sort(prints.view(np.uint64))) for (prints,) in self._prints.parts()]
+        meeting = [_repeated(prints.view(np.uint64)) for (prints,) in self._prints.parts()]
         found = np.concatenate([np.empty(0, np.uint64), *meeting])
         return _confirmed(ids, self._key, found) if found.size else np.empty(0, np.int64)
-
-
-def string_buffers(ids: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Return where each id of a large_string array starts and ends (rows + 1 offsets), and the bytes of all."""
-    if not len(ids):
-        return np.zeros(1, np.int64), np.empty(0, np.uint8)
-    _, ends, data = ids.buffers()
-    offsets = np.frombuffer(ends, np.int64)[ids.offset : ids.offset + len(ids) + 1]
-    text = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return offsets - offsets[0], text[offsets[0] : offsets[-1]]
 
 
 def _fingerprints(ids: pa.Array, key: bytes) -> NDArray[np.uint64]:
@@ -125,9 +119,19 @@ def _fingerprints(ids: pa.Array, key: bytes) -> NDArray[np.uint64]:
     return halves
 
 
-def _repeated(ascending: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return what is there several times, once each."""
-    return np.unique(ascending[1:][ascending[1:] == ascending[:-1]])
+def _repeated(prints: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return what is there several times, once each, in ascending order.
+
+    Numbers are put in groups by 16 bits, and compared with all others of their group: a third of the time of a sort.
+    """
+    bits = prints.view("<u2")[::4]
+    largest = int(np.bincount(bits, minlength=1).max())
+    if largest > _LARGEST_GROUP:
+        ordered, distances = np.sort(prints), 1
+    else:
+        ordered, distances = prints.take(np.argsort(bits, kind="stable")), largest - 1
+    meeting = [ordered[apart:][ordered[apart:] == ordered[:-apart]] for apart in range(1, distances + 1)]
+    return np.unique(np.concatenate([ordered[:0], *meeting]))
 
 
 def _confirmed(ids: Iterable[pa.Array], key: bytes, meeting: NDArray[np.uint64]) -> NDArray[np.int64]:

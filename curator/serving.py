@@ -30,7 +30,7 @@ from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table, load_table
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.opening import file_of
-from veiltab.curator.workplace import WorkOptions
+from veiltab.curator.work_options import WorkOptions
 from veiltab.v1.curator_pb2_grpc import add_CuratorServiceServicer_to_server
 from veiltab.v1.curator_peer_pb2_grpc import add_CuratorPeerServiceServicer_to_server
 

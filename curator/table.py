@@ -17,7 +17,7 @@ from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.file import AttributeRule, Study
 from veiltab.curator.column import FIRST, ColumnReader, ColumnReading
 from veiltab.curator.id_shapes import ShapeReader
-from veiltab.curator.respondents import RepeatedIds, normalised_ids, string_buffers
+from veiltab.curator.respondents import RepeatedIds, normalised_ids
 from veiltab.curator.table_rows import TableRows, rows_on_disk
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.numerals import Notation, numerals_of
@@ -25,6 +25,7 @@ from veiltab.curator.tables.opening import open_table
 from veiltab.curator.tables.reading import find_column, read_batches
 from veiltab.curator.tables.refusals import first_rows, row_count, rows_have
 from veiltab.curator.tables.source import FIRST_ROW, Batch, Source
+from veiltab.curator.texts import string_buffers
 from veiltab.curator.unknown_values import unknown_values
 
 

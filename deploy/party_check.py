@@ -29,7 +29,7 @@ from veiltab.curator import cli as curator_cli
 from veiltab.curator.policy import policy_of
 from veiltab.curator.table import read_table
 from veiltab.curator.tables.address import TableAddress
-from veiltab.curator.workplace import WorkOptions
+from veiltab.curator.work_options import WorkOptions
 from veiltab.researcher import cli as researcher_cli
 from veiltab.server import cli as server_cli
 from veiltab.server.collection.http_options import http_options

@@ -44,7 +44,7 @@ from veiltab.curator.statements import signed_statement
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.verdicts import approve, deny
-from veiltab.curator.workplace import WorkOptions
+from veiltab.curator.work_options import WorkOptions
 from veiltab.deploy.authority import names_of, new_authority
 from veiltab.deploy.verify_cli import verify
 

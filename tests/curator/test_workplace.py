@@ -22,7 +22,8 @@ from veiltab.curator import token_order, workplace
 from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.table_rows import TableRows, rows_on_disk
 from veiltab.curator.token_order import TokenOrder
-from veiltab.curator.workplace import WorkOptions, Workplace
+from veiltab.curator.work_options import WorkOptions
+from veiltab.curator.workplace import Workplace
 
 KEY = bytes(range(32))
 
