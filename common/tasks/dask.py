@@ -19,7 +19,7 @@ from veiltab.common.extras import importing
 from veiltab.common.tasks.cluster_identity import ClusterIdentity
 from veiltab.common.tasks.crew import performed_by
 from veiltab.common.tasks.dask_worker import VERSION, perform_plain, perform_sealed
-from veiltab.common.tasks.engine import Result, Results, Task
+from veiltab.common.tasks.engine import Result, Results, Task, closed_engine
 from veiltab.common.tasks.outcome import Outcome
 from veiltab.common.tasks.seal import Seal, new_run
 
@@ -65,6 +65,8 @@ class Dask:
             )
         _distributed()
         self._address, self._identity, self._wait = f"{protocol}://{match[2]}", identity, wait
+        self._crews = set[_Crew[Any]]()
+        self._is_closed = False
 
     def perform(self, tasks: Iterable[Task[Result]]) -> Results[Result]:
         """Yield the number and the result of every task; where there is none, nobody is asked."""
@@ -72,10 +74,20 @@ class Dask:
         for first in waiting:
             seal = None if self._identity is None else Seal(key=self._identity.tasks_key, run=new_run())
             with self._client() as client:
-                yield from performed_by(_Crew[Result](client, seal, self._wait), chain([first], waiting))
+                crew = _Crew[Result](client, seal, self._wait)
+                self._crews.add(crew)
+                try:
+                    if self._is_closed:
+                        raise closed_engine()
+                    yield from performed_by(crew, chain([first], waiting))
+                finally:
+                    self._crews.remove(crew)
 
     def close(self) -> None:
-        """Do nothing: each call has a connection of its own."""
+        """End all calls; the tasks that wait are taken back."""
+        self._is_closed = True
+        for crew in tuple(self._crews):
+            crew.break_off()
 
     @contextmanager
     def _client(self) -> Iterator[Any]:
@@ -116,7 +128,7 @@ class _Crew(Generic[Result]):
         self._address: str = client.scheduler.address
         # A future that nobody holds is dropped by the scheduler.
         self._futures = dict[int, Any]()
-        self._done = SimpleQueue[tuple[int, bytes | Exception]]()
+        self._done = SimpleQueue[tuple[int, bytes | Exception] | None]()
         self._threads, self._counted = 0, float("-inf")
 
     def room(self) -> int:
@@ -141,15 +153,22 @@ class _Crew(Generic[Result]):
         """Wait for the next task that is ready."""
         while True:
             try:
-                number, text = self._done.get(timeout=self._wait)
+                done = self._done.get(timeout=self._wait)
             except Empty:
                 self._count_threads()
                 if self._threads == 0:
                     raise _no_worker(self._address) from None
             else:
+                if done is None:
+                    raise closed_engine()
+                number, text = done
                 del self._futures[number]
                 yield number, self._outcome(number, text)
                 return
+
+    def break_off(self) -> None:
+        """Let the thread that waits in `ready`, or will, raise an error; called by another thread."""
+        self._done.put(None)
 
     def _count_threads(self) -> None:
         try:

@@ -10,6 +10,8 @@ from collections.abc import Generator, Iterable
 from contextlib import closing
 from typing import Protocol, TypeVar
 
+from veiltab.common.errors import UnavailableError
+
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
 
@@ -43,20 +45,34 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what is ready for further tasks."""
+        """End all calls that are under way, in whatever threads, and let go of what waits for further tasks.
+
+        A call that is ended so raises UnavailableError; there are no further ones.
+        """
         ...
 
 
 class InProcess:
-    """Performs one task after the other, in this process."""
+    """Performs one task after the other, in this process; closing it ends a call when its task has ended."""
+
+    def __init__(self) -> None:
+        self._is_closed = False
 
     def perform(self, tasks: Iterable[Task[Result]]) -> Results[Result]:
         """Yield the number and the result of every task."""
         for number, task in enumerate(tasks):
+            if self._is_closed:
+                raise closed_engine()
             yield number, task.perform()
 
     def close(self) -> None:
-        """Do nothing."""
+        """End all calls."""
+        self._is_closed = True
+
+
+def closed_engine() -> UnavailableError:
+    """Return the refusal to go on with a call."""
+    return UnavailableError("the work was ended in the middle", remedy="Begin again.")
 
 
 def in_order(results: Results[Result]) -> Generator[Result, None, None]:

@@ -15,11 +15,11 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from threading import Timer
 from types import MappingProxyType
-from typing import Generic
+from typing import Any, Generic
 
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.tasks.crew import performed_by
-from veiltab.common.tasks.engine import Result, Results, Task
+from veiltab.common.tasks.engine import Result, Results, Task, closed_engine
 from veiltab.common.tasks.outcome import Outcome
 
 ATTEMPTS = 4
@@ -50,14 +50,20 @@ class Pool:
         self._workers = workers
         # Left over from earlier calls.
         self._idle = deque[_Worker]()
+        self._crews = set[_Crew[Any]]()
+        self._is_closed = False
         self._end = Timer(IDLE, self._end_idle)
 
     def perform(self, tasks: Iterable[Task[Result]]) -> Results[Result]:
         """Yield the number and the result of every task."""
         crew = _Crew[Result](self._workers, self._idle)
+        self._crews.add(crew)
         try:
+            if self._is_closed:
+                raise closed_engine()
             yield from performed_by(crew, tasks)
         finally:
+            self._crews.remove(crew)
             crew.end()
             self._end.cancel()
             self._end = Timer(IDLE, self._end_idle)
@@ -65,7 +71,10 @@ class Pool:
             self._end.start()
 
     def close(self) -> None:
-        """End the processes that are idle."""
+        """End all calls and processes."""
+        self._is_closed = True
+        for crew in tuple(self._crews):
+            crew.break_off()
         self._end.cancel()
         self._end_idle()
 
@@ -82,6 +91,7 @@ class _Crew(Generic[Result]):
         self._workers, self._idle = workers, idle
         self._busy = dict[object, tuple[_Worker, int, Task[Result]]]()
         self._attempts = dict[int, int]()
+        self._is_broken_off = False
 
     def room(self) -> int:
         return self._workers
@@ -91,6 +101,8 @@ class _Crew(Generic[Result]):
         self._attempts[number] = self._attempts.get(number, 0) + 1
         worker = _taken(self._idle) or _Worker()
         self._busy[worker.connection] = worker, number, task
+        if self._is_broken_off:
+            raise closed_engine()
         worker.begin(task)
 
     def ready(self) -> Iterator[tuple[int, Outcome[Result]]]:
@@ -104,6 +116,8 @@ class _Crew(Generic[Result]):
                 yield number, pickle.loads(outcome)  # noqa: S301 - of this process's own child
             else:
                 worker.end()
+                if self._is_broken_off:
+                    raise closed_engine()
                 self._check_attempts(number)
                 self.begin(number, task)
 
@@ -112,6 +126,12 @@ class _Crew(Generic[Result]):
         while self._busy:
             worker, *_ = self._busy.popitem()[1]
             worker.end()
+
+    def break_off(self) -> None:
+        """Let the thread that waits in `ready`, or begins a task, raise an error; called by another thread."""
+        self._is_broken_off = True
+        for worker, *_ in tuple(self._busy.values()):
+            worker.kill()
 
     def _check_attempts(self, number: int) -> None:
         if self._attempts[number] == ATTEMPTS:
@@ -147,8 +167,12 @@ class _Worker:
         except (EOFError, OSError):
             return None
 
-    def end(self) -> None:
+    def kill(self) -> None:
         """End the process, whatever it does."""
+        self._process.kill()
+
+    def end(self) -> None:
+        """End the process, and clear it away."""
         self.connection.close()
         self._process.kill()
         self._process.communicate()

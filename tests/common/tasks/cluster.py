@@ -5,16 +5,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from veiltab.common.tasks.dask_worker import KEY_VARIABLE
 from veiltab.deploy.cluster_pki import init_cluster
 
 ROOT = Path(__file__).parents[3]
 WAIT = 60
+Value = TypeVar("Value")
 Process = subprocess.Popen[bytes]
 
 
@@ -55,7 +57,7 @@ def cluster(folder: Path, *, workers: int, tls: bool = False, tasks_key: Path | 
         file = folder / "scheduler.json"
         place = ("--host", f"tls://{host}" if tls else host, "--port", port, "--scheduler-file", str(file))
         scheduler = start("scheduler", *place, "--no-dashboard")
-        _wait_for(file)
+        wait_for(lambda: file.exists() or None)
         key = tasks_key or (pki["worker"] / "tasks.key" if tls else None)
         where = f"tls://{address}" if tls else address
         options = (where, "--no-nanny", "--no-dashboard", "--nthreads", "1")
@@ -93,9 +95,10 @@ def _running(*command: str, key: Path | None) -> Iterator[Process]:
         process.wait(WAIT)
 
 
-def _wait_for(path: Path) -> None:
-    for _ in range(10 * WAIT):
-        if path.exists():
-            return
-        time.sleep(0.1)
-    raise AssertionError("the scheduler did not start within a minute")
+def wait_for(value: Callable[[], Value | None]) -> Value:
+    """Return a value when it is there."""
+    for _ in range(100 * WAIT):
+        if (now := value()) is not None:
+            return now
+        time.sleep(0.01)
+    raise AssertionError("it did not happen within a minute")

@@ -3,13 +3,14 @@
 import secrets
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.common.tasks.cluster import WAIT, Cluster, cluster, free_port
-from tests.common.tasks.samples import Death, Failure, Refusal, Reversal, Square, Turn
+from tests.common.tasks.cluster import WAIT, Cluster, cluster, free_port, wait_for
+from tests.common.tasks.samples import Death, Failure, Refusal, Reversal, Sleep, Square, Turn
 from veiltab.common.errors import ConflictError, IntegrityError, InvalidInputError, NotFoundError, UnavailableError
 from veiltab.common.tasks import dask as dask_module
 from veiltab.common.tasks.cluster_identity import ClusterIdentity, load_cluster_identity
@@ -101,6 +102,20 @@ def test_two_workers_work_at_once_and_few_tasks_are_begun_ahead(secure: Cluster,
     assert taken < 2 * QUEUED * AHEAD
     results.close()
     assert list(engine_of(secure).perform([Square(base=7)])) == [(0, 49)]
+
+
+@pytest.mark.long
+def test_closing_the_engine_ends_calls_of_other_threads(tmp_path: Path) -> None:
+    with cluster(tmp_path, workers=1, tls=True) as running, ThreadPoolExecutor(1) as other:
+        engine = engine_of(running)
+        (tmp_path / "asleep").mkdir()
+        call = other.submit(lambda: list(engine.perform([Sleep(folder=tmp_path / "asleep")])))
+        wait_for(lambda: next((tmp_path / "asleep").iterdir(), None))
+        engine.close()
+        with pytest.raises(UnavailableError, match="ended in the middle"):
+            call.result()
+        with pytest.raises(UnavailableError, match="ended in the middle"):
+            list(engine.perform([Square(base=1)]))
 
 
 @pytest.mark.long

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from veiltab.common.errors import UnavailableError
 from veiltab.common.tasks.engine import InProcess, Results, in_order
 
 
@@ -72,4 +73,13 @@ def test_an_error_of_a_task_comes_after_the_results_before_it() -> None:
     results = in_order(InProcess().perform(Failing(number) for number in range(4)))
     assert [next(results), next(results)] == [0, 1]
     with pytest.raises(ZeroDivisionError):
+        next(results)
+
+
+def test_an_engine_that_is_closed_goes_no_further() -> None:
+    engine = InProcess()
+    results = engine.perform(Square(base=base) for base in range(5))
+    assert next(results) == (0, 0)
+    engine.close()
+    with pytest.raises(UnavailableError, match="ended in the middle"):
         next(results)

@@ -2,15 +2,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
 import pytest
 
+from tests.common.tasks.cluster import wait_for
 from tests.common.tasks.samples import Death, Failure, Myself, Refusal, Sleep, Square, Turn, Unwritable, Variable
 from veiltab.common.errors import InvalidInputError, UnavailableError
 from veiltab.common.tasks import pool as pool_module
@@ -139,6 +139,20 @@ def test_closing_ends_what_is_under_way(pool: Pool, tmp_path: Path) -> None:
     assert not psutil.pid_exists(sleeper)
 
 
+def test_closing_the_pool_ends_calls_of_other_threads(tmp_path: Path) -> None:
+    pool = Pool(1)
+    with ThreadPoolExecutor(1) as other:
+        call = other.submit(lambda: list(pool.perform([Sleep(folder=tmp_path)] * 2)))
+        sleeper = wait_for(lambda: next((int(path.name) for path in tmp_path.iterdir()), None))
+        pool.close()
+        with pytest.raises(UnavailableError, match="ended in the middle"):
+            call.result()
+    assert not psutil.pid_exists(sleeper)
+    with pytest.raises(UnavailableError, match="ended in the middle"):
+        list(pool.perform([Square(base=2)]))
+    assert not pool._idle
+
+
 def test_a_signal_to_end_is_for_the_party_and_not_for_its_pool(pool: Pool, tmp_path: Path) -> None:
     tasks: list[Task[int]] = [Turn(folder=tmp_path, number=0, together=2), Square(base=1)]
     results = pool.perform(tasks)
@@ -169,17 +183,6 @@ def test_a_process_that_cannot_be_started_is_said(pool: Pool, monkeypatch: pytes
 def test_a_pool_has_at_least_one_process() -> None:
     with pytest.raises(InvalidInputError, match="at least 1"):
         Pool(0)
-
-
-Value = TypeVar("Value")
-
-
-def wait_for(value: Callable[[], Value | None]) -> Value:
-    for _ in range(6000):
-        if (now := value()) is not None:
-            return now
-        time.sleep(0.01)
-    pytest.fail("it did not happen within a minute")
 
 
 WORK = """
