@@ -16,6 +16,7 @@ from veiltab.common.process.logs import log_to_stderr
 from veiltab.common.rpc.identity import Identity, Role
 from veiltab.common.storage.files import OwnedFolder
 from veiltab.common.study.file import load_study
+from veiltab.common.tasks.engine import Engine
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.notify.events import EventSource
@@ -73,7 +74,7 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
             note(f"table: {loaded.description}")
             note(f"policy: {policy_source(policy_path, len(policy.rules))}")
             address = options.address(study.curator(options.name).endpoint)
-            driving = partial(_work, driver, loaded, _notifier(driver, identity, policy.notify))
+            driving = partial(_work, driver, loaded, _notifier(driver, identity, policy.notify), workplace.engine)
             serve_party(identity, callers, [status, *own], address, driving, check_files, driver.changes)
 
 
@@ -86,14 +87,16 @@ def _file_as_it_is(table: TableAddress) -> ServedTable | None:
         return None
 
 
-async def _work(driver: CuratorDriver, table: Table, notifier: Notifier | None) -> None:
-    """Take part in releases, and send notices beside that if anybody wants them."""
+async def _work(driver: CuratorDriver, table: Table, notifier: Notifier | None, engine: Engine) -> None:
+    """Take part in releases, and send notices beside that if anybody wants them; end what the engine performs then."""
     beside = None if notifier is None else asyncio.create_task(notifier.run())
     try:
         await driver.run(table)
     finally:
         if beside is not None:
             beside.cancel()
+        # A pass runs in a thread, for which the process would wait.
+        engine.close()
 
 
 def _notifier(driver: CuratorDriver, identity: Identity, settings: NotifySettings | None) -> Notifier | None:

@@ -1,13 +1,16 @@
 """The same tasks in this process, in a pool and on a cluster, with processes that are killed: the same bytes."""
 
+import asyncio
 import hashlib
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.common.tasks.cluster import WAIT, cluster
+from tests.common.tasks.cluster import WAIT, cluster, wait_for
+from tests.common.tasks.samples import Sleep
 from tests.curator.killed_tasks import Killing, Twice
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import InvalidInputError
@@ -20,6 +23,7 @@ from veiltab.common.tasks.options import EngineOptions
 from veiltab.common.tasks.pool import Pool
 from veiltab.curator import token_order, workplace
 from veiltab.curator.intersection import AlignedTable
+from veiltab.curator.serving import _work
 from veiltab.curator.table_rows import TableRows, rows_on_disk
 from veiltab.curator.token_order import TokenOrder
 from veiltab.curator.work_options import WorkOptions
@@ -155,3 +159,19 @@ def test_a_run_is_in_the_state_folder_and_ends_with_the_block(tmp_path: Path) ->
         table_in(place.run, 100)
         assert list(place.run.folder.iterdir())
     assert not place.run.folder.exists()
+
+
+def test_a_curator_that_ends_waits_for_no_pass(tmp_path: Path) -> None:
+    class Aligning:
+        async def run(self, _: object) -> None:
+            await asyncio.to_thread(lambda: list(pool.perform([Sleep(folder=tmp_path)])))
+
+    async def party() -> None:
+        work = asyncio.create_task(_work(Aligning(), None, None, pool))  # type: ignore[arg-type]
+        await asyncio.to_thread(wait_for, lambda: next(tmp_path.iterdir(), None))
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+
+    with closing(Pool(1)) as pool:
+        asyncio.run(party())  # waits for all threads
