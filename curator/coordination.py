@@ -136,11 +136,11 @@ class Peers:
         )
         return peer.stream(peer.stub.FetchFlow, request, most=most)
 
-    async def indices(self, curator: str, release_id: str, sample: int) -> bytes:
-        """Fetch the row indices of a release that shares them explicitly: 8 bytes for each row of its sample."""
+    def indices(self, curator: str, release_id: str, sample: int) -> AsyncIterator[bytes]:
+        """Stream the row indices of a release that shares them explicitly: 8 bytes for each row of its sample."""
         peer = self.curators[curator]
         request = curator_peer_pb2.FetchIndicesRequest(release_id=release_id)
-        return await peer.fetch(peer.stub.FetchIndices, request, 8 * sample)
+        return peer.stream(peer.stub.FetchIndices, request, 8 * sample)
 
 
 def check_study_digest(study: Study, digest: str, who: str) -> None:

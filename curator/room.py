@@ -52,8 +52,9 @@ def _column_bytes(spec: ReleaseSpec, curator: str) -> int:
 
 
 def _drawn_bytes(spec: ReleaseSpec) -> int:
-    """Return the bytes of the sample: its rows, and what orders them."""
-    return 3 * _ROW_BYTES * max(spec.data_rows, spec.stage or 0) + _FOLDERS
+    """Return the bytes of the sample: its rows, and what orders them; of two stages, what looks the first up too."""
+    looked_up = 0 if spec.stage is None else spec.stage + 2 * spec.sample
+    return _ROW_BYTES * (3 * spec.data_rows + looked_up) + _FOLDERS
 
 
 def _sent_bytes(spec: ReleaseSpec, curator: str) -> int:

@@ -1,19 +1,21 @@
 """The rows of a sample in their secret order, in scratch space; they are the longest list that a release needs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.pieces import Pieces
-from veiltab.common.core.sampling import Early, Grouping, Words, words_of
+from veiltab.common.core.sampling import Early, Gathering, Grouping, Rows, Words, held_in_memory, words_of
 from veiltab.common.core.symbols import CHUNK
-from veiltab.common.schemes.scheme import Rows
-from veiltab.common.storage.partitions import Partitions, bits_for, leading_bits
+from veiltab.common.storage.partitions import PART, PARTITION_BITS, Partitions, bits_for, leading_bits
 from veiltab.common.storage.scratch import Scratch
 
 _ROW_BYTES = 8
+
+MOST_HELD = 2**20
+"""Rows of a first stage that are looked up in memory."""
 
 
 class SampleRows:
@@ -76,3 +78,73 @@ def grouping_on(folder: Path) -> Grouping:
             yield part.view(np.uint64)
 
     return group
+
+
+def gathering_on(folder: Path) -> Gathering:
+    """Return what looks rows up outside of memory.
+
+    Places are put aside by where they point; what is found there is put aside by the order in which the places came.
+    """
+
+    def gather(rows: Iterable[Rows], length: int, places: Iterable[Rows], count: int) -> Iterator[Rows]:
+        if length <= MOST_HELD:
+            yield from held_in_memory(rows, length, places, count)
+            return
+        yield from _in_order(_looked_up(rows, length, _spread(places, length, count, folder), count, folder), count)
+
+    return gather
+
+
+def _spread(places: Iterable[Rows], length: int, count: int, folder: Path) -> Partitions:
+    """Return places, and the order in which they came, by the span of rows into which they point."""
+    spread, span, start = _spans(folder), _span(length, count), 0
+    for some in places:
+        spread.append((some // span).astype(np.uint16), [some, np.arange(start, start + len(some))])
+        start += len(some)
+    return spread
+
+
+def _looked_up(rows: Iterable[Rows], length: int, spread: Partitions, count: int, folder: Path) -> Partitions:
+    """Return the rows at some places, and the order in which these came, by spans of that order."""
+    found, span, width = _spans(folder), _span(length, count), _span(count, count)
+    drawn, number, here = Pieces(rows), -1, np.empty(0, np.int64)
+    for places, order in spread.parts():
+        while number < places[0] // span:
+            number, here = number + 1, drawn.take(span)
+        found.append((order // width).astype(np.uint16), [order, here[places - number * span]])
+    return found
+
+
+def _in_order(found: Partitions, count: int) -> Iterator[Rows]:
+    """Yield the rows of each span in their order; each is whole."""
+    width = _span(count, count)
+    for order, rows in found.parts():
+        ordered = np.empty_like(rows)
+        ordered[order % width] = rows
+        yield ordered
+
+
+def _spans(folder: Path) -> Partitions:
+    return Partitions(Scratch(folder), joins=False)
+
+
+def _span(length: int, count: int) -> int:
+    """Return how many of `length` rows are looked up at once: they fit the cache, and so do the places among them."""
+    return max(-(-length >> PARTITION_BITS), min(PART, PART * length // count))
+
+
+def are_different(rows: Iterable[Rows], n: int, folder: Path) -> bool:
+    """Return whether rows are all different ones of 0 to n - 1; they are put aside on the disk of a folder.
+
+    Args:
+        rows: in pieces, none of them empty.
+        n: rows that there may be.
+        folder: on whose disk they are compared.
+    """
+    spread, span = _spans(folder), _span(n, n)
+    for some in rows:
+        if some.min() < 0 or some.max() >= n:
+            return False
+        spread.append((some // span).astype(np.uint16), [some])
+    # Of more than there are numbers two are equal; whoever sends them must not fill the memory.
+    return spread.largest <= span and all(len(np.unique(part)) == len(part) for (part,) in spread.parts())

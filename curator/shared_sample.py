@@ -6,14 +6,14 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import assert_never
+from typing import BinaryIO, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.derivation import derive
-from veiltab.common.core.sampling import sample_indices, sample_pieces
-from veiltab.common.core.symbols import row_slices
+from veiltab.common.core.sampling import Rows, index_pieces, sample_pieces
+from veiltab.common.core.symbols import CHUNK, row_slices
 from veiltab.common.errors import IntegrityError, NotReadyError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Sampling
@@ -23,8 +23,10 @@ from veiltab.curator.coins import Coins, release_coin
 from veiltab.curator.coordination import Peers
 from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.noise import CuratorsNoise, canary_key, coin_key, curators_noise
-from veiltab.curator.sample_rows import SampleRows, grouping_on
+from veiltab.curator.sample_rows import SampleRows, are_different, gathering_on, grouping_on
 from veiltab.curator.store import CuratorStore
+
+_INDEX_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,7 @@ class Sampler:
     def __init__(self, name: str, folder: Path, coins: Coins, store: CuratorStore) -> None:
         self._name = name
         self._folder = folder
+        self._grouping, self._gathering = grouping_on(folder), gathering_on(folder)
         self._coins = coins
         self._store = store
 
@@ -87,11 +90,12 @@ class Sampler:
             key = derive(seed, "sampling")
             match spec.sampling:
                 case Sampling.SEED:
-                    pieces = spec.description.scheme.draw_pieces(table.tokens(), key, grouping_on(self._folder))
+                    scheme = spec.description.scheme
+                    pieces = scheme.draw_pieces(table.tokens(), key, self._grouping, self._gathering)
                 case Sampling.SERVER:
-                    pieces = sample_pieces(table.tokens(), spec.population, key, grouping_on(self._folder))
+                    pieces = sample_pieces(table.tokens(), spec.population, key, self._grouping)
                 case Sampling.INDICES:
-                    pieces = iter([await self._indices(spec, peers)])
+                    pieces = await self._indices(spec, peers)
                 case _:
                     assert_never(spec.sampling)
             return await asyncio.to_thread(self._drawn, spec, seed, pieces)
@@ -103,19 +107,23 @@ class Sampler:
         noise = curators_noise(spec, seed)
         return SharedSample(rows=rows, noise=noise, check=sample_check(derive(seed, "sample check"), rows, noise))
 
-    async def _indices(self, spec: ReleaseSpec, peers: Peers) -> NDArray[np.int64]:
-        """Draw the row indices if this is the drawing curator, else fetch them from it."""
+    async def _indices(self, spec: ReleaseSpec, peers: Peers) -> Iterator[Rows]:
+        """Draw the row indices if this is the drawing curator, else fetch them from it; return them piece by piece."""
         drawer = spec.columns[0].owner
         path = self.indices_file(spec.release_id)
         if not path.exists():
-            if drawer == self._name:
-                drawn = await asyncio.to_thread(sample_indices, spec.population, spec.sample, secrets.token_bytes(32))
-                data = drawn.astype("<i8").tobytes()
-            else:
-                data = await peers.indices(drawer, spec.release_id, spec.sample)
             with written_whole(path) as file:
-                file.write(data)
-        return checked_indices(path.read_bytes(), spec)
+                if drawer == self._name:
+                    await asyncio.to_thread(self._draw_indices, spec, file)
+                else:
+                    async for data in peers.indices(drawer, spec.release_id, spec.sample):
+                        file.write(data)
+        await asyncio.to_thread(check_indices, path, spec)
+        return index_pieces_of(path)
+
+    def _draw_indices(self, spec: ReleaseSpec, file: BinaryIO) -> None:
+        drawn = index_pieces(spec.population, spec.sample, secrets.token_bytes(32), self._grouping)
+        file.writelines(rows.astype("<i8", copy=False).data for rows in drawn)
 
 
 def sample_check(key: bytes, rows: SampleRows, noise: CuratorsNoise) -> bytes:
@@ -129,16 +137,21 @@ def sample_check(key: bytes, rows: SampleRows, noise: CuratorsNoise) -> bytes:
     return check.digest()
 
 
-def checked_indices(data: bytes, spec: ReleaseSpec) -> NDArray[np.int64]:
-    """Return explicit row indices: m different ones below n.
+def index_pieces_of(path: Path) -> Iterator[Rows]:
+    """Yield the row indices of a file piece by piece."""
+    with path.open("rb") as file:
+        while data := file.read(_INDEX_BYTES * CHUNK):
+            yield np.frombuffer(data, "<i8").astype(np.int64, copy=False)
+
+
+def check_indices(path: Path, spec: ReleaseSpec) -> None:
+    """Refuse a file of explicit row indices unless they are m different ones below n.
 
     Raises:
         IntegrityError: they are not.
     """
     # A length that is no multiple of 8 would not convert at all.
-    whole = data if len(data) == 8 * spec.sample else b""
-    indices: NDArray[np.int64] = np.frombuffer(whole, "<i8").astype(np.int64)
-    right = len(indices) == spec.sample and indices.min() >= 0 and indices.max() < spec.population
-    if not right or len(np.unique(indices)) != spec.sample:
+    if path.stat().st_size != _INDEX_BYTES * spec.sample or not are_different(
+        index_pieces_of(path), spec.population, path.parent
+    ):
         raise IntegrityError("the row indices are not a sample without replacement", where="shared indices")
-    return indices

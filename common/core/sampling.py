@@ -47,6 +47,23 @@ Each group has larger leading bits than the one before, and its rows are in asce
 """
 
 
+Rows = NDArray[np.int64]
+"""Row numbers."""
+
+Gathering = Callable[[Iterable[Rows], int, Iterable[Rows], int], Iterator[Rows]]
+"""Takes rows and how many they are, then places among them and how many these are; gives the row at each place.
+
+Both come in pieces, and so does what it gives, in the order of the places.
+"""
+
+
+def held_in_memory(rows: Iterable[Rows], _length: int, places: Iterable[Rows], _count: int) -> Iterator[Rows]:
+    """Yield the rows at some places of a list that is in memory; a Gathering."""
+    held = np.concatenate(list(rows))
+    for some in places:
+        yield held[some]
+
+
 def in_memory(_n: int, early: Iterable[Early]) -> Iterable[Words]:
     """Return all rows as one group; a Grouping."""
     return [np.concatenate([np.empty(0, np.uint64), *(words_of(some) for some in early)])]
@@ -102,7 +119,12 @@ def sample_indices(n: int, m: int, key: bytes) -> NDArray[np.int64]:
     Raises:
         InvalidInputError: m, n or the key out of range.
     """
-    return np.concatenate(list(_first(n, m, key, _index_tokens, in_memory)))
+    return np.concatenate(list(index_pieces(n, m, key, in_memory)))
+
+
+def index_pieces(n: int, m: int, key: bytes, grouping: Grouping) -> Iterator[Rows]:
+    """Draw as `sample_indices`, and yield the numbers piece by piece; all words are where the grouping puts them."""
+    return _first(n, m, key, _index_tokens, grouping)
 
 
 def uniform_indices(n: int, count: int, key: bytes) -> NDArray[np.int64]:

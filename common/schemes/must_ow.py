@@ -1,5 +1,6 @@
 """MUST.OW: without, then with replacement."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -9,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.binomial import Floats
-from veiltab.common.core.derivation import derive
 from veiltab.common.core.rounding import exp_below, ln_above, ln_below
-from veiltab.common.core.sampling import sample_by_priority, uniform_indices
+from veiltab.common.core.sampling import Grouping, Rows, sample_pieces, uniform_pieces
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.laws import at_least_once, binomial_law
-from veiltab.common.schemes.scheme import Rows
 from veiltab.common.schemes.two_stage import TwoStage
 
 
@@ -51,10 +50,12 @@ class MustOW(TwoStage):
         first = Fraction(n - b, (n - 1) * b) if n > 1 else Fraction(0)
         return first + (1 - first) / self.sample
 
-    def draw(self, tokens: NDArray[np.uint8], key: bytes) -> Rows:
-        """Return m independent rows of the b of least priority; see Scheme."""
-        first = sample_by_priority(tokens, self.stage, derive(key, "stage one"))
-        return first[uniform_indices(self.stage, self.sample, derive(key, "stage two"))]
+    def _first_rows(self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping) -> Iterator[Rows]:
+        return sample_pieces(tokens, self.stage, key, grouping)
+
+    def _second_places(self, key: bytes, grouping: Grouping) -> Iterator[Rows]:
+        del grouping
+        return uniform_pieces(self.stage, self.sample, key)
 
     def pure_epsilon(self, gamma: Fraction) -> Decimal:
         """ln(1 + (b/n)((1 + (gamma - 1)/b)^m - 1)); tight.

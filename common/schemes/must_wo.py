@@ -1,5 +1,6 @@
 """MUST.WO: with, then without replacement."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -9,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.binomial import Floats
-from veiltab.common.core.derivation import derive
-from veiltab.common.core.sampling import sample_indices, uniform_indices
+from veiltab.common.core.sampling import Grouping, Rows, index_pieces, uniform_pieces
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes.scheme import Rows
 from veiltab.common.schemes.two_stage import TwoStage
 from veiltab.common.schemes.with_replacement import WithReplacement
 
@@ -50,11 +49,12 @@ class MustWO(TwoStage):
         """1/m."""
         return self._same_law.variance_factor
 
-    def draw(self, tokens: NDArray[np.uint8], key: bytes) -> Rows:
-        """Return m different ones of b independent rows; see Scheme."""
-        del tokens
-        first = uniform_indices(self.population, self.stage, derive(key, "stage one"))
-        return first[sample_indices(self.stage, self.sample, derive(key, "stage two"))]
+    def _first_rows(self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping) -> Iterator[Rows]:
+        del tokens, grouping
+        return uniform_pieces(self.population, self.stage, key)
+
+    def _second_places(self, key: bytes, grouping: Grouping) -> Iterator[Rows]:
+        return index_pieces(self.stage, self.sample, key, grouping)
 
     def pure_epsilon(self, gamma: Fraction) -> Decimal:
         """M ln(1 + (gamma - 1)/n); tight."""

@@ -1,5 +1,6 @@
 """MUST.WW: with, then again with replacement."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -9,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.binomial import Floats
-from veiltab.common.core.derivation import derive
 from veiltab.common.core.rounding import exp_below, ln_above, ln_below
-from veiltab.common.core.sampling import uniform_indices
+from veiltab.common.core.sampling import Grouping, Rows, uniform_pieces
 from veiltab.common.schemes.laws import at_least_once, binomial_law
-from veiltab.common.schemes.scheme import Rows
 from veiltab.common.schemes.two_stage import TwoStage
 
 
@@ -48,11 +47,13 @@ class MustWW(TwoStage):
         """1/b + (1 - 1/b)/m."""
         return Fraction(1, self.stage) + Fraction(self.stage - 1, self.stage * self.sample)
 
-    def draw(self, tokens: NDArray[np.uint8], key: bytes) -> Rows:
-        """Return m independent ones of b independent rows; see Scheme."""
-        del tokens
-        first = uniform_indices(self.population, self.stage, derive(key, "stage one"))
-        return first[uniform_indices(self.stage, self.sample, derive(key, "stage two"))]
+    def _first_rows(self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping) -> Iterator[Rows]:
+        del tokens, grouping
+        return uniform_pieces(self.population, self.stage, key)
+
+    def _second_places(self, key: bytes, grouping: Grouping) -> Iterator[Rows]:
+        del grouping
+        return uniform_pieces(self.stage, self.sample, key)
 
     def pure_epsilon(self, gamma: Fraction) -> Decimal:
         """Return the lesser of two bounds: b independent draws for stage two, and m rows whatever the draw.

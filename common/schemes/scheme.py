@@ -16,10 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.binomial import Floats
-from veiltab.common.core.sampling import Grouping
+from veiltab.common.core.sampling import Gathering, Grouping, Rows
 from veiltab.common.errors import InvalidInputError
-
-Rows = NDArray[np.int64]
 
 _STEP_DOWN = 1 - Fraction(1, 10**6)
 _MOST_STEPS = 1000
@@ -121,9 +119,18 @@ class Scheme(ABC):
             arrangement of the same rows is equally likely.
         """
 
-    def draw_pieces(self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping) -> Iterator[Rows]:
-        """Yield the rows of `draw` piece by piece; a scheme that overrides this needs no memory for all of them."""
-        del grouping
+    def draw_pieces(
+        self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping, gathering: Gathering
+    ) -> Iterator[Rows]:
+        """Yield the rows of `draw` piece by piece; a scheme that overrides this needs no memory for all of them.
+
+        Args:
+            tokens: as for `draw`.
+            key: as for `draw`.
+            grouping: puts rows that may be drawn aside, where there is room for all of them.
+            gathering: the same for rows that are drawn from.
+        """
+        del grouping, gathering
         yield self.draw(tokens, key)
 
     @abstractmethod

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.binomial import Floats
 from veiltab.common.core.rounding import exp_below, ln_above
-from veiltab.common.core.sampling import Grouping, sample_by_priority, sample_pieces
+from veiltab.common.core.sampling import Gathering, Grouping, Rows, sample_by_priority, sample_pieces
 from veiltab.common.errors import InvalidInputError
-from veiltab.common.schemes.scheme import Rows, Scheme
+from veiltab.common.schemes.scheme import Scheme
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +48,11 @@ class SimpleRandom(Scheme, ABC):
         """Return the m rows of least priority; see Scheme."""
         return sample_by_priority(tokens, self.sample, key)
 
-    def draw_pieces(self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping) -> Iterator[Rows]:
+    def draw_pieces(
+        self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping, gathering: Gathering
+    ) -> Iterator[Rows]:
         """Yield them piece by piece; see Scheme."""
+        del gathering
         return sample_pieces(tokens, self.sample, key, grouping)
 
     def pure_epsilon(self, gamma: Fraction) -> Decimal:

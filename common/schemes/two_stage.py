@@ -1,13 +1,19 @@
 """The common base of MUST's two-stage schemes."""
 
-from abc import ABC
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import expm1, inf, nextafter
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.core.derivation import derive
 from veiltab.common.core.rounding import ln_above
+from veiltab.common.core.sampling import Gathering, Grouping, Rows, held_in_memory, in_memory
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.schemes.scheme import Relation, Scheme, SizeLaw
 
@@ -29,6 +35,25 @@ class TwoStage(Scheme, ABC):
     def _check_stage(self) -> None:
         if self.stage < 1:
             raise InvalidInputError("the first stage must take at least 1 row", where=f"scheme {self.name}")
+
+    @abstractmethod
+    def _first_rows(self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping) -> Iterator[Rows]:
+        """Yield the b rows of stage one piece by piece."""
+
+    @abstractmethod
+    def _second_places(self, key: bytes, grouping: Grouping) -> Iterator[Rows]:
+        """Yield which m of the b rows stage two draws, piece by piece."""
+
+    def draw(self, tokens: NDArray[np.uint8], key: bytes) -> Rows:
+        """Return the rows of stage one that stage two draws, in its order; see Scheme."""
+        return np.concatenate(list(self.draw_pieces(tokens, key, in_memory, held_in_memory)))
+
+    def draw_pieces(
+        self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping, gathering: Gathering
+    ) -> Iterator[Rows]:
+        """Yield them piece by piece; see Scheme."""
+        first = self._first_rows(tokens, derive(key, "stage one"), grouping)
+        return gathering(first, self.stage, self._second_places(derive(key, "stage two"), grouping), self.sample)
 
     def _second_stage(self, gamma: Fraction) -> tuple[Decimal, Fraction | None]:
         """Return epsilon_2 = m ln(1 + (gamma - 1)/b) of draws with replacement, and e^epsilon_2 - 1; both rounded up.

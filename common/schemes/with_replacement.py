@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from veiltab.common.core.binomial import Floats
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.rounding import exp_below, ln_above
-from veiltab.common.core.sampling import Grouping, uniform_indices, uniform_pieces
+from veiltab.common.core.sampling import Gathering, Grouping, Rows, uniform_indices, uniform_pieces
 from veiltab.common.schemes.laws import at_least_once, binomial_law
-from veiltab.common.schemes.scheme import Relation, Rows, Scheme, SizeLaw
+from veiltab.common.schemes.scheme import Relation, Scheme, SizeLaw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +49,11 @@ class WithReplacement(Scheme):
         del tokens
         return uniform_indices(self.population, self.sample, derive(key, "draws"))
 
-    def draw_pieces(self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping) -> Iterator[Rows]:
+    def draw_pieces(
+        self, tokens: NDArray[np.uint8], key: bytes, grouping: Grouping, gathering: Gathering
+    ) -> Iterator[Rows]:
         """Yield them piece by piece; see Scheme."""
-        del tokens, grouping
+        del tokens, grouping, gathering
         return uniform_pieces(self.population, self.sample, derive(key, "draws"))
 
     def pure_epsilon(self, gamma: Fraction) -> Decimal:

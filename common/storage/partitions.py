@@ -155,6 +155,12 @@ class Partitions:
         if self._waiting_rows >= BATCH:
             self._write()
 
+    @property
+    def largest(self) -> int:
+        """Records of the largest partition."""
+        self._write()
+        return int(self._counts.max())
+
     def parts(self) -> Iterator[list[NDArray[np.generic]]]:
         """Yield the fields of each part."""
         self._write()

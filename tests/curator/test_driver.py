@@ -1,6 +1,6 @@
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -40,7 +40,7 @@ from veiltab.curator.planning import ANSWERS
 from veiltab.curator.policy import Policy, Rule
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision, Progress, PublicationDigests
 from veiltab.curator.release import plan_question, planned_spec
-from veiltab.curator.shared_sample import checked_indices
+from veiltab.curator.shared_sample import check_indices, index_pieces_of
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
 from veiltab.curator.upload import ServerLink
@@ -68,9 +68,17 @@ def as_bytes(rows: list[int]) -> bytes:
     return np.array(rows, "<i8").tobytes()
 
 
-def test_indices_are_a_sample_without_replacement(make_spec: Make) -> None:
+def checked_indices(folder: Path, data: bytes, spec: ReleaseSpec) -> NDArray[np.int64]:
+    """Check the indices of a file, and return them."""
+    path = folder / "checked.bin"
+    path.write_bytes(data)
+    check_indices(path, spec)
+    return np.concatenate(list(index_pieces_of(path)))
+
+
+def test_indices_are_a_sample_without_replacement(tmp_path: Path, make_spec: Make) -> None:
     spec = make_spec(population=10, sample=4)
-    rows: NDArray[np.int64] = checked_indices(as_bytes([9, 0, 3, 4]), spec)
+    rows: NDArray[np.int64] = checked_indices(tmp_path, as_bytes([9, 0, 3, 4]), spec)
     assert rows.tolist() == [9, 0, 3, 4]
     assert rows.dtype == np.int64
 
@@ -90,9 +98,9 @@ def test_indices_are_a_sample_without_replacement(make_spec: Make) -> None:
         as_bytes([2**63 - 1, 0, 3, 4]),
     ],
 )
-def test_indices_that_are_no_such_sample_are_refused(make_spec: Make, data: bytes) -> None:
+def test_indices_that_are_no_such_sample_are_refused(tmp_path: Path, make_spec: Make, data: bytes) -> None:
     with pytest.raises(IntegrityError, match="not a sample without replacement"):
-        checked_indices(data, make_spec(population=10, sample=4))
+        checked_indices(tmp_path, data, make_spec(population=10, sample=4))
 
 
 # What the RPCs ask
@@ -240,8 +248,8 @@ class World:
         self.tosses.append(coin)
         return bytes(range(32))
 
-    async def indices(self, *_: str) -> bytes:
-        return self.drawn
+    async def indices(self, *_: str) -> AsyncIterator[bytes]:
+        yield self.drawn
 
     async def announce(self, spec: ReleaseSpec) -> None:
         if self.refusal is not None:
@@ -795,10 +803,14 @@ def test_explicit_indices_are_drawn_once_by_the_first_owner(world: World, make_r
     world.step()
     drawn = world.driver.sampler.indices_file(ID).read_bytes()
     spec = make_spec(sample=400, sampling=Sampling.INDICES)
-    rows = checked_indices(drawn, spec)
-    again = asyncio.run(world.driver.sampler._indices(spec, cast("Peers", world)))
-    assert again.tolist() == rows.tolist()
+    rows = checked_indices(world.driver.sampler._folder, drawn, spec)
+    assert own_indices(world, spec) == rows.tolist()
     assert world.driver.sampler.indices_file(ID).read_bytes() == drawn
+
+
+def own_indices(world: World, spec: ReleaseSpec) -> list[int]:
+    pieces = asyncio.run(world.driver.sampler._indices(spec, cast("Peers", world)))
+    return [row for piece in pieces for row in piece.tolist()]
 
 
 def test_explicit_indices_of_another_are_checked(world: World, make_spec: Make) -> None:
@@ -806,10 +818,10 @@ def test_explicit_indices_of_another_are_checked(world: World, make_spec: Make) 
     spec = replace(spec, columns=spec.columns[::-1])
     world.drawn = as_bytes([1, 1])
     with pytest.raises(IntegrityError, match="not a sample without replacement"):
-        asyncio.run(world.driver.sampler._indices(spec, cast("Peers", world)))
+        own_indices(world, spec)
     world.driver.sampler.indices_file(ID).unlink()
     world.drawn = as_bytes([1, 7])
-    assert asyncio.run(world.driver.sampler._indices(spec, cast("Peers", world))).tolist() == [1, 7]
+    assert own_indices(world, spec) == [1, 7]
 
 
 def test_the_seed_is_forgotten_when_nobody_needs_it(world: World, make_request: Make) -> None:

@@ -63,8 +63,9 @@ COLUMNS = (Column(attribute="sex", owner="alice", size=2), Column(attribute="age
 def test_a_release_writes_no_more_than_is_kept_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, sampling: Sampling
 ) -> None:
-    for place in ("common.storage.partitions.BATCH", "common.storage.partitions.PART", "curator.sample_rows.CHUNK"):
-        monkeypatch.setattr(f"veiltab.{place}", 2**13)
+    for name in ("common.storage.partitions.BATCH", "common.storage.partitions.PART", "curator.sample_rows.CHUNK"):
+        monkeypatch.setattr(f"veiltab.{name}", 2**13)
+    monkeypatch.setattr("veiltab.curator.sample_rows.MOST_HELD", 0)
     spec = spec_with(
         columns=COLUMNS,
         population=N,
