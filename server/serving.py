@@ -47,7 +47,8 @@ def serve_server(
         seen = partial(observe, study, releases, store, rounds, round_store)
         with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
             address = options.address(study.server.endpoint)
-            taking = nullcontext() if http is None else _reports(http, rounds, identity, options.identity_folder)
+            folder, shared = options.identity_folder, bool(database)
+            taking = nullcontext() if http is None else _reports(http, rounds, identity, folder, shared=shared)
             serve_party(
                 identity,
                 callers,
@@ -81,13 +82,13 @@ def held_state(path: Path, owner: str, database: str) -> Iterator[tuple[ServerSt
 
 
 def _reports(
-    http: HttpOptions, rounds: RoundKeeper, identity: Identity, identity_folder: Path
+    http: HttpOptions, rounds: RoundKeeper, identity: Identity, identity_folder: Path, *, shared: bool
 ) -> AbstractAsyncContextManager[None]:
     """Bind the address for reports over HTTPS; return what takes them."""
     with importing("http", "taking reports over HTTPS", where="--http"):
         from veiltab.server.collection import http as reports  # noqa: PLC0415 - optional packages
     certificate, key = http.files(identity_folder, identity.party.name)
-    tls, listener = reports.server_tls(certificate, key), reports.bound(http.address)
+    tls, listener = reports.server_tls(certificate, key), reports.bound(http.address, shared=shared)
     note(f"reports over HTTPS on port {listener.getsockname()[1]}")
     return reports.serving_reports(rounds, listener, tls)
 

@@ -1,7 +1,7 @@
 """Metrics for Prometheus; the package of the extra `metrics` is needed for this alone.
 
-Counters come from the log records of steps and refusals. Gauges (releases by state, the remaining budget) are read from
-the party at each scrape. Labels are steps, states, RPCs and reasons: never a release, an attribute or a peer.
+Counters come from the log records of steps, refusals and connections. Gauges (releases by state, the remaining budget)
+are read from the party at each scrape. Labels are steps, states, RPCs and reasons: never a release, an attribute or a peer.
 """
 
 import logging
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class MetricsSink(logging.Handler):
-    """Counts steps, times in a state, bytes, reports and refusals.
+    """Counts steps, times in a state, bytes, reports, refusals and connections.
 
     Args:
         registry: where the figures are registered.
@@ -54,6 +54,7 @@ class MetricsSink(logging.Handler):
         self._refused = Counter(
             "veiltab_refused_rpcs", "Calls refused, by RPC and reason.", ("rpc", "reason"), registry=registry
         )
+        self._connections = Counter("veiltab_connections", "Clients that connected.", ("way",), registry=registry)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Count one record."""
@@ -65,6 +66,8 @@ class MetricsSink(logging.Handler):
             if told["bytes"] is not None:
                 self._bytes.labels(told["step"]).inc(told["bytes"])
             self._reports.inc(told["reports"] or 0)
+        elif "way" in told:
+            self._connections.labels(told["way"]).inc()
         elif "seconds" in told:
             self._states.labels(told["state"]).observe(told["seconds"])
 

@@ -18,8 +18,8 @@ from veiltab.common.rpc.identity import Identity
 from veiltab.common.rpc.server import Registration
 from veiltab.v1.status_pb2_grpc import add_StatusServiceServicer_to_server
 
-HEARD = ("veiltab.common.observe.steps", "veiltab.common.rpc.authorisation")
-"""The loggers whose records the sinks get: steps, and refusals."""
+HEARD = ("veiltab.common.observe.steps", "veiltab.common.rpc.authorisation", "veiltab.common.rpc.connections")
+"""The loggers whose records the sinks get: steps, refusals, and connections."""
 
 COLLECTOR = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 """Environment variables that name an OpenTelemetry collector."""
@@ -54,7 +54,7 @@ def observing(
 
 @contextmanager
 def listening(sink: logging.Handler) -> Iterator[None]:
-    """Send a sink all steps and refusals, also those that stderr does not show; then close it."""
+    """Send a sink all steps, refusals and connections, also those that stderr does not show; then close it."""
     loggers = [logging.getLogger(name) for name in HEARD]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

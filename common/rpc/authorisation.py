@@ -31,6 +31,7 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
+from veiltab.common.rpc.connections import Connections
 from veiltab.common.rpc.first_message import FirstMessages, only_message
 from veiltab.common.rpc.identity import Clock, Party, PartyCertificate, Role, party_of_certificate, utc_now
 from veiltab.common.rpc.request import begin_request
@@ -163,6 +164,7 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
         self._admission = admission
         self._calls: Counter[Party] = Counter()
         self._handlers: dict[str, Handler] = {}
+        self._connections = Connections()
         self._first_messages = FirstMessages()
 
     async def intercept_service(
@@ -207,6 +209,7 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
     async def _admitted(self, method: str, context: Context, handler: Handler) -> AsyncIterator[object | None]:
         """Refuse the call, or let it run with its one message, if it has one, and translate what it raises."""
         begin_request()
+        self._connections.called(context.peer())
         party: Party | None = None
         try:
             certificate = certificate_of(context)

@@ -23,6 +23,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from veiltab.common.errors import InvalidInputError, NotFoundError, UnavailableError, VeiltabError
 from veiltab.common.observe.sinks import loopback_address
+from veiltab.common.rpc.connections import connection_opened
 from veiltab.common.rpc.request import begin_request
 from veiltab.common.rpc.status import http_status, refusal_of
 from veiltab.server.collection.json_messages import error_to_json, most_bytes, report_from_json, round_to_json
@@ -153,11 +154,12 @@ def server_tls(certificate: Path, key: Path) -> ssl.SSLContext:
     return tls
 
 
-def bound(address: str) -> socket.socket:
+def bound(address: str, *, shared: bool = False) -> socket.socket:
     """Return a socket that listens; who connects waits until it is served.
 
     Args:
         address: as `loopback_address` reads it.
+        shared: whether other processes of this server may listen there too; each gets some of the connections.
 
     Raises:
         InvalidInputError: it is none, or cannot be bound.
@@ -170,6 +172,8 @@ def bound(address: str) -> socket.socket:
     family, kind, protocol, _, place = places[0]
     listener = socket.socket(family, kind, protocol)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Without other processes a second server would share the port in silence.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shared)
     try:
         listener.bind(place)
         listener.listen()
@@ -226,6 +230,7 @@ class _Patient(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as its base has it
         """Begin to look."""
         super().connection_made(transport)
+        connection_opened("https")
         self._look = self.loop.call_later(SECONDS, self._close_if_nothing_comes)
 
     def connection_lost(self, exc: Exception | None) -> None:

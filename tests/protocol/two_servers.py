@@ -109,6 +109,7 @@ class TwoServers:
         url: the database.
         ports: where the two listen.
         balancer: stands at the study's endpoint.
+        options: further options of both.
     """
 
     world: World
@@ -116,6 +117,7 @@ class TwoServers:
     url: str
     ports: list[int]
     balancer: Balancer
+    options: tuple[str, ...] = ()
     running: dict[int, "subprocess.Popen[bytes]"] = field(default_factory=dict)
 
     def log(self, number: int) -> str:
@@ -131,7 +133,7 @@ class TwoServers:
         command = [
             *(sys.executable, str(LAUNCHER), point, "server", "serve", str(local.study_path), "--name", CLOUD[1]),
             *("--identity", str(local.identity_folder(*CLOUD)), "--state", str(local.state_folder(*CLOUD))),
-            *("--listen", f"localhost:{self.ports[number]}", "--verbose"),
+            *("--listen", f"localhost:{self.ports[number]}", "--verbose", *self.options),
         ]
         environment = {**os.environ, "VEILTAB_DATABASE": url or self.url}
         with self._log(number).open("ab") as log:

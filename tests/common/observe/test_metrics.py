@@ -17,6 +17,7 @@ from veiltab.common.observe.metrics import MetricsSink, PartyCollector, serving_
 from veiltab.common.observe.sinks import is_loopback, listening, loopback_address, observing
 from veiltab.common.observe.status import Budget, Observation
 from veiltab.common.observe.steps import release_ended, state_left, step
+from veiltab.common.rpc.connections import Connections, connection_opened
 from veiltab.common.rpc.identity import Identity, Role, load_identity
 from veiltab.common.study.file import Study
 from veiltab.deploy.pki import init_pki
@@ -77,6 +78,19 @@ def test_refusals_are_counted_by_rpc_and_reason(counting: CollectorRegistry) -> 
         log.log(level, "refused", extra={"rpc": "/a.B/C", "reason": "DENIED"})
     log.info("something else")
     assert value(counting, "veiltab_refused_rpcs_total", rpc="/a.B/C", reason="DENIED") == 2
+
+
+def test_connections_are_counted_by_their_way(counting: CollectorRegistry) -> None:
+    connections = Connections(most=2)
+    for peer in ("ipv4:10.0.0.1:5", "ipv4:10.0.0.1:5", "ipv4:10.0.0.1:6", "ipv4:10.0.0.1:5", "ipv4:10.0.0.1:7"):
+        connections.called(peer)
+    assert value(counting, "veiltab_connections_total", way="grpc") == 3
+    # What called last is remembered; what did not, counts again.
+    connections.called("ipv4:10.0.0.1:5")
+    connections.called("ipv4:10.0.0.1:6")
+    assert value(counting, "veiltab_connections_total", way="grpc") == 4
+    connection_opened("https")
+    assert value(counting, "veiltab_connections_total", way="https") == 1
 
 
 def test_no_label_names_a_release_or_an_attribute(counting: CollectorRegistry) -> None:

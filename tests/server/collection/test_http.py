@@ -21,7 +21,7 @@ from tests.server.collection.test_rounds import SOUTHERN, TOKENS, opened
 from veiltab.common.collection.oracles import Category, Report
 from veiltab.common.collection.wire import report_from_proto, report_to_proto
 from veiltab.common.core.randomness import SystemSource
-from veiltab.common.errors import kinds
+from veiltab.common.errors import InvalidInputError, kinds
 from veiltab.common.rpc.status import HTTP_STATUS
 from veiltab.deploy.pki import init_pki
 from veiltab.server.collection import http
@@ -267,6 +267,17 @@ def test_a_client_without_a_certificate_reports_over_tls(rounds: RoundKeeper, id
 
     on_a_port(rounds, identity, ask)
     assert rounds.status(ID, "rosa").reports == (3, 0)
+
+
+def test_only_processes_of_one_server_share_a_port() -> None:
+    with bound("127.0.0.1:0", shared=True) as first:
+        address = f"127.0.0.1:{first.getsockname()[1]}"
+        with bound(address, shared=True) as second:
+            assert second.getsockname() == first.getsockname()
+        with pytest.raises(InvalidInputError, match="cannot be bound"):
+            bound(address)
+    with bound("127.0.0.1:0") as alone, pytest.raises(InvalidInputError, match="cannot be bound"):
+        bound(f"127.0.0.1:{alone.getsockname()[1]}", shared=True)
 
 
 SILENT: dict[str, tuple[bytes, bytes]] = {
