@@ -8,15 +8,15 @@ With the URL of an empty PostgreSQL the server is also measured on that, as one 
 import argparse
 import asyncio
 import itertools
+import socket
 import ssl
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from http.client import HTTPSConnection
 from pathlib import Path
 
 import grpc
@@ -26,6 +26,7 @@ import psutil
 from veiltab.common.collection.tokens import new_token
 from veiltab.common.collection.wire import report_from_proto, report_to_proto
 from veiltab.common.rpc.channel import call, connect
+from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Role, load_identity
 from veiltab.deploy.local.collection import CollectionOptions, prepare
 from veiltab.deploy.local.processes import LocalStudy, free_ports
@@ -37,7 +38,7 @@ from veiltab.v1.collection_pb2 import ReportRequest
 from veiltab.v1.collection_pb2_grpc import CollectionServiceStub
 
 _KEPT, _NEW = "kept", "new"
-_UNDER_WAY = {_KEPT: 64, _NEW: 8}
+_UNDER_WAY = {_KEPT: 64, _NEW: 32}
 """Reports under way at a time: over kept connections, and each over a connection of its own."""
 
 
@@ -122,33 +123,44 @@ async def _over_grpc(server: Server, requests: Sequence[ReportRequest], connecti
 def over_https(server: Server, requests: Sequence[ReportRequest], connections: str) -> list[float]:
     """Submit reports over HTTPS, from one thread for each that is under way; return their seconds."""
     authority = server.local.identity_folder(Role.SERVER, "cloud") / "ca.pem"
-    tls, taken = ssl.create_default_context(cafile=str(authority)), list[float]()
-    bodies = [
-        (f"/v1/rounds/{one.round_id}/reports", report_to_json(one.token, one.stratum, report_from_proto(one)))
-        for one in requests
-    ]
+    tls, taken, messages = ssl.create_default_context(cafile=str(authority)), list[float](), _messages(requests)
     threads = _UNDER_WAY[connections]
 
-    def work(number: int) -> None:
-        port = server.ports[number % len(server.ports)]
-        with closing(HTTPSConnection("localhost", port, context=tls)) as connection:
-            for path, body in itertools.islice(bodies, number, None, threads):
-                began = time.perf_counter()
-                connection.request("POST", path, body)
-                answer = connection.getresponse()
-                if answer.status != 200:
-                    raise SystemExit(answer.read().decode())
-                answer.read()
-                if connections == _NEW:
-                    connection.close()  # the next request opens another one
-                taken.append(time.perf_counter() - began)
+    def opened(port: int) -> ssl.SSLSocket:
+        plain = socket.create_connection(("localhost", port))
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return tls.wrap_socket(plain, server_hostname="localhost")
 
-    running = [threading.Thread(target=work, args=[number]) for number in range(threads)]
-    for thread in running:
-        thread.start()
-    for thread in running:
-        thread.join()
+    def work(number: int) -> None:
+        port, connection = server.ports[number % len(server.ports)], None
+        for message in itertools.islice(messages, number, None, threads):
+            began = time.perf_counter()
+            connection = connection or opened(port)
+            connection.sendall(message)
+            answer = b""
+            while not answer.endswith(b"}"):
+                answer += connection.recv(4096)
+            if not answer.startswith(b"HTTP/1.1 200 "):
+                raise SystemExit(answer.decode())
+            if connections == _NEW:
+                connection.close()
+                connection = None
+            taken.append(time.perf_counter() - began)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, range(threads)))
     return taken
+
+
+def _messages(requests: Sequence[ReportRequest]) -> list[bytes]:
+    """Return reports as requests over HTTP, ready to be sent."""
+    bodies = [report_to_json(one.token, one.stratum, report_from_proto(one)) for one in requests]
+    return [
+        f"POST /v1/rounds/{one.round_id}/reports HTTP/1.1\r\nHost: localhost\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n".encode()
+        + body
+        for one, body in zip(requests, bodies, strict=True)
+    ]
 
 
 SEND: dict[str, Callable[[Server, Sequence[ReportRequest], str], list[float]]] = {
@@ -196,13 +208,14 @@ def running(folder: Path, database: str) -> Iterator[list[Server]]:
     count = 2 if database else 1
     endpoints = [first.endpoint(Role.SERVER, "cloud"), *(f"localhost:{port}" for port in free_ports(count - 1))]
     ports, store = free_ports(count), "PostgreSQL" if database else "SQLite"
+    identity = load_identity(first.identity_folder(Role.RESEARCHER, "rosa"), Role.RESEARCHER, "rosa")
     processes = []
     with first, replace(first, _running={}) as second:
         for local, endpoint, port in zip((first, second), endpoints, ports, strict=False):
             options = ("--http", f"localhost:{port}", "--listen", endpoint, "--database", database)
             local.options = {(Role.SERVER, "cloud"): options}
             processes.append(psutil.Process(local.start(Role.SERVER, "cloud")))
-            local.wait_for(Role.SERVER, "cloud")
+            asyncio.run(wait_until_serving(identity, server_of(first.study), endpoint, within=60))
         yield [
             Server(local=first, store=store, processes=processes[:most], endpoints=endpoints[:most], ports=ports[:most])
             for most in range(1, count + 1)
