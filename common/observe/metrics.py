@@ -1,7 +1,8 @@
 """Metrics for Prometheus; the package of the extra `metrics` is needed for this alone.
 
 Counters come from the log records of steps, refusals and connections. Gauges (releases by state, the remaining budget)
-are read from the party at each scrape. Labels are steps, states, RPCs and reasons: never a release, an attribute or a peer.
+are read from the party at each scrape. Labels are steps, states, RPCs and reasons: never a release, an attribute or a
+peer.
 """
 
 import logging

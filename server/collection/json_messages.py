@@ -18,6 +18,17 @@ _AROUND = 1024
 """Most bytes of a report beside its payload: braces, names, the token, the stratum, white space."""
 
 
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Refuse a name that comes twice: readers disagree which of the values counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonReport:
     """A report as it came.
@@ -69,7 +80,7 @@ def report_from_json(body: bytes) -> JsonReport:
         InvalidInputError: it is no such message; nothing of it is repeated.
     """
     try:
-        message = json.loads(body, object_pairs_hook=_once)
+        message = _DECODER.decode(body.decode())
     except (ValueError, RecursionError):
         raise InvalidInputError("the body is no JSON", where="report", remedy="See docs/http-reports.md.") from None
     token, stratum, payload = _fields(message, "report", "token", "stratum", "report")
@@ -118,11 +129,3 @@ def _fields(message: object, where: str, *names: str) -> tuple[Any, ...]:
     if not isinstance(message, dict) or message.keys() != set(names):
         raise InvalidInputError(f"a message has exactly the fields {', '.join(names)}", where=where)
     return tuple(message[name] for name in names)
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Refuse a name that comes twice: readers disagree which of the values counts."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError
-    return found

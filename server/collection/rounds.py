@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -64,7 +63,7 @@ class RoundKeeper:
         self._rounds: dict[str, Round] = {}
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue()
         # Counted by the digest of their token, so that one node cannot fill the queue.
-        self._under_way: Counter[bytes] = Counter()
+        self._under_way: dict[bytes, int] = {}
 
     async def run(self) -> None:
         """Count reports as they arrive, and erase expired rounds, until cancelled."""
@@ -195,10 +194,11 @@ class RoundKeeper:
         arrival = Arrival(round_id=round_id, digest=token_digest(round_id, token), stratum=place, report=report)
         if self._queue.qsize() >= MOST_WAITING:
             raise UnavailableError("too many reports wait to be counted", remedy="Hand it in again later.")
-        if self._under_way[arrival.digest] >= MOST_WAITING_EACH:
+        under_way = self._under_way.get(arrival.digest, 0)
+        if under_way >= MOST_WAITING_EACH:
             raise UnavailableError("reports with this token wait to be counted", remedy="Hand it in again later.")
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._under_way[arrival.digest] += 1
+        self._under_way[arrival.digest] = under_way + 1
         try:
             self._queue.put_nowait(_Waiting(arrival, answer))
             await answer

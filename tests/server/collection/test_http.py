@@ -120,6 +120,7 @@ BAD: dict[str, tuple[bytes, int, str]] = {
     "no body": (b"", 400, "INVALID_INPUT"),
     "no JSON": (b"{", 400, "INVALID_INPUT"),
     "no UTF-8": (b'{"token": "\xff"}', 400, "INVALID_INPUT"),
+    "another encoding": (GOOD.decode().encode("utf-16"), 400, "INVALID_INPUT"),
     "a deep nest": (b"[" * 900, 400, "INVALID_INPUT"),
     "a list": (b"[]", 400, "INVALID_INPUT"),
     "a field too few": (b'{"token": "' + b"0" * 32 + b'", "stratum": "north"}', 400, "INVALID_INPUT"),
