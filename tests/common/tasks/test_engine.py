@@ -56,7 +56,8 @@ def test_closing_the_ordered_results_closes_the_engines() -> None:
         finally:
             ended = True
 
-    results = in_order(ready())
+    of_engine = ready()  # kept, or it would be closed when nobody has it
+    results = in_order(of_engine)
     next(results)
     results.close()
     assert ended
