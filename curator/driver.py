@@ -229,11 +229,16 @@ class CuratorDriver:
 
         One that waits for a person is not waited for, nor one of several tables that is charged: its tables are.
         """
-        check_asker(self.store.release(release_id), asker.name)
-        await self.changes.until(
-            lambda: self._is_worth_saying(self.store.release(release_id)), [release_id], asker, seconds
-        )
         stored = self.store.release(release_id)
+        check_asker(stored, asker.name)
+        if not self._is_worth_saying(stored):
+            await self.changes.until(
+                lambda: self._is_worth_saying(self.store.release(release_id)),
+                [_for_researcher(release_id)],
+                asker,
+                seconds,
+            )
+            stored = self.store.release(release_id)
         if stored.request.is_workload:
             stored = replace(stored, bytes_uploaded=self.store.bytes_uploaded_of_tables(release_id))
         return stored, self.progress(release_id)
@@ -409,12 +414,14 @@ class CuratorDriver:
 
     async def _drive(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         attempt, entered = 0, time.monotonic()
-        while not (state := (stored := self.store.release(release_id)).state).finished:
-            wakes = self.looks.wakes
-            if await self._try_step(release_id, peers, server):
+        stored = self.store.release(release_id)
+        while not stored.state.finished:
+            before, wakes = stored.state, self.looks.wakes
+            stored = await self._take_steps(stored, peers, server)
+            if stored.state is not before:
                 seconds = time.monotonic() - entered
-                state_left(state.value, release_id=release_id, seconds=seconds)
-                self.store.add_seconds(release_id, state.value, seconds)
+                state_left(before.value, release_id=release_id, seconds=seconds)
+                self.store.add_seconds(release_id, before.value, seconds)
                 attempt, entered = 0, time.monotonic()
             elif await self.decisions.waits_for_a_person(stored):
                 self._held.add(release_id)
@@ -422,9 +429,10 @@ class CuratorDriver:
                 return
             else:
                 attempt = await self._wait(stored, attempt, wakes)
+                stored = self.store.release(release_id)
         if stored.part_of:
             self._look_after_tables()
-        if state.unsuccessful:
+        if stored.state.unsuccessful:
             self._forget(release_id)  # a person ended it, or a process that did not come to the end of it
         self.decisions.forget(release_id)
         self._room.give_back(release_id)
@@ -449,32 +457,37 @@ class CuratorDriver:
         await self.looks.news(release_id, seen, attempt=attempt, wakes=wakes, deadline=deadline, is_refused=is_refused)
         return attempt + 1 if is_refused else 0
 
-    async def _try_step(self, release_id: str, peers: Peers, server: ServerLink) -> bool:
-        """Take the steps that can be taken now; return whether the release has left its state or is over."""
-        stored = self.store.release(release_id)
-        before = stored.state
+    async def _take_steps(self, stored: CuratorRelease, peers: Peers, server: ServerLink) -> CuratorRelease:
+        """Take the steps that can be taken now; return the release once it has left its state, or has to wait in it."""
+        release_id, before = stored.request.release_id, stored.state
         while stored.state is before:
             match await self._step(stored, peers, server):
                 case Wait(reason):
                     if reason != stored.waiting_for:
                         self.store.set_waiting(release_id, reason)
                     if before is ReleaseState.REQUESTED:
-                        self.changes.notify(release_id)  # its researcher hears that a person decides
+                        self.changes.notify(_for_researcher(release_id))  # it hears that a person decides
                     if stored.part_of:
                         self.store.set_waiting(
                             stored.part_of, f"table {', '.join(stored.request.attributes)}: {reason}"
                         )
-                    return False
+                    return stored
                 case End(state, reason):
                     self._end(stored, state, reason)
-                    self.changes.notify(release_id)
-                    return True
+                    return self._changed(release_id)
                 case Step(leads_to=state):
                     if state is not before:  # else there is more to do in this state
                         self.store.set_state(release_id, state)
-                    self.changes.notify(release_id)
-            stored = self.store.release(release_id)
-        return True
+            stored = self._changed(release_id)
+        return stored
+
+    def _changed(self, release_id: str) -> CuratorRelease:
+        """Return a release that has changed, once whoever waits for that is woken."""
+        stored = self.store.release(release_id)
+        self.changes.notify(release_id)
+        if self._is_worth_saying(stored):
+            self.changes.notify(_for_researcher(release_id))
+        return stored
 
     async def _step(self, stored: CuratorRelease, peers: Peers, server: ServerLink) -> Step | Wait | End:
         """Take the next step if there is one; return it, or the outcome that replaces it."""
@@ -694,6 +707,11 @@ class CuratorDriver:
             )
         self.store.forget_coin(release_coin(release_id))
         self.sampler.indices_file(release_id).unlink(missing_ok=True)
+
+
+def _for_researcher(release_id: str) -> str:
+    """Return the name of the changes of a release for which its researcher waits; its peers wait for all."""
+    return f"researcher/{release_id}"
 
 
 def _needs_no_seed(others: Others) -> bool:

@@ -38,6 +38,9 @@ _UNPRICED = (
     "SELECT release_id, entry, epsilon FROM (SELECT release_id, entry, epsilon FROM ledger UNION ALL"
     " SELECT release_id, entry, epsilon FROM reservation) WHERE release_id NOT IN (SELECT release_id FROM price)"
 )
+_MOST_REMEMBERED = 4096
+"""Charged releases that need no look into the database; beyond, all are looked up again."""
+
 GENESIS = hashlib.sha256(b"veiltab ledger").digest()
 """The head of an empty ledger."""
 
@@ -102,6 +105,8 @@ class Ledger:
             self._price_old_entries()
         self._running = (0, Sums())
         self._sums()
+        # Releases that were seen to be charged: a charge is never taken back.
+        self._charged = set[str]()
 
     @property
     def budget(self) -> Decimal:
@@ -287,16 +292,25 @@ class Ledger:
             self._forget_reservation(release_id)
 
     def is_reserved(self, release_id: str) -> bool:
-        """Whether epsilon is kept for a release."""
-        return self._exists("SELECT 1 FROM reservation WHERE release_id = ?", release_id)
+        """Whether epsilon is kept for a release; a charge takes its place."""
+        return release_id not in self._charged and self._exists(
+            "SELECT 1 FROM reservation WHERE release_id = ?", release_id
+        )
 
     def is_charged(self, release_id: str) -> bool:
         """Whether a release is charged: itself, or the one that it is a table of."""
-        return self._exists(
+        if release_id in self._charged:
+            return True
+        query = (
             "SELECT 1 FROM ledger WHERE release_id = ?1"
-            " OR release_id = (SELECT part_of FROM release WHERE id = ?1 AND part_of <> '')",
-            release_id,
+            " OR release_id = (SELECT part_of FROM release WHERE id = ?1 AND part_of <> '')"
         )
+        if not self._exists(query, release_id):
+            return False
+        if len(self._charged) >= _MOST_REMEMBERED:
+            self._charged.clear()
+        self._charged.add(release_id)
+        return True
 
     def _entry(self, row: sqlite3.Row) -> Entry:
         facts = json.loads(row["entry"])

@@ -292,7 +292,10 @@ class World:
         return bytes(np.where(replaced, rng.integers(0, 2, len(sent)), sent).astype(np.uint8))
 
     def step(self) -> bool:
-        return asyncio.run(self.driver._try_step(ID, cast("Peers", self), cast("ServerLink", self)))
+        """Let alice take her steps; return whether the release has left its state, or is over."""
+        stored = self.driver.store.release(ID)
+        after = asyncio.run(self.driver._take_steps(stored, cast("Peers", self), cast("ServerLink", self)))
+        return after.state is not stored.state or after.state.finished
 
     def state(self) -> ReleaseState:
         return self.driver.store.release(ID).state

@@ -269,7 +269,7 @@ def test_a_researcher_that_waits_hears_what_there_is_to_do(
 
     async def scenario() -> None:
         async def is_answered() -> bool:
-            driver.changes.notify(ID)
+            driver._changed(ID)
             for _ in range(5):
                 await asyncio.sleep(0)
             return waiting.done()
