@@ -55,8 +55,10 @@ class Parties:
         self._patience = _PATIENCE + _PATIENCE_A_ROW * rows
         folder.mkdir()
         ports = free_ports(len(OWNERS) + 2)
-        endpoints = dict(zip((*OWNERS, _SERVER, _RESEARCHER), (f"localhost:{port}" for port in ports), strict=True))
-        text = _study(endpoints, budget)
+        names = (*OWNERS, _SERVER, _RESEARCHER)
+        self.endpoints = dict(zip(names, (f"localhost:{port}" for port in ports), strict=True))
+        """Party -> its endpoint in the study file."""
+        text = _study(self.endpoints, budget)
         (folder / "study.toml").write_text(text, "utf-8")
         init_pki(study_from_bytes(text.encode(), "study.toml"), folder / "pki")
         policy = folder / "policy.toml"
@@ -74,6 +76,11 @@ class Parties:
     def __exit__(self, *_: object) -> None:
         """Stop every process."""
         self._local.stop()
+
+    def listen(self, name: str, address: str) -> None:
+        """Let a party listen at another address than its endpoint, before it is started."""
+        role = next(role for role, known in self._local.parties if known == name)
+        self._local.options[role, name] = ("--listen", address)
 
     def load(self) -> Usage:
         """Start every process, and wait until it has loaded its data and serves."""

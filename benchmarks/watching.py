@@ -74,7 +74,7 @@ class Watch:
                 peaks = self.peaks.setdefault(name, Peaks())
                 if looks % _FILES_EVERY == 0:
                     started[name] = _tree(process)
-                    peaks.raise_to({"disk": _disk(self._parties.state_folders[name], started[name])})
+                    peaks.raise_to({"disk": disk_of(self._parties.state_folders[name], started[name])})
                 peaks.raise_to(_memory(started.get(name, [process])))
             looks += 1
 
@@ -97,8 +97,13 @@ def _memory(processes: list[psutil.Process]) -> dict[str, int]:
     return sizes
 
 
-def _disk(folder: Path, processes: list[psutil.Process]) -> int:
-    """Return the bytes that the files of a folder take, with those that have no name and that some process has open."""
+def disk_of(folder: Path, processes: list[psutil.Process]) -> int:
+    """Return the bytes that a folder takes on its disk.
+
+    Args:
+        folder: of a party.
+        processes: whose open files count too, though they have no name.
+    """
     paths = list(folder.rglob("*"))
     for process in processes:
         with suppress(OSError):

@@ -1,7 +1,7 @@
 """What a row, a byte and a report cost each party, as measured: the units of `veiltab plan scale`.
 
-Every figure of CPU is user and system time. `veiltab plan scale --measure` measures all of them anew but `start` and
-memory: see tables_measure and reports_measure.
+Every figure of CPU is user and system time. `veiltab plan scale --measure` measures all of them anew but those of
+starting, and memory: see tables_measure and reports_measure.
 """
 
 from dataclasses import dataclass, field, fields, replace
@@ -39,7 +39,7 @@ class TableCosts(Costs):
     """What linking tables costs: CPU of each pass, and memory of each party, which no table's size changes.
 
     Args:
-        start: starting a process, and what a release takes however few its rows.
+        start_curator, start_server, start_researcher: starting a process, and a release of hardly any rows.
         load: reading, normalising and keeping an id.
         load_symbol: the same of a value.
         order: a row's token, and its way into the order of all tokens.
@@ -56,7 +56,9 @@ class TableCosts(Costs):
         curator, server, researcher: memory of its own that a process takes.
     """
 
-    start: float = _cost("s of CPU a process")
+    start_curator: float = _cost("s of CPU")
+    start_server: float = _cost("s of CPU")
+    start_researcher: float = _cost("s of CPU")
     load: float = _cost("ns a row")
     load_symbol: float = _cost("ns a row and attribute")
     order: float = _cost("ns a row")
@@ -111,7 +113,9 @@ class ReportCosts(Costs):
 
 TABLE_COSTS = TableCosts(
     source="--measure, 2026-11-22, 2 cores of AMD EPYC",
-    start=1.2,
+    start_curator=1.6,
+    start_server=0.7,
+    start_researcher=0.75,
     load=210.0,
     load_symbol=8.0,
     order=150.0,

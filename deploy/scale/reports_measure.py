@@ -25,6 +25,7 @@ from veiltab.deploy.local.collection import CollectionOptions, prepare
 from veiltab.deploy.local.processes import LocalStudy, free_ports
 from veiltab.deploy.scale.costs import ReportCosts, Way
 from veiltab.deploy.scale.processor import cpu_seconds, machine_name
+from veiltab.deploy.scale.relay import relayed
 from veiltab.node.sending import server_of
 from veiltab.researcher.collection.client import Rounds
 from veiltab.server.collection.json_messages import report_to_json
@@ -32,7 +33,9 @@ from veiltab.v1.collection_pb2 import ReportRequest
 from veiltab.v1.collection_pb2_grpc import CollectionServiceStub
 
 _SERVER = (Role.SERVER, "cloud")
-_TOKENS = 20_000
+_TOKENS = 50_000
+"""Tokens that are enrolled at the least."""
+
 _REPORTS = {Way.GRPC: 400, Way.GRPC_KEPT: 2000, Way.HTTPS: 400, Way.HTTPS_KEPT: 2000}
 _UNDER_WAY = 64
 _WARM = 50
@@ -44,34 +47,40 @@ _SETTLED_SECONDS = 0.2
 Send = Callable[[ReportRequest], Awaitable[None]]
 
 
-def measured_reports(way: Way) -> ReportCosts:
+def measured_reports(way: Way, reports: int | None = None) -> ReportCosts:
     """Return what reports cost that come in one way.
+
+    Args:
+        way: how.
+        reports: how many to send; by default as many as take some seconds.
 
     Raises:
         UnavailableError: the server does not start, or this machine has no /proc.
     """
+    count = reports or _REPORTS[way]
+    enrolled = max(count + _WARM, _TOKENS)
     with tempfile.TemporaryDirectory() as name, _server(Path(name)) as (local, pid, port):
         identity = local.identity_folder(Role.RESEARCHER, "rosa")
         with Rounds(local.study_path, identity=identity, name="rosa") as rounds:
-            spec = rounds.open("value", epsilon="1", rates={"everyone": "1"}, populations={"everyone": _TOKENS})
-            database, tokens = _database_size(local), [new_token() for _ in range(_TOKENS)]
+            spec = rounds.open("value", epsilon="1", rates={"everyone": "1"}, populations={"everyone": enrolled})
+            database, tokens = _database_size(local), [new_token() for _ in range(enrolled)]
             before = cpu_seconds(pid)
             rounds.enrol(spec.round_id, "everyone", tokens)
             enrol = cpu_seconds(pid) - before
-            reports = [
+            requests = [
                 report_to_proto(spec.round_id, token, "everyone", spec.randomiser.randomise(0, SystemSource()))
-                for token in tokens[: _REPORTS[way] + _WARM]
+                for token in tokens[: count + _WARM]
             ]
-            taken = asyncio.run(_taken(local, pid, way, port, reports))
+            taken = asyncio.run(_taken(local, pid, way, port, requests))
             rounds.close_round(spec.round_id)
-        token_bytes = (_database_size(local) - database) / _TOKENS
+        token_bytes = (_database_size(local) - database) / enrolled
         flush = _flush(Path(name))
     return ReportCosts(
         source=f"--measure, {datetime.now().astimezone().date()}, {machine_name()}",
         report=1e6 * taken.cpu,
         received=taken.received,
         sent=taken.sent,
-        enrol=1e6 * enrol / _TOKENS,
+        enrol=1e6 * enrol / enrolled,
         token_bytes=token_bytes,
         flush=flush,
     )
@@ -105,7 +114,7 @@ def _database_size(local: LocalStudy) -> int:
 async def _taken(local: LocalStudy, pid: int, way: Way, port: int, reports: Sequence[ReportRequest]) -> _Taken:
     """Submit reports, and return what one took."""
     endpoint = f"localhost:{port}" if way.is_https else local.study.server.endpoint
-    async with _relay(endpoint) as relay, _sender(local, way, relay.port) as send:
+    async with relayed(endpoint) as relay, _sender(local, way, relay.port) as send:
         await _send_all(send, reports[:_WARM])
         await asyncio.sleep(_SETTLED_SECONDS)
         cpu, received, sent = cpu_seconds(pid), relay.received, relay.sent
@@ -185,55 +194,6 @@ async def _https_sender(local: LocalStudy, port: int, *, kept: bool) -> AsyncIte
     yield send
     for _, writer in idle:
         writer.close()
-
-
-class _Relay:
-    """Passes connections on to an endpoint, and counts the bytes each way."""
-
-    def __init__(self, endpoint: str) -> None:
-        self._endpoint = endpoint
-        self.received = 0
-        self.sent = 0
-        self.port = 0
-        self._connections = set[asyncio.Task[None]]()
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass one connection on until both sides have ended it."""
-        task = asyncio.current_task()
-        if task is not None:
-            self._connections.add(task)
-        host, _, port = self._endpoint.rpartition(":")
-        behind, before = await asyncio.open_connection(host, int(port))
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._pass(reader, before, "received"))
-            tasks.create_task(self._pass(behind, writer, "sent"))
-
-    async def ended(self) -> None:
-        """Wait until no connection is left."""
-        await asyncio.gather(*self._connections)
-
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, counter: str) -> None:
-        try:
-            while data := await reader.read(1 << 16):
-                setattr(self, counter, getattr(self, counter) + len(data))
-                writer.write(data)
-                await writer.drain()
-        except ConnectionError:
-            pass
-        writer.close()
-
-
-@asynccontextmanager
-async def _relay(endpoint: str) -> AsyncIterator[_Relay]:
-    relay = _Relay(endpoint)
-    server = await asyncio.start_server(relay.serve, "localhost", 0)
-    relay.port = server.sockets[0].getsockname()[1]
-    try:
-        yield relay
-        server.close()
-        await relay.ended()
-    finally:
-        server.close()
 
 
 def _flush(folder: Path) -> float:

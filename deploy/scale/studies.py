@@ -136,7 +136,12 @@ def scale_of_tables(study: Tables, costs: TableCosts, machine: Machine) -> Scale
         machine: of each party.
     """
     rooms = _table_rooms(study, costs)
-    starting = tuple(Work(stage="start", party=party, serial=costs.start) for party in Party)
+    starts = {
+        Party.CURATOR: costs.start_curator,
+        Party.SERVER: costs.start_server,
+        Party.RESEARCHER: costs.start_researcher,
+    }
+    starting = tuple(Work(stage="start", party=party, serial=seconds) for party, seconds in starts.items())
     aligning = _on_disks(_alignment(study, costs), rooms, machine)
     releasing = _on_disks(_release(study, costs), rooms, machine)
     return Scale(

@@ -9,7 +9,9 @@ ROUNDS = Rounds(nodes=10_000, reports=2, way=Way.HTTPS)
 MACHINE = Machine(cores=4, memory=1e9, disk=1e9, link=80e6, disk_speed=100e6, latency=0.1)
 TABLE_COSTS = TableCosts(
     source="round numbers",
-    start=0.5,
+    start_curator=0.5,
+    start_server=0.25,
+    start_researcher=0.125,
     load=300.0,
     load_symbol=50.0,
     order=200.0,

@@ -41,8 +41,8 @@ CURATOR = [
     ("upload", 0.0016, 0.8e6, 0),  # 800,000 x 2 ns
 ]
 OTHERS = [
-    ("start", Party.SERVER, 0.5, 0, 0),
-    ("start", Party.RESEARCHER, 0.5, 0, 0),
+    ("start", Party.SERVER, 0.25, 0, 0),
+    ("start", Party.RESEARCHER, 0.125, 0, 0),
     ("upload", Party.SERVER, 0.0048, 0, 2.4e6),  # 2,400,000 bytes
     ("perturb", Party.SERVER, 0.024, 0, 0),
     ("fetch", Party.SERVER, 0.0048, 2.4e6, 0),
