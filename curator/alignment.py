@@ -15,6 +15,7 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
+from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.rpc.status import refusal_of
 from veiltab.common.storage.disk import Room
@@ -80,6 +81,7 @@ class Alignment:
         self._current = ""
         # The table in the order of its tokens, while the alignment of this name is made.
         self._ordered: tuple[str, TokenOrder] | None = None
+        self._stage = Stage()
         self._waiting: VeiltabError = NotReadyError("has not aligned its table yet", where=f"curator {name}")
         self.table_version = ""
         self.left_out = ""
@@ -109,7 +111,7 @@ class Alignment:
     @property
     def progress(self) -> str:
         """What the alignment is doing, for people; empty if that takes no time."""
-        return self._exchange.progress
+        return str(self._stage) or self._exchange.progress
 
     def tokens_file(self, name: str) -> Path:
         """Return where this curator's sorted tokens of an alignment lie."""
@@ -195,7 +197,7 @@ class Alignment:
         own, order = own_tokens(folder), own_order(folder) if self._exchange.needs_order else None
         if self._ordered is None or self._ordered[0] != name or not own.exists():
             with step("compute tokens", size=TOKEN_LENGTH * table.rows):
-                ordered = TokenOrder(table.respondents, self._workplace)
+                ordered = TokenOrder(table.respondents, self._workplace, self._stage)
                 await asyncio.to_thread(ordered.write, key, own, order)
                 self._ordered = name, ordered
         return self._ordered[1]

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from veiltab.common.command.cli import note
 from veiltab.common.core.coding import DROP
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.observe.progress import Progress
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.file import AttributeRule, Study
@@ -21,7 +23,7 @@ from veiltab.curator.respondents import RepeatedIds, normalised_ids
 from veiltab.curator.table_rows import TableRows, rows_on_disk
 from veiltab.curator.tables.address import TableAddress
 from veiltab.curator.tables.numerals import Notation, numerals_of
-from veiltab.curator.tables.opening import open_table
+from veiltab.curator.tables.opening import known_rows, open_table
 from veiltab.curator.tables.reading import find_column, read_batches
 from veiltab.curator.tables.refusals import first_rows, row_count, rows_have
 from veiltab.curator.tables.source import FIRST_ROW, Batch, Source
@@ -156,8 +158,10 @@ def read_respondents(  # noqa: PLR0913 - what reading a table consists of
         description = source.description
         rows.look_at(source, TableAddress.of(table).decimal)
         floats_as_ids = "integer" in normalise
+        progress = Progress("reading the table", known_rows(source), tell=note)
         for batch in read_batches(source, id_columns, {rule.column for rule in rules}, floats_as_ids=floats_as_ids):
             rows.take(batch)
+            progress.advance(batch.rows)
     except InvalidInputError as error:
         errors.append(error)
     return rows.reading(TableAddress.of(table).shown, description, errors)

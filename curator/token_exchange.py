@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableError, VeiltabError
+from veiltab.common.observe.progress import Progress, Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.curator.coordination import Peers
@@ -21,15 +22,24 @@ class TokenExchange:
         folder: where the alignments lie, each in a folder of its name.
     """
 
-    progress = ""
     needs_order = False
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._stage = Stage()
+
+    @property
+    def progress(self) -> str:
+        """Whose tokens are fetched."""
+        return str(self._stage)
 
     async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Mapping[str, Path]:  # noqa: ARG002 - an Exchange
         """Fetch the tokens of all others."""
-        return {peer: await _fetch(name, peer, folder, peers) for peer in peers.curators}
+        received = {}
+        for peer in peers.curators:
+            with self._stage.of(f"fetching tokens of {peer}", None) as progress:
+                received[peer] = await _fetch(name, peer, folder, peers, progress)
+        return received
 
     async def is_wanted(self, name: str, peers: Peers) -> bool:  # noqa: ARG002 - an Exchange
         """Return false: one's own tokens lie ready for whoever begins again. Those of others may outlast a crash."""
@@ -49,7 +59,7 @@ class TokenExchange:
         """Do nothing: nothing goes on."""
 
 
-async def _fetch(name: str, peer: str, folder: Path, peers: Peers) -> Path:
+async def _fetch(name: str, peer: str, folder: Path, peers: Peers, progress: Progress) -> Path:
     """Fetch a peer's tokens; where a connection broke, the next attempt goes on."""
     path = folder / f"{peer}-tokens.bin"
     begun = path.with_suffix(".part")
@@ -58,6 +68,7 @@ async def _fetch(name: str, peer: str, folder: Path, peers: Peers) -> Path:
             before = file.tell()
             async for data in peers.tokens(peer, name, before):
                 file.write(data)
+                progress.advance(len(data) // TOKEN_LENGTH)
             measured.bytes = file.tell() - before
     except (NotReadyError, UnavailableError):
         raise

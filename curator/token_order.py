@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols
+from veiltab.common.observe.progress import Stage
 from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.partitions import (
     PARTITION_BITS,
@@ -226,10 +227,12 @@ class TokenOrder:
     Args:
         table: the rows.
         workplace: performs the passes; its files hold the rows between them, until nothing refers to this object.
+        stage: says how far a pass is, if anybody asks.
     """
 
-    def __init__(self, table: TableRows, workplace: Workplace) -> None:
+    def __init__(self, table: TableRows, workplace: Workplace, stage: Stage | None = None) -> None:
         self._table = table
+        self._stage = stage or Stage()
         self._run = workplace.run
         self._engine = workplace.engine_for(len(table))
         self._is_remote = workplace.is_remote
@@ -249,10 +252,15 @@ class TokenOrder:
             order: file to write the rows of the tokens to, int64, or None.
         """
         has_rows = order is not None
-        batches = list(in_order(self._engine.perform(self._spreads(key, has_rows=has_rows))))
+        with self._stage.of("computing tokens", len(self._table)) as progress:
+            batches = list[Batch]()
+            for batch in in_order(self._engine.perform(self._spreads(key, has_rows=has_rows))):
+                batches.append(batch)
+                progress.advance(int(batch.counts.sum()))
         edges = list(sections(sum((batch.counts for batch in batches), np.zeros(1 << PARTITION_BITS, np.int64))))
         forms = _forms(self._types, has_rows=has_rows)
         with ExitStack() as files:
+            progress = files.enter_context(self._stage.of("sorting tokens", len(self._table)))
             outputs = {0: files.enter_context(written_whole(own))}
             if order is not None:
                 outputs[len(forms) - 1] = files.enter_context(written_whole(order))
@@ -262,6 +270,7 @@ class TokenOrder:
                     for part, (place, output) in product(section, outputs.items()):
                         output.write(part.read(file, place, forms[place]).data)
                 self._sections.append(section)
+                progress.advance(sum(part.rows for part in section))
         self._ends = [edge[-1] for edge in edges]
         self._run.delete(*map(self._spread, range(len(batches))))
 
@@ -278,13 +287,17 @@ class TokenOrder:
         types = list(self._table.types.items())
         stored = {curator: self._for_tasks(curator, path) for curator, path in others.items()}
         joins = (self._join(number, others, stored) for number in range(len(self._sections)))
-        for number, section in enumerate(in_order(self._engine.perform(joins))):
-            with self._run.file(self._joined(number)).opened() as file:
-                for part in section:
-                    made, *symbols = (part.read(file, place, form) for place, form in enumerate(forms))
-                    columns = {name: column.view(type_) for (name, type_), column in zip(types, symbols, strict=True)}
-                    yield made.view(np.uint8), columns
-            self._run.delete(self._joined(number))
+        with self._stage.of("comparing tokens", len(self._table)) as progress:
+            for number, section in enumerate(in_order(self._engine.perform(joins))):
+                with self._run.file(self._joined(number)).opened() as file:
+                    for part in section:
+                        made, *symbols = (part.read(file, place, form) for place, form in enumerate(forms))
+                        columns = {
+                            name: column.view(type_) for (name, type_), column in zip(types, symbols, strict=True)
+                        }
+                        yield made.view(np.uint8), columns
+                self._run.delete(self._joined(number))
+                progress.advance(sum(part.rows for part in self._sections[number]))
         self._run.delete_all(self._copied(""))
 
     def _spreads(self, key: bytes, *, has_rows: bool) -> Iterator[_Spread]:

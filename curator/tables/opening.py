@@ -56,6 +56,11 @@ def open_table(table: TableAddress | Path) -> Source:
     return (DuckdbQuery if is_duckdb else SqliteQuery)(path, part, address.query)
 
 
+def known_rows(source: Source) -> int | None:
+    """Return how many rows a table has, if that is known before it is read."""
+    return source.rows if isinstance(source, ParquetFile | ParquetFiles) else None
+
+
 def file_of(address: TableAddress) -> Path | None:
     """Return the file of a table, if it is one file and no database."""
     if address.is_url:

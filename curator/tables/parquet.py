@@ -27,6 +27,8 @@ class ParquetFile:
         self.where = str(path)
         with self._open([]) as file:
             self._columns = header_of(file.schema_arrow)
+            self.rows: int = file.metadata.num_rows
+            """As the file states."""
 
     @property
     def description(self) -> str:

@@ -52,6 +52,11 @@ class ParquetFiles:
         folders = f", {' and '.join(self._partitioned)} from the names of folders" if self._partitioned else ""
         return f"{len(self._files)} Parquet files{folders}"
 
+    @property
+    def rows(self) -> int:
+        """Of all files, as they state."""
+        return sum(file.rows for file, _ in self._files)
+
     def columns(self) -> list[Column]:
         """Return the header of the first file, and the columns that stand in the names of folders."""
         kind = ColumnKind.EXACT

@@ -51,6 +51,9 @@ def test_an_idle_curator_has_its_whole_budget(driver: CuratorDriver) -> None:
     (alignment,) = seen.work
     assert (alignment.kind, alignment.state) == ("alignment", "aligning")
     assert "has not aligned its table yet" in alignment.waiting_for
+    with driver.alignment._stage.of("sorting tokens", 200) as progress:
+        progress.advance(74)
+        assert observe(driver).work[0].about == "sorting tokens: 37 %"
     (budget,) = seen.budgets
     assert (budget.protects, budget.epsilon, budget.left) == ("respondents", Decimal("2.5"), Decimal("2.5"))
     assert seen.queues == {"releases": 0, "held requests": 0}

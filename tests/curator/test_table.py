@@ -372,3 +372,14 @@ def test_the_short_cuts_for_ascii_change_nothing(ids: list[str | None], ascii_on
         clean = pc.utf8_normalize(pc.utf8_lower(pc.utf8_trim_whitespace(key or "")), "NFC").as_py()
         expected.append(None if not clean or "\x1f" in (key or "") else clean)
     assert whole == expected
+
+
+def test_reading_a_long_table_says_how_far_it_is(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("veiltab.common.observe.progress._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("veiltab.curator.tables.parquet.BATCH_ROWS", 2)
+    path = tmp_path / "alice.parquet"
+    pq.write_table(pa.table({"id": ["a", "b", "c", "d"], "Colour": ["red"] * 4, "age": ["1"] * 4}), path)
+    read_table(path, study, "alice")
+    assert capsys.readouterr().err.splitlines() == ["reading the table: 50 %", "reading the table: 100 %"]

@@ -1,9 +1,11 @@
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from veiltab.curator.tables.address import TableAddress
-from veiltab.curator.tables.opening import file_of
+from veiltab.curator.tables.opening import file_of, known_rows, open_table
 
 
 @pytest.mark.parametrize(
@@ -27,3 +29,11 @@ def test_the_file_of_a_table(tmp_path: Path, location: str, file: str | None) ->
 
 def test_a_database_server_has_no_file() -> None:
     assert file_of(TableAddress(location="postgresql://host/people", query="SELECT 1")) is None
+
+
+def test_parquet_files_state_their_rows(tmp_path: Path) -> None:
+    for name, rows in (("a", 3), ("b", 4)):
+        pq.write_table(pa.table({"id": [f"{name}{n}" for n in range(rows)]}), tmp_path / f"{name}.parquet")
+    (tmp_path / "c.csv").write_text("id\nx\n", "utf-8")
+    found = [known_rows(open_table(tmp_path / name)) for name in ("a.parquet", "*.parquet", "c.csv")]
+    assert found == [3, 7, None]
