@@ -57,20 +57,19 @@ class Receiver:
     async def take(self, announced: Announced, chunks: Chunks) -> tuple[int, bool]:
         """Take the chunks of one column; return the bytes held and whether it is complete."""
         release_id, attribute = announced.release_id, announced.attribute
-        # Check first, so that invented releases and columns allocate nothing.
-        await self._session(announced)
-        async with self._columns.setdefault((release_id, attribute), asyncio.Lock()):
+        # Check first, so that invented releases and columns allocate nothing, and nobody waits for a complete one.
+        session, column = await self._session(announced)
+        if attribute in session.complete:
+            return await self._check_again(session, column, announced)
+        session.check_open()
+        lock = self._columns.setdefault((release_id, attribute), asyncio.Lock())
+        async with lock, self._store.leases.held(f"{release_id}/{attribute}") as lease:
+            # Another call, or another process, may have received more before this one got the lease.
             session, column = await self._session(announced)
             if attribute in session.complete:
                 return await self._check_again(session, column, announced)
             session.check_open()
-            async with self._store.leases.held(f"{release_id}/{attribute}") as lease:
-                # Another process may have received more before this one got the lease.
-                session, column = await self._session(announced)
-                if attribute in session.complete:
-                    return await self._check_again(session, column, announced)
-                session.check_open()
-                return await self._take(announced, session, column, chunks, lease)
+            return await self._take(announced, session, column, chunks, lease)
 
     async def _session(self, announced: Announced) -> tuple[Session, Column]:
         session = await self._store.look_up(self._store.session, announced.release_id)

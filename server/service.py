@@ -5,6 +5,7 @@ What waits for a disk is called in a thread, and so is all if the database may b
 
 from asyncio import to_thread
 from collections.abc import AsyncIterator
+from itertools import islice
 
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.steps import step
@@ -18,6 +19,9 @@ from veiltab.common.rpc.signing import signed, signed_to_proto
 from veiltab.server.receiving import Announced
 from veiltab.server.releases import Releases
 from veiltab.v1 import ingest_pb2, ingest_pb2_grpc, server_release_pb2, server_release_pb2_grpc
+
+_CHUNKS_AT_ONCE = 4
+"""Chunks of canaries that are read together."""
 
 
 class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
@@ -78,9 +82,12 @@ class IngestServicer(ingest_pb2_grpc.IngestServiceServicer):
             pieces = canaries.chunks(request.offset)
             if request.offset == total:
                 yield ingest_pb2.FetchCanariesResponse(total=total)
-            # Each piece is read from its places all over a file: not in the loop.
-            while (chunk := await to_thread(next, pieces, None)) is not None:
-                yield ingest_pb2.FetchCanariesResponse(total=total, chunk=chunk)
+            # They are read from their places all over a file: not in the loop.
+            while read := await to_thread(lambda: list(islice(pieces, _CHUNKS_AT_ONCE))):
+                for chunk in read:
+                    yield ingest_pb2.FetchCanariesResponse(total=total, chunk=chunk)
+                if len(read) < _CHUNKS_AT_ONCE:
+                    break
 
 
 async def _pieces(requests: AsyncIterator[ingest_pb2.UploadColumnRequest]) -> AsyncIterator[tuple[int, bytes]]:

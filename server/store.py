@@ -122,6 +122,9 @@ class ServerStore:
         row = self.connection.execute("SELECT * FROM session WHERE id = ?", [release_id]).fetchone()
         if row is None:
             raise NotFoundError("no such release here", where=f"release {release_id[:32]}")
+        if ReleaseState(row["state"]) in {ReleaseState.PERTURBING, ReleaseState.READY}:
+            spec = ReleaseSpec.from_json(row["spec"])
+            return _session(row, frozenset(column.attribute for column in spec.columns))
         complete = self.connection.execute("SELECT attribute FROM complete_column WHERE release_id = ?", [release_id])
         return _session(row, frozenset(row["attribute"] for row in complete))
 
