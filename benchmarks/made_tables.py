@@ -24,7 +24,7 @@ CATEGORIES = {
 OWNERS = {"alice": ("education", "sex"), "bob": ("marital", "salary")}
 KINDS = ("csv", "parquet")
 
-_OWN_SHARE = 50
+OWN_SHARE = 50
 """For this many common respondents, each table has one more of its own."""
 
 _BATCH = 2**20
@@ -60,7 +60,7 @@ def _writer(path: Path, schema: pa.Schema) -> pa.csv.CSVWriter | pa.parquet.Parq
 
 def _people(rows: int, number: int) -> Iterator[NDArray[np.int64]]:
     """Yield the people of a table in its order: 0..rows-1 are common, the others follow table by table."""
-    own, rng = rows // _OWN_SHARE, np.random.default_rng(number + 1)
+    own, rng = rows // OWN_SHARE, np.random.default_rng(number + 1)
     size = rows + own
     stride = int(size * _STRIDES[number])
     while gcd(stride, size) > 1:

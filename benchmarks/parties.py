@@ -58,7 +58,7 @@ class Parties:
         names = (*OWNERS, _SERVER, _RESEARCHER)
         self.endpoints = dict(zip(names, (f"localhost:{port}" for port in ports), strict=True))
         """Party -> its endpoint in the study file."""
-        text = _study(self.endpoints, budget)
+        text = study_text(self.endpoints, budget)
         (folder / "study.toml").write_text(text, "utf-8")
         init_pki(study_from_bytes(text.encode(), "study.toml"), folder / "pki")
         policy = folder / "policy.toml"
@@ -159,7 +159,7 @@ class Parties:
 
     def _cpu(self) -> dict[str, float]:
         """Return each party's CPU seconds so far: of its process, and of all that this one started."""
-        return {name: _cpu_of(process) for name, process in self.processes.items()}
+        return {name: cpu_of(process) for name, process in self.processes.items()}
 
     def _wait(self, done: Callable[[], bool]) -> None:
         end = time.monotonic() + self._patience
@@ -181,8 +181,8 @@ class Parties:
             connection.close()
 
 
-def _study(endpoints: dict[str, str], budget: int) -> str:
-    """Write the study file."""
+def study_text(endpoints: dict[str, str], budget: int) -> str:
+    """Return the study file of these parties."""
     text = f'[study]\nid = "bench"\ntitle = "Benchmark"\n\n[budget]\nepsilon = {budget}\n\n[server]\n'
     text += _entry(_SERVER, endpoints) + "\n[[researcher]]\n" + _entry(_RESEARCHER, endpoints)
     for owner, attributes in OWNERS.items():
@@ -198,7 +198,8 @@ def _entry(name: str, endpoints: dict[str, str]) -> str:
     return f'name = "{name}"\nendpoint = "{endpoints[name]}"\n'
 
 
-def _cpu_of(process: psutil.Process) -> float:
+def cpu_of(process: psutil.Process) -> float:
+    """Return the CPU seconds of a process and of all that it started."""
     seconds = 0.0
     for one in (process, *process.children(recursive=True)):
         with suppress(psutil.NoSuchProcess):

@@ -6,7 +6,8 @@ everybody. The yardstick is DuckDB, which joins the same files on the id and cou
 everything; once with all the memory it wants, once held to 1.5 GB.
 
 CPU is user and system time of all processes of a party, the researcher's client apart. "Protected" is loading, the
-alignment and the release of everybody at all parties together. Tables, states and scratch space lie in a folder that
+alignment and the release of everybody at all parties together. Beside it stands what `veiltab plan scale --measure`
+foresees. Tables, states and scratch space lie in a folder that
 is deleted at the end; a size for which its disk has no room is skipped.
 """
 
@@ -23,13 +24,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import psutil
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.made_tables import write_tables
+from benchmarks.made_tables import OWN_SHARE, write_tables
 from benchmarks.parties import Parties, Usage
 from benchmarks.watching import Peaks, Watch
 from veiltab.common.command.cli import note
+from veiltab.deploy.scale.costs import TableCosts
+from veiltab.deploy.scale.model import Machine, Party
+from veiltab.deploy.scale.studies import Tables, scale_of_tables
+from veiltab.deploy.scale.tables_measure import measured_tables
 from veiltab.researcher.drawing import ACCENT, INK, SOFT, check_picture, logarithmic, write_picture
 
 if TYPE_CHECKING:
@@ -40,6 +46,8 @@ _PROTECTED = ("load", "align", "release of everybody")
 _STAGES = ("load", "align", "release of m*", "release of everybody")
 _UNPROTECTED = {"DuckDB": (), "DuckDB, 1.5 GB": ("--memory-limit", "1.5GB")}
 _AIMS = {"DuckDB": "at most 1.5", "DuckDB, 1.5 GB": "at most 1"}
+
+_ROLES = {"alice": Party.CURATOR, "bob": Party.CURATOR, "cloud": Party.SERVER, "rosa": Party.RESEARCHER}
 
 _DISK_A_ROW = 220
 """Bytes of tables, states and scratch space together, with a fifth to spare."""
@@ -58,6 +66,7 @@ class Scaled:
         stages: stage -> time of each party.
         peaks: party -> most memory and disk.
         unprotected: way of DuckDB -> its CPU and wall seconds, and its peak of memory in bytes.
+        foreseen: party -> CPU seconds of everything that is protected, and most bytes of disk, by the model.
     """
 
     rows: int
@@ -66,6 +75,7 @@ class Scaled:
     stages: dict[str, Usage]
     peaks: dict[str, Peaks]
     unprotected: dict[str, dict[str, float]]
+    foreseen: dict[str, dict[str, float]]
 
     @property
     def cpu(self) -> float:
@@ -87,8 +97,14 @@ class Scaled:
         return asdict(self) | {"cpu": self.cpu, "wall": self.wall, "ratios": self.ratios}
 
 
-def measure(folder: Path, rows: int) -> Scaled:
-    """Run both sides in a new folder, which is empty afterwards."""
+def measure(folder: Path, rows: int, costs: TableCosts) -> Scaled:
+    """Run both sides in a new folder, which is empty afterwards.
+
+    Args:
+        folder: an empty one.
+        rows: common respondents n.
+        costs: of this machine.
+    """
     note(f"{rows:,} rows: writing the tables")
     tables = write_tables(folder, rows, "parquet")
     stages: dict[str, Usage] = {}
@@ -113,8 +129,23 @@ def measure(folder: Path, rows: int) -> Scaled:
     for path in tables.values():
         path.unlink()
     return Scaled(
-        rows=rows, sample=spec.sample, tables=sizes, stages=stages, peaks=watch.peaks, unprotected=unprotected
+        rows=rows,
+        sample=spec.sample,
+        tables=sizes,
+        stages=stages,
+        peaks=watch.peaks,
+        unprotected=unprotected,
+        foreseen=_foreseen(rows, costs),
     )
+
+
+def _foreseen(rows: int, costs: TableCosts) -> dict[str, dict[str, float]]:
+    """Return what the model says of each party."""
+    cores = psutil.cpu_count() or 1
+    here = Machine(cores=cores, memory=16e9, disk=1e12, link=1e10, disk_speed=5e8, latency=1e-4)
+    study = Tables(curators=2, rows=rows + rows // OWN_SHARE, attributes=2, sample=rows, pairs=False)
+    totals = {total.party: total for total in scale_of_tables(study, costs, here).parties}
+    return {name: {"cpu": totals[party].cpu, "disk": totals[party].room.disk} for name, party in _ROLES.items()}
 
 
 def _seconds(usage: Usage) -> str:
@@ -138,7 +169,7 @@ def show(scaled: Scaled) -> None:
     """Print the figures of one size."""
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(f"\n[bold]n = {scaled.rows:,}, m* = {scaled.sample:,}, tables {scaled.tables / 1e9:.2f} GB[/bold]")
-    console.print(_stages(scaled), _memory(scaled), _ratios(scaled))
+    console.print(_stages(scaled), _memory(scaled), _ratios(scaled), _model(scaled))
 
 
 def _stages(scaled: Scaled) -> Table:
@@ -167,6 +198,15 @@ def _ratios(scaled: Scaled) -> Table:
     for name, figures in scaled.unprotected.items():
         seconds = (f"{figures['cpu']:.2f}", f"{figures['wall']:.2f}")
         table.add_row(name, *seconds, f"{scaled.ratios[name]:.2f}", _AIMS[name])
+    return table
+
+
+def _model(scaled: Scaled) -> Table:
+    table = _table("protected, as foreseen", ("CPU seconds", "measured over it", "disk at most MB", "measured over it"))
+    for name, foreseen in scaled.foreseen.items():
+        cpu = sum(scaled.stages[stage].cpu.get(name, 0.0) for stage in _PROTECTED)
+        ratios = (f"{cpu / foreseen['cpu']:.2f}", f"{scaled.peaks[name].disk / foreseen['disk']:.2f}")
+        table.add_row(name, f"{foreseen['cpu']:.2f}", ratios[0], f"{foreseen['disk'] / 1e6:,.0f}", ratios[1])
     return table
 
 
@@ -255,6 +295,8 @@ def main(rows: tuple[int, ...], folder: Path, file: Path | None, picture: Path |
     if picture is not None:
         check_picture(picture)
     done: list[Scaled] = []
+    note("the unit costs of this machine")
+    costs = measured_tables()
     with _folder(folder) as own:
         for size in rows:
             free = shutil.disk_usage(own).free
@@ -264,7 +306,7 @@ def main(rows: tuple[int, ...], folder: Path, file: Path | None, picture: Path |
                     f" {size * _DISK_A_ROW / 1e9:.0f}"
                 )
                 continue
-            done.append(measure(own, size))
+            done.append(measure(own, size, costs))
             show(done[-1])
             # A later size may fail; what was measured is kept.
             if file is not None:
