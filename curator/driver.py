@@ -76,7 +76,6 @@ from veiltab.curator.release import (
     plan_question,
 )
 from veiltab.curator.room import release_bytes
-from veiltab.curator.sample_rows import SampledColumn
 from veiltab.curator.server_check import ServerCheck
 from veiltab.curator.shared_sample import Sampler, SharedSample
 from veiltab.curator.statements import signed_statement
@@ -157,7 +156,7 @@ class CuratorDriver:
         )
         self._folder = folder / "releases"
         self.server_check = ServerCheck(self.name, store)
-        self.sampler = Sampler(self.name, self._folder, self.coins, store)
+        self.sampler = Sampler(self.name, self._folder, self.coins, store, workplace)
         self.planner = Planner(store)
         self.decisions = Decisions(self.name, study, store, ledger, self.planner, policy)
         self.looks = Looks()
@@ -664,7 +663,7 @@ class CuratorDriver:
         for column in spec.columns_of(self.name):
             size = column.byte_length(spec.uploaded_rows)
             with step("encrypt", release_id=spec.release_id, attribute=column.attribute, size=size):
-                values = SampledColumn(table.column(column.attribute), sample.rows)
+                values = sample.rows.column(table, column.attribute)
                 encryption = self.encryption(spec.release_id)
                 encryption.encrypt(column.attribute, values, column.size, spec.pad, sample.noise)
 

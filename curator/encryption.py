@@ -21,6 +21,8 @@ from veiltab.common.core.symbols import CHUNK, add, check_symbols, fill_uniform,
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.modes import Pad
 from veiltab.common.storage.files import file_digest, written_whole
+from veiltab.curator.draw_tasks import DrawnColumn
+from veiltab.curator.encryption_tasks import encrypted_in_tasks
 from veiltab.curator.noise import Column, CuratorsNoise
 from veiltab.curator.store import CuratorStore
 
@@ -84,8 +86,12 @@ class ColumnEncryption:
                 assert_never(pad)
         replacement_key = b"" if noise.mechanism is None else os.urandom(32)
         self._store.spend_key(self._release_id, attribute, key, replacement_key)
-        rows = noise.applied(attribute, column, size, replacement_key)
-        digest = self._write(attribute, rows, size, source, noise.places)
+        if source is not None and isinstance(column, DrawnColumn):
+            chunks = encrypted_in_tasks(attribute, column, size, key, replacement_key, noise)
+        else:
+            rows = noise.applied(attribute, column, size, replacement_key)
+            chunks = (self._encrypted(attribute, chunk, size, source, number) for number, chunk in enumerate(rows))
+        digest = self._write(attribute, chunks, noise.places)
         self._store.set_pad_digest(self._release_id, attribute, digest)
         return digest
 
@@ -113,19 +119,16 @@ class ColumnEncryption:
                 remedy="Ask for a new release; a pad is never used again.",
             )
 
-    def _write(
-        self, attribute: str, chunks: Iterable[Symbols], size: int, source: CipherStream | None, places: Places
-    ) -> bytes:
+    def _write(self, attribute: str, chunks: Iterable[Symbols], places: Places) -> bytes:
         """Write the ciphertext of a column that comes in chunks, and that of its canaries; return its SHA-256."""
         digest, canaries, start = hashlib.sha256(), list[Symbols](), 0
         with written_whole(self.ciphertext(attribute)) as file:
-            for number, chunk in enumerate(chunks):
-                ciphertext = self._encrypted(attribute, chunk, size, source, number)
-                first, last = np.searchsorted(places, [start, start + len(chunk)])
+            for ciphertext in chunks:
+                first, last = np.searchsorted(places, [start, start + len(ciphertext)])
                 canaries.append(ciphertext[places[first:last] - start])
                 file.write(ciphertext.data)
                 digest.update(ciphertext.data)
-                start += len(chunk)
+                start += len(ciphertext)
             if len(places):
                 with written_whole(self.canaries(attribute)) as canary_file:
                     canary_file.write(np.concatenate(canaries).data)

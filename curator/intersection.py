@@ -83,11 +83,6 @@ def common_tokens(own: Iterable[Tokens], others: Mapping[str, Iterable[Tokens]])
         peer.check_rest()
 
 
-def not_ascending(curator: str) -> IntegrityError:
-    """Return the refusal of a curator's tokens that are not strictly ascending."""
-    return IntegrityError("tokens are not in ascending order", where=f"curator {curator}")
-
-
 class _PeersTokens:
     """A peer's ascending tokens, read once."""
 
@@ -120,7 +115,7 @@ class _PeersTokens:
         if not len(self._piece):
             return False
         if self._piece[0].tobytes() <= self._last or not _ascending(*_words(self._piece)):
-            raise not_ascending(self._curator)
+            raise IntegrityError("tokens are not in ascending order", where=f"curator {self._curator}")
         self._last = self._piece[-1].tobytes()
         return True
 
@@ -161,15 +156,20 @@ class AlignedTable:
 
     def has(self, attributes: Iterable[str]) -> bool:
         """Whether the files of the respondents and of some attributes are there."""
-        return all(path.exists() for path in (self._tokens_file, *map(self._column_file, attributes)))
+        return all(path.exists() for path in (self.tokens_file, *map(self.column_file, attributes)))
 
     def tokens(self) -> Tokens:
         """Return the (n, 16) tokens, mapped from disk."""
-        return tokens_of(self._tokens_file)
+        return tokens_of(self.tokens_file)
 
     def column(self, attribute: str) -> Symbols:
         """Return the (n,) symbols of an attribute, mapped from disk."""
-        return np.load(self._column_file(attribute), mmap_mode="r")  # type: ignore[no-any-return]
+        return np.load(self.column_file(attribute), mmap_mode="r")  # type: ignore[no-any-return]
+
+    def column_start(self, attribute: str) -> int:
+        """Return where the symbols of an attribute begin in its file."""
+        column = self.column(attribute)
+        return self.column_file(attribute).stat().st_size - column.nbytes
 
     def write(
         self, rows: Iterable[tuple[Tokens, Mapping[str, Symbols]]], types: Mapping[str, SymbolType], nobody: Exception
@@ -183,8 +183,8 @@ class AlignedTable:
         """
         count = 0
         with ExitStack() as files:
-            tokens_file = files.enter_context(written_whole(self._tokens_file))
-            columns = {name: files.enter_context(written_whole(self._column_file(name))) for name in types}
+            tokens_file = files.enter_context(written_whole(self.tokens_file))
+            columns = {name: files.enter_context(written_whole(self.column_file(name))) for name in types}
             for name, file in columns.items():
                 _write_header(file, types[name], 0)
             for tokens, symbols in rows:
@@ -200,10 +200,12 @@ class AlignedTable:
         return count
 
     @property
-    def _tokens_file(self) -> Path:
+    def tokens_file(self) -> Path:
+        """The file of the tokens."""
         return self.folder / "tokens.bin"
 
-    def _column_file(self, attribute: str) -> Path:
+    def column_file(self, attribute: str) -> Path:
+        """Return the file of an attribute."""
         return self.folder / f"column-{attribute}.npy"
 
 

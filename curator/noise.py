@@ -7,6 +7,7 @@ they replace the row.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -18,7 +19,7 @@ from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, replace_symbols, replaced_rows
 from veiltab.common.core.pieces import Pieces
 from veiltab.common.core.randomness import CipherStream
-from veiltab.common.core.symbols import row_slices
+from veiltab.common.core.symbols import CHUNK, row_slices
 from veiltab.common.release.spec import ReleaseSpec
 
 _REPLACEMENT = 0
@@ -51,15 +52,17 @@ class CuratorsNoise:
     canary_key: bytes = field(repr=False)
     places: Places = field(repr=False)
 
-    def coins(self, rows: int) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
-        """Yield the chunks of the data rows, and which of their rows every curator replaces."""
+    def coins(self, rows: int, *, first: int = 0) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
+        """Yield the chunks of the data rows from a first one on, and which of their rows every curator replaces."""
         if self.mechanism is None:
             return
         source = CipherStream(self.coin_key)
-        for chunk, part in enumerate(row_slices(rows)):
+        for chunk, part in islice(enumerate(row_slices(rows)), first, None):
             yield part, replaced_rows(part.stop - part.start, self.mechanism, source, chunk=chunk)
 
-    def applied(self, attribute: str, column: Column, size: int, key: bytes) -> Iterator[Symbols]:
+    def applied(
+        self, attribute: str, column: Column, size: int, key: bytes, *, chunks: slice = slice(None)
+    ) -> Iterator[Symbols]:
         """Yield a column with this curator's noise, then with the canaries among its rows, which keep their order.
 
         It comes in the chunks that place its pads.
@@ -68,24 +71,32 @@ class CuratorsNoise:
             attribute: the column's name.
             column: (data rows,) symbols 0..size-1.
             size: alphabet size K_a.
-            key: 32 bytes of this curator's own, fresh for this call: the replaced symbols come from it.
+            key: 32 bytes of this curator's own, fresh for this column: the replaced symbols come from it.
+            chunks: which of the chunks; those of a column may be made by several calls.
 
         Raises:
             IntegrityError: a symbol lies outside the alphabet.
         """
-        data = Pieces(self._with_noise(column, size, key))
+        parts = list(row_slices(len(column) + len(self.places)))[chunks]
+        before = parts[0].start - int(np.searchsorted(self.places, parts[0].start)) if parts else 0
+        # If only canaries are left, the rows before them are taken and lost.
+        first = max(min(before, len(column) - 1), 0) // CHUNK
+        data = Pieces(self._with_noise(column, size, key, first))
+        if before > first * CHUNK:
+            data.take(before - first * CHUNK)
         symbols = canary_symbols(self.canary_key, attribute, size, len(self.places))
-        for part in row_slices(len(column) + len(self.places)):
+        for part in parts:
             first, last = np.searchsorted(self.places, [part.start, part.stop])
             rows = data.take(part.stop - part.start - (last - first))
             yield with_canaries(rows, self.places[first:last] - part.start, symbols[first:last])
 
-    def _with_noise(self, column: Column, size: int, key: bytes) -> Iterator[Symbols]:
+    def _with_noise(self, column: Column, size: int, key: bytes, first: int) -> Iterator[Symbols]:
+        """Yield the chunks of the data rows from a first one on, with noise."""
         if self.mechanism is None:
-            yield from (column[part] for part in row_slices(len(column)))
+            yield from (column[part] for part in islice(row_slices(len(column)), first, None))
             return
         source = CipherStream(key)
-        for chunk, (part, coins) in enumerate(self.coins(len(column))):
+        for chunk, (part, coins) in enumerate(self.coins(len(column), first=first), first):
             kept = column[part]
             noisy: Symbols = np.empty_like(kept)
             replace_symbols(kept, size, coins, source, noisy, label=_REPLACEMENT, chunk=chunk)

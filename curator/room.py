@@ -41,9 +41,9 @@ def release_bytes(planned: ReleaseSpec | WorkloadSpec, curator: str) -> int:
         curator: whose columns are encrypted.
     """
     if isinstance(planned, ReleaseSpec):
-        return _drawn_bytes(planned) + _column_bytes(planned, curator)
+        return _drawn_bytes(planned, curator) + _column_bytes(planned, curator)
     tables = planned.each_table()
-    drawn = sorted((_drawn_bytes(table) + _sent_bytes(table, curator) for table in tables), reverse=True)
+    drawn = sorted((_drawn_bytes(table, curator) + _sent_bytes(table, curator) for table in tables), reverse=True)
     return sum(drawn[:MOST_TABLES_AT_A_TIME]) + planned.most(lambda table: _pad_bytes(table, curator))
 
 
@@ -51,10 +51,14 @@ def _column_bytes(spec: ReleaseSpec, curator: str) -> int:
     return _sent_bytes(spec, curator) + _pad_bytes(spec, curator)
 
 
-def _drawn_bytes(spec: ReleaseSpec) -> int:
-    """Return the bytes of the sample: its rows, and what orders them; of two stages, what looks the first up too."""
+def _drawn_bytes(spec: ReleaseSpec, curator: str) -> int:
+    """Return the bytes of the sample: its rows, and what orders them, or those twice with the symbols in tasks.
+
+    Of two stages, what looks the first up comes to that.
+    """
     looked_up = 0 if spec.stage is None else spec.stage + 2 * spec.sample
-    return _ROW_BYTES * (3 * spec.data_rows + looked_up) + _FOLDERS
+    rows = _ROW_BYTES * spec.data_rows
+    return max(3 * rows + _ROW_BYTES * looked_up, 2 * (rows + _sent_bytes(spec, curator))) + _FOLDERS
 
 
 def _sent_bytes(spec: ReleaseSpec, curator: str) -> int:

@@ -11,6 +11,7 @@ from veiltab.common.core.sampling import Early, Gathering, Grouping, Rows, Words
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.storage.partitions import PART, PARTITION_BITS, Partitions, bits_for, leading_bits
 from veiltab.common.storage.scratch import Scratch
+from veiltab.curator.intersection import AlignedTable
 
 _ROW_BYTES = 8
 
@@ -43,6 +44,10 @@ class SampleRows:
         """Return the rows of a slice without a step."""
         start, stop, _ = part.indices(self._rows)
         return self._scratch.read(_ROW_BYTES * start, _ROW_BYTES * (stop - start)).view(np.int64)
+
+    def column(self, table: AlignedTable, attribute: str) -> "SampledColumn":
+        """Return the symbols of the rows, each slice gathered when it is read."""
+        return SampledColumn(table.column(attribute), self)
 
 
 class SampledColumn:

@@ -3,13 +3,13 @@
 import asyncio
 import hmac
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, assert_never
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.sampling import Rows, index_pieces, sample_pieces
@@ -18,13 +18,16 @@ from veiltab.common.errors import IntegrityError, NotReadyError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import ReleaseSpec
+from veiltab.common.schemes.simple_random import SimpleRandom
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.coins import Coins, release_coin
 from veiltab.curator.coordination import Peers
+from veiltab.curator.draw_tasks import DrawnSample
 from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.noise import CuratorsNoise, canary_key, coin_key, curators_noise
 from veiltab.curator.sample_rows import SampleRows, are_different, gathering_on, grouping_on
 from veiltab.curator.store import CuratorStore
+from veiltab.curator.workplace import Workplace, is_small
 
 _INDEX_BYTES = 8
 
@@ -39,7 +42,7 @@ class SharedSample:
         check: keyed digest of all of that.
     """
 
-    rows: SampleRows
+    rows: SampleRows | DrawnSample
     noise: CuratorsNoise
     check: bytes
 
@@ -52,14 +55,16 @@ class Sampler:
         folder: where its releases have their folders.
         coins: the coins of the seeds.
         store: remembers which keys are spent.
+        workplace: draws samples of tables that are not small.
     """
 
-    def __init__(self, name: str, folder: Path, coins: Coins, store: CuratorStore) -> None:
+    def __init__(self, name: str, folder: Path, coins: Coins, store: CuratorStore, workplace: Workplace) -> None:
         self._name = name
         self._folder = folder
         self._grouping, self._gathering = grouping_on(folder), gathering_on(folder)
         self._coins = coins
         self._store = store
+        self._workplace = workplace
 
     def indices_file(self, release_id: str) -> Path:
         """Return where explicit row indices of a release lie."""
@@ -88,21 +93,32 @@ class Sampler:
             seed = await self._coins.toss(release_coin(spec.release_id), peers)
         with step("draw", release_id=spec.release_id):
             key = derive(seed, "sampling")
+            draw: Callable[[], SampleRows | DrawnSample]
             match spec.sampling:
-                case Sampling.SEED:
-                    scheme = spec.description.scheme
-                    pieces = scheme.draw_pieces(table.tokens(), key, self._grouping, self._gathering)
-                case Sampling.SERVER:
-                    pieces = sample_pieces(table.tokens(), spec.population, key, self._grouping)
+                case Sampling.SEED | Sampling.SERVER:
+                    draw = partial(self._drawn_rows, spec, table, key)
                 case Sampling.INDICES:
-                    pieces = await self._indices(spec, peers)
+                    draw = partial(SampleRows, await self._indices(spec, peers), self._folder)
                 case _:
                     assert_never(spec.sampling)
-            return await asyncio.to_thread(self._drawn, spec, seed, pieces)
+            return await asyncio.to_thread(self._drawn, spec, seed, draw)
 
-    def _drawn(self, spec: ReleaseSpec, seed: bytes, pieces: Iterator[NDArray[np.int64]]) -> SharedSample:
+    def _drawn_rows(self, spec: ReleaseSpec, table: AlignedTable, key: bytes) -> SampleRows | DrawnSample:
+        """Draw rows by a key: in tasks if many are ordered."""
+        scheme, everybody = spec.description.scheme, spec.sampling.is_by_server
+        if not is_small(spec.population) and (everybody or isinstance(scheme, SimpleRandom)):
+            own = [column.attribute for column in spec.columns_of(self._name)]
+            sample = spec.population if everybody else scheme.sample
+            return DrawnSample(table, sample, key, own, self._workplace)
+        if everybody:
+            pieces = sample_pieces(table.tokens(), spec.population, key, self._grouping)
+        else:
+            pieces = scheme.draw_pieces(table.tokens(), key, self._grouping, self._gathering)
+        return SampleRows(pieces, self._folder)
+
+    def _drawn(self, spec: ReleaseSpec, seed: bytes, draw: Callable[[], SampleRows | DrawnSample]) -> SharedSample:
         """Draw what follows from a seed; its keys are spent before their first use."""
-        rows = SampleRows(pieces, self._folder)
+        rows = draw()
         self._store.spend_shared_keys(spec.release_id, coin_key(seed), canary_key(seed))
         noise = curators_noise(spec, seed)
         return SharedSample(rows=rows, noise=noise, check=sample_check(derive(seed, "sample check"), rows, noise))
@@ -126,7 +142,7 @@ class Sampler:
         file.writelines(rows.astype("<i8", copy=False).data for rows in drawn)
 
 
-def sample_check(key: bytes, rows: SampleRows, noise: CuratorsNoise) -> bytes:
+def sample_check(key: bytes, rows: SampleRows | DrawnSample, noise: CuratorsNoise) -> bytes:
     """Return the keyed digest of the rows, the coins and the canaries' places; the spec says how many of each."""
     check = hmac.new(key, digestmod="sha256")
     for part in row_slices(len(rows)):

@@ -34,16 +34,14 @@ from veiltab.common.storage.partitions import (
 )
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.sealed import SealedFile
-from veiltab.common.storage.stored import PlainFile, Readable, Stored
+from veiltab.common.storage.stored import Readable, Stored
 from veiltab.common.tasks.engine import in_order
 from veiltab.curator.intersection import (
     PIECE,
     TOKEN_LENGTH,
     Tokens,
     common_tokens,
-    not_ascending,
     sorted_order,
-    token_pieces,
     tokens_of,
 )
 from veiltab.curator.table_rows import TableRows, WrittenBatch
@@ -161,29 +159,18 @@ class _Others:
         tokens: all of them, ascending.
         start: the first.
         stop: the one after the last.
-        least: no token is less than this beginning of one.
-        end: nor as large as this one; None if there is no end.
     """
 
     curator: str
     tokens: Stored
     start: int
     stop: int
-    least: bytes
-    end: bytes | None
 
     def pieces(self, file: Readable) -> Iterator[Tokens]:
-        """Yield them piece by piece.
-
-        Raises:
-            IntegrityError: one of them has other leading bits.
-        """
+        """Yield them piece by piece."""
         for start in range(self.start, self.stop, PIECE):
             length = TOKEN_LENGTH * (min(start + PIECE, self.stop) - start)
-            piece = file.read(TOKEN_LENGTH * start, length).reshape(-1, TOKEN_LENGTH)
-            if piece[0].tobytes() < self.least or (self.end is not None and piece[-1].tobytes() >= self.end):
-                raise not_ascending(self.curator)
-            yield piece
+            yield file.read(TOKEN_LENGTH * start, length).reshape(-1, TOKEN_LENGTH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +222,7 @@ class TokenOrder:
         self._stage = stage or Stage()
         self._run = workplace.run
         self._engine = workplace.engine_for(len(table))
-        self._is_remote = workplace.is_remote
+        self._workplace = workplace
         self._types = tuple((name, type_.str) for name, type_ in table.types.items())
         self._name = secrets.token_hex(8)
         self._sections: list[_Section] = []
@@ -285,7 +272,7 @@ class TokenOrder:
         """
         forms = _forms(self._types, has_rows=False)
         types = list(self._table.types.items())
-        stored = {curator: self._for_tasks(curator, path) for curator, path in others.items()}
+        stored = {curator: self._workplace.stored(path, self._copied(curator)) for curator, path in others.items()}
         joins = (self._join(number, others, stored) for number in range(len(self._sections)))
         with self._stage.of("comparing tokens", len(self._table)) as progress:
             for number, section in enumerate(in_order(self._engine.perform(joins))):
@@ -338,16 +325,6 @@ class TokenOrder:
             name=self._sorted(number),
         )
 
-    def _for_tasks(self, curator: str, path: Path) -> Stored:
-        """Return a file of this machine as tasks see it."""
-        if not self._is_remote:
-            return PlainFile(path=path)
-        name = self._copied(curator)
-        with self._run.written(name) as file:
-            for piece in token_pieces(path):
-                file.append(piece)
-        return self._run.file(name)
-
     def _join(self, number: int, others: Mapping[str, Path], stored: Mapping[str, Stored]) -> _Join:
         """Return the task that joins a section; all tasks together see all tokens of the others."""
         least = _beginning(self._ends[number - 1]) if number else b""
@@ -386,10 +363,12 @@ def _beginning(partition: int) -> bytes:
 
 
 def _others(curator: str, path: Path, stored: Stored, least: bytes, end: bytes | None) -> _Others:
-    """Find the tokens of another curator between two beginnings of tokens; tasks read them where they are `stored`."""
+    """Find the tokens of another curator between two beginnings of tokens; tasks read them where they are `stored`.
+
+    The first and the last of them lie between the two, whatever the others are, since both were looked at; tasks see
+    whether those in between ascend.
+    """
     theirs = tokens_of(path)
     start = bisect_left(theirs, least, key=bytes)
     stop = len(theirs) if end is None else bisect_left(theirs, end, key=bytes)
-    if start > stop:
-        raise not_ascending(curator)
-    return _Others(curator=curator, tokens=stored, start=start, stop=stop, least=least, end=end)
+    return _Others(curator=curator, tokens=stored, start=start, stop=stop)

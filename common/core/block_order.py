@@ -46,6 +46,14 @@ def write_words(leads: Leads, rows: NDArray[np.int64], out: NDArray[np.uint64], 
     out |= rows.view(np.uint64)
 
 
+def renumber(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Give words the numbers 0, 1, 2 and so on in the place of their rows, which are returned."""
+    rows = (words & _ROW).view(np.int64)
+    words &= ~_ROW
+    words |= np.arange(len(words), dtype=np.uint64)
+    return rows
+
+
 def ordered_rows(words: NDArray[np.uint64], blocks_of: Callable[[NDArray[np.int64]], Blocks]) -> NDArray[np.int64]:
     """Return the rows of some words in ascending order of their blocks.
 

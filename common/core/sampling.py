@@ -32,7 +32,8 @@ _CHUNK = 2**16
 
 _WORDS = MAX_FILL // 8
 
-_TokensOf = Callable[[slice | NDArray[np.int64]], Blocks]
+TokensOf = Callable[[slice | NDArray[np.int64]], Blocks]
+"""Returns the tokens of some rows."""
 
 Early = tuple[Leads, NDArray[np.int64]]
 """Rows that may be drawn: the leading bits of their priorities, and their numbers, in ascending order."""
@@ -165,16 +166,15 @@ def _index_tokens(rows: slice | NDArray[np.int64]) -> Blocks:
     return tokens.view(np.uint8)
 
 
-def _first(n: int, m: int, key: bytes, tokens_of: _TokensOf, grouping: Grouping) -> Iterator[NDArray[np.int64]]:
+def _first(n: int, m: int, key: bytes, tokens_of: TokensOf, grouping: Grouping) -> Iterator[NDArray[np.int64]]:
     """Yield the m rows of least priority among n, in order."""
     if not 1 <= m <= n <= MAX_ROWS:
         raise InvalidInputError(f"cannot draw {m} of {n} rows", remedy=f"Draw 1 to n rows of at most {MAX_ROWS}.")
-    priorities = _Priorities(key, tokens_of)
-    # The number of rows under a threshold is binomial: 8 standard deviations of slack suffice but for once in 10^14.
-    expected = m + 8 * isqrt(m) + 64
-    groups, found = _grouped(priorities, n, expected * 2**64 // n, grouping) if expected < n else (iter(()), 0)
-    if found < m:
-        groups, _ = _grouped(priorities, n, 2**64 - 1, grouping)
+    priorities = Priorities(key, tokens_of)
+    for threshold in thresholds(n, m):
+        groups, found = _grouped(priorities, n, threshold, grouping)
+        if found >= m:
+            break
     left = m
     for words in groups:
         rows = ordered_rows(words, priorities.of)[:left]
@@ -184,13 +184,20 @@ def _first(n: int, m: int, key: bytes, tokens_of: _TokensOf, grouping: Grouping)
             return
 
 
-def _grouped(priorities: "_Priorities", n: int, threshold: int, grouping: Grouping) -> tuple[Iterator[Words], int]:
+def thresholds(n: int, m: int) -> list[int]:
+    """Return leading bits of priorities that m of n rows do not exceed: such that all but surely suffice, then all."""
+    # The number of rows under a threshold is binomial: 8 standard deviations of slack suffice but for once in 10^14.
+    expected = m + 8 * isqrt(m) + 64
+    return [expected * 2**64 // n, 2**64 - 1] if expected < n else [2**64 - 1]
+
+
+def _grouped(priorities: "Priorities", n: int, threshold: int, grouping: Grouping) -> tuple[Iterator[Words], int]:
     """Return the words of all rows to a threshold, in groups, and how many they are."""
     count = 0
 
     def counted() -> Iterator[Early]:
         nonlocal count
-        for early in priorities.up_to(threshold, n):
+        for early in priorities.up_to(threshold, 0, n):
             count += len(early[1])
             yield early
 
@@ -199,10 +206,10 @@ def _grouped(priorities: "_Priorities", n: int, threshold: int, grouping: Groupi
     return chain([first], groups), count
 
 
-class _Priorities:
+class Priorities:
     """Priorities under one key, and the rows that come early."""
 
-    def __init__(self, key: bytes, tokens_of: _TokensOf) -> None:
+    def __init__(self, key: bytes, tokens_of: TokensOf) -> None:
         # ECB is the bare permutation, as needed here: a token is one block, and tokens are not secret from holders of
         # the key.
         cipher = Cipher(algorithms.AES(check_key(key)), modes.ECB())  # noqa: S305
@@ -219,9 +226,9 @@ class _Priorities:
         self._encrypt(tokens.data, self._room.data)
         return self._room[: tokens.size].reshape(-1, TOKEN_BYTES)
 
-    def up_to(self, threshold: int, n: int) -> Iterator[Early]:
-        """Yield all rows whose leading 64 bits are at most `threshold`, by row."""
-        for start in range(0, n, _CHUNK):
-            leads = leading(self.of(slice(start, min(start + _CHUNK, n))))
+    def up_to(self, threshold: int, start: int, stop: int) -> Iterator[Early]:
+        """Yield the rows from `start` to `stop` whose leading 64 bits are at most `threshold`, by row."""
+        for first in range(start, stop, _CHUNK):
+            leads = leading(self.of(slice(first, min(first + _CHUNK, stop))))
             rows = np.flatnonzero(leads <= np.uint64(threshold))
-            yield leads[rows], rows + start
+            yield leads[rows], rows + first

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import noise_with, request_with, spec_with
 from tests.curator.disk_use import disk_use
-from tests.curator.made_rows import aligned
+from tests.curator.made_rows import aligned, workplace
 from tests.researcher.made_workload import workload_with
 from veiltab.common.core.domain import Symbols
 from veiltab.common.release.modes import Pad, Sampling
@@ -23,7 +23,6 @@ from veiltab.curator.coins import Coins
 from veiltab.curator.coordination import Peers
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.room import release_bytes
-from veiltab.curator.sample_rows import SampledColumn
 from veiltab.curator.shared_sample import Sampler
 from veiltab.curator.store import CuratorStore
 
@@ -47,11 +46,11 @@ def measured(folder: Path, spec: ReleaseSpec) -> int:
     table = aligned(folder / "aligned", tokens, columns)
     with closing(CuratorStore(folder / "curator.sqlite")) as store, disk_use(folder / "releases") as use:
         store.add(request_with(), 1)
-        sampler = Sampler("alice", folder / "releases", cast("Coins", Tossed()), store)
+        sampler = Sampler("alice", folder / "releases", cast("Coins", Tossed()), store, workplace(folder))
         sample = asyncio.run(sampler.draw(spec, table, cast("Peers", SimpleNamespace())))
         encryption = ColumnEncryption(store, folder / "releases" / ID, ID)
         for column in spec.columns:
-            values = SampledColumn(table.column(column.attribute), sample.rows)
+            values = sample.rows.column(table, column.attribute)
             encryption.encrypt(column.attribute, values, column.size, spec.pad, noise_with(canaries=spec.canaries))
     return use.most
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import request_with, spec_with
+from tests.curator.made_rows import workplace
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import ReleaseSpec
@@ -59,7 +60,7 @@ def store(tmp_path: Path) -> Iterator[CuratorStore]:
 
 def drawn(store: CuratorStore, folder: Path, spec: ReleaseSpec) -> SharedSample:
     """Draw the sample of a spec, whose explicit indices are 7, 3 and 999."""
-    sampler = Sampler("alice", folder, cast("Coins", Tossed()), store)
+    sampler = Sampler("alice", folder, cast("Coins", Tossed()), store, workplace(folder))
     indices = sampler.indices_file(ID)
     indices.parent.mkdir(exist_ok=True)
     indices.write_bytes(np.array([7, 3, 999], "<i8").tobytes())

@@ -1,9 +1,12 @@
 """The same tasks in this process, in a pool and on a cluster, with processes that are killed: the same bytes."""
 
 import asyncio
+import gc
 import hashlib
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +14,14 @@ import pytest
 
 from tests.common.tasks.cluster import WAIT, cluster, wait_for
 from tests.common.tasks.samples import Sleep
+from tests.conftest import noise_with, request_with
 from tests.curator.killed_tasks import Killing, Twice
+from tests.curator.made_rows import aligned
+from veiltab.common.core import symbols
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.release.modes import Pad
+from veiltab.common.schemes.registry import scheme_of
 from veiltab.common.storage import partitions
 from veiltab.common.storage.run_files import RunFiles, new_run
 from veiltab.common.tasks.cluster_identity import load_cluster_identity
@@ -21,15 +29,20 @@ from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.engine import Engine, InProcess
 from veiltab.common.tasks.options import EngineOptions
 from veiltab.common.tasks.pool import Pool
-from veiltab.curator import token_order, workplace
+from veiltab.curator import draw_tasks, encryption_tasks, noise, token_order, workplace
+from veiltab.curator.draw_tasks import DrawnSample
+from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.intersection import AlignedTable
+from veiltab.curator.sample_rows import SampleRows, gathering_on, grouping_on
 from veiltab.curator.serving import _work
+from veiltab.curator.store import CuratorStore
 from veiltab.curator.table_rows import TableRows, rows_on_disk
 from veiltab.curator.token_order import TokenOrder
 from veiltab.curator.work_options import WorkOptions
 from veiltab.curator.workplace import Workplace
 
 KEY = bytes(range(32))
+ID = "0" * 31 + "1"
 
 
 def table_in(run: RunFiles, rows: int) -> TableRows:
@@ -71,6 +84,64 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workplace, "SMALL", 1)
 
 
+def encrypted(folder: Path, table: AlignedTable, rows: SampleRows | DrawnSample, canaries: int) -> str:
+    """Encrypt two columns of a sample; return the digest of its rows, of the ciphertexts and of the canaries."""
+    sizes: dict[str, Any] = {"population": len(rows), "sample": len(rows), "canaries": canaries}
+    with_canaries, digest = noise_with(curator_replacement=2**62, server_replacement=2**63, **sizes), hashlib.sha256()
+    digest.update(rows[:].data)
+    with closing(CuratorStore(folder / "curator.sqlite")) as store, pytest.MonkeyPatch.context() as patch:
+        keys = (hashlib.sha256(bytes([number])).digest() for number in range(9))
+        patch.setattr("veiltab.curator.encryption.os", SimpleNamespace(urandom=lambda _: next(keys)))
+        store.add(request_with(), 1)
+        encryption = ColumnEncryption(store, folder / "release", ID)
+        for attribute, size in (("sex", 2), ("place", 60_000)):
+            encryption.encrypt(attribute, rows.column(table, attribute), size, Pad.CHACHA20, with_canaries)
+            digest.update(encryption.ciphertext(attribute).read_bytes())
+            if canaries:
+                digest.update(encryption.canaries(attribute).read_bytes())
+    return digest.hexdigest()
+
+
+def aligned_table(folder: Path, rows: int) -> AlignedTable:
+    rng = np.random.default_rng(rows)
+    tokens = np.sort(rng.integers(0, 256, (rows, 16), np.uint8).view("S16"), axis=0).view(np.uint8).reshape(-1, 16)
+    places: Symbols = rng.integers(0, 60_000, rows, np.uint16)
+    return aligned(folder / "table", tokens, {"sex": rng.integers(0, 2, rows, np.uint8), "place": places})
+
+
+def released(folder: Path, engine: Engine, sizes: tuple[int, int, int], *, is_remote: bool) -> None:
+    """Compare a release of so many rows, sampled rows and canaries in tasks with one that needs none."""
+    rows, sample, canaries = sizes
+    table, here = aligned_table(folder, rows), folder / "here"
+    here.mkdir()
+    scheme = scheme_of("wor", population=rows, sample=sample)
+    pieces = scheme.draw_pieces(table.tokens(), KEY, grouping_on(here), gathering_on(here))
+    there = Workplace(run=new_run(folder), engine=engine, is_remote=is_remote)
+    drawn = DrawnSample(table, sample, KEY, ("place", "sex"), there)
+    assert len(drawn) == sample
+    assert encrypted(folder, table, drawn, canaries) == encrypted(here, table, SampleRows(pieces, here), canaries)
+    del drawn
+    gc.collect()
+    assert not list(there.run.folder.iterdir())
+
+
+@pytest.fixture
+def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (symbols, noise, encryption_tasks):
+        monkeypatch.setattr(module, "CHUNK", 512)
+    monkeypatch.setattr(draw_tasks, "SPREAD", 1500)
+
+
+@pytest.mark.usefixtures("small", "short_chunks")
+@pytest.mark.parametrize(
+    "sizes",
+    [(1, 1, 0), (3000, 3000, 0), (3000, 3000, 700), (5000, 5000, 4321), (2048, 2048, 5), (20_000, 700, 60)],
+)
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_a_release_in_tasks_is_the_release(tmp_path: Path, sizes: tuple[int, int, int], *, is_remote: bool) -> None:
+    released(tmp_path, Twice(), sizes, is_remote=is_remote)
+
+
 def here_and(folder: Path, engine: Engine, *, rows: int, is_remote: bool = False) -> tuple[str, str]:
     """Return what this process makes, and what an engine makes."""
     made = []
@@ -103,6 +174,14 @@ def test_remote_tasks_read_and_write_files_of_the_run_alone(tmp_path: Path, monk
     assert b"person" not in left
 
 
+def test_remote_tasks_see_a_copy_of_a_file(tmp_path: Path) -> None:
+    data = np.random.default_rng(1).bytes(3 * 2**20 + 5)
+    (tmp_path / "file").write_bytes(data)
+    place = Workplace(run=new_run(tmp_path), engine=Twice(), is_remote=True)
+    with place.stored(tmp_path / "file", "copy").opened() as copy:
+        assert copy.read(0, len(data)).tobytes() == data
+
+
 def test_a_small_table_is_never_handed_over(tmp_path: Path) -> None:
     place = Workplace(run=new_run(tmp_path), engine=Twice())
     assert isinstance(place.engine_for(workplace.SMALL - 1), InProcess)
@@ -110,6 +189,7 @@ def test_a_small_table_is_never_handed_over(tmp_path: Path) -> None:
 
 
 ROWS = 10**6 + 7
+RELEASE_VICTIMS = {"_Spread": 1, "_Order": 0, "_Encrypt": 0}
 VICTIMS = {"_Spread": 1, "_Sort": 0, "_Join": 1}
 
 
@@ -139,6 +219,31 @@ def test_a_cluster_whose_workers_are_killed_makes_the_same_files(
         here, there = here_and(tmp_path, engine, rows=ROWS, is_remote=True)
         assert sum(worker.poll() is not None for worker in running.workers) == len(VICTIMS)
     assert here == there
+
+
+@pytest.mark.long
+def test_a_pool_whose_processes_are_killed_releases_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workplace, "SMALL", 1)
+    engine = Killing(engine=Pool(2), folder=tmp_path, victims=RELEASE_VICTIMS)
+    released(tmp_path, engine, (ROWS, ROWS, 1000), is_remote=False)
+    engine.close()
+    assert len(list(tmp_path.glob("killed-*"))) == len(RELEASE_VICTIMS)
+
+
+@pytest.mark.long
+def test_a_cluster_whose_workers_are_killed_releases_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(workplace, "SMALL", 1)
+    with cluster(tmp_path / "cluster", workers=4, tls=True) as running:
+        assert running.client is not None
+        dask = Dask(running.address, load_cluster_identity(running.client), wait=WAIT)
+        engine = Killing(engine=dask, folder=tmp_path, victims=RELEASE_VICTIMS)
+        released(tmp_path, engine, (ROWS, ROWS, 1000), is_remote=True)
+        assert sum(worker.poll() is not None for worker in running.workers) == len(RELEASE_VICTIMS)
 
 
 def test_a_cluster_needs_a_folder_that_its_workers_see(tmp_path: Path) -> None:

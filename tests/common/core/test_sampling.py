@@ -63,13 +63,13 @@ def test_thresholds_drop_no_row(m: int) -> None:
 @pytest.mark.parametrize(("n", "m"), [(1000, 10), (200_000, 100_000), (100_000, 99_000), (500, 500)])
 def test_one_pass_over_the_tokens_suffices(n: int, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
     passes: list[int] = []
-    once = sampling._Priorities.up_to
+    once = sampling.Priorities.up_to
 
-    def up_to(self: sampling._Priorities, threshold: int, rows: int) -> Iterator[Early]:
-        passes.append(rows)
-        return once(self, threshold, rows)
+    def up_to(self: sampling.Priorities, threshold: int, start: int, stop: int) -> Iterator[Early]:
+        passes.append(stop - start)
+        return once(self, threshold, start, stop)
 
-    monkeypatch.setattr(sampling._Priorities, "up_to", up_to)
+    monkeypatch.setattr(sampling.Priorities, "up_to", up_to)
     for key in range(20):
         sample_indices(n, m, bytes([key]) * 32)
     assert len(passes) == 20
