@@ -2,6 +2,7 @@ import shutil
 import sqlite3
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -182,6 +183,19 @@ def test_of_two_reports_with_one_token_in_a_batch_one_counts(opened: CollectionS
     assert sorted(answers) == ["", "TOKEN_SPENT", "TOKEN_SPENT"]
     assert opened.counts(ID).sum() == 1
     assert opened.counts(ID)[NORTH, 4 if answers[1] == "" else 3] == 1
+
+
+def test_a_batch_of_more_tokens_than_a_query_takes_counts_each_once(
+    opened: CollectionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veiltab.server.collection.store._AT_ONCE", 2)
+    batch = [
+        *(arrival(number) for number in (2, 0, 1, 0)),
+        *(arrival(number, stratum=SOUTH) for number in (6, 4, 3, 5, 29)),
+    ]
+    assert Counter(said(opened.record(batch))) == {"": 7, "TOKEN_SPENT": 1, "DENIED": 1}
+    assert set(said(opened.record(batch))) == {"TOKEN_SPENT", "DENIED"}
+    assert (counted(opened), opened.status(ID).reports) == ([3, 4], (3, 4))
 
 
 def test_a_token_counts_in_its_own_stratum_and_round_alone(opened: CollectionStore) -> None:
