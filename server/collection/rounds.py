@@ -33,7 +33,7 @@ MOST_WAITING_EACH = 16
 """Largest number of waiting reports with one token; an honest node sends one, and again if it gets no answer."""
 
 GATHER_SECONDS = 0.005
-"""How long the first report of a transaction waits for others: most of what it costs, they share."""
+"""How long the first report of a transaction waits for others, with which it shares what the transaction costs."""
 
 _SWEEP_SECONDS = 30
 _SECONDS_A_DAY = 86_400
