@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
-import numpy as np
-
-from veiltab.common.core.canaries import Places
 from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.errors import FailedReleaseError, NotFoundError, NotReadyError
 from veiltab.common.release.modes import Pad
@@ -129,11 +126,12 @@ class PartyLinks:
             async for data in pieces:
                 file.write(data)
 
-    async def fetch_places(self, spec: ReleaseSpec) -> Places:
-        """Fetch the places that the server sampled."""
+    async def fetch_places(self, spec: ReleaseSpec, path: Path) -> None:
+        """Fetch the places that the server sampled into a file, which is there whole or not at all."""
         request = server_release_pb2.FetchPlacesRequest(release_id=spec.release_id)
-        data = await self._server.fetch(self._server.stub.FetchPlaces, request, 8 * spec.published_rows)
-        return np.frombuffer(data, "<i8").astype(np.int64)
+        with written_whole(path) as file:
+            async for data in self._server.stream(self._server.stub.FetchPlaces, request, 8 * spec.published_rows):
+                file.write(data)
 
     async def fetch_test(self, spec: ReleaseSpec, curator: str) -> CuratorsTest:
         """Fetch what a curator's test of the server showed.

@@ -9,11 +9,12 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
-from veiltab.common.core.canaries import Places, canary_places, places_key
+from veiltab.common.core.canaries import canary_places, places_key
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.errors import DeniedError
 from veiltab.common.observe.steps import step
@@ -66,7 +67,9 @@ class Receiver:
         """
         began = time.monotonic()
         await together(self._room, [partial(self._fetch_column, spec, column, parties) for column in spec.columns])
-        sampled = await parties.fetch_places(spec) if spec.sampling.is_by_server else None
+        sampled = self._store.places(spec.release_id) if spec.sampling.is_by_server else None
+        if sampled is not None:
+            await parties.fetch_places(spec, sampled)
         fetched = time.monotonic()
         tests = await self._fetch_tests(spec, parties)
         rows, digests = await asyncio.to_thread(self._compare, spec, salt, tests, sampled)
@@ -101,7 +104,7 @@ class Receiver:
         return dict(_granted(zip(curators, answers, strict=True), spec))
 
     def _compare(
-        self, spec: ReleaseSpec, salt: bytes, tests: Mapping[str, CuratorsTest], sampled: Places | None
+        self, spec: ReleaseSpec, salt: bytes, tests: Mapping[str, CuratorsTest], sampled: Path | None
     ) -> tuple[PublishedRows, dict[str, ColumnDigests]]:
         """Compare what the desk fetched with what the curators tested; return its rows, and what it shows for keys.
 
@@ -110,10 +113,11 @@ class Receiver:
         """
         paths = {c: self._store.noisy_column(spec.release_id, c.attribute) for c in spec.columns}
         published = {column.attribute: file_digest(path, salt) for column, path in paths.items()}
-        claimed = b"" if sampled is None else hashlib.sha256(salt + sampled.astype("<i8").tobytes()).digest()
+        claimed = b"" if sampled is None else file_digest(sampled, salt)
         check_published(tests, published, claimed, self._server)
         places = canary_places(places_key(common_canary_key(tests)), rows=spec.uploaded_rows, canaries=spec.canaries)
-        rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=places, sampled=sampled)
+        drawn = None if sampled is None else np.memmap(sampled, "<i8", mode="r")
+        rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=places, sampled=drawn)
         digests = {}
         for column, path in paths.items():
             if column.owner not in tests:

@@ -25,6 +25,7 @@ from veiltab.common.study.file import Study
 _HISTOGRAM = "histogram.bin"
 _CERTIFICATE = "certificate"
 _NOISY = ".noisy"
+_PLACES = "places"
 
 LONGEST_UNSYNCED = 1 << 23
 """Longest column, in bytes, that is written without waiting for the disk; a service that starts fetches it again."""
@@ -369,6 +370,10 @@ class ResearcherStore:
         """Return where a perturbed column lies, still encrypted."""
         return self.folder / "releases" / release_id / f"{attribute}{_NOISY}"
 
+    def places(self, release_id: str) -> Path:
+        """Return where the places that the server sampled lie."""
+        return self.folder / "releases" / release_id / _PLACES
+
     def one_time_pad(self, release_id: str, attribute: str) -> Path:
         """Return where the one-time pad of a column lies while it is used."""
         return self.folder / "releases" / release_id / f"{attribute}.pad"
@@ -382,13 +387,13 @@ class ResearcherStore:
         return self.folder / "releases" / release_id / _HISTOGRAM
 
     def bytes_to_come(self, spec: ReleaseSpec) -> int:
-        """Return the bytes that a release has still to write here at the most: columns, one-time pads and counts."""
+        """Return the bytes that a release has still to write here at the most: columns, pads, places and counts."""
         missing = [c for c in spec.columns if not self.noisy_column(spec.release_id, c.attribute).exists()]
         pads = spec.columns if spec.pad is Pad.OTP else ()
         return (
             sum(column.byte_length(spec.published_rows) for column in missing)
             + sum(column.byte_length(spec.uploaded_rows) for column in pads)
-            + _COUNT_BYTES * spec.cells
+            + _COUNT_BYTES * (spec.cells + (spec.published_rows if spec.sampling.is_by_server else 0))
         )
 
     def delete_columns(self, release_id: str) -> None:

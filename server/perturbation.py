@@ -19,7 +19,7 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import perturb_chunk
 from veiltab.common.core.randomness import CipherStream
-from veiltab.common.core.sampling import sample_indices
+from veiltab.common.core.sampling import ascending_pieces
 from veiltab.common.core.symbols import check_symbols, row_slices
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.steps import step
@@ -121,10 +121,10 @@ def _sampled_places(spec: ReleaseSpec, key: bytes, working: Path) -> NDArray[np.
 
     Only the curators know the order of the rows, so the places do not reveal the sampled respondents.
     """
-    places = np.sort(sample_indices(spec.uploaded_rows, spec.published_rows, key))
+    drawn = ascending_pieces(spec.uploaded_rows, spec.published_rows, key)
     with written_whole(working / PLACES) as file:
-        file.write(places.astype("<i8").data)
-    return places
+        file.writelines(places.astype("<i8", copy=False).data for places in drawn)
+    return np.memmap(working / PLACES, "<i8", mode="r")
 
 
 def mapped_column(path: Path, column: Column, rows: int) -> Symbols:

@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.randomness import CipherStream
-from veiltab.common.core.sampling import sample_indices
+from veiltab.common.core.sampling import ascending_pieces, sample_indices
 from veiltab.common.core.symbols import fill_uniform, row_slices
 
 Places = NDArray[np.int64]
+
+# So many are sorted in less time than all rows are compared.
+_FEW = 2**16
 
 
 def places_key(canary_key: bytes) -> bytes:
@@ -35,7 +38,13 @@ def canary_places(key: bytes, *, rows: int, canaries: int) -> Places:
     """
     if canaries == 0:
         return np.zeros(0, np.int64)
-    return np.sort(sample_indices(rows, canaries, key))
+    if canaries <= _FEW:
+        return np.sort(sample_indices(rows, canaries, key))
+    places, have = np.empty(canaries, np.int64), 0
+    for some in ascending_pieces(rows, canaries, key):
+        places[have : have + len(some)] = some
+        have += len(some)
+    return places
 
 
 def canary_symbols(canary_key: bytes, attribute: str, size: int, canaries: int) -> Symbols:

@@ -32,6 +32,9 @@ _CHUNK = 2**16
 
 _WORDS = MAX_FILL // 8
 
+# The number of rows under a bound is binomial: but for once in 10^14 it is so near to its mean.
+_DEVIATIONS = 8
+
 TokensOf = Callable[[slice | NDArray[np.int64]], Blocks]
 """Returns the tokens of some rows."""
 
@@ -128,6 +131,58 @@ def index_pieces(n: int, m: int, key: bytes, grouping: Grouping) -> Iterator[Row
     return _first(n, m, key, _index_tokens, grouping)
 
 
+def ascending_pieces(n: int, m: int, key: bytes) -> Iterator[Rows]:
+    """Draw as `sample_indices`, and yield the row numbers in ascending order, piece by piece.
+
+    The largest of the m least priorities is found among those near the one that is expected, so the memory is that of
+    some sqrt(m) rows; then every row is compared with it.
+
+    Args:
+        n: number of rows.
+        m: number of rows to draw, 1..n.
+        key: 32 bytes, fresh for each sample.
+
+    Raises:
+        InvalidInputError: m, n or the key out of range.
+    """
+    _check_draw(n, m)
+    priorities = Priorities(key, _index_tokens)
+    last = _mth_priority(priorities, n, m)
+    for start, blocks in priorities.in_chunks(n):
+        rows = np.flatnonzero(_up_to(blocks, last))
+        rows += start
+        yield rows
+
+
+def _up_to(blocks: Blocks, last: tuple[int, int]) -> NDArray[np.bool_]:
+    """Return which blocks are at most another one, given by its halves."""
+    leads, (high, low) = leading(blocks), last
+    found: NDArray[np.bool_] = leads <= np.uint64(high)
+    alike = np.flatnonzero(leads == np.uint64(high))
+    found[alike] = blocks[alike].view(">u8")[:, 1] <= low
+    return found
+
+
+def _mth_priority(priorities: "Priorities", n: int, m: int) -> tuple[int, int]:
+    """Return the halves of the m-th of n priorities."""
+    deviations = _DEVIATIONS
+    while True:
+        # How many priorities are below a bound is binomial.
+        expected, slack = m * 2**64 // n, (deviations * (isqrt(m) + 1) * 2**64) // n
+        low, high = (min(max(bound, 0), 2**64 - 1) for bound in (expected - slack, expected + slack))
+        before, near = 0, list[NDArray[np.uint64]]()
+        for _, blocks in priorities.in_chunks(n):
+            leads = leading(blocks)
+            before += int(np.count_nonzero(leads < np.uint64(low)))
+            is_near = (leads >= np.uint64(low)) & (leads <= np.uint64(high))
+            near.append(blocks[is_near].view(">u8").astype(np.uint64))
+        found = np.concatenate(near)
+        if before < m <= before + len(found):
+            place = np.lexsort((found[:, 1], found[:, 0]))[m - before - 1]
+            return int(found[place, 0]), int(found[place, 1])
+        deviations = 8 * deviations + 1
+
+
 def uniform_indices(n: int, count: int, key: bytes) -> NDArray[np.int64]:
     """Return independent, exactly uniform numbers 0..n-1 from a ChaCha20 stream under a key of its own.
 
@@ -168,8 +223,7 @@ def _index_tokens(rows: slice | NDArray[np.int64]) -> Blocks:
 
 def _first(n: int, m: int, key: bytes, tokens_of: TokensOf, grouping: Grouping) -> Iterator[NDArray[np.int64]]:
     """Yield the m rows of least priority among n, in order."""
-    if not 1 <= m <= n <= MAX_ROWS:
-        raise InvalidInputError(f"cannot draw {m} of {n} rows", remedy=f"Draw 1 to n rows of at most {MAX_ROWS}.")
+    _check_draw(n, m)
     priorities = Priorities(key, tokens_of)
     for threshold in thresholds(n, m):
         groups, found = _grouped(priorities, n, threshold, grouping)
@@ -189,6 +243,11 @@ def thresholds(n: int, m: int) -> list[int]:
     # The number of rows under a threshold is binomial: 8 standard deviations of slack suffice but for once in 10^14.
     expected = m + 8 * isqrt(m) + 64
     return [expected * 2**64 // n, 2**64 - 1] if expected < n else [2**64 - 1]
+
+
+def _check_draw(n: int, m: int) -> None:
+    if not 1 <= m <= n <= MAX_ROWS:
+        raise InvalidInputError(f"cannot draw {m} of {n} rows", remedy=f"Draw 1 to n rows of at most {MAX_ROWS}.")
 
 
 def _grouped(priorities: "Priorities", n: int, threshold: int, grouping: Grouping) -> tuple[Iterator[Words], int]:
@@ -225,6 +284,11 @@ class Priorities:
             self._room = np.empty(tokens.size + TOKEN_BYTES, np.uint8)
         self._encrypt(tokens.data, self._room.data)
         return self._room[: tokens.size].reshape(-1, TOKEN_BYTES)
+
+    def in_chunks(self, n: int) -> Iterator[tuple[int, Blocks]]:
+        """Yield the priorities of all rows, each time with the number of the first one."""
+        for start in range(0, n, _CHUNK):
+            yield start, self.of(slice(start, min(start + _CHUNK, n)))
 
     def up_to(self, threshold: int, start: int, stop: int) -> Iterator[Early]:
         """Yield the rows from `start` to `stop` whose leading 64 bits are at most `threshold`, by row."""

@@ -106,8 +106,8 @@ class MadeRelease:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self.served[column.attribute].tobytes())
 
-    async def fetch_places(self, _spec: ReleaseSpec) -> Places:
-        return self.served_places
+    async def fetch_places(self, _spec: ReleaseSpec, path: Path) -> None:
+        path.write_bytes(self.served_places.astype("<i8").tobytes())
 
     async def fetch_test(self, _spec: ReleaseSpec, curator: str) -> CuratorsTest:
         if {column.attribute for column in self.spec.columns_of(curator)} <= self.denied:

@@ -37,6 +37,12 @@ def test_every_set_of_places_is_as_likely() -> None:
     assert sum((count - len(drawn) / 6) ** 2 / (len(drawn) / 6) for count in counts) < 30
 
 
+def test_many_places_are_found_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = canary_places(KEY, rows=5000, canaries=3000)
+    monkeypatch.setattr("veiltab.common.core.canaries._FEW", 2999)
+    assert np.array_equal(canary_places(KEY, rows=5000, canaries=3000), few)
+
+
 def test_more_canaries_than_rows_are_refused() -> None:
     with pytest.raises(InvalidInputError):
         canary_places(KEY, rows=3, canaries=4)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare
 
 from veiltab.common.core import sampling
-from veiltab.common.core.sampling import Early, sample_by_priority, sample_indices
+from veiltab.common.core.sampling import Early, ascending_pieces, sample_by_priority, sample_indices
 from veiltab.common.errors import InvalidInputError
 
 KEY = bytes(range(32))
@@ -100,6 +100,31 @@ def test_equal_tokens_beyond_the_threshold_still_give_m_rows(copies: int, data: 
 def test_a_row_that_begins_with_all_ones_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "leading", lambda blocks: np.full(len(blocks), 2**64 - 1, np.uint64))
     assert sample_indices(100, 100, KEY).tolist() == reference(counted(100), 100, KEY)
+
+
+@pytest.mark.parametrize("deviations", [0, 8])
+@pytest.mark.parametrize(
+    ("n", "m"), [(1, 1), (2, 1), (10_000, 1), (10_000, 30), (200_000, 100_000), (99_999, 99_998), (500, 500)]
+)
+def test_the_same_rows_come_in_ascending_order(
+    monkeypatch: pytest.MonkeyPatch, n: int, m: int, deviations: int
+) -> None:
+    monkeypatch.setattr(sampling, "_DEVIATIONS", deviations)
+    pieces = list(ascending_pieces(n, m, KEY))
+    assert np.concatenate(pieces).tolist() == sorted(sample_indices(n, m, KEY).tolist())
+    assert max(map(len, pieces)) <= 2**16
+
+
+def test_priorities_that_begin_alike_are_compared_wholly() -> None:
+    pairs = [(1, 9), (7, 2), (7, 3), (7, 4), (8, 0)]
+    blocks = np.array(pairs, ">u8").view(np.uint8)
+    assert sampling._up_to(blocks, (7, 3)).tolist() == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize(("n", "m"), [(5, 0), (5, 6), (0, 1)])
+def test_rows_in_ascending_order_are_no_more_than_there_are(n: int, m: int) -> None:
+    with pytest.raises(InvalidInputError, match=f"cannot draw {m} of {n} rows"):
+        list(ascending_pieces(n, m, KEY))
 
 
 def test_known_answers() -> None:
