@@ -240,7 +240,7 @@ class CuratorDriver:
             stored = self.store.release(release_id)
         if stored.request.is_workload:
             stored = replace(stored, bytes_uploaded=self.store.bytes_uploaded_of_tables(release_id))
-        return stored, self.progress(release_id)
+        return stored, self._progress(stored)
 
     def _is_worth_saying(self, stored: CuratorRelease) -> bool:
         """Whether a researcher that waits for a release has something to do about it, or a person here."""
@@ -326,7 +326,10 @@ class CuratorDriver:
 
     def progress(self, release_id: str) -> Progress:
         """Return this curator's progress with a release."""
-        stored = self.store.release(release_id)
+        return self._progress(self.store.release(release_id))
+
+    def _progress(self, stored: CuratorRelease) -> Progress:
+        release_id = stored.request.release_id
         wanted = self.decisions.own_attributes & set(stored.request.attributes)
         verdicts = {d.attribute: d.verdict for d in self.store.decisions(release_id)}
         return Progress(

@@ -7,14 +7,16 @@ answer is stored.
 """
 
 import asyncio
+import hashlib
 import signal
 import sys
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 
-from veiltab.common.core.canonical import canonical_digest, canonical_text, read_canonical
+from veiltab.common.core.canonical import canonical_text, read_canonical
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.privacy.card import Bound
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
@@ -31,6 +33,9 @@ SECONDS = 10
 
 SECONDS_A_TABLE = 0.5
 """What each table adds where there are several; the prices of a table take 50 to 150 ms."""
+
+_MOST_KINDS = 256
+"""Kinds of releases whose charges a process remembers; beyond, it forgets all."""
 
 _WORKER = (sys.executable, "-m", "veiltab.curator.planning")
 _LONGEST_LINE = 2**20
@@ -86,7 +91,7 @@ class Card:
     bounds: tuple[Bound, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ChargeQuestion:
     """What the charge of a release follows from.
 
@@ -102,9 +107,14 @@ class ChargeQuestion:
     epsilon: Decimal
     delta: Decimal | None = None
 
+    @cached_property
+    def text(self) -> str:
+        """The canonical text."""
+        return canonical_text(self)
+
     def digest(self) -> bytes:
         """Return the SHA-256 of the question."""
-        return canonical_digest(self)
+        return hashlib.sha256(self.text.encode()).digest()
 
     def charge(self) -> Charge:
         """Return the charge, after the work."""
@@ -217,6 +227,8 @@ class Planner:
         self._store = store
         # What is asked about several tables takes long, and delays nothing that is asked about one.
         self._worker, self._worker_for_tables = _Worker(), _Worker()
+        # What a release takes, by its kind; most releases are of few kinds.
+        self._charges = dict[tuple[object, ...] | None, Charge]()
         # One question of a researcher at a time, so that those of one delay another's by one question.
         self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
@@ -230,7 +242,7 @@ class Planner:
             spec = stored_plan(self._store, question)
             if spec is None:
                 tables = len(question.request.tables)
-                answer = await self._ask("plan", canonical_text(question), tables)
+                answer = await self._ask("plan", question.text, tables)
                 answer = answer or canonical_text(_too_long(tables))
                 self._store.set_plan(question.request.release_id, question.digest(), answer)
                 spec = read_canonical(PlanAnswer, answer).planned()
@@ -242,10 +254,22 @@ class Planner:
         async with self._turns[spec.researcher]:
             charge = stored_charge(self._store, question)
             if charge is None:
-                answer = await self._ask("charge", canonical_text(question), _tables_of(spec))
-                charge = read_canonical(Charge, answer) if answer else question.charge_at_once()
+                charge = self._charges.get(_kind(question))
+                if charge is None:
+                    answer = await self._ask("charge", question.text, _tables_of(spec))
+                    charge = read_canonical(Charge, answer) if answer else question.charge_at_once()
+                    self._remember(question, charge, is_exact=bool(answer))
                 self._store.set_charge(spec.release_id, question.digest(), canonical_text(charge))
         return charge
+
+    def _remember(self, question: ChargeQuestion, charge: Charge, *, is_exact: bool) -> None:
+        """Remember the charge of a kind of release; the next one of that kind needs no process."""
+        kind = _kind(question)
+        if kind is None or not is_exact:
+            return
+        if len(self._charges) >= _MOST_KINDS:
+            self._charges.clear()
+        self._charges[kind] = charge
 
     async def make_card(self, spec: ReleaseSpec | WorkloadSpec) -> None:
         """Make the epsilon card of a plan for those who decide, unless that was done."""
@@ -264,6 +288,15 @@ class Planner:
         """Return a worker's answer; empty if it ended over the question."""
         worker = self._worker_for_tables if tables else self._worker
         return await worker.ask(f"{kind} {tables} {text}\n")
+
+
+def _kind(question: ChargeQuestion) -> tuple[object, ...] | None:
+    """Return all that the charge of a release of one table depends on; None of several."""
+    spec = question.spec
+    if spec is None:
+        return None
+    # As texts: the charge shows an epsilon with the digits of the spec's.
+    return spec.description, str(spec.epsilon), str(spec.delta), str(question.epsilon), str(question.delta)
 
 
 def _tables_of(planned: ReleaseSpec | WorkloadSpec) -> int:

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, prod
 from typing import assert_never
 
-from veiltab.common.core.canonical import LATER, canonical_digest
+from veiltab.common.core.canonical import LATER, canonical_text
 from veiltab.common.core.mechanism import TwoSidedNoise
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.planning import Plan, plan_release
@@ -175,7 +176,7 @@ def agreed_columns(
     return tuple(column for column in requested_columns(request, study) if column.attribute in granted)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PlanQuestion:
     """What a plan follows from: the same question has the same plan at every curator.
 
@@ -209,9 +210,14 @@ class PlanQuestion:
                 where="population",
             )
 
+    @cached_property
+    def text(self) -> str:
+        """The canonical text."""
+        return canonical_text(self)
+
     def digest(self) -> bytes:
         """Return the SHA-256 of the question."""
-        return canonical_digest(self)
+        return hashlib.sha256(self.text.encode()).digest()
 
 
 def plan_question(

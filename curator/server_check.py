@@ -25,6 +25,9 @@ from veiltab.curator.store import CuratorStore
 
 _PLACE_BYTES = 8
 
+_MOST_REMEMBERED = 4096
+"""Releases that passed and need no look into the database; beyond, all are looked up again."""
+
 
 class ServerUnderTest(Protocol):
     """The server, as far as it is tested."""
@@ -116,6 +119,8 @@ class ServerCheck:
     def __init__(self, name: str, store: CuratorStore) -> None:
         self._name = name
         self._store = store
+        # Releases whose server was seen to have passed: a result is never taken back.
+        self._passed = set[str]()
 
     async def run(self, spec: ReleaseSpec, server: ServerUnderTest, encryption: ColumnEncryption) -> None:
         """Test the server, unless that was done; a curator without columns in the release has nothing to test.
@@ -142,9 +147,14 @@ class ServerCheck:
 
     def is_passed(self, spec: ReleaseSpec) -> bool:
         """Whether the server has passed this curator's test of a release, or it has no columns there to test."""
-        if not spec.columns_of(self._name):
+        if spec.release_id in self._passed or not spec.columns_of(self._name):
             return True
-        return self._store.receipt(spec.release_id) is not None and self.receipt(spec).passed
+        if self._store.receipt(spec.release_id) is None or not self.receipt(spec).passed:
+            return False
+        if len(self._passed) >= _MOST_REMEMBERED:
+            self._passed.clear()
+        self._passed.add(spec.release_id)
+        return True
 
     def receipt(self, spec: ReleaseSpec) -> Receipt:
         """Return the receipt of a test that was made.

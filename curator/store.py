@@ -224,6 +224,7 @@ class CuratorStore:
             now: Unix seconds.
             study_digest: of the study file that it is asked under; empty if that is not known.
         """
+        text = request.to_json()
         with transaction(self.connection) as db:
             row = db.execute("SELECT request FROM release WHERE id = ?", [request.release_id]).fetchone()
             if row is None:
@@ -233,7 +234,7 @@ class CuratorStore:
                     [
                         request.release_id,
                         request.researcher,
-                        request.to_json(),
+                        text,
                         ReleaseState.REQUESTED.value,
                         now,
                         now,
@@ -244,7 +245,7 @@ class CuratorStore:
                 self.audit.record(
                     Event.REQUEST, release=request.release_id, researcher=request.researcher, request=digest
                 )
-            elif row["request"] != request.to_json():
+            elif row["request"] != text:
                 raise ConflictError(
                     "another request is recorded under this release id",
                     where=f"release {request.release_id}",

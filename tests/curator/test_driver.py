@@ -613,7 +613,7 @@ def test_requests_that_are_held_cost_an_idle_curator_nothing(world: World, make_
     ids = [f"{number:032x}" for number in range(1, 33)]
     held(world, *(make_request(release_id=release_id) for release_id in ids))
     questions, looks = len(world.questions), world.looks
-    assert questions == 96
+    assert questions == 32 + 1 + 32  # plans, the charge of the one kind that they are, and cards
     asyncio.run(run_for(world, 20))
     assert (len(world.questions), world.looks) == (questions, looks)
     world.driver.store.decide(

@@ -16,7 +16,15 @@ from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
 from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.study.file import Study
 from veiltab.curator.allowance import Allowance
-from veiltab.curator.planning import Planner, seconds_for, stored_card, stored_plan
+from veiltab.curator.planning import (
+    ANSWERS,
+    Planner,
+    charge_question,
+    seconds_for,
+    stored_card,
+    stored_charge,
+    stored_plan,
+)
 from veiltab.curator.release import PlanQuestion, plan_question, planned_spec
 from veiltab.curator.store import CuratorStore
 
@@ -106,6 +114,32 @@ def test_a_charge_is_worked_out_by_the_worker_and_stored(
 
 
 @pytest.mark.parametrize("allowance", BUDGETS)
+def test_a_kind_of_release_is_priced_once(
+    store: CuratorStore, ask: Callable[..., PlanQuestion], allowance: Allowance
+) -> None:
+    kinds = [{"delta": Decimal("1e-6")}] * 2 + [{"delta": Decimal("1e-7")}, {"epsilon": Decimal("0.5")}, {}]
+    specs = [spec_asked(ask, release_id=f"{number:032x}", **kind) for number, kind in enumerate(kinds)]
+    asked = list[str]()
+
+    async def scenario() -> None:
+        planner = Planner(store)
+
+        async def answered(kind: str, text: str, _: int) -> str:
+            asked.append(kind)
+            return ANSWERS[kind](text)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(planner, "_ask", answered)
+            for spec in specs:
+                charge = await planner.charge(spec, allowance)
+                assert charge == allowance.charge(spec.description, guaranteed_epsilon(spec))
+                assert stored_charge(store, charge_question(spec, allowance)) == charge
+
+    asyncio.run(scenario())
+    assert asked == ["charge"] * 4
+
+
+@pytest.mark.parametrize("allowance", BUDGETS)
 @pytest.mark.parametrize("delta", [None, Decimal("1e-6")])
 def test_what_takes_too_long_to_price_is_charged_by_its_pure_epsilon(
     store: CuratorStore,
@@ -126,6 +160,7 @@ def test_what_takes_too_long_to_price_is_charged_by_its_pure_epsilon(
         assert allowance.share(charge) >= allowance.share(exact)
         await planner.close()
         assert await planner.charge(spec, allowance) == charge
+        assert not planner._charges  # the next release of the kind is priced anew
 
     asyncio.run(scenario())
 
