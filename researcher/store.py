@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from veiltab.common.core.canonical import canonical_text, read_canonical
@@ -200,8 +201,8 @@ class ResearcherStore:
             NotFoundError: there is none.
             InvalidInputError: several ids begin with the name.
         """
-        query = "SELECT * FROM release WHERE id = ? OR (label = ? AND label <> '') ORDER BY id <> ?"
-        row = self.connection.execute(query, [name, name, name]).fetchone()
+        by_id, by_label = "SELECT * FROM release WHERE id = ?", "SELECT * FROM release WHERE label = ? AND label <> ''"
+        row = self.connection.execute(by_id, [name]).fetchone() or self.connection.execute(by_label, [name]).fetchone()
         if row is None:
             asked = {known["id"]: known["label"] for known in self.connection.execute("SELECT * FROM asked_release")}
             remedy = f"{nearest(asked.values(), name)}`veiltab researcher status` lists the releases there are."
@@ -449,7 +450,7 @@ def _release_of(row: sqlite3.Row) -> ResearcherRelease:
         failure=row["failure"],
         spec=None if row["spec"] is None else ReleaseSpec.from_json(row["spec"]),
         granted=tuple(json.loads(row["granted"])),
-        receipts=tuple(read_canonical(Receipt, text) for text in json.loads(row["receipts"])),
+        receipts=_read_receipts(row["receipts"]),
         seconds=json.loads(row["seconds"]),
         bytes=json.loads(row["bytes"]),
         left_out=json.loads(row["left_out"]),
@@ -458,6 +459,12 @@ def _release_of(row: sqlite3.Row) -> ResearcherRelease:
         part_of=row["part_of"],
         number=row["number"],
     )
+
+
+@lru_cache(maxsize=64)
+def _read_receipts(text: str) -> tuple[Receipt, ...]:
+    """Read the receipts of a release, as its row has them; the row is read at every step."""
+    return tuple(read_canonical(Receipt, one) for one in json.loads(text))
 
 
 def _table_of(row: sqlite3.Row) -> StoredTable:

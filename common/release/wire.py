@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sized
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from typing import TypeVar
 
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
@@ -34,6 +35,9 @@ MAX_COLUMNS = 64
 """Most columns of a release; with two categories each, fewer already have more cells than any release may have."""
 
 _PROBABILITY_BYTES = 9
+
+_LONGEST_KEPT = 1 << 14
+"""Longest message of a spec, in bytes, that is remembered with what it says."""
 
 Member = TypeVar("Member", bound=Enum | str)
 
@@ -111,6 +115,15 @@ def spec_to_proto(spec: ReleaseSpec) -> release_pb2.ReleaseSpec:
 
 def spec_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
     """Decode and validate a release spec, whose mechanism keeps what was asked for."""
+    data = message.SerializeToString(deterministic=True)
+    # Longer ones are padded with what nobody knows here; they are not kept.
+    return _spec_of(data) if len(data) <= _LONGEST_KEPT else _spec_of.__wrapped__(data)
+
+
+@lru_cache(maxsize=256)
+def _spec_of(data: bytes) -> ReleaseSpec:
+    """Decode a spec; each party of a release states the same one, some of them again and again."""
+    message = release_pb2.ReleaseSpec.FromString(data)
     spec = ReleaseSpec(
         release_id=text_from_proto(message.release_id, "release id"),
         study_digest=text_from_proto(message.study_digest, "study digest"),

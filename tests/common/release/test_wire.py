@@ -232,3 +232,14 @@ def test_an_empty_message_is_refused() -> None:
 def test_a_column_is_not_changed_on_the_way(make_spec: Make) -> None:
     spec = make_spec(columns=(Column(attribute="a", owner="o", size=300), Column(attribute="b", owner="p", size=2)))
     assert [(c.attribute, c.owner, c.size) for c in spec_to_proto(spec).columns] == [("a", "o", 300), ("b", "p", 2)]
+
+
+def test_a_spec_is_read_once_and_one_that_is_padded_takes_no_memory(make_spec: Make) -> None:
+    spec = make_spec()
+    message = spec_to_proto(spec)
+    assert spec_from_proto(message) is spec_from_proto(spec_to_proto(spec))
+    unknown_field, length = b"\xfa\x3e", b"\x80\x80\x02"  # number 1007; 32 KiB
+    padded = release_pb2.ReleaseSpec.FromString(message.SerializeToString() + unknown_field + length + bytes(1 << 15))
+    assert len(padded.SerializeToString()) > 1 << 15
+    assert spec_from_proto(padded) == spec
+    assert spec_from_proto(padded) is not spec_from_proto(padded)
