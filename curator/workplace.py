@@ -13,7 +13,7 @@ SMALL = 2**22
 """Rows of a table whose passes take less time here than it takes other processes to begin."""
 
 _COPIED = 2**20
-"""Bytes that are copied at once, a whole number of blocks: so the copy has no gaps."""
+"""Bytes that are copied at once, a whole number of pages: so the copy has no gaps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

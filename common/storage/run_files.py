@@ -1,10 +1,14 @@
 """The files that the tasks of a run leave to each other, in any process: encrypted, and deleted when the run ends.
 
-Their key is in the memory of the node that began the run, and in the arguments of its tasks. Each file has a nonce of
-its own in its header, so a task that runs twice never uses a key stream for different bytes; it has its name when it is
-whole. A run that ends by a kill leaves files that nobody can read; the next one in the folder deletes them.
+Their key is in the memory of the node that began the run, and in the arguments of its tasks. Each file has a key of its
+own, which follows from the run's, from its name and from the random salt in its header: a task that runs twice never
+uses one key for two files, and whoever can write to the folder without the run's key can delete files, but neither
+alter nor exchange them. Else the table in the place of the sorted tokens would be sent to the other curators. A file
+has its name when it is whole. A run that ends by a kill leaves files that nobody can read; the next one in the folder
+deletes them.
 """
 
+import hmac
 import os
 import secrets
 import shutil
@@ -17,9 +21,10 @@ from pathlib import Path
 from veiltab.common.errors import IntegrityError
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.files import make_private
-from veiltab.common.storage.sealed import BLOCK, SealedFile
+from veiltab.common.storage.sealed import SealedFile
 
 _FOLDER = "run"
+_SALT = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +50,10 @@ class RunFile:
         with named_in_errors(self.path):
             descriptor = os.open(self.path, os.O_RDONLY)
         try:
-            nonce = os.read(descriptor, BLOCK)
-            if len(nonce) != BLOCK:
+            salt = os.read(descriptor, _SALT)
+            if len(salt) != _SALT:
                 raise IntegrityError("a file of a run is cut short", where="disk")
-            yield SealedFile(descriptor, self.path.parent, key=self.key, nonce=nonce, header=BLOCK)
+            yield _sealed(descriptor, self.path, self.key, salt)
         finally:
             os.close(descriptor)
 
@@ -77,9 +82,9 @@ class RunFiles:
             OSError: the disk is full or fails.
         """
         begun = f"{name}.{secrets.token_hex(8)}.part"
-        descriptor, nonce = self._new(begun)
+        descriptor, salt = self._new(begun)
         try:
-            yield self._sealed(descriptor, nonce)
+            yield _sealed(descriptor, self.folder / name, self.key, salt)
         except BaseException:
             self.delete(begun)
             raise
@@ -93,8 +98,8 @@ class RunFiles:
         Raises:
             OSError: there is such a file, or the disk is full or fails.
         """
-        descriptor, nonce = self._new(name)
-        made = self._sealed(descriptor, nonce)
+        descriptor, salt = self._new(name)
+        made = _sealed(descriptor, self.folder / name, self.key, salt)
         weakref.finalize(made, os.close, descriptor)
         return made
 
@@ -109,15 +114,18 @@ class RunFiles:
             path.unlink(missing_ok=True)
 
     def _new(self, name: str) -> tuple[int, bytes]:
-        """Return a new file's descriptor and nonce."""
-        nonce = secrets.token_bytes(BLOCK)
+        """Return a new file's descriptor and salt."""
+        salt = secrets.token_bytes(_SALT)
         with named_in_errors(self.folder):
             descriptor = os.open(self.folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            os.pwrite(descriptor, nonce, 0)
-        return descriptor, nonce
+            os.pwrite(descriptor, salt, 0)
+        return descriptor, salt
 
-    def _sealed(self, descriptor: int, nonce: bytes) -> SealedFile:
-        return SealedFile(descriptor, self.folder, key=self.key, nonce=nonce, header=BLOCK)
+
+def _sealed(descriptor: int, path: Path, key: bytes, salt: bytes) -> SealedFile:
+    """Return a file of a run under its own key."""
+    own = hmac.digest(key, salt + path.name.encode(), "sha256")
+    return SealedFile(descriptor, path.parent, key=own, header=_SALT)
 
 
 def new_run(folder: Path) -> RunFiles:

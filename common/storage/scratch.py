@@ -12,7 +12,7 @@ import weakref
 from pathlib import Path
 
 from veiltab.common.storage.disk import named_in_errors
-from veiltab.common.storage.sealed import BLOCK, SealedFile
+from veiltab.common.storage.sealed import SealedFile
 
 
 class Scratch(SealedFile):
@@ -30,4 +30,4 @@ class Scratch(SealedFile):
             Path(name).unlink()
         # Gives the space back when nothing refers to this object any more.
         weakref.finalize(self, os.close, descriptor)
-        super().__init__(descriptor, folder, key=secrets.token_bytes(32), nonce=bytes(BLOCK))
+        super().__init__(descriptor, folder, key=secrets.token_bytes(32))

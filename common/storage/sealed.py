@@ -1,7 +1,8 @@
-"""A file of arrays that are encrypted as they are written, and decrypted as they are read.
+"""A file of arrays that are encrypted as they are written, and decrypted and authenticated as they are read.
 
-AES-256 in counter mode: the block of the file at which an array lies places its key stream. Nothing is ever
-overwritten, so no key stream serves twice.
+Each page is encrypted by itself, with AES-256-GCM under its number, so a reader of any range notices a page that was
+altered, moved within its file, or taken from another one: every file has a key of its own. Nothing is ever overwritten,
+so no number serves twice.
 """
 
 import os
@@ -10,17 +11,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
+from veiltab.common.errors import IntegrityError
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.stored import fill
 
-BLOCK = 16
-"""Length of a block of the cipher; every array begins with a block of its own."""
+PAGE = 2**13
+"""Bytes of an array that are encrypted together; every array begins with a page of its own."""
 
-_SLICE = 2**18
-"""Bytes that are encrypted and written at once: they stay in the cache."""
+_LENGTH = 4
+"""Bytes before each page that say how many of its bytes are an array's; the rest are zeros."""
+
+_SEALED = _LENGTH + PAGE + 16
+_AT_ONCE = 32
+"""Pages that are encrypted and written, or read, at once: they stay in the cache."""
 
 
 class SealedFile:
@@ -29,19 +36,17 @@ class SealedFile:
     Args:
         descriptor: of the file, which is open for reading, and for writing if anything is appended.
         folder: what an error of the disk names.
-        key: 32 bytes.
-        nonce: 16 bytes, fresh for each file under a key.
+        key: 32 bytes, of no other file.
         header: length of what precedes the arrays.
     """
 
-    def __init__(self, descriptor: int, folder: Path, *, key: bytes, nonce: bytes, header: int = 0) -> None:
+    def __init__(self, descriptor: int, folder: Path, *, key: bytes, header: int = 0) -> None:
         self.folder = folder
         """On whose disk it is."""
         self._file = descriptor
-        self._cipher = algorithms.AES256(key)
-        self._first = int.from_bytes(nonce, "big")
+        self._cipher = AESGCM(key)
         self._header = header
-        self._end = 0
+        self._pages = 0
 
     def append(self, data: NDArray[np.generic]) -> int:
         """Write an array, and return where its bytes begin.
@@ -50,47 +55,66 @@ class SealedFile:
             OSError: the disk is full or fails.
         """
         plain = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-        start, stream = self._end, self._stream(self._end)
-        # The cipher requires space for another block, which it does not use.
-        sealed = np.empty(min(len(plain), _SLICE) + BLOCK, np.uint8)
-        with named_in_errors(self.folder):
-            for first in range(0, len(plain), _SLICE):
-                part = plain[first : first + _SLICE]
-                stream.update_into(part.data, sealed.data)
-                self._write(sealed[: len(part)], start + first)
-        self._end += -(-len(plain) // BLOCK) * BLOCK
-        return start
+        start, pages = self._pages, -(-len(plain) // PAGE)
+        # Also where writing fails: no number serves two pages.
+        self._pages += pages
+        sealed = np.empty((min(pages, _AT_ONCE), _SEALED), np.uint8)
+        for first in range(0, pages, _AT_ONCE):
+            some = sealed[: pages - first]
+            for number, page in enumerate(some, first):
+                self._seal(start + number, plain[number * PAGE : (number + 1) * PAGE], page)
+            with named_in_errors(self.folder):
+                self._write(some.reshape(-1), (start + first) * _SEALED)
+        return start * PAGE
 
     def read(self, start: int, length: int) -> NDArray[np.uint8]:
         """Return some bytes.
 
         Raises:
-            IntegrityError: they are not there.
+            IntegrityError: they are not there, or not as they were written.
             OSError: the disk fails.
         """
-        stream, plain = self._stream(start), np.empty(length + BLOCK, np.uint8)
-        sealed = np.empty(min(length, _SLICE), np.uint8)
-        for first in range(0, length, _SLICE):
-            part = sealed[: min(_SLICE, length - first)]
+        first, skipped = divmod(start, PAGE)
+        stop = skipped + length
+        pages = -(-stop // PAGE)
+        plain = np.empty(pages * PAGE, np.uint8)
+        sealed = np.empty((min(pages, _AT_ONCE), _SEALED), np.uint8)
+        for done in range(0, pages, _AT_ONCE):
+            some = sealed[: pages - done]
             with named_in_errors(self.folder):
-                fill(self._file, part, self._header + start + first)
-            stream.update_into(part.data, plain[first:].data)
-        return plain[:length]
+                fill(self._file, some.reshape(-1), self._header + (first + done) * _SEALED)
+            for number, page in enumerate(some, done):
+                written = self._open(first + number, page, plain[number * PAGE : (number + 1) * PAGE])
+                if written < min(stop - number * PAGE, PAGE):
+                    raise IntegrityError("a file is shorter than what was written to it", where="disk")
+        return plain[skipped:stop]
 
     @contextmanager
     def opened(self) -> Iterator["SealedFile"]:
         """Return the file, which is open."""
         yield self
 
+    def _seal(self, number: int, plain: NDArray[np.uint8], sealed: NDArray[np.uint8]) -> None:
+        """Encrypt a page, and authenticate its length with it."""
+        length = len(plain).to_bytes(_LENGTH, "big")
+        sealed[:_LENGTH] = np.frombuffer(length, np.uint8)
+        text = plain.data if len(plain) == PAGE else plain.tobytes().ljust(PAGE, b"\0")
+        self._cipher.encrypt_into(_nonce(number), text, length, sealed[_LENGTH:].data)
+
+    def _open(self, number: int, sealed: NDArray[np.uint8], plain: NDArray[np.uint8]) -> int:
+        """Decrypt a page, and return how many of its bytes were written."""
+        length = sealed[:_LENGTH].tobytes()
+        try:
+            self._cipher.decrypt_into(_nonce(number), sealed[_LENGTH:].data, length, plain.data)
+        except InvalidTag:
+            raise IntegrityError("a file was altered since it was written", where="disk") from None
+        return int.from_bytes(length, "big")
+
     def _write(self, sealed: NDArray[np.uint8], place: int) -> None:
         done = 0
         while done < len(sealed):
             done += os.pwrite(self._file, sealed[done:].data, self._header + place + done)
 
-    def _stream(self, place: int) -> CipherContext:
-        """Return the key stream of a place in the file."""
-        block, skipped = divmod(place, BLOCK)
-        counter = (self._first + block) % 2 ** (8 * BLOCK)
-        stream = Cipher(self._cipher, modes.CTR(counter.to_bytes(BLOCK, "big"))).encryptor()
-        stream.update(bytes(skipped))
-        return stream
+
+def _nonce(page: int) -> bytes:
+    return page.to_bytes(12, "big")

@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import hashlib
+import shutil
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,14 +21,14 @@ from tests.curator.killed_tasks import Killing, Twice
 from tests.curator.made_rows import aligned
 from veiltab.common.core import symbols
 from veiltab.common.core.domain import Symbols
-from veiltab.common.errors import InvalidInputError
+from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.modes import Pad
 from veiltab.common.schemes.registry import scheme_of
 from veiltab.common.storage import partitions
 from veiltab.common.storage.run_files import RunFiles, new_run
 from veiltab.common.tasks.cluster_identity import load_cluster_identity
 from veiltab.common.tasks.dask import Dask
-from veiltab.common.tasks.engine import Engine, InProcess
+from veiltab.common.tasks.engine import Engine, InProcess, Results
 from veiltab.common.tasks.options import EngineOptions
 from veiltab.common.tasks.pool import Pool
 from veiltab.curator import draw_tasks, encryption_tasks, noise, token_order, workplace
@@ -180,6 +182,35 @@ def test_remote_tasks_see_a_copy_of_a_file(tmp_path: Path) -> None:
     place = Workplace(run=new_run(tmp_path), engine=Twice(), is_remote=True)
     with place.stored(tmp_path / "file", "copy").opened() as copy:
         assert copy.read(0, len(data)).tobytes() == data
+
+
+class _Exchanging:
+    """An engine beside somebody who can write to the folder of the run, and copies its table over other files."""
+
+    def __init__(self, run: RunFiles, kind: str) -> None:
+        self._run, self._kind = run, kind
+
+    def perform(self, tasks: Iterable[Any]) -> Results[Any]:
+        for number, task in enumerate(tasks):
+            result = task.perform()
+            if type(task).__name__ == self._kind:
+                shutil.copyfile(self._run.folder / "table", self._run.folder / task.name)
+            yield number, result
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("kind", ["_Spread", "_Sort", "_Join"])
+def test_files_that_were_exchanged_in_the_shared_folder_are_not_decrypted(tmp_path: Path, kind: str) -> None:
+    """The table in the place of the sorted tokens would be sent to the other curators as tokens, decrypted."""
+    run = new_run(tmp_path)
+    place = Workplace(run=run, engine=_Exchanging(run, kind), is_remote=True)
+    with pytest.raises(IntegrityError, match="was altered"):
+        aligned_in(place, tmp_path, 10_000)
+    assert (tmp_path / "own").exists() == (kind == "_Join")
+    assert not (tmp_path / "aligned" / "tokens").exists()
 
 
 def test_a_small_table_is_never_handed_over(tmp_path: Path) -> None:

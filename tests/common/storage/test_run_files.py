@@ -9,6 +9,7 @@ import pytest
 
 from veiltab.common.errors import IntegrityError
 from veiltab.common.storage.run_files import RunFile, RunFiles, new_run, run_in
+from veiltab.common.storage.sealed import PAGE
 from veiltab.common.storage.stored import PlainFile
 
 SECRET = np.frombuffer(b"Zebra, a name that nobody else has" * 100, np.uint8)
@@ -43,8 +44,42 @@ def test_nothing_of_what_was_written_can_be_seen(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
     assert run.folder.stat().st_mode & 0o777 == 0o700
     other = RunFile(path=path, key=bytes(32))
-    with other.opened() as file:
-        assert file.read(0, len(SECRET)).tobytes() != SECRET.tobytes()
+    with other.opened() as file, pytest.raises(IntegrityError, match="was altered"):
+        file.read(0, len(SECRET))
+
+
+@pytest.mark.parametrize("place", [0, 15, 16, 20, 500, 16 + 2**13, 16 + 4 + 2**13 + 15])
+def test_an_altered_byte_is_noticed(tmp_path: Path, place: int) -> None:
+    run = new_run(tmp_path)
+    write(run, "a")
+    altered = bytearray((run.folder / "a").read_bytes())
+    altered[place] ^= 1
+    (run.folder / "a").write_bytes(altered)
+    with pytest.raises(IntegrityError, match="was altered"):
+        read(run, "a", 100, 10)
+
+
+def test_a_file_in_the_place_of_another_is_noticed(tmp_path: Path) -> None:
+    """Else a curator would decrypt one and send it as the other."""
+    run = new_run(tmp_path)
+    write(run, "table")
+    write(run, "tokens")
+    (run.folder / "table").replace(run.folder / "tokens")
+    with pytest.raises(IntegrityError, match="was altered"):
+        read(run, "tokens", 0, 10)
+
+
+def test_pages_that_changed_places_are_noticed(tmp_path: Path) -> None:
+    run, many = new_run(tmp_path), np.arange(3 * PAGE, dtype=np.uint32).view(np.uint8)
+    write(run, "a", many)
+    path = run.folder / "a"
+    stored = path.read_bytes()
+    page = (len(stored) - 16) // 12
+    first, second = stored[16 : 16 + page], stored[16 + page : 16 + 2 * page]
+    path.write_bytes(stored[:16] + second + first + stored[16 + 2 * page :])
+    assert read(run, "a", 2 * PAGE, 100) == many[2 * PAGE : 2 * PAGE + 100].tobytes()
+    with pytest.raises(IntegrityError, match="was altered"):
+        read(run, "a", 0, 10)
 
 
 def test_no_key_stream_serves_two_files_nor_the_same_file_twice(tmp_path: Path) -> None:
