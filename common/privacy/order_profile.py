@@ -26,7 +26,7 @@ from veiltab.common.core.rounding import ln_above
 from veiltab.common.privacy.shuffle import OrderCertificate
 
 _ROUNDING = 1e-9
-"""Relative enlargement that covers the floating-point errors of the sum of positive terms (below 1e-10)."""
+"""Relative enlargement that covers the floating-point errors of the sum of positive terms (below 3e-10)."""
 
 _DOWN = 1 - 2e-15
 """Lowers what is subtracted by more than the few roundings up to the subtraction can raise it."""

@@ -17,9 +17,11 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.noise_split import DEFAULT_SPLIT
 from veiltab.common.privacy.planning import Plan, plan_release
 from veiltab.common.privacy.round_numbers import RoundNumbers, Scale, WholeNumbers, excess_over
-from veiltab.common.privacy.shuffle import MAX_CELLS
+from veiltab.common.privacy.shuffle import MAX_CELLS, MAX_SAMPLE
 
-MOST_PEOPLE = 10**8
+MOST_PEOPLE = MAX_SAMPLE
+"""Most respondents that are looked at."""
+
 LARGEST_EPSILON = Decimal(20)
 """Largest epsilon that is looked at for an error with a delta."""
 

@@ -25,9 +25,10 @@ too small there either. The expectation is c Psi(x), Psi(x) = E (x - hr)_+, for 
 is linear and the sum over h has a closed form, which is used where its terms are many. The expectation is convex in hr,
 which may therefore be replaced by anything larger in convex order: one law serves a block of s, recentred. What lies
 outside the windows is added at its worst value, and the sum is enlarged by more than the rounding errors can be: the
-result is an upper bound of the formula.
+result is an upper bound of the formula. docs/order-certificate.md bounds these errors for samples to MAX_SAMPLE rows.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -41,7 +42,7 @@ from veiltab.common.core.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.root import largest_allowed
 
-MAX_SAMPLE = 10**8
+MAX_SAMPLE = 10**9
 MAX_CELLS = 10**7
 _ROUNDING = 1e-9
 """Relative enlargement that covers the floating-point errors of the sum of positive terms (below 1e-10)."""
@@ -52,11 +53,17 @@ _DOWN = 1 - 1e-15
 _OMITTED = 75.0
 """-ln of the probability that a window leaves out on each side."""
 
+_NEGLIGIBLE = 115.0
+"""-ln of a probability that is less than a rounding beside what windows leave out."""
+
 _REST_LOSS = 5e-7
 """Relative loss that is accepted for one law of hr serving a range of s."""
 
 _ROWS = 4096
 """How many s are worked on at once, at the most."""
+
+_ROWS_OF_SAMPLE = 10**8
+"""Rows of a sample for each _ROWS of s that one law of hr may serve: in larger samples laws cost more than s."""
 
 _WORK = 400_000
 """How many probabilities of hr are worked on at once, about."""
@@ -89,9 +96,9 @@ class OrderCertificate:
             raise InvalidInputError(f"a sample has 1 to n = {self.population} rows, not {self.sample}")
         if self.sample > MAX_SAMPLE or not 2 <= self.cells <= MAX_CELLS:
             raise InvalidInputError(
-                f"the certificate is computed for samples to {MAX_SAMPLE} rows and 2 to {MAX_CELLS} cells",
+                f"the certificate is computed for samples to {MAX_SAMPLE:,} rows and 2 to {MAX_CELLS:,} cells",
                 where="order certificate",
-                remedy=f"Sample at most {MAX_SAMPLE} rows, or ask for a pure epsilon, without a delta.",
+                remedy=f"Sample at most {MAX_SAMPLE:,} rows, or ask for a pure epsilon, without a delta.",
             )
         if self.gamma <= 1:
             raise InvalidInputError("gamma must be above 1", where="gamma")
@@ -153,9 +160,32 @@ class _Sum:
 
     def value(self) -> float:
         """Return the bound."""
+        omitted = self._omitted()
+        total = 0.0 if omitted and self._is_negligible() else sum(self._parts())
+        return self.a / self.n * (total * (1 + _ROUNDING) + omitted)
+
+    def _is_negligible(self) -> bool:
+        """Whether the sum is less than a rounding beside what is omitted.
+
+        The bracket is at most s, and positive for h1 below s/2 - x alone, x = k s + d; P(h1 is there) <= exp(-2 x^2/s),
+        which is largest at s = d/k.
+        """
+        least = window(self.m - self.high, self.rest_probability, log_mass=_OMITTED)[0]
+        k = 0.5 - (1 - self.c) / self.step
+        d = self.c * (self.n - self.m + least) / self.step
+        s = min(max(d / k if k > 0 else inf, self.low, 1), self.high)
+        return 2 * (k * s + d) ** 2 >= _NEGLIGIBLE * s
+
+    def _parts(self) -> Iterator[float]:
+        """Yield the sum in parts, by ranges of s."""
         rows = min(_ROWS, max(1, _WORK // self.rests) * self.shared)
-        total = sum(self._block(at, min(at + rows, self.high + 1)) for at in range(self.low, self.high + 1, rows))
-        return self.a / self.n * (total * (1 + _ROUNDING) + self._omitted())
+        span = rows * max(1, min(self.m // _ROWS_OF_SAMPLE, self.shared // rows))
+        for start in range(self.low, self.high + 1, span):
+            stop = min(start + span, self.high + 1)
+            laws = (min(rows, stop - start) - 1) // self.shared + 1
+            rest = _Rest(self.m - start - self.shared * np.arange(laws), self.rest_probability)
+            for at in range(start, stop, rows):
+                yield self._block(np.arange(at, min(at + rows, stop), dtype=np.int64), start, rest)
 
     def _omitted(self) -> float:
         """Return a bound of what lies outside the windows of s, hr and h1, where the bracket is at most s.
@@ -174,11 +204,9 @@ class _Sum:
         loss = (epsilon * self.c / self.step) ** 2 * variance / 2
         return max(1, int(min(_REST_LOSS / loss, 1e9))) if loss > 0 else 10**9
 
-    def _block(self, start: int, stop: int) -> float:
-        """Return the sum over s = start..stop-1."""
-        s = np.arange(start, stop, dtype=np.int64)
+    def _block(self, s: NDArray[np.int64], start: int, rest: "_Rest") -> float:
+        """Return the sum over some s; the first law of hr is that of `start`."""
         group = (s - start) // self.shared
-        rest = _Rest(self.m - start - self.shared * np.arange(int(group[-1]) + 1), self.rest_probability)
         # Bin(m-s) plus a centred Bin(s-reference) is Bin(m-reference) recentred, and larger in convex order.
         centre = self.rest_probability * ((s - start) % self.shared)
         others = np.asarray(s + (self.n - self.m), np.float64)
@@ -249,7 +277,7 @@ def tails(s: NDArray[np.int64], a: NDArray[np.int64]) -> Floats:
         ratios = np.maximum(s[:, None] - h, 0) / (h + 1)
         summed: Floats = binomial_pmf(a, s, 0.5) * (1 + np.cumprod(ratios, axis=1).sum(axis=1))
         return summed
-    stretch = int(max(4, min(s[-1] ** 0.5 / 3, 4 / max(decay, 1e-3))))
+    stretch = int(max(4, min(s[-1] ** 0.5 / 3, 4 / max(decay, 1e-9))))
     parts = [_carried(s[at : at + stretch], a[at : at + stretch]) for at in range(0, len(s), stretch)]
     return np.concatenate(parts)
 

@@ -194,5 +194,5 @@ def _why_not(heard: Sequence[tuple[int, int]], values: int | None) -> str:
     if values is None:
         return "the certificate is for k-ary randomised response"
     if not 2 <= values <= MAX_CELLS or any(s > MAX_SAMPLE for _, s in heard):
-        return f"the certificate is computed for 2 to {MAX_CELLS} values and to {MAX_SAMPLE} reports"
+        return f"the certificate is computed for 2 to {MAX_CELLS:,} values and to {MAX_SAMPLE:,} reports"
     return ""

@@ -88,10 +88,10 @@ def test_compose_says_which_size_a_poisson_release_has() -> None:
 
 
 def test_a_plan_beyond_the_certificate_says_what_can_be_done() -> None:
-    words = ("plan", "--population", "1000000000", "--cells", "2", "--epsilon", "1")
+    words = ("plan", "--population", "1000000001", "--cells", "2", "--epsilon", "1")
     result = CliRunner().invoke(veiltab, [*words, "--delta", "1e-6"])
     assert isinstance(result.exception, VeiltabError)
-    assert "Sample at most 100000000 rows" in str(result.exception.remedy)
+    assert "Sample at most 1,000,000,000 rows" in str(result.exception.remedy)
     assert run(*words)["warnings"] == []
     few = run("plan", "--population", "45222", "--cells", "200", "--epsilon", "1", "--sample", "172")
     assert "fewer rows than cells" in few["warnings"][0]
@@ -175,7 +175,7 @@ def test_plan_says_what_pairs_face_and_caps_it(tmp_path: Path) -> None:
         (("privacy", "certify", *ADULT, "--gamma", "9", "--delta", "1.5"), "delta"),
         (("privacy", "certify", *ADULT, "--gamma", "9", "--epsilon", "-1"), "epsilon"),
         (("privacy", "certify", "--population", "10", "--sample", "11", "--cells", "2", "--gamma", "9", "--delta", "0.1"), "1 to n = 10"),
-        (("privacy", "certify", "--population", "1000000000", "--sample", "1000000000", "--cells", "2", "--gamma", "9", "--delta", "0.1"), "computed for"),
+        (("privacy", "certify", "--population", "1000000001", "--sample", "1000000001", "--cells", "2", "--gamma", "9", "--delta", "0.1"), "computed for"),
         (("privacy", "calibrate", *ADULT, "--epsilon", "0", "--delta", "1e-6"), "epsilon"),
         (("privacy", "compose", "missing.json", "--delta", "1e-6"), "cannot be read"),
         (("privacy", "compose", "--delta", "1e-6"), "name a file"),

@@ -24,7 +24,7 @@ def test_the_tail_at_the_ends() -> None:
     assert (binomial_tail(7, 7, 1.0), binomial_tail(1, 7, 0.0)) == (1, 0)
 
 
-@pytest.mark.parametrize("n", [1, 2, 15, 16, 40, 1000, 10**7])
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 40, 1000, 10**7, 10**9])
 @pytest.mark.parametrize("p", [1e-6, 0.3, 0.5, 0.999])
 def test_a_probability_has_ten_digits(n: int, p: float) -> None:
     spread = (n * p * (1 - p)) ** 0.5
@@ -46,7 +46,7 @@ def test_a_probability_without_chance() -> None:
 
 
 @pytest.mark.parametrize("log_mass", [3.0, 20.0, 75.0])
-@pytest.mark.parametrize("n", [1, 100, 10**4, 10**8])
+@pytest.mark.parametrize("n", [1, 100, 10**4, 10**8, 10**9])
 @pytest.mark.parametrize("p", [1e-5, 0.2, 0.5, 0.9])
 def test_next_to_nothing_lies_outside_a_window(n: int, p: float, log_mass: float) -> None:
     low, high = window(n, p, log_mass=log_mass)

@@ -297,7 +297,14 @@ def test_at_the_largest_sizes_it_answers() -> None:
 
 @pytest.mark.parametrize(
     ("n", "m", "cells", "gamma"),
-    [(10, 11, 2, 2), (10, 0, 2, 2), (10, 5, 1, 2), (10, 5, 2, 1), (10, 5, 2, Fraction(1, 2)), (10**9, 10**9, 2, 2)],
+    [
+        (10, 11, 2, 2),
+        (10, 0, 2, 2),
+        (10, 5, 1, 2),
+        (10, 5, 2, 1),
+        (10, 5, 2, Fraction(1, 2)),
+        (10**9 + 1, 10**9 + 1, 2, 2),
+    ],
 )
 def test_sizes_beyond_the_numerics_are_refused(n: int, m: int, cells: int, gamma: Fraction) -> None:
     with pytest.raises(InvalidInputError):
@@ -334,7 +341,14 @@ def test_binomial_probabilities_at_the_edges() -> None:
 
 @pytest.mark.parametrize(
     ("start", "rows", "slope"),
-    [(5, 20, 0.7), (240, 200, 0.62), (100_000, 500, 0.5025), (10**6, 64, 0.503), (10**8, 4096, 0.5002)],
+    [
+        (5, 20, 0.7),
+        (240, 200, 0.62),
+        (100_000, 500, 0.5025),
+        (10**6, 64, 0.503),
+        (10**8, 4096, 0.5002),
+        (10**9, 4096, 0.5001),
+    ],
 )
 def test_tails_are_those_of_the_binomial(start: int, rows: int, slope: float) -> None:
     s = np.arange(start, start + rows, dtype=np.int64)

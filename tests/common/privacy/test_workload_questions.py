@@ -47,7 +47,7 @@ def test_an_answer_reaches_the_error_and_the_number_before_it_does_not(
 def test_what_cannot_be_reached_is_said_with_the_closest(asked: str) -> None:
     open_one: dict[str, Any] = {asked: None}
     found = answer_workload(replace(PAIRS, pair_error=1e-9, **open_one))
-    closest = {"epsilon": Decimal(20), "population": 10**8, "delta": Decimal("2.4e-5")}
+    closest = {"epsilon": Decimal(20), "population": 10**9, "delta": Decimal("2.4e-5")}
     assert (found.feasible, getattr(found.question, asked)) == (False, closest[asked])
 
 
