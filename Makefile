@@ -71,8 +71,9 @@ bench: .venv/dev ## measures, in ratios to plain numpy and pandas: 5 min
 	$(BIN)/python -m benchmarks.latency
 	$(BIN)/python -m benchmarks.reports
 
-bench-scale: .venv/dev ## whole releases at 10^6 to 10^8 people beside DuckDB's plain join: 15 min, 22 GB of disk
+bench-scale: .venv/dev ## releases at 10^6 to 10^8 people beside DuckDB; a cluster that loses workers: 15 min, 22 GB
 	$(BIN)/python -m benchmarks.scale --picture docs/pictures/scale.svg
+	$(BIN)/python -m benchmarks.scale --dask
 
 .venv/linked: .venv/dev benchmarks/linked-requirements.txt
 	$(PIP) --require-hashes -r benchmarks/linked-requirements.txt

@@ -1,5 +1,7 @@
 """Whole releases at 10^6 to 10^9 people against DuckDB's plain join: python -m benchmarks.scale --rows 1e6,1e7,1e8.
 
+With --dask: a curator's passes on a cluster against the same in one process (see benchmarks.scale_cluster).
+
 The parties and tables are those of benchmarks.release, in Parquet: two curators with two attributes each, every party a
 process of its own under mutual TLS. After one alignment follow a release with the planner's sample size and one of
 everybody. The yardstick is DuckDB, which joins the same files on the id and counts the cells, in one process that sees
@@ -30,8 +32,10 @@ from rich.table import Table
 
 from benchmarks.made_tables import OWN_SHARE, write_tables
 from benchmarks.parties import Parties, Usage
+from benchmarks.scale_cluster import measure as on_cluster
 from benchmarks.watching import Peaks, Watch
 from veiltab.common.command.cli import note
+from veiltab.curator.workplace import SMALL
 from veiltab.deploy.scale.costs import TableCosts
 from veiltab.deploy.scale.model import Machine, Party
 from veiltab.deploy.scale.studies import Tables, scale_of_tables
@@ -47,6 +51,8 @@ _STAGES = ("load", "align", "release of m*", "release of everybody")
 _UNPROTECTED = {"DuckDB": (), "DuckDB, 1.5 GB": ("--memory-limit", "1.5GB")}
 _AIMS = {"DuckDB": "at most 1.5", "DuckDB, 1.5 GB": "at most 1"}
 
+_ROWS = (10**6, 10**7, 10**8)
+_CLUSTER_ROWS = (3 * 10**7,)
 _ROLES = {"alice": Party.CURATOR, "bob": Party.CURATOR, "cloud": Party.SERVER, "rosa": Party.RESEARCHER}
 
 _DISK_A_ROW = 220
@@ -184,12 +190,12 @@ def _stages(scaled: Scaled) -> Table:
 
 
 def _memory(scaled: Scaled) -> Table:
-    table = _table("peak", ("anonymous MiB", "VmHWM MiB", "mapped MiB", "disk MB", "disk bytes a row"))
+    table = _table("peak", ("anonymous MiB", "with its workers", "VmHWM MiB", "mapped MiB", "disk MB", "bytes a row"))
     for name, peaks in scaled.peaks.items():
-        sizes = (peaks.anonymous / 2**20, peaks.resident / 2**20, peaks.mapped / 2**20, peaks.disk / 1e6)
-        table.add_row(name, *(f"{size:,.0f}" for size in sizes), f"{peaks.disk / scaled.rows:.1f}")
+        memory = (f"{size / 2**20:,.0f}" for size in (peaks.alone, peaks.anonymous, peaks.resident, peaks.mapped))
+        table.add_row(name, *memory, f"{peaks.disk / 1e6:,.0f}", f"{peaks.disk / scaled.rows:.1f}")
     for name, figures in scaled.unprotected.items():
-        table.add_row(name, "", f"{figures['peak'] / 2**20:,.0f}", "", "", "")
+        table.add_row(name, "", "", f"{figures['peak'] / 2**20:,.0f}", "", "", "")
     return table
 
 
@@ -267,9 +273,11 @@ def _folder(where: Path) -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def _sizes(context: click.Context, parameter: click.Parameter, text: str) -> tuple[int, ...]:
+def _sizes(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, ...]:
     """Read sizes like 1e6,1e7."""
     del context, parameter
+    if text is None:
+        return ()
     try:
         sizes = tuple(int(float(part)) for part in text.split(","))
     except (ValueError, OverflowError):
@@ -280,7 +288,8 @@ def _sizes(context: click.Context, parameter: click.Parameter, text: str) -> tup
 
 
 @click.command()
-@click.option("--rows", default="1e6,1e7,1e8", show_default=True, callback=_sizes, help="Respondents n of each run.")
+@click.option("--rows", callback=_sizes, help="Respondents n of each run; by default 1e6,1e7,1e8, and with --dask 3e7.")
+@click.option("--dask", is_flag=True, help="Compare a cluster, two of whose workers are killed, with one process.")
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
@@ -290,29 +299,58 @@ def _sizes(context: click.Context, parameter: click.Parameter, text: str) -> tup
 )
 @click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures here too.")
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw memory and CPU (.svg, .png).")
-def main(rows: tuple[int, ...], folder: Path, file: Path | None, picture: Path | None) -> None:
-    """Measure whole releases by their size."""
+def main(rows: tuple[int, ...], *, dask: bool, folder: Path, file: Path | None, picture: Path | None) -> None:
+    """Measure whole releases by their size, or a curator's passes on a cluster."""
     if picture is not None:
         check_picture(picture)
-    done: list[Scaled] = []
-    note("the unit costs of this machine")
-    costs = measured_tables()
     with _folder(folder) as own:
-        for size in rows:
-            free = shutil.disk_usage(own).free
-            if free < size * _DISK_A_ROW:
-                note(
-                    f"{size:,} rows: skipped, since {own} has {free / 1e9:.0f} GB free and they need"
-                    f" {size * _DISK_A_ROW / 1e9:.0f}"
-                )
-                continue
-            done.append(measure(own, size, costs))
-            show(done[-1])
-            # A later size may fail; what was measured is kept.
-            if file is not None:
-                file.write_text(json.dumps([scaled.as_dict() for scaled in done], indent=2) + "\n", "utf-8")
-    if picture is not None and done:
-        draw(done, picture)
+        sizes = [size for size in rows or (_CLUSTER_ROWS if dask else _ROWS) if _has_room(own, size)]
+        if dask:
+            _run_clusters(own, sizes, file)
+        else:
+            _run_releases(own, sizes, file, picture)
+
+
+def _has_room(folder: Path, rows: int) -> bool:
+    """Say that there is no room for so many rows, if there is none."""
+    free, needed = shutil.disk_usage(folder).free, rows * _DISK_A_ROW
+    if free < needed:
+        note(f"{rows:,} rows: skipped, since {folder} has {free / 1e9:.0f} GB free and they need {needed / 1e9:.0f}")
+    return free >= needed
+
+
+def _run_releases(folder: Path, sizes: Sequence[int], file: Path | None, picture: Path | None) -> None:
+    note("the unit costs of this machine")
+    costs, done = measured_tables(), list[Scaled]()
+    for size in sizes:
+        done.append(measure(folder, size, costs))
+        show(done[-1])
+        # A later size may fail; what was measured is kept.
+        _write(file, [scaled.as_dict() for scaled in done])
+        if picture is not None:
+            draw(done, picture)
+
+
+def _run_clusters(folder: Path, sizes: Sequence[int], file: Path | None) -> None:
+    if min(sizes, default=SMALL) < SMALL:
+        raise click.UsageError(f"Take at least {SMALL:,} rows: a curator's own process does fewer by itself.")
+    done = []
+    for size in sizes:
+        own = folder / f"{size}"
+        own.mkdir()
+        found = on_cluster(own, size)
+        shutil.rmtree(own)
+        table = _table(f"{size:,} rows", ("CPU seconds", "wall", "SHA-256 of the columns in released order"))
+        for name, passes in found.items():
+            table.add_row(name, f"{passes.cpu:.1f}", f"{passes.wall:.1f}", passes.digest)
+        Console(width=None if sys.stdout.isatty() else 120).print(table)
+        done.append({"rows": size} | {name: asdict(passes) for name, passes in found.items()})
+        _write(file, done)
+
+
+def _write(file: Path | None, figures: Sequence[dict[str, Any]]) -> None:
+    if file is not None:
+        file.write_text(json.dumps(figures, indent=2) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -23,12 +23,14 @@ class Peaks:
     """The most that a party took at a time, bytes; the processes that it started count too.
 
     Args:
+        alone: memory of its own of its first process, without those that this one started.
         anonymous: memory of its own.
         resident: memory with mapped file pages, by the kernel's own peak of each process.
         mapped: pages of files.
         disk: of its state folder, files without a name included.
     """
 
+    alone: int = 0
     anonymous: int = 0
     resident: int = 0
     mapped: int = 0
@@ -75,6 +77,7 @@ class Watch:
                 if looks % _FILES_EVERY == 0:
                     started[name] = _tree(process)
                     peaks.raise_to({"disk": disk_of(self._parties.state_folders[name], started[name])})
+                peaks.raise_to({"alone": _memory([process])["anonymous"]})
                 peaks.raise_to(_memory(started.get(name, [process])))
             looks += 1
 

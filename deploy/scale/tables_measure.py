@@ -9,6 +9,7 @@ import hashlib
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
@@ -24,7 +25,6 @@ from veiltab.common.core.canaries import Places
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
 from veiltab.common.core.randomness import KEY_BYTES, CipherStream
-from veiltab.common.core.sampling import sample_pieces
 from veiltab.common.core.symbols import check_symbols
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.modes import Pad
@@ -38,11 +38,11 @@ from veiltab.common.storage.run_files import RunFiles, run_in
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.common.study.toml_text import toml_text
 from veiltab.common.tasks.engine import InProcess
+from veiltab.curator.draw_tasks import DrawnSample
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.exchange import own_tokens
 from veiltab.curator.intersection import AlignedTable, population_digest
 from veiltab.curator.noise import CuratorsNoise
-from veiltab.curator.sample_rows import SampledColumn, SampleRows, grouping_on
 from veiltab.curator.shared_sample import sample_check
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table, load_table
@@ -63,6 +63,9 @@ _ROWS = 2**19
 _FEW, _MANY = "few", "many"
 _ATTRIBUTES = {_FEW: 1, _MANY: 9}
 """Curator -> attributes; the difference is what attributes cost."""
+
+_DRAWN = f"{_FEW}0"
+"""The attribute of a release."""
 
 _CATEGORIES = ("a", "b", "c")
 _PEERS = (1, 3)
@@ -215,28 +218,25 @@ def _join(ordered: TokenOrder, aligned: AlignedTable, table: Table, peers: int) 
 
 def _draw(folder: Path, aligned: AlignedTable, sample: int) -> float:
     """Measure the secret order of a sample, and the digest that curators compare."""
+    with run_in(folder) as run:
+        return _cpu(lambda: sample_check(_KEY, _drawn(run, aligned, sample), _NOISE))
 
-    def draw() -> None:
-        rows = SampleRows(sample_pieces(aligned.tokens(), sample, _KEY, grouping_on(folder)), folder)
-        sample_check(_KEY, rows, _NOISE)
 
-    return _cpu(draw)
+def _drawn(run: RunFiles, aligned: AlignedTable, sample: int) -> DrawnSample:
+    return DrawnSample(aligned, sample, _KEY, [_DRAWN], Workplace(run=run, engine=InProcess()))
 
 
 def _encrypt(folder: Path, aligned: AlignedTable) -> float:
     """Measure noise, pad and digest of a column of everybody, in the secret order."""
-    rows = SampleRows(sample_pieces(aligned.tokens(), _ROWS, _KEY, grouping_on(folder)), folder)
-    column = SampledColumn(aligned.column(f"{_FEW}0"), rows)
     store, releases = CuratorStore(folder / "curator.sqlite"), count()
+    with closing(store), run_in(folder) as run:
+        column = _drawn(run, aligned, _ROWS).column(aligned, _DRAWN)
 
-    def encrypt() -> None:
-        encryption = ColumnEncryption(store, folder, f"release {next(releases)}")
-        encryption.encrypt(f"{_FEW}0", column, len(_CATEGORIES), Pad.CHACHA20, _NOISE)
+        def encrypt() -> None:
+            encryption = ColumnEncryption(store, folder, f"release {next(releases)}")
+            encryption.encrypt(_DRAWN, column, len(_CATEGORIES), Pad.CHACHA20, _NOISE)
 
-    try:
         return _cpu(encrypt)
-    finally:
-        store.close()
 
 
 class _Tokens(CuratorPeerServiceServicer):

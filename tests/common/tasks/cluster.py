@@ -44,8 +44,18 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, *, workers: int, tls: bool = False, tasks_key: Path | None = None) -> Iterator[Cluster]:
-    """Run a cluster; its workers have `tasks_key` instead of their own if it is given."""
+def cluster(
+    folder: Path, *, workers: int, tls: bool = False, tasks_key: Path | None = None, restarts: bool = False
+) -> Iterator[Cluster]:
+    """Run a cluster.
+
+    Args:
+        folder: for its files.
+        workers: how many.
+        tls: whether it speaks TLS.
+        tasks_key: what its workers have instead of their own key.
+        restarts: whether a worker that is killed is started again.
+    """
     pki = init_cluster(folder / "pki") if tls else {}
     address = f"127.0.0.1:{free_port()}"
     with ExitStack() as processes:
@@ -60,7 +70,7 @@ def cluster(folder: Path, *, workers: int, tls: bool = False, tasks_key: Path | 
         wait_for(lambda: file.exists() or None)
         key = tasks_key or (pki["worker"] / "tasks.key" if tls else None)
         where = f"tls://{address}" if tls else address
-        options = (where, "--no-nanny", "--no-dashboard", "--nthreads", "1")
+        options = (where, "--nanny" if restarts else "--no-nanny", "--no-dashboard", "--nthreads", "1")
         yield Cluster(
             address=address,
             folder=folder,
