@@ -35,6 +35,9 @@ Tokens = NDArray[np.uint8]
 """(n, 16) tokens, one a row, in ascending order."""
 
 
+_SEARCHED = 2**12
+"""Tokens that are looked for at once."""
+
 _Words = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 """The first and the second 64 bits of tokens."""
 
@@ -130,7 +133,7 @@ def _mark(own: _Words, other: _Words, present: NDArray[np.bool_]) -> None:
     high, low = own
     if not len(high):
         return
-    places = np.minimum(np.searchsorted(high, other[0]), len(high) - 1)
+    places = np.minimum(_searched(high, other[0]), len(high) - 1)
     alike = high[places] == other[0]
     hit = alike & (low[places] == other[1])
     present[places[hit]] = True
@@ -141,6 +144,16 @@ def _mark(own: _Words, other: _Words, present: NDArray[np.bool_]) -> None:
                 break
             if low[place] == other[1][index]:
                 present[place] = True
+
+
+def _searched(own: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return where others would be among one's own, both ascending; those of a block are looked for in the cache."""
+    places = np.empty(len(other), np.int64)
+    for start in range(0, len(other), _SEARCHED):
+        block = other[start : start + _SEARCHED]
+        first, last = np.searchsorted(own, block[[0, -1]])
+        places[start : start + _SEARCHED] = first + np.searchsorted(own[first : last + 1], block)
+    return places
 
 
 def _ascending(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> bool:

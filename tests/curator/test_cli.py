@@ -681,3 +681,24 @@ def test_another_curator_s_name_is_refused(terminal: Terminal) -> None:
     code, _, err = terminal.run("requests", name="mallory")
     assert code == 2
     assert "no curator 'mallory'" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--workers", "-1"), "--workers"),
+        (("--workers", "many"), "--workers"),
+        (("--dask", "tls://localhost:1"), "a folder that its workers see"),
+        (("--shared", "."), "a folder that its workers see"),
+        (("--dask", "tls://localhost:1", "--shared", "nowhere"), "this is no folder"),
+        (("--dask", "tls://localhost:1", "--shared", ".", "--workers", "2"), "has its own workers"),
+        (("--dask-identity", "."), "there is no cluster"),
+    ],
+)
+def test_what_cannot_compute_is_refused_before_anything_is_read(
+    terminal: Terminal, options: tuple[str, ...], said: str
+) -> None:
+    code, _, error = terminal.run("serve", "--identity", "nowhere", "--table", "nowhere.csv", *options)
+    assert code == 2
+    assert said in error
+    assert not (terminal.folder / "state" / "run").exists()
