@@ -8,12 +8,13 @@ the ciphertext's digest is recorded, only those bytes are ever sent.
 import hashlib
 import os
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import assert_never
 
 import numpy as np
 
-from veiltab.common.core.canaries import Places
+from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.pads import PAD, encrypt
 from veiltab.common.core.randomness import CipherStream, SystemSource
@@ -119,19 +120,20 @@ class ColumnEncryption:
                 remedy="Ask for a new release; a pad is never used again.",
             )
 
-    def _write(self, attribute: str, chunks: Iterable[Symbols], places: Places) -> bytes:
+    def _write(self, attribute: str, chunks: Iterable[Symbols], places: CanaryPlaces) -> bytes:
         """Write the ciphertext of a column that comes in chunks, and that of its canaries; return its SHA-256."""
-        digest, canaries, start = hashlib.sha256(), list[Symbols](), 0
-        with written_whole(self.ciphertext(attribute)) as file:
+        digest = hashlib.sha256()
+        with ExitStack() as files:
+            file = files.enter_context(written_whole(self.ciphertext(attribute)))
+            canaries = files.enter_context(written_whole(self.canaries(attribute))) if len(places) else None
+            start = 0
             for ciphertext in chunks:
-                first, last = np.searchsorted(places, [start, start + len(ciphertext)])
-                canaries.append(ciphertext[places[first:last] - start])
+                part = slice(start, start + len(ciphertext))
                 file.write(ciphertext.data)
                 digest.update(ciphertext.data)
-                start += len(ciphertext)
-            if len(places):
-                with written_whole(self.canaries(attribute)) as canary_file:
-                    canary_file.write(np.concatenate(canaries).data)
+                if canaries is not None:
+                    canaries.write(ciphertext[places.within(part) - start].data)
+                start = part.stop
         return digest.digest()
 
     def _encrypted(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.pads import encrypt
 from veiltab.common.core.randomness import CipherStream
@@ -85,7 +86,7 @@ def encrypted_in_tasks(  # noqa: PLR0913, PLR0917 - what a column's encryption c
     tasks = (
         _Encrypt(
             attribute=attribute,
-            column=_needed(column.symbols, first * CHUNK, len(noise.places)),
+            column=_needed(column.symbols, slice(first * CHUNK, min((first + CHUNKS) * CHUNK, rows)), noise.places),
             size=size,
             noise=noise,
             replacement_key=replacement_key,
@@ -107,7 +108,8 @@ def encrypted_in_tasks(  # noqa: PLR0913, PLR0917 - what a column's encryption c
         run.delete_all(name)
 
 
-def _needed(column: DrawnSymbols, start: int, canaries: int) -> DrawnSymbols:
-    """Return what the chunks from an uploaded row on need of a column, wherever the canaries are."""
-    first = max(start - canaries, 0) // CHUNK * CHUNK
-    return column.cut(min(first, len(column) - 1), min(start + CHUNKS * CHUNK, len(column)))
+def _needed(column: DrawnSymbols, uploaded: slice, places: CanaryPlaces) -> DrawnSymbols:
+    """Return what some chunks of uploaded rows need of a column: whole chunks of its own."""
+    first, last = (row - places.before(row) for row in (uploaded.start, uploaded.stop))
+    first = min(first, len(column) - 1) // CHUNK * CHUNK
+    return column.cut(first, min(max(-(-last // CHUNK) * CHUNK, first + CHUNK), len(column)))

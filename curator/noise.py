@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.canaries import Places, canary_places, canary_symbols, places_key, with_canaries
+from veiltab.common.core.canaries import CanaryPlaces, canary_symbols, places_key, with_canaries
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, replace_symbols, replaced_rows
@@ -44,13 +44,13 @@ class CuratorsNoise:
         mechanism: replaces a row with probability r_c; None if the curators add no noise.
         coin_key: key of the coins; each is tossed for one row of one release, ever.
         canary_key: key of the canaries' places and symbols.
-        places: of the canaries among the uploaded rows, ascending.
+        places: of the canaries among the uploaded rows.
     """
 
     mechanism: GammaDiagonal | None
     coin_key: bytes = field(repr=False)
     canary_key: bytes = field(repr=False)
-    places: Places = field(repr=False)
+    places: CanaryPlaces = field(repr=False)
 
     def coins(self, rows: int, *, first: int = 0) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
         """Yield the chunks of the data rows from a first one on, and which of their rows every curator replaces."""
@@ -78,17 +78,18 @@ class CuratorsNoise:
             IntegrityError: a symbol lies outside the alphabet.
         """
         parts = list(row_slices(len(column) + len(self.places)))[chunks]
-        before = parts[0].start - int(np.searchsorted(self.places, parts[0].start)) if parts else 0
+        before = parts[0].start - self.places.before(parts[0].start) if parts else 0
         # If only canaries are left, the rows before them are taken and lost.
         first = max(min(before, len(column) - 1), 0) // CHUNK
         data = Pieces(self._with_noise(column, size, key, first))
         if before > first * CHUNK:
             data.take(before - first * CHUNK)
-        symbols = canary_symbols(self.canary_key, attribute, size, len(self.places))
         for part in parts:
-            first, last = np.searchsorted(self.places, [part.start, part.stop])
-            rows = data.take(part.stop - part.start - (last - first))
-            yield with_canaries(rows, self.places[first:last] - part.start, symbols[first:last])
+            places, earlier = self.places.within(part), self.places.before(part.start)
+            known = slice(earlier, earlier + len(places))
+            symbols = canary_symbols(self.canary_key, attribute, size, len(self.places), known)
+            rows = data.take(part.stop - part.start - len(places))
+            yield with_canaries(rows, places - part.start, symbols)
 
     def _with_noise(self, column: Column, size: int, key: bytes, first: int) -> Iterator[Symbols]:
         """Yield the chunks of the data rows from a first one on, with noise."""
@@ -125,5 +126,5 @@ def curators_noise(spec: ReleaseSpec, seed: bytes) -> CuratorsNoise:
         mechanism=spec.mechanism.curators,
         coin_key=coin_key(seed),
         canary_key=canaries,
-        places=canary_places(places_key(canaries), rows=spec.uploaded_rows, canaries=spec.canaries),
+        places=CanaryPlaces.of(places_key(canaries), rows=spec.uploaded_rows, canaries=spec.canaries),
     )

@@ -149,7 +149,8 @@ def sample_check(key: bytes, rows: SampleRows | DrawnSample, noise: CuratorsNois
         check.update(rows[part].astype("<i8", copy=False).data)
     for _, coins in noise.coins(len(rows)):
         check.update(np.packbits(coins).data)
-    check.update(noise.places.astype("<i8", copy=False).data)
+    for places in noise.places.pieces():
+        check.update(places.astype("<i8", copy=False).data)
     return check.digest()
 
 

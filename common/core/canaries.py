@@ -5,14 +5,17 @@ server learns the places only after it has published, the researcher after every
 of the format.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.randomness import CipherStream
-from veiltab.common.core.sampling import ascending_pieces, sample_indices
-from veiltab.common.core.symbols import fill_uniform, row_slices
+from veiltab.common.core.sampling import LeastRows, sample_indices
+from veiltab.common.core.symbols import CHUNK, fill_uniform, row_slices
 
 Places = NDArray[np.int64]
 
@@ -25,35 +28,94 @@ def places_key(canary_key: bytes) -> bytes:
     return derive(canary_key, "places")
 
 
-def canary_places(key: bytes, *, rows: int, canaries: int) -> Places:
-    """Return the places of the canaries among the uploaded rows, uniform without replacement, ascending.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryPlaces:
+    """The places of the canaries among the uploaded rows, uniform without replacement: a chunk of rows at a time.
+
+    A few are kept. Of many it is kept how many stand before each chunk; which they are is found anew, from the key.
 
     Args:
-        key: that of the places.
         rows: uploaded rows, canaries included.
-        canaries: c, 0 to rows.
-
-    Raises:
-        InvalidInputError: more canaries than rows, or a key of another length.
+        canaries: c.
+        source: all places, ascending, or what finds them.
+        counts: of what is found, the canaries before each chunk of rows, and all of them.
     """
-    if canaries == 0:
-        return np.zeros(0, np.int64)
-    if canaries <= _FEW:
-        return np.sort(sample_indices(rows, canaries, key))
-    places, have = np.empty(canaries, np.int64), 0
-    for some in ascending_pieces(rows, canaries, key):
-        places[have : have + len(some)] = some
-        have += len(some)
-    return places
+
+    rows: int
+    canaries: int
+    source: Places | LeastRows = field(repr=False)
+    counts: NDArray[np.int64] = field(repr=False)
+
+    @classmethod
+    def of(cls, key: bytes, *, rows: int, canaries: int) -> "CanaryPlaces":
+        """Find the canaries.
+
+        Args:
+            key: that of the places.
+            rows: uploaded rows, canaries included.
+            canaries: c, 0 to rows.
+
+        Raises:
+            InvalidInputError: more canaries than rows, or a key of another length.
+        """
+        nothing = np.zeros(0, np.int64)
+        if canaries <= _FEW:
+            places = np.sort(sample_indices(rows, canaries, key)) if canaries else nothing
+            return cls(rows=rows, canaries=canaries, source=places, counts=nothing)
+        drawn = LeastRows.of(rows, canaries, key)
+        within = (len(drawn.between(part.start, part.stop)) for part in row_slices(rows))
+        return cls(rows=rows, canaries=canaries, source=drawn, counts=np.cumsum([0, *within]))
+
+    def __len__(self) -> int:
+        """Number of canaries."""
+        return self.canaries
+
+    def before(self, row: int) -> int:
+        """Return how many canaries stand before a row at which a chunk begins, or before the end."""
+        if isinstance(self.source, LeastRows):
+            return int(self.counts[-(-row // CHUNK)])
+        return int(np.searchsorted(self.source, row))
+
+    def within(self, part: slice) -> Places:
+        """Return the places in a chunk of rows, ascending."""
+        if isinstance(self.source, LeastRows):
+            return self.source.between(part.start, part.stop)
+        return self.source[self.before(part.start) : self.before(part.stop)]
+
+    def pieces(self) -> Iterator[Places]:
+        """Yield all places, ascending."""
+        return map(self.within, row_slices(self.rows))
+
+    def all(self) -> Places:
+        """Return all places, ascending, shape (c,)."""
+        places, have = np.empty(len(self), np.int64), 0
+        for some in self.pieces():
+            places[have : have + len(some)] = some
+            have += len(some)
+        return places
 
 
-def canary_symbols(canary_key: bytes, attribute: str, size: int, canaries: int) -> Symbols:
-    """Return the symbols of an attribute's canaries in order of their places, shape (c,): independent and uniform."""
-    source = CipherStream(derive(canary_key, f"symbols {attribute}"))
-    symbols: Symbols = np.empty(canaries, symbol_dtype(size))
-    for chunk, rows in enumerate(row_slices(canaries)):
-        fill_uniform(symbols[rows], size, source, label=0, chunk=chunk)
-    return symbols
+def canary_places(key: bytes, *, rows: int, canaries: int) -> Places:
+    """Return the places of the canaries, ascending; see `CanaryPlaces`."""
+    return CanaryPlaces.of(key, rows=rows, canaries=canaries).all()
+
+
+def canary_symbols(canary_key: bytes, attribute: str, size: int, canaries: int, part: slice = slice(None)) -> Symbols:
+    """Return symbols of an attribute's canaries in order of their places: independent and uniform.
+
+    Args:
+        canary_key: of the release.
+        attribute: the column's name.
+        size: alphabet size.
+        canaries: all of them.
+        part: which are wanted, consecutive ones.
+    """
+    source, (first, last, _) = CipherStream(derive(canary_key, f"symbols {attribute}")), part.indices(canaries)
+    begin, end = first // CHUNK * CHUNK, min(-(-last // CHUNK) * CHUNK, canaries)
+    symbols: Symbols = np.empty(end - begin, symbol_dtype(size))
+    for rows in row_slices(len(symbols)):
+        fill_uniform(symbols[rows], size, source, label=0, chunk=(begin + rows.start) // CHUNK)
+    return symbols[first - begin : last - begin]
 
 
 def with_canaries(column: Symbols, places: Places, symbols: Symbols) -> Symbols:

@@ -5,6 +5,7 @@ replacement: independent uniform numbers from a keyed stream.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import chain
 from math import isqrt
 
@@ -131,27 +132,45 @@ def index_pieces(n: int, m: int, key: bytes, grouping: Grouping) -> Iterator[Row
     return _first(n, m, key, _index_tokens, grouping)
 
 
-def ascending_pieces(n: int, m: int, key: bytes) -> Iterator[Rows]:
-    """Draw as `sample_indices`, and yield the row numbers in ascending order, piece by piece.
-
-    The largest of the m least priorities is found among those near the one that is expected, so the memory is that of
-    some sqrt(m) rows; then every row is compared with it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeastRows:
+    """The row numbers that `sample_indices` draws, found again in any range: those whose priority is not too large.
 
     Args:
-        n: number of rows.
-        m: number of rows to draw, 1..n.
-        key: 32 bytes, fresh for each sample.
-
-    Raises:
-        InvalidInputError: m, n or the key out of range.
+        key: of the draw.
+        last: the halves of the largest priority that is drawn.
     """
-    _check_draw(n, m)
-    priorities = Priorities(key, _index_tokens)
-    last = _mth_priority(priorities, n, m)
-    for start, blocks in priorities.in_chunks(n):
-        rows = np.flatnonzero(_up_to(blocks, last))
-        rows += start
-        yield rows
+
+    key: bytes = field(repr=False)
+    last: tuple[int, int] = field(repr=False)
+
+    @classmethod
+    def of(cls, n: int, m: int, key: bytes) -> "LeastRows":
+        """Find the largest priority, among those near the one that is expected: in the memory of some sqrt(m) rows.
+
+        Args:
+            n: number of rows.
+            m: number of rows to draw, 1..n.
+            key: 32 bytes, fresh for each sample.
+
+        Raises:
+            InvalidInputError: m, n or the key out of range.
+        """
+        _check_draw(n, m)
+        return cls(key=key, last=_mth_priority(Priorities(key, _index_tokens), n, m))
+
+    def between(self, start: int, stop: int) -> Rows:
+        """Return those from one row number up to another, in ascending order."""
+        pieces = [np.empty(0, np.int64)]
+        for first, blocks in Priorities(self.key, _index_tokens).in_chunks(start, stop):
+            pieces.append(np.flatnonzero(_up_to(blocks, self.last)) + first)
+        return np.concatenate(pieces)
+
+
+def ascending_pieces(n: int, m: int, key: bytes) -> Iterator[Rows]:
+    """Draw as `sample_indices`, and yield the row numbers in ascending order, piece by piece."""
+    drawn = LeastRows.of(n, m, key)
+    return (drawn.between(start, min(start + _CHUNK, n)) for start in range(0, n, _CHUNK))
 
 
 def _up_to(blocks: Blocks, last: tuple[int, int]) -> NDArray[np.bool_]:
@@ -171,7 +190,7 @@ def _mth_priority(priorities: "Priorities", n: int, m: int) -> tuple[int, int]:
         expected, slack = m * 2**64 // n, (deviations * (isqrt(m) + 1) * 2**64) // n
         low, high = (min(max(bound, 0), 2**64 - 1) for bound in (expected - slack, expected + slack))
         before, near = 0, list[NDArray[np.uint64]]()
-        for _, blocks in priorities.in_chunks(n):
+        for _, blocks in priorities.in_chunks(0, n):
             leads = leading(blocks)
             before += int(np.count_nonzero(leads < np.uint64(low)))
             is_near = (leads >= np.uint64(low)) & (leads <= np.uint64(high))
@@ -285,10 +304,10 @@ class Priorities:
         self._encrypt(tokens.data, self._room.data)
         return self._room[: tokens.size].reshape(-1, TOKEN_BYTES)
 
-    def in_chunks(self, n: int) -> Iterator[tuple[int, Blocks]]:
-        """Yield the priorities of all rows, each time with the number of the first one."""
-        for start in range(0, n, _CHUNK):
-            yield start, self.of(slice(start, min(start + _CHUNK, n)))
+    def in_chunks(self, start: int, stop: int) -> Iterator[tuple[int, Blocks]]:
+        """Yield the priorities of the rows from `start` to `stop`, each time with the number of the first one."""
+        for first in range(start, stop, _CHUNK):
+            yield first, self.of(slice(first, min(first + _CHUNK, stop)))
 
     def up_to(self, threshold: int, start: int, stop: int) -> Iterator[Early]:
         """Yield the rows from `start` to `stop` whose leading 64 bits are at most `threshold`, by row."""

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from veiltab.common.core.canaries import Places
+from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
 from veiltab.common.core.randomness import KEY_BYTES, CipherStream
@@ -79,7 +79,7 @@ _COLUMNS = 4
 
 _MECHANISM = GammaDiagonal.from_gamma(len(_CATEGORIES) ** _COLUMNS, Fraction(10))
 _KEY = bytes(KEY_BYTES)
-_NO_PLACES: Places = np.empty(0, np.int64)
+_NO_PLACES = CanaryPlaces.of(_KEY, rows=_ROWS, canaries=0)
 _NOISE = CuratorsNoise(mechanism=_MECHANISM, coin_key=_KEY, canary_key=_KEY, places=_NO_PLACES)
 
 _REPEATS = 5
@@ -304,7 +304,7 @@ def _count(folder: Path) -> float:
         path.write_bytes(symbols.tobytes())
         column = Column(attribute=f"a{number}", owner=_FEW, size=len(_CATEGORIES))
         columns.append(EncryptedColumn(column=column, noisy=path, key=_KEY))
-    rows = PublishedRows(uploaded=_ROWS, canaries=_NO_PLACES)
+    rows = PublishedRows(uploaded=_ROWS, canaries=_NO_PLACES.all())
 
     def pass_over() -> None:
         for column in columns:

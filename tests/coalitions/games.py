@@ -110,7 +110,7 @@ def played(folder: Path, design: Design, planted: int, persons: Array) -> Held:
     cells = table(planted, design.population)[persons]
     spec, seed = design.spec(len(persons)), secrets.token_bytes(32)
     noise = curators_noise(spec, seed)
-    data = is_data(noise.places, spec.uploaded_rows)
+    data = is_data(noise.places.all(), spec.uploaded_rows)
     coins = np.concatenate([coins for _, coins in noise.coins(spec.sample)])
     symbols = dict(zip(("sex", "smoker"), np.divmod(cells.ravel(), 2), strict=True))
     raw, published, keys = _released(folder / spec.release_id, spec, symbols, seed)

@@ -15,7 +15,7 @@ from veiltab.curator.noise import CuratorsNoise
 @contextmanager
 def no_noise_of_the_curators() -> Iterator[None]:
     """Encrypt the rows as they are."""
-    with patch.object(CuratorsNoise, "_with_noise", lambda _self, column, _size, _key: iter([column[:]])):
+    with patch.object(CuratorsNoise, "_with_noise", lambda _self, column, _size, _key, _first: iter([column[:]])):
         yield
 
 

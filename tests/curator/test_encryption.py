@@ -224,7 +224,7 @@ def test_noise_and_canaries_lie_under_the_pad(
     assert np.array_equal(
         opened(store, encryption, 5, pad), np.concatenate([*applied(NOISE, "sex", SYMBOLS, 5, keys[0])])
     )
-    assert np.array_equal(read(encryption.canaries("sex"), 5), ciphertext[NOISE.places])
+    assert np.array_equal(read(encryption.canaries("sex"), 5), ciphertext[NOISE.places.all()])
     assert key_of(store) != keys[0]
     with pytest.raises(ConflictError, match="this one is spent"):
         store.spend_key("f" * 32, "age", keys[0])
@@ -263,7 +263,7 @@ def test_after_a_crash_other_symbols_replace_the_same_rows(  # noqa: PLR0913, PL
     again.encrypt("sex", SYMBOLS, 5, pad, NOISE)
     assert len(set(keys)) == len(keys) == (2 if step == "spend_key" else 4)
     assert np.array_equal(opened(store, again, 5, pad), np.concatenate([*NOISE.applied("sex", SYMBOLS, 5, keys[-1])]))
-    assert np.array_equal(read(again.canaries("sex"), 5), ciphertext_of(again, 5)[NOISE.places])
+    assert np.array_equal(read(again.canaries("sex"), 5), ciphertext_of(again, 5)[NOISE.places.all()])
 
 
 def test_the_canaries_ciphertext_is_durable_before_the_column_s_is_recorded(

@@ -195,7 +195,7 @@ def test_an_honest_server_passes(store: CuratorStore, tmp_path: Path, sampling: 
     alice.test(server)
     receipt = ServerCheck("alice", store).receipt(spec)
     assert receipt.passed
-    places = curators_noise(spec, SEED).places
+    places = curators_noise(spec, SEED).places.all()
     assert receipt.canaries == np.isin(places, server.sampled).sum()
     assert (receipt.canaries == 4000) is not sampling.is_by_server
     assert server.keys == [places_key(canary_key(SEED))]

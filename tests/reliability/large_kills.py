@@ -337,7 +337,7 @@ def _compared(world: World, store: CuratorStore, rows: int, release_id: str) -> 
     ciphertext = state / "releases" / release_id / f"{column.attribute}.ciphertext"
     plain: Symbols = np.frombuffer(ciphertext.read_bytes(), np.uint8).copy()
     decrypt(plain, column.size, CipherStream(pad[0]), plain)
-    data = plain[is_data(noise.places, len(plain))]
+    data = plain[is_data(noise.places.all(), len(plain))]
     expected = symbols_of(column.attribute, people[drawn])
     for part, coins in noise.coins(len(data)):
         expected[part][coins] = data[part][coins]  # what every curator replaced

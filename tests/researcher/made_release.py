@@ -82,7 +82,7 @@ class MadeRelease:
 
     def _tested(self, owner: str) -> CuratorsTest:
         """Return what an honest curator's test shows, on ciphertext."""
-        known = np.isin(self.places, self.noise.places)
+        known = np.isin(self.places, self.noise.places.all())
         changed = np.zeros(int(known.sum()), np.bool_)
         for column in self.spec.columns_of(owner):
             sent = self.uploaded[column.attribute][self.places]
@@ -120,7 +120,7 @@ class MadeRelease:
         if column.attribute in self.denied:
             raise DeniedError("the grant has expired")
         published = self.published[column.attribute]
-        canaries = published[np.isin(self.places, self.noise.places)]
+        canaries = published[np.isin(self.places, self.noise.places.all())]
         assert digests.published == hashlib.sha256(SALT + published.data).digest()
         assert digests.canaries == hashlib.sha256(canaries.data).digest()
         self.asked.append(column.attribute)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veiltab.common.core.canaries import canary_places, canary_symbols, is_data, places_key, with_canaries
+from veiltab.common.core.canaries import CanaryPlaces, canary_places, canary_symbols, is_data, places_key, with_canaries
 from veiltab.common.errors import InvalidInputError
 
 KEY = bytes(range(32))
@@ -37,10 +37,32 @@ def test_every_set_of_places_is_as_likely() -> None:
     assert sum((count - len(drawn) / 6) ** 2 / (len(drawn) / 6) for count in counts) < 30
 
 
-def test_many_places_are_found_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = canary_places(KEY, rows=5000, canaries=3000)
-    monkeypatch.setattr("veiltab.common.core.canaries._FEW", 2999)
-    assert np.array_equal(canary_places(KEY, rows=5000, canaries=3000), few)
+@pytest.mark.parametrize(("rows", "canaries"), [(1, 1), (5000, 3000), (5000, 5000), (4096, 1), (8193, 7000), (5000, 0)])
+def test_many_places_are_found_as_few_are(monkeypatch: pytest.MonkeyPatch, rows: int, canaries: int) -> None:
+    for place in ("canaries", "symbols"):
+        monkeypatch.setattr(f"veiltab.common.core.{place}.CHUNK", 1024)
+    few = CanaryPlaces.of(KEY, rows=rows, canaries=canaries)
+    monkeypatch.setattr("veiltab.common.core.canaries._FEW", 0)
+    many = CanaryPlaces.of(KEY, rows=rows, canaries=canaries)
+    assert len(few) == len(many) == canaries
+    for start in range(0, rows, 1024):
+        part = slice(start, min(start + 1024, rows))
+        assert few.within(part).tolist() == many.within(part).tolist()
+        assert few.before(start) == many.before(start)
+    assert few.before(rows) == many.before(rows) == canaries
+    assert many.all().tolist() == few.all().tolist() == canary_places(KEY, rows=rows, canaries=canaries).tolist()
+    assert few.all().dtype == many.all().dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    "part", [slice(None), slice(0, 0), slice(0, 1), slice(1023, 1025), slice(2048, 3000), slice(2999, None)]
+)
+def test_some_symbols_are_those_of_all(monkeypatch: pytest.MonkeyPatch, part: slice) -> None:
+    for place in ("canaries", "symbols"):
+        monkeypatch.setattr(f"veiltab.common.core.{place}.CHUNK", 1024)
+    whole = canary_symbols(KEY, "salary", 5, 3000)
+    assert len(whole) == 3000
+    assert canary_symbols(KEY, "salary", 5, 3000, part).tolist() == whole[part].tolist()
 
 
 def test_more_canaries_than_rows_are_refused() -> None:
