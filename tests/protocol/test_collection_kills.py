@@ -130,9 +130,9 @@ def survive(poll: Poll, folder: Path, points: Sequence[str], *, nodes: int) -> N
 def test_a_server_that_is_killed_loses_and_repeats_nothing(
     mortal: Poll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed in the middle of a transaction, between the spending of two tokens."""
+    """Killed in the middle of a transaction: after tokens were spent, and after reports were counted too."""
     monkeypatch.setattr("veiltab.common.rpc.channel.LONGEST_PAUSE", 0.3)
-    survive(mortal, tmp_path, [f"{STORE}._spend:20"], nodes=100)
+    survive(mortal, tmp_path, [f"{STORE}._spend:3:after", f"{STORE}._count:2:after"], nodes=100)
 
 
 @pytest.mark.long
