@@ -441,7 +441,8 @@ class CuratorStore:
         """Change a release's state; a release that ended never moves again.
 
         A state follows from the records beside it, and each of those is durable before the action on it: one that a
-        failing power undoes is reached again by the step that led to it.
+        failing power undoes is reached again by the step that led to it. What that step needs again is not deleted
+        before a later record is durable.
         """
         self.connection.execute_unsynced(
             f"UPDATE release SET state = ?, failure = ?, waiting_for = '', since = ? WHERE id = ?"  # noqa: S608
@@ -513,8 +514,11 @@ class CuratorStore:
         )
 
     def set_bytes_uploaded(self, release_id: str, count: int) -> None:
-        """Record how many bytes the server has of this curator's columns."""
-        self.connection.execute_unsynced("UPDATE release SET bytes_uploaded = ? WHERE id = ?", [count, release_id])
+        """Record how many bytes the server has of this curator's columns, before their ciphertexts are deleted.
+
+        It waits for the disk: were it undone by a failing power that they were made, they could not be made again.
+        """
+        self.connection.execute("UPDATE release SET bytes_uploaded = ? WHERE id = ?", [count, release_id])
 
     # Decisions
 

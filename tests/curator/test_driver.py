@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tests.conftest import PlayedDisk, reserve
 from tests.curator.made_records import deny, unsynced_statements
 from tests.curator.made_rows import aligned, workplace
+from tests.curator.power import Power
 from veiltab.common.core.canaries import canary_places, places_key
 from veiltab.common.core.coin import transcript
 from veiltab.common.errors import (
@@ -209,6 +210,7 @@ class World:
         self.announced: list[bytes] = []
         self.uploads: list[dict[str, tuple[Path, bytes]]] = []
         self.had_none: list[bool] = []
+        self.has_columns = False
         self.refusal: Exception | None = None
         self.is_published = True
         self.keys: list[bytes] = []
@@ -267,6 +269,9 @@ class World:
         self.had_none.append(has_none)
         if self.refusal is not None:
             raise self.refusal
+        if self.has_columns:
+            assert not has_none
+            return
         assert all(path.stat().st_size == spec.uploaded_rows for path, _ in columns.values())
         self.uploads.append(columns)
         self.sent = {attribute: path.read_bytes() for attribute, (path, _) in columns.items()}
@@ -381,12 +386,38 @@ def test_what_a_failing_power_may_undo_is_what_is_reached_again(
     assert unsynced == {
         "UPDATE release SET state",
         "UPDATE release SET waiting_for",
-        "UPDATE release SET bytes_uploaded",
         "UPDATE release SET spec",
         "UPDATE release SET sample_check",
         "INSERT INTO plan",
         "INSERT INTO charge",
     }
+
+
+@pytest.mark.parametrize(
+    "state", [ReleaseState.CHARGED, ReleaseState.UPLOADING, ReleaseState.PERTURBING, ReleaseState.READY]
+)
+def test_a_charged_release_outlives_a_failing_power(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: ReleaseState
+) -> None:
+    """Files that were deleted stay so, while the records since the last that waited for the disk are gone."""
+    power, driver = Power(monkeypatch), world.driver
+    carried_to(world, state, make_request(sample=400))
+    left = power.content_after_failure(driver.store.connection)
+    driver.store.close()
+    (tmp_path / "curator.sqlite").write_bytes(left)
+    identity = SimpleNamespace(party=Party(study="survey", role=Role.CURATOR, name="alice"))
+    with closing(CuratorStore(tmp_path / "curator.sqlite")) as store:
+        ledger = Ledger(store.connection, Decimal(1))
+        place = workplace(tmp_path)
+        again = CuratorDriver(cast("Identity", identity), driver.study, tmp_path, store, ledger, APPROVE, place)
+        later = World(again, monkeypatch)
+        later.bob, later.has_columns, later.sent = world.bob, bool(world.uploads), getattr(world, "sent", {})
+        for _ in range(10):
+            later.follow()
+            later.step()
+        assert (later.state(), store.release(ID).failure) == (ReleaseState.READY, "")
+        assert ledger.spent == Decimal("0.1")
+        assert len(world.uploads + later.uploads) == 1
 
 
 def test_after_an_upload_that_failed_the_server_is_asked_what_it_has(world: World, make_request: Make) -> None:
