@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +17,7 @@ import numpy as np
 
 from veiltab.common.core.canaries import canary_places, places_key
 from veiltab.common.core.domain import symbol_dtype
-from veiltab.common.errors import DeniedError
+from veiltab.common.errors import DeniedError, VeiltabError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.rpc.together import MOST_BESIDE, together
@@ -66,12 +67,16 @@ class Receiver:
             FailedReleaseError: a test of the server failed, or its parties contradict one another.
         """
         began = time.monotonic()
-        await together(self._room, [partial(self._fetch_column, spec, column, parties) for column in spec.columns])
-        sampled = self._store.places(spec.release_id) if spec.sampling.is_by_server else None
-        if sampled is not None:
-            await parties.fetch_places(spec, sampled)
-        fetched = time.monotonic()
-        tests = await self._fetch_tests(spec, parties)
+        asking = asyncio.create_task(self._fetch_tests_if_ready(spec, parties))
+        try:
+            await together(self._room, [partial(self._fetch_column, spec, column, parties) for column in spec.columns])
+            sampled = self._store.places(spec.release_id) if spec.sampling.is_by_server else None
+            if sampled is not None:
+                await parties.fetch_places(spec, sampled)
+            fetched = time.monotonic()
+            tests = await asking or await self._fetch_tests(spec, parties)
+        finally:
+            asking.cancel()
         rows, digests = await asyncio.to_thread(self._compare, spec, salt, tests, sampled)
         receipts = curators_receipts(spec, tests)
         self._store.set_receipts(spec.release_id, receipts)
@@ -90,6 +95,12 @@ class Receiver:
         size = column.byte_length(spec.published_rows)
         with step("fetch column", release_id=spec.release_id, attribute=column.attribute, size=size):
             await parties.fetch_column(spec, column, self._store.noisy_column(spec.release_id, column.attribute))
+
+    async def _fetch_tests_if_ready(self, spec: ReleaseSpec, parties: PartyLinks) -> dict[str, CuratorsTest] | None:
+        """Fetch the tests of all curators beside the columns; None if that is refused, so that they are asked again."""
+        with suppress(VeiltabError):
+            return await self._fetch_tests(spec, parties)
+        return None
 
     async def _fetch_tests(self, spec: ReleaseSpec, parties: PartyLinks) -> dict[str, CuratorsTest]:
         """Fetch the tests of all curators with columns of which a key is still given.

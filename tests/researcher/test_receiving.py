@@ -11,7 +11,7 @@ import pytest
 
 from tests.researcher.made_release import SALT, MadeRelease, Perturb, honest
 from veiltab.common.core.domain import Symbols, symbol_dtype
-from veiltab.common.errors import DeniedError, FailedReleaseError
+from veiltab.common.errors import DeniedError, FailedReleaseError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.spec import Column, ReleaseSpec
@@ -19,6 +19,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
 from veiltab.researcher.parties import PartyLinks
 from veiltab.researcher.receiving import Receiver
+from veiltab.researcher.server_check import CuratorsTest
 from veiltab.researcher.store import ResearcherStore
 
 Make = Callable[..., Any]
@@ -92,6 +93,51 @@ def test_rows_of_data_alone_are_counted_whatever_the_modes(
     assert np.array_equal(counts(store), expected)
     assert (stored.state, stored.granted) == (ReleaseState.READY, ("sex", "age", "salary"))
     assert [receipt.changed for receipt in stored.receipts] == [0, 0, 0][: 3 if canaries else 0]
+
+
+@pytest.mark.parametrize("refusal", [NotReadyError("not yet"), UnavailableError("away")])
+def test_a_curator_that_is_not_ready_while_columns_come_is_asked_again(
+    store: ResearcherStore, made: Callable[..., MadeRelease], monkeypatch: pytest.MonkeyPatch, refusal: VeiltabError
+) -> None:
+    release, asked = made(), list[str]()
+    fetch_test = release.fetch_test
+
+    async def refused_at_first(spec: ReleaseSpec, curator: str) -> CuratorsTest:
+        asked.append(curator)
+        if curator == "bob" and asked.count("bob") < 2:
+            raise refusal
+        return await fetch_test(spec, curator)
+
+    monkeypatch.setattr(release, "fetch_test", refused_at_first)
+    receive(store, release)
+    assert store.release(ID).state is ReleaseState.READY
+    assert asked.count("bob") == 2
+
+
+def test_a_desk_asks_curators_and_the_server_at_once(
+    store: ResearcherStore, made: Callable[..., MadeRelease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = made()
+    fetch_column, fetch_test = release.fetch_column, release.fetch_test
+
+    async def scenario() -> None:
+        asked = asyncio.Event()
+
+        async def after_the_question(spec: ReleaseSpec, column: Column, path: Path) -> None:
+            await asked.wait()
+            await fetch_column(spec, column, path)
+
+        async def question(spec: ReleaseSpec, curator: str) -> CuratorsTest:
+            asked.set()
+            return await fetch_test(spec, curator)
+
+        monkeypatch.setattr(release, "fetch_column", after_the_question)
+        monkeypatch.setattr(release, "fetch_test", question)
+        async with asyncio.timeout(20):
+            await Receiver("rosa", "cloud", store).receive(release.spec, SALT, cast("PartyLinks", release))
+
+    asyncio.run(scenario())
+    assert store.release(ID).state is ReleaseState.READY
 
 
 @pytest.mark.parametrize("sampling", Sampling)
