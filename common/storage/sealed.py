@@ -19,14 +19,14 @@ from veiltab.common.errors import IntegrityError
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.stored import fill
 
-PAGE = 2**13
+PAGE = 2**14
 """Bytes of an array that are encrypted together; every array begins with a page of its own."""
 
 _LENGTH = 4
 """Bytes before each page that say how many of its bytes are an array's; the rest are zeros."""
 
 _SEALED = _LENGTH + PAGE + 16
-_AT_ONCE = 32
+_AT_ONCE = 16
 """Pages that are encrypted and written, or read, at once: they stay in the cache."""
 
 
@@ -58,13 +58,14 @@ class SealedFile:
         start, pages = self._pages, -(-len(plain) // PAGE)
         # Also where writing fails: no number serves two pages.
         self._pages += pages
-        sealed = np.empty((min(pages, _AT_ONCE), _SEALED), np.uint8)
+        text, sealed = plain.data, memoryview(bytearray(min(pages, _AT_ONCE) * _SEALED))
         for first in range(0, pages, _AT_ONCE):
-            some = sealed[: pages - first]
-            for number, page in enumerate(some, first):
-                self._seal(start + number, plain[number * PAGE : (number + 1) * PAGE], page)
+            last = min(first + _AT_ONCE, pages)
+            for number in range(first, last):
+                page = sealed[(number - first) * _SEALED : (number - first + 1) * _SEALED]
+                self._seal(start + number, text[number * PAGE : (number + 1) * PAGE], page)
             with named_in_errors(self.folder):
-                self._write(some.reshape(-1), (start + first) * _SEALED)
+                self._write(sealed[: (last - first) * _SEALED], (start + first) * _SEALED)
         return start * PAGE
 
     def read(self, start: int, length: int) -> NDArray[np.uint8]:
@@ -78,13 +79,14 @@ class SealedFile:
         stop = skipped + length
         pages = -(-stop // PAGE)
         plain = np.empty(pages * PAGE, np.uint8)
-        sealed = np.empty((min(pages, _AT_ONCE), _SEALED), np.uint8)
+        text, sealed = plain.data, np.empty(min(pages, _AT_ONCE) * _SEALED, np.uint8)
         for done in range(0, pages, _AT_ONCE):
-            some = sealed[: pages - done]
+            last = min(done + _AT_ONCE, pages)
             with named_in_errors(self.folder):
-                fill(self._file, some.reshape(-1), self._header + (first + done) * _SEALED)
-            for number, page in enumerate(some, done):
-                written = self._open(first + number, page, plain[number * PAGE : (number + 1) * PAGE])
+                fill(self._file, sealed[: (last - done) * _SEALED], self._header + (first + done) * _SEALED)
+            for number in range(done, last):
+                page = sealed.data[(number - done) * _SEALED : (number - done + 1) * _SEALED]
+                written = self._open(first + number, page, text[number * PAGE : (number + 1) * PAGE])
                 if written < min(stop - number * PAGE, PAGE):
                     raise IntegrityError("a file is shorter than what was written to it", where="disk")
         return plain[skipped:stop]
@@ -94,26 +96,26 @@ class SealedFile:
         """Return the file, which is open."""
         yield self
 
-    def _seal(self, number: int, plain: NDArray[np.uint8], sealed: NDArray[np.uint8]) -> None:
+    def _seal(self, number: int, plain: memoryview, sealed: memoryview) -> None:
         """Encrypt a page, and authenticate its length with it."""
         length = len(plain).to_bytes(_LENGTH, "big")
-        sealed[:_LENGTH] = np.frombuffer(length, np.uint8)
-        text = plain.data if len(plain) == PAGE else plain.tobytes().ljust(PAGE, b"\0")
-        self._cipher.encrypt_into(_nonce(number), text, length, sealed[_LENGTH:].data)
+        sealed[:_LENGTH] = length
+        text = plain if len(plain) == PAGE else plain.tobytes().ljust(PAGE, b"\0")
+        self._cipher.encrypt_into(_nonce(number), text, length, sealed[_LENGTH:])
 
-    def _open(self, number: int, sealed: NDArray[np.uint8], plain: NDArray[np.uint8]) -> int:
+    def _open(self, number: int, sealed: memoryview, plain: memoryview) -> int:
         """Decrypt a page, and return how many of its bytes were written."""
         length = sealed[:_LENGTH].tobytes()
         try:
-            self._cipher.decrypt_into(_nonce(number), sealed[_LENGTH:].data, length, plain.data)
+            self._cipher.decrypt_into(_nonce(number), sealed[_LENGTH:], length, plain)
         except InvalidTag:
             raise IntegrityError("a file was altered since it was written", where="disk") from None
         return int.from_bytes(length, "big")
 
-    def _write(self, sealed: NDArray[np.uint8], place: int) -> None:
+    def _write(self, sealed: memoryview, place: int) -> None:
         done = 0
         while done < len(sealed):
-            done += os.pwrite(self._file, sealed[done:].data, self._header + place + done)
+            done += os.pwrite(self._file, sealed[done:], self._header + place + done)
 
 
 def _nonce(page: int) -> bytes:
