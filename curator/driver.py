@@ -90,6 +90,8 @@ _log = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS = 1.0
 _LOOK_AFTER_HELD_SECONDS = 30.0
 _HANGS_AFTER_SECONDS = 60.0
+_FOLLOWED = frozenset({Step.PLAN, Step.ENCRYPT})
+"""Steps that no other curator waits for, and that another follows at once if nothing is in its way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +175,8 @@ class CuratorDriver:
         self._hanging: set[str] = set()
         # Samples that this process drew and did not encrypt yet.
         self._samples: dict[str, SharedSample] = {}
+        # Releases whose last step was not said to the other curators, as another was to follow at once.
+        self._unsaid: set[str] = set()
         # Releases that this process announced to the server, and of which it has sent nothing yet.
         self._announced: set[str] = set()
 
@@ -446,6 +450,7 @@ class CuratorDriver:
         self._seen.pop(release_id, None)
         self._refused.discard(release_id)
         self._announced.discard(release_id)
+        self._unsaid.discard(release_id)
 
     def _look_after_tables(self) -> None:
         """Take up tables that may run now, and let the release that they are part of go on."""
@@ -465,6 +470,7 @@ class CuratorDriver:
         while stored.state is before:
             match await self._step(stored, peers, server):
                 case Wait(reason):
+                    self._say_what_was_left_unsaid(release_id)
                     if reason != stored.waiting_for:
                         self.store.set_waiting(release_id, reason)
                     if before is ReleaseState.REQUESTED:
@@ -477,19 +483,29 @@ class CuratorDriver:
                 case End(state, reason):
                     self._end(stored, state, reason)
                     return self._changed(release_id)
-                case Step(leads_to=state):
+                case Step(leads_to=state) as taken:
                     if state is not before:  # else there is more to do in this state
                         self.store.set_state(release_id, state)
-            stored = self._changed(release_id)
+            stored = self._changed(release_id, taken)
         return stored
 
-    def _changed(self, release_id: str) -> CuratorRelease:
-        """Return a release that has changed, once whoever waits for that is woken."""
+    def _changed(self, release_id: str, taken: Step | None = None) -> CuratorRelease:
+        """Return a release that has changed, by a step that was taken or otherwise; wake whoever waits for that."""
         stored = self.store.release(release_id)
-        self.changes.notify(release_id)
+        if taken in _FOLLOWED:
+            self._unsaid.add(release_id)
+        else:
+            self._unsaid.discard(release_id)
+            self.changes.notify(release_id)
         if self._is_worth_saying(stored):
             self.changes.notify(_for_researcher(release_id))
         return stored
+
+    def _say_what_was_left_unsaid(self, release_id: str) -> None:
+        """Wake the other curators if a step was to be followed by another, which has to wait."""
+        if release_id in self._unsaid:
+            self._unsaid.discard(release_id)
+            self.changes.notify(release_id)
 
     async def _step(self, stored: CuratorRelease, peers: Peers, server: ServerLink) -> Step | Wait | End:
         """Take the next step if there is one; return it, or the outcome that replaces it."""

@@ -420,6 +420,27 @@ def test_a_charged_release_outlives_a_failing_power(
         assert len(world.uploads + later.uploads) == 1
 
 
+@pytest.mark.parametrize("is_refused", [False, True])
+@pytest.mark.parametrize("state", [ReleaseState.PLANNED, ReleaseState.UPLOADING])
+def test_a_step_that_another_follows_is_said_with_it_or_when_it_has_to_wait(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, state: ReleaseState, *, is_refused: bool
+) -> None:
+    def refused(*_: object) -> NoReturn:
+        raise NotReadyError("not now")
+
+    world.driver.store.add(make_request(sample=400), 1)
+    while world.state() is not state:
+        world.follow()
+        before = world.driver.changes.version(ID)
+        world.step()
+    assert world.driver.changes.version(ID) == before
+    if is_refused:
+        monkeypatch.setattr(world.driver.ledger, "reserve", refused)
+        world.refusal = NotReadyError("not now")
+    world.step()
+    assert world.driver.changes.version(ID) != before
+
+
 def test_after_an_upload_that_failed_the_server_is_asked_what_it_has(world: World, make_request: Make) -> None:
     carried_to(world, ReleaseState.UPLOADING, make_request(sample=400))
     world.refusal = UnavailableError("no connection", where="server cloud")
