@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 import numpy as np
 from veiltab.common.collection.tokens import new_token
+from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.randomness import SystemSource
 from veiltab.common.release.modes import Pad
 from veiltab.curator.encryption import ColumnEncryption
@@ -19,7 +20,8 @@ from veiltab.curator.store import CuratorStore
 def drawn(pad):
     with tempfile.TemporaryDirectory() as name, closing(CuratorStore(Path(name) / "curator.sqlite")) as store:
         columns = ColumnEncryption(store, Path(name), "0" * 32)
-        noise = CuratorsNoise(mechanism=None, coin_key=b"", canary_key=bytes(32), places=np.zeros(0, int))
+        places = CanaryPlaces.of(bytes(32), rows=64, canaries=0)
+        noise = CuratorsNoise(mechanism=None, coin_key=b"", canary_key=bytes(32), places=places)
         columns.encrypt("sex", np.zeros(64, np.uint8), 2, pad, noise)
         return store.pad("0" * 32, "sex")[0].hex(), columns.ciphertext("sex").read_bytes().hex()
 
