@@ -23,6 +23,7 @@ from veiltab.curator.coins import Coins, alignment_coin
 from veiltab.curator.coordination import Peers
 from veiltab.curator.exchange import Exchange, own_order, own_tokens
 from veiltab.curator.intersection import (
+    MAX_RESPONDENTS,
     TOKEN_LENGTH,
     AlignedTable,
     alignment_id,
@@ -152,6 +153,12 @@ class Alignment:
             await asyncio.sleep(pause)
 
     async def _align(self, name: str, table: Table, peers: Peers) -> None:
+        if table.rows > MAX_RESPONDENTS:
+            raise InvalidInputError(
+                f"a table has at most {MAX_RESPONDENTS:,} respondents",
+                where="alignment",
+                remedy="Divide them between studies, by region for instance.",
+            )
         aligned = AlignedTable(self._folder / name)
         is_made = self._store.alignment(name) is not None
         is_whole = is_made and self.tokens_file(name).exists() and aligned.has(table.respondents.types)

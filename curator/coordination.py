@@ -6,7 +6,7 @@ crash at either end, and the same answers come.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto, words_from_proto
 from veiltab.common.errors import InvalidInputError, NotReadyError, VeiltabError
@@ -114,11 +114,25 @@ class Peers:
             _log.error("a curator's answer cannot be read: %s", logged, extra={"curator": curator})
         return dict.fromkeys(seen, Said(progress=refusal))
 
-    def tokens(self, curator: str, alignment_id: str, offset: int) -> AsyncIterator[bytes]:
-        """Stream a peer's sorted tokens from a byte on, of as many respondents as a table may have."""
-        peer = self.curators[curator]
+    def tokens(
+        self, curator: str, alignment_id: str, offset: int, admit: Callable[[int], None]
+    ) -> AsyncIterator[bytes]:
+        """Stream a peer's sorted tokens from a byte on, of as many respondents as a table may have.
+
+        Args:
+            curator: the peer.
+            alignment_id: whose tokens.
+            offset: where to begin, in bytes.
+            admit: called with the bytes of all tokens before each piece of them; raises if they are not to be taken.
+        """
+        peer, most = self.curators[curator], TOKEN_LENGTH * MAX_RESPONDENTS
+
+        def check(answer: curator_peer_pb2.FetchTokensResponse) -> None:
+            if answer.total <= most:
+                admit(answer.total)
+
         request = curator_peer_pb2.FetchTokensRequest(alignment_id=alignment_id, offset=offset)
-        return peer.stream(peer.stub.FetchTokens, request, offset=offset, most=TOKEN_LENGTH * MAX_RESPONDENTS)
+        return peer.stream(peer.stub.FetchTokens, request, offset=offset, most=most, check=check)
 
     async def session(self, curator: str, alignment_id: str) -> tuple[bytes, str]:
         """Return (a peer's random part of the session of a private alignment, the session that it has finished)."""

@@ -150,9 +150,9 @@ class CuratorDriver:
         self.store = store
         self.ledger = ledger
         self.coins = Coins(self.name, (curator.name for curator in study.curators), store, ledger)
+        self._room = Room(folder, f"curator {self.name}")
         self._exchange = self._exchange_of(folder / "alignments")
         rules = id_rules(study.curators)
-        self._room = Room(folder, f"curator {self.name}")
         self.alignment = Alignment(
             self.name, folder, store, ledger, self.coins, self._exchange, self._room, workplace, id_rules=rules
         )
@@ -182,7 +182,7 @@ class CuratorDriver:
 
     def _exchange_of(self, folder: Path) -> TokenExchange | PrivateExchange:
         if self.study.alignment == "tokens":
-            return TokenExchange(folder)
+            return TokenExchange(folder, self._room)
         names = [curator.name for curator in self.study.curators]
         return PrivateExchange(self.name, names, folder, self.store, Masking(folder.parent))
 

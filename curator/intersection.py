@@ -23,8 +23,8 @@ from veiltab.common.storage.files import written_whole
 
 TOKEN_LENGTH = 16
 
-MAX_RESPONDENTS = 2**27
-"""Most respondents of a peer's table: its tokens take 2 GiB here while the tables are aligned."""
+MAX_RESPONDENTS = 10**9
+"""Most respondents of a table: its tokens take 16 GB of each other curator's disk while the tables are aligned."""
 
 SymbolType = np.dtype[np.unsignedinteger]
 

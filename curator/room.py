@@ -17,7 +17,7 @@ _FOLDERS = 2**16
 
 
 def alignment_bytes(rows: int, types: Iterable[SymbolType], curators: int, *, needs_order: bool) -> int:
-    """Return what an alignment by tokens writes at the most, if no other table is larger.
+    """Return what an alignment by tokens writes at the most, if no other table is larger; see `TokenExchange`.
 
     While a table is put in order its tokens and symbols lie there twice, and the tokens by themselves; then come the
     tokens of each other curator and the common respondents, for whom half of that is free again, and a section of these

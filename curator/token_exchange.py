@@ -8,7 +8,7 @@ from typing import BinaryIO
 from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.observe.progress import Progress, Stage
 from veiltab.common.observe.steps import step
-from veiltab.common.storage.disk import named_in_errors
+from veiltab.common.storage.disk import Room, named_in_errors
 from veiltab.curator.coordination import Peers
 from veiltab.curator.exchange import own_tokens
 from veiltab.curator.intersection import TOKEN_LENGTH
@@ -20,12 +20,14 @@ class TokenExchange:
 
     Args:
         folder: where the alignments lie, each in a folder of its name.
+        room: of the disk where they lie.
     """
 
     needs_order = False
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, room: Room) -> None:
         self._folder = folder
+        self._room = room
         self._stage = Stage()
 
     @property
@@ -33,12 +35,12 @@ class TokenExchange:
         """Whose tokens are fetched."""
         return str(self._stage)
 
-    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Mapping[str, Path]:  # noqa: ARG002 - an Exchange
+    async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Mapping[str, Path]:
         """Fetch the tokens of all others."""
         received = {}
         for peer in peers.curators:
             with self._stage.of(f"fetching tokens of {peer}", None) as progress:
-                received[peer] = await _fetch(name, peer, folder, peers, progress)
+                received[peer] = await self._fetch(name, peer, table.rows, folder, peers, progress)
         return received
 
     async def is_wanted(self, name: str, peers: Peers) -> bool:  # noqa: ARG002 - an Exchange
@@ -58,27 +60,36 @@ class TokenExchange:
     def close(self) -> None:
         """Do nothing: nothing goes on."""
 
+    async def _fetch(  # noqa: PLR0913, PLR0917 - whose tokens, and where they go
+        self, name: str, peer: str, rows: int, folder: Path, peers: Peers, progress: Progress
+    ) -> Path:
+        """Fetch a peer's tokens; where a connection broke, the next attempt goes on."""
+        path, kept = folder / f"{peer}-tokens.bin", f"tokens of {peer}"
+        begun = path.with_suffix(".part")
+        try:
+            with step("fetch tokens") as measured, named_in_errors(begun), _appended(begun) as file:
+                before = file.tell()
 
-async def _fetch(name: str, peer: str, folder: Path, peers: Peers, progress: Progress) -> Path:
-    """Fetch a peer's tokens; where a connection broke, the next attempt goes on."""
-    path = folder / f"{peer}-tokens.bin"
-    begun = path.with_suffix(".part")
-    try:
-        with step("fetch tokens") as measured, named_in_errors(begun), _appended(begun) as file:
-            before = file.tell()
-            async for data in peers.tokens(peer, name, before):
-                file.write(data)
-                progress.advance(len(data) // TOKEN_LENGTH)
-            measured.bytes = file.tell() - before
-    except (NotReadyError, UnavailableError):
-        raise
-    except VeiltabError:
-        begun.unlink()
-        raise
-    begun.replace(path)
-    if path.stat().st_size % TOKEN_LENGTH:
-        raise InvalidInputError("sent tokens that are cut short", where=f"curator {peer}")
-    return path
+                def admit(total: int) -> None:
+                    """Keep room for what goes beyond the tokens of a table as large as one's own."""
+                    if total > TOKEN_LENGTH * rows:
+                        self._room.keep(kept, min(total - TOKEN_LENGTH * rows, total - before))
+
+                async for data in peers.tokens(peer, name, before, admit):
+                    file.write(data)
+                    progress.advance(len(data) // TOKEN_LENGTH)
+                measured.bytes = file.tell() - before
+        except (NotReadyError, UnavailableError):
+            raise
+        except VeiltabError:
+            begun.unlink()
+            raise
+        finally:
+            self._room.give_back(kept)
+        begun.replace(path)
+        if path.stat().st_size % TOKEN_LENGTH:
+            raise InvalidInputError("sent tokens that are cut short", where=f"curator {peer}")
+        return path
 
 
 def _appended(path: Path) -> BinaryIO:

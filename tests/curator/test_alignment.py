@@ -51,14 +51,15 @@ class Curator:
     def __init__(self, name: str, folder: Path, ids: list[str]) -> None:
         self.name = name
         self.store = CuratorStore(folder / "curator.sqlite")
+        room = Room(folder)
         self.alignment = Alignment(
             name,
             folder,
             self.store,
             Ledger(self.store.connection, Decimal(1)),
             cast("Coins", self),
-            TokenExchange(folder / "alignments"),
-            Room(folder),
+            TokenExchange(folder / "alignments", room),
+            room,
             workplace(folder),
             id_rules="alice has id by integer",
         )
@@ -80,12 +81,13 @@ class Curator:
         assert coin_id.startswith("alignment/")
         return self.key
 
-    async def stream(self, _: str, name: str, offset: int) -> AsyncIterator[bytes]:
+    async def stream(self, _: str, name: str, offset: int, admit: Callable[[int], None]) -> AsyncIterator[bytes]:
         self.asked_from.append(offset)
         path = self.peer.alignment.tokens_file(name)
         if not path.exists():
             raise NotReadyError("has not computed its tokens yet")
         data = self.tokens(path.read_bytes())
+        admit(len(data))
         for start in range(offset, len(data), 1000):
             yield data[start : start + 1000]
             if self.breaks:
@@ -219,6 +221,20 @@ def test_an_alignment_for_which_there_is_no_room_is_not_begun(both: tuple[Curato
     assert alice.alignment.result() == bob.alignment.result()
     disk.free = 0
     align(alice, bob)  # what is made takes no more room
+
+
+def test_more_respondents_than_a_table_may_have_are_refused(
+    both: tuple[Curator, Curator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, bob = both
+    monkeypatch.setattr("veiltab.curator.alignment.MAX_RESPONDENTS", 299)
+    align(alice, bob)
+    with pytest.raises(InvalidInputError, match="at most 299 respondents"):
+        alice.alignment.result()
+    assert files(alice) == {}
+    monkeypatch.setattr("veiltab.curator.alignment.MAX_RESPONDENTS", 300)
+    align(alice, bob)
+    assert alice.alignment.result() == bob.alignment.result()
 
 
 def test_an_alignment_writes_no_more_than_is_kept_for_it(both: tuple[Curator, Curator]) -> None:

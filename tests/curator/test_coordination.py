@@ -20,6 +20,7 @@ from veiltab.common.errors import (
     IntegrityError,
     InvalidInputError,
     NotReadyError,
+    TransferError,
     UnavailableError,
     VeiltabError,
 )
@@ -31,6 +32,7 @@ from veiltab.common.rpc.peer import Peer
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.curator.coordination import Peers, check_study_digest
 from veiltab.curator.driver import CuratorDriver
+from veiltab.curator.intersection import MAX_RESPONDENTS
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.looks import Others
 from veiltab.curator.policy import Policy
@@ -447,8 +449,9 @@ def test_an_older_curator_gives_no_versions(village: Village, make_request: Make
 class Tokens:
     """A peer's stream of tokens from the byte that it is asked for on."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, total: int | None = None) -> None:
         self.data = data
+        self.total = len(data) if total is None else total
         self.asked: list[int] = []
 
     def FetchTokens(self, request: curator_peer_pb2.FetchTokensRequest, timeout: float) -> "Tokens":  # noqa: N802
@@ -457,7 +460,7 @@ class Tokens:
         return self
 
     async def __aiter__(self) -> AsyncIterator[curator_peer_pb2.FetchTokensResponse]:
-        async for total, chunk in streamed(chunk_messages(self.data, self.asked[-1]), len(self.data), self.asked[-1]):
+        async for total, chunk in streamed(chunk_messages(self.data, self.asked[-1]), self.total, self.asked[-1]):
             yield curator_peer_pb2.FetchTokensResponse(total=total, chunk=chunk)
 
     def cancel(self) -> None:
@@ -466,13 +469,33 @@ class Tokens:
 
 @pytest.mark.parametrize("offset", [0, 16, 2_000_000, 3_000_000])
 def test_tokens_are_streamed_from_any_byte(offset: int) -> None:
-    data = bytes(range(250)) * 12_000
+    data, totals = bytes(range(250)) * 12_000, set[int]()
     stub, peers = Tokens(data), object.__new__(Peers)
     party = Party(study="survey", role=Role.CURATOR, name="bob")
     peers.curators = {"bob": Peer(party, cast("Any", "bob"), lambda _: cast("Any", stub))}
 
     async def fetched() -> bytes:
-        return b"".join([piece async for piece in peers.tokens("bob", "a" * 32, offset)])
+        return b"".join([piece async for piece in peers.tokens("bob", "a" * 32, offset, totals.add)])
 
     assert asyncio.run(fetched()) == data[offset:]
     assert stub.asked == [offset]
+    assert totals == {len(data)}
+
+
+@pytest.mark.parametrize("rows", [MAX_RESPONDENTS, MAX_RESPONDENTS + 1])
+def test_tokens_of_more_respondents_than_a_table_may_have_are_not_taken(rows: int) -> None:
+    data, totals = bytes(16), list[int]()
+    stub, peers = Tokens(data, 16 * rows), object.__new__(Peers)
+    party = Party(study="survey", role=Role.CURATOR, name="bob")
+    peers.curators = {"bob": Peer(party, cast("Any", "bob"), lambda _: cast("Any", stub))}
+
+    async def first() -> bytes:
+        return await anext(peers.tokens("bob", "a" * 32, 0, totals.append))
+
+    if rows == 10**9:
+        assert asyncio.run(first()) == data
+        assert totals == [16 * rows]
+    else:
+        with pytest.raises(TransferError, match="longer than the 16000000000 bytes"):
+            asyncio.run(first())
+        assert totals == []

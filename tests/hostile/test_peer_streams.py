@@ -19,6 +19,7 @@ from tests.hostile.clients import Behaviour, Message, call, code_of, connection,
 from tests.protocol.village import Rules
 from tests.protocol.world import ALICE, BOB, ROSA, World, made_world
 from veiltab.common.core.coin import commitment
+from veiltab.curator.intersection import MAX_RESPONDENTS
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 PEER = "CuratorPeerService"
@@ -184,7 +185,7 @@ def test_a_ledger_of_a_length_that_no_ledger_has_is_refused(tmp_path: Path) -> N
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("total", [2**40, 2**32], ids=["of anything", "of all tokens"])
+@pytest.mark.parametrize("total", [2**40, 16 * (MAX_RESPONDENTS + 1)], ids=["of anything", "of more than all tokens"])
 def test_tokens_without_an_end_fill_no_disk(tmp_path: Path, total: int) -> None:
     async def scenario(world: World) -> None:
         async with connection(world.local, BOB, ALICE) as channel:

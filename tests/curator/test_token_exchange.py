@@ -1,0 +1,71 @@
+"""Tokens of a peer whose table is larger: they are fetched only where the disk has room for them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.conftest import PlayedDisk
+from tests.curator.made_rows import rows_of
+from veiltab.common.errors import UnavailableError
+from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART, Room
+from veiltab.curator.coordination import Peers
+from veiltab.curator.table import Table
+from veiltab.curator.token_exchange import TokenExchange
+
+TOKENS = bytes(range(240)) * 20
+
+
+class Bob:
+    """A peer who sends 300 tokens in two pieces."""
+
+    curators = {"bob": None}  # noqa: RUF012 - read alone
+
+    async def tokens(self, _: str, __: str, offset: int, admit: Callable[[int], None]) -> AsyncIterator[bytes]:
+        for start, stop in ((offset, 4000), (max(offset, 4000), len(TOKENS))):
+            admit(len(TOKENS))
+            if start < stop:
+                yield TOKENS[start:stop]
+
+
+def table_of(rows: int) -> Table:
+    return Table(
+        respondents=rows_of([[f"person {n}" for n in range(rows)]], {}),
+        rows_read=rows,
+        rows_dropped=0,
+        missing={},
+        content_digest="one",
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "begun", "written"),
+    [(1, 0, 4800 - 16), (100, 0, 4800 - 1600), (299, 0, 16), (1, 3000, 1800), (1, 4800, 0), (299, 3000, 16)],
+)
+def test_tokens_of_a_larger_table_are_not_begun_without_room_for_them(
+    tmp_path: Path, disk: PlayedDisk, rows: int, begun: int, written: int
+) -> None:
+    room = Room(tmp_path)
+    exchange, table = TokenExchange(tmp_path, room), table_of(rows)
+    part, whole = tmp_path / "bob-tokens.part", tmp_path / "bob-tokens.bin"
+    part.write_bytes(TOKENS[:begun])
+    disk.free = written + LEAST_RESERVE + written // RESERVE_PART - 1
+    with pytest.raises(UnavailableError, match="disk is full"):
+        asyncio.run(exchange.run("a", table, tmp_path, cast("Peers", Bob())))
+    assert part.read_bytes() == TOKENS[:begun]
+    disk.free += 1
+    assert asyncio.run(exchange.run("a", table, tmp_path, cast("Peers", Bob()))) == {"bob": whole}
+    assert whole.read_bytes() == TOKENS
+    room.check(written)  # nothing is kept any more
+
+
+@pytest.mark.parametrize("rows", [300, 301])
+def test_tokens_of_a_table_that_is_no_larger_have_their_room_already(
+    tmp_path: Path, disk: PlayedDisk, rows: int
+) -> None:
+    disk.free = 0
+    exchange = TokenExchange(tmp_path, Room(tmp_path))
+    asyncio.run(exchange.run("a", table_of(rows), tmp_path, cast("Peers", Bob())))
+    assert (tmp_path / "bob-tokens.bin").read_bytes() == TOKENS
