@@ -78,10 +78,10 @@ class PublishedRows:
         return self.uploaded if self.sampled is None else len(self.sampled)
 
     @property
-    def published_canaries(self) -> Places:
-        """Which canaries were published, as numbers of canaries in order of their places."""
+    def published_canaries(self) -> Places | None:
+        """Which canaries were published, as numbers of canaries in order of their places; None for all."""
         if self.sampled is None:
-            return np.arange(len(self.canaries))
+            return None
         rows = np.searchsorted(self.sampled, self.canaries)
         return np.flatnonzero(self.sampled.take(rows, mode="clip") == self.canaries)
 

@@ -15,13 +15,15 @@ from typing import TypeVar
 
 import numpy as np
 
-from veiltab.common.core.canaries import canary_places, places_key
+from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.core.domain import symbol_dtype
+from veiltab.common.core.symbols import row_slices
 from veiltab.common.errors import DeniedError, VeiltabError
 from veiltab.common.observe.steps import step
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.rpc.together import MOST_BESIDE, together
 from veiltab.common.storage.files import file_digest, written_whole
+from veiltab.common.storage.mapped import mapped_rows
 from veiltab.researcher.decryption import CountedRows, EncryptedColumn, PublishedRows, count_rows
 from veiltab.researcher.parties import ColumnDigests, PartyLinks
 from veiltab.researcher.server_check import (
@@ -126,16 +128,19 @@ class Receiver:
         published = {column.attribute: file_digest(path, salt) for column, path in paths.items()}
         claimed = b"" if sampled is None else file_digest(sampled, salt)
         check_published(tests, published, claimed, self._server)
-        places = canary_places(places_key(common_canary_key(tests)), rows=spec.uploaded_rows, canaries=spec.canaries)
+        key = places_key(common_canary_key(tests))
+        found = CanaryPlaces.of(key, rows=spec.uploaded_rows, canaries=spec.canaries)
+        places = mapped_rows(found.pieces(), self._store.folder)
         drawn = None if sampled is None else np.memmap(sampled, "<i8", mode="r")
         rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=places, sampled=drawn)
-        digests = {}
+        digests, canary_rows = {}, rows.canary_rows
         for column, path in paths.items():
             if column.owner not in tests:
                 continue
-            symbols = np.memmap(path, dtype=symbol_dtype(column.size), mode="r")[rows.canary_rows]
-            canaries = hashlib.sha256(symbols.data).digest()
-            digests[column.attribute] = ColumnDigests(published=published[column.attribute], canaries=canaries)
+            symbols, canaries = np.memmap(path, dtype=symbol_dtype(column.size), mode="r"), hashlib.sha256()
+            for part in row_slices(len(canary_rows)):
+                canaries.update(symbols[canary_rows[part]].data)
+            digests[column.attribute] = ColumnDigests(published=published[column.attribute], canaries=canaries.digest())
         return rows, digests
 
     async def _fetch_keys(

@@ -8,6 +8,7 @@ columns than the curators, or that changed rows of its columns together as no no
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from veiltab.common.core.canaries import canary_symbols
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto
 from veiltab.common.core.randomness import KEY_BYTES
+from veiltab.common.core.symbols import row_slices
 from veiltab.common.errors import FailedReleaseError, InvalidInputError
 from veiltab.common.release.receipt import Receipt, receipt_of
 from veiltab.common.release.spec import MAX_CANARIES, Column, ReleaseSpec
@@ -156,20 +158,23 @@ class ChangedCanaries:
 
     @classmethod
     def of(
-        cls, canary_key: bytes, decrypted: Mapping[Column, Symbols], published: NDArray[np.int64], canaries: int
+        cls, canary_key: bytes, decrypted: Mapping[Column, Symbols], published: NDArray[np.int64] | None, canaries: int
     ) -> "ChangedCanaries":
         """Compare decrypted canaries with those that were uploaded.
 
         Args:
             canary_key: of the release.
             decrypted: column -> symbols of the published canaries in order of their places.
-            published: which of the release's canaries these are.
+            published: which of the release's canaries these are; None for all.
             canaries: all canaries of the release, c.
         """
         changed = {}
         for column, symbols in decrypted.items():
-            uploaded = canary_symbols(canary_key, column.attribute, column.size, canaries)
-            changed[column] = symbols != uploaded[published]
+            uploaded = partial(canary_symbols, canary_key, column.attribute, column.size, canaries)
+            sampled = None if published is None else uploaded()[published]
+            differs = changed[column] = np.empty(len(symbols), np.bool_)
+            for part in row_slices(len(symbols)):
+                differs[part] = symbols[part] != (uploaded(part) if sampled is None else sampled[part])
         return cls(changed=changed)
 
     def count(self, columns: Sequence[Column]) -> int:

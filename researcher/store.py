@@ -30,7 +30,6 @@ _PLACES = "places"
 
 LONGEST_UNSYNCED = 1 << 23
 """Longest column, in bytes, that is written without waiting for the disk; a service that starts fetches it again."""
-_COUNT_BYTES = 8
 
 _MIGRATIONS = (
     """
@@ -394,7 +393,7 @@ class ResearcherStore:
         return (
             sum(column.byte_length(spec.published_rows) for column in missing)
             + sum(column.byte_length(spec.uploaded_rows) for column in pads)
-            + _COUNT_BYTES * (spec.cells + (spec.published_rows if spec.sampling.is_by_server else 0))
+            + 8 * (spec.cells + spec.canaries + (spec.published_rows if spec.sampling.is_by_server else 0))
         )
 
     def delete_columns(self, release_id: str) -> None:

@@ -15,12 +15,13 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.canaries import canary_places
+from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.randomness import check_key
 from veiltab.common.errors import NotFoundError
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.rpc.chunks import CHUNK, check_offset, chunk_of
+from veiltab.common.storage.mapped import mapped_rows
 from veiltab.server.perturbation import PLACES, mapped_column
 from veiltab.server.store import ServerStore
 from veiltab.v1.release_pb2 import Chunk
@@ -47,7 +48,8 @@ def canary_rows(spec: ReleaseSpec, key: bytes, published: Path) -> CanaryRows:
         key: that of the places.
         published: folder of the published columns, which has the places that the server sampled.
     """
-    places = canary_places(key, rows=spec.uploaded_rows, canaries=spec.canaries)
+    found = CanaryPlaces.of(key, rows=spec.uploaded_rows, canaries=spec.canaries)
+    places = mapped_rows(found.pieces(), published)
     if not spec.sampling.is_by_server:
         return CanaryRows(rows=places)
     drawn = np.memmap(published / PLACES, "<i8", mode="r")
@@ -124,7 +126,7 @@ class Canaries:
 
     def __init__(self, store: ServerStore) -> None:
         self._store = store
-        # The places of many canaries take time and memory: one release at a time, and once for all who ask meanwhile.
+        # The places of many canaries take time and room: one release at a time, and once for all who ask meanwhile.
         self._turn = asyncio.Lock()
         self._rows = WeakValueDictionary[str, CanaryRows]()
 

@@ -381,9 +381,9 @@ class ServerStore:
 
 
 def room_of(spec: ReleaseSpec) -> int:
-    """Return the bytes that a release takes at the most: its ciphertext, what is published, and the sampled places."""
+    """Return the bytes that a release takes at the most: ciphertext, what is published, and two lists of places."""
     rows = spec.uploaded_rows + spec.published_rows
-    places = 8 * spec.published_rows if spec.sampling.is_by_server else 0
+    places = 8 * (spec.canaries + (spec.published_rows if spec.sampling.is_by_server else 0))
     return sum(column.byte_length(rows) for column in spec.columns) + places
 
 

@@ -1,0 +1,26 @@
+"""Row numbers in a file without a name: the system takes their memory back when it needs it."""
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veiltab.common.storage.disk import named_in_errors
+
+
+def mapped_rows(pieces: Iterable[NDArray[np.int64]], folder: Path) -> NDArray[np.int64]:
+    """Return row numbers that come in pieces, mapped from disk; their place on it is free again when nobody has them.
+
+    Args:
+        pieces: of row numbers.
+        folder: on whose disk they lie, readable for this party alone.
+
+    Raises:
+        OSError: the disk is full or fails.
+    """
+    with named_in_errors(folder), tempfile.TemporaryFile(dir=folder) as file:
+        file.writelines(piece.astype("<i8", copy=False).data for piece in pieces)
+        file.flush()
+        return np.memmap(file, "<i8", mode="r") if file.tell() else np.empty(0, np.int64)
