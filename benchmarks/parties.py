@@ -110,6 +110,13 @@ class Parties:
             raise AssertionError("a finished release has no spec")
         return spec, spent
 
+    def certify(self, spec: ReleaseSpec) -> Usage:
+        """Wait until the researcher's service has certified a release, which it does once that is ready."""
+        identity = self._local.identity_folder(Role.RESEARCHER, _RESEARCHER)
+        with Client(self._local.study_path, identity=identity, name=_RESEARCHER) as client, self._measure() as spent:
+            client.release(spec.release_id).certificate()
+        return spent
+
     def small_releases(self, number: int, *, at_once: bool) -> tuple[list[float], Usage]:
         """Run releases of the planned sample, from the request to the estimate.
 

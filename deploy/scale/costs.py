@@ -1,7 +1,7 @@
 """What a row, a byte and a report cost each party, as measured: the units of `veiltab plan scale`.
 
-Every figure of CPU is user and system time. `veiltab plan scale --measure` measures all of them anew but those of
-starting, and memory: see tables_measure and reports_measure.
+Every figure of CPU is user and system time. `veiltab plan scale --measure` measures all of them anew but starting,
+certifying and memory: see tables_measure and reports_measure.
 """
 
 from dataclasses import dataclass, field, fields, replace
@@ -53,6 +53,7 @@ class TableCosts(Costs):
         encrypt: noise, pad and digest of a sampled symbol.
         perturb: checking a symbol, and the server's noise.
         count: digest, decryption and tabulation of a symbol.
+        certify: the epsilon cards of the certificate of a release of one table.
         curator, server, researcher: memory of its own that a process takes.
     """
 
@@ -72,6 +73,7 @@ class TableCosts(Costs):
     encrypt: float = _cost("ns a sampled row and column")
     perturb: float = _cost("ns a symbol")
     count: float = _cost("ns a symbol")
+    certify: float = _cost("ms for each root of sampled rows")
     curator: float = _cost("bytes of memory")
     server: float = _cost("bytes of memory")
     researcher: float = _cost("bytes of memory")
@@ -129,6 +131,7 @@ TABLE_COSTS = TableCosts(
     encrypt=16.0,
     perturb=2.6,
     count=3.0,
+    certify=6.0,
     curator=250e6,
     server=70e6,
     researcher=110e6,
@@ -140,7 +143,7 @@ _GRPC = ReportCosts(
     report=1650.0,
     received=2790.0,
     sent=3810.0,
-    enrol=5.0,
+    enrol=6.5,
     token_bytes=81.0,
     flush=0.002,
 )
@@ -148,7 +151,7 @@ _GRPC = ReportCosts(
 REPORT_COSTS = MappingProxyType(
     {
         Way.GRPC: _GRPC,
-        Way.GRPC_KEPT: replace(_GRPC, report=800.0, received=148.0, sent=75.0),
+        Way.GRPC_KEPT: replace(_GRPC, report=680.0, received=149.0, sent=75.0),
         Way.HTTPS: replace(_GRPC, report=880.0, received=854.0, sent=1162.0),
         Way.HTTPS_KEPT: replace(_GRPC, report=250.0, received=237.0, sent=234.0),
     }

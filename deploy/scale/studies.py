@@ -6,7 +6,7 @@ veiltab.deploy.scale.costs). The limits are imported from where the product has 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import ceil, comb, log2
+from math import ceil, comb, log2, sqrt
 
 import numpy as np
 
@@ -259,6 +259,8 @@ def _release(study: Tables, costs: TableCosts) -> Iterable[Work]:
         stage="fetch", party=Party.RESEARCHER, serial=every * stream, received=on_link * every, written=every, trips=2
     )
     yield Work(stage="count", party=Party.RESEARCHER, serial=1e-9 * every * costs.count, read=2 * every, trips=4)
+    if not study.pairs:
+        yield Work(stage="certify", party=Party.RESEARCHER, serial=1e-3 * sqrt(study.sample) * costs.certify, trips=1)
 
 
 def _table_rooms(study: Tables, costs: TableCosts) -> dict[Party, Room]:

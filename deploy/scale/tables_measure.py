@@ -88,7 +88,7 @@ _STREAMED = 8
 
 
 def measured_tables() -> TableCosts:
-    """Return what linking tables costs here; starts and memory are those of the costs that ship."""
+    """Return what linking tables costs here; starting, certifying and memory are as they ship."""
     study = _study()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

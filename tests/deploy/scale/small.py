@@ -25,6 +25,7 @@ TABLE_COSTS = TableCosts(
     encrypt=20.0,
     perturb=10.0,
     count=15.0,
+    certify=2.0,
     curator=200e6,
     server=100e6,
     researcher=50e6,
