@@ -70,6 +70,8 @@ AnyConnection = TypeVar("AnyConnection", bound=Connection)
 class FetchedRows:
     """All rows of a statement's result; see Rows."""
 
+    __slots__ = ("_rows", "rowcount")
+
     def __init__(self, cursor: sqlite3.Cursor) -> None:
         self.rowcount = cursor.rowcount
         self._rows = iter(cursor.fetchall())
@@ -103,8 +105,13 @@ class Database(sqlite3.Connection):
 
     def execute(self, *args: Any) -> FetchedRows:  # type: ignore[override]  # noqa: ANN401 - as above
         """Run a statement once no other thread is in a transaction."""
-        with self.turn, named_in_errors(self._path):
-            return FetchedRows(super().execute(*args))
+        with self.turn:
+            # As named_in_errors does, which would take as long as a short statement itself.
+            try:
+                return FetchedRows(super().execute(*args))
+            except (OSError, sqlite3.OperationalError) as error:
+                error.add_note(str(self._path))
+                raise
 
     def executemany(self, *args: Any) -> FetchedRows:  # type: ignore[override]  # noqa: ANN401 - as above
         """Run a statement many times once no other thread is in a transaction."""

@@ -5,7 +5,8 @@ import logging
 import os
 import sqlite3
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from veiltab.common.errors import UnavailableError
@@ -111,26 +112,14 @@ def _amount(size: int) -> str:
     return f"{size / 2**30:,.1f} GiB" if size >= 2**30 else f"{size / 2**20:,.1f} MiB"
 
 
-class _NamedInErrors:
-    """See `named_in_errors`; every statement of a database runs in one, which a generator would double the time of."""
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        """Add the name."""
-        if isinstance(error, OSError | sqlite3.OperationalError):
-            error.add_note(str(self._path))
-
-
-def named_in_errors(path: Path) -> AbstractContextManager[None]:
+@contextmanager
+def named_in_errors(path: Path) -> Iterator[None]:
     """Let an error of the disk say which file it is about; neither a failed write nor SQLite says so by itself."""
-    return _NamedInErrors(path)
+    try:
+        yield
+    except (OSError, sqlite3.OperationalError) as error:
+        error.add_note(str(path))
+        raise
 
 
 def files_of(error: BaseException) -> str:
