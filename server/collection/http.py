@@ -13,8 +13,9 @@ import logging
 import re
 import socket
 import ssl
+from asyncio import sslproto
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, MutableMapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -32,6 +33,9 @@ from veiltab.server.collection.rounds import RoundKeeper
 MOST_CONNECTIONS = 1024
 """Connections at a time; further ones are answered 503."""
 
+MOST_OPEN = 2 * MOST_CONNECTIONS
+"""Connections at a time that are accepted, also before TLS is established; further ones wait."""
+
 MOST_UNDER_WAY = 768
 """Requests at a time, as many as calls of all nodes over gRPC; further ones are answered 503."""
 
@@ -43,6 +47,10 @@ SECONDS = 20.0
 
 _log = logging.getLogger(__name__)
 _HANDSHAKE_SECONDS = 5.0
+_FULL_SECONDS = 0.01
+_TLS_RECORD = 2**14
+"""Bytes of the buffer of a connection: TLS sends no more at once, and asyncio would keep 256 KiB for each."""
+
 _PATH = re.compile(r"/v1/rounds/([^/]+)(/reports)?")
 _HEADERS = (
     (b"content-type", b"application/json"),
@@ -188,7 +196,10 @@ def bound(address: str, *, shared: bool = False) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals of the process to the party that it is a part of, and does not wait long for handshakes."""
+    """Leaves the signals of the process to the party that it is a part of, and accepts no more than it has room for.
+
+    Whoever reaches the port makes a connection here, and asyncio keeps a buffer for each from its first moment on.
+    """
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -197,22 +208,48 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve on bound sockets."""
-        loop, config = asyncio.get_running_loop(), self.config
+        sslproto.SSLProtocol.max_size = _TLS_RECORD
+        self.servers = []
+        self._handshakes = set[asyncio.Task[None]]()
+        self._accepting = [asyncio.create_task(self._accept(one)) for one in sockets or ()]
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more, and end what is under way."""
+        for task in (*self._accepting, *self._handshakes):
+            task.cancel()
+        await super().shutdown(sockets)
+
+    async def _accept(self, listener: socket.socket) -> None:
+        """Accept connections while there is room; the others wait in the system's queue."""
+        loop = asyncio.get_running_loop()
+        listener.settimeout(0)
+        listener.listen(self.config.backlog)
+        while True:
+            if len(self._handshakes) + len(self.server_state.connections) >= MOST_OPEN:
+                await asyncio.sleep(_FULL_SECONDS)
+                continue
+            try:
+                connection, _ = await loop.sock_accept(listener)
+            except OSError:  # this process has too many files open
+                await asyncio.sleep(_FULL_SECONDS)
+                continue
+            task = loop.create_task(self._connect(connection))
+            self._handshakes.add(task)
+            task.add_done_callback(self._handshakes.discard)
+            # Those that are here have their turn, too.
+            await asyncio.sleep(0)
+
+    async def _connect(self, connection: socket.socket) -> None:
+        """Establish TLS, within a time."""
 
         def connected() -> asyncio.Protocol:
-            return _Patient(config=config, server_state=self.server_state, app_state={})
+            return _Patient(config=self.config, server_state=self.server_state, app_state={})
 
-        self.servers = [
-            await loop.create_server(
-                connected,
-                sock=one,
-                ssl=config.ssl,
-                backlog=config.backlog,
-                ssl_handshake_timeout=_HANDSHAKE_SECONDS if config.ssl else None,
+        with suppress(OSError):  # such as an end, or too long a wait
+            await asyncio.get_running_loop().connect_accepted_socket(
+                connected, connection, ssl=self.config.ssl, ssl_handshake_timeout=_HANDSHAKE_SECONDS
             )
-            for one in sockets or ()
-        ]
-        self.started = True
 
 
 class _Patient(HttpToolsProtocol):

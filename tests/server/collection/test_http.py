@@ -1,13 +1,15 @@
 """Reports over HTTPS: the same rules and counts as over gRPC, and nothing for whoever brings no token."""
 
 import asyncio
+import gc
 import json
 import logging
 import socket
 import ssl
 import threading
+from asyncio import sslproto
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -364,3 +366,35 @@ def test_who_does_not_wait_for_an_answer_gets_no_further_one(rounds: RoundKeeper
 
     on_a_port(rounds, identity, ask)
     assert answers.count(b"HTTP/1.1 ") <= 1
+
+
+def test_further_connections_wait_until_others_end(
+    rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes memory from its first moment on, and anybody can make thousands a second."""
+    monkeypatch.setattr(http, "MOST_OPEN", 3)
+    monkeypatch.setattr(http, "_HANDSHAKE_SECONDS", 0.3)
+    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
+
+    def ask(port: int) -> None:
+        with ExitStack() as stack:
+            silent = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)) for _ in range(3)]
+            plain = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            stack.enter_context(trusting.wrap_socket(plain, server_hostname="localhost"))
+            for one in silent:
+                one.settimeout(0)
+            assert b"" in [received(one) for one in silent]
+            gc.collect()
+            buffers = [len(one._ssl_buffer) for one in gc.get_objects() if isinstance(one, sslproto.SSLProtocol)]  # type: ignore[attr-defined]
+            assert buffers
+            assert max(buffers) <= 2**14
+
+    on_a_port(rounds, identity, ask)
+
+
+def received(connection: socket.socket) -> bytes | None:
+    """Return what a connection brings now: nothing at its end, and None while it is silent."""
+    try:
+        return connection.recv(1)
+    except BlockingIOError:
+        return None
