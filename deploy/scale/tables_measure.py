@@ -20,11 +20,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+from numpy.typing import NDArray
 
 from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
 from veiltab.common.core.randomness import KEY_BYTES, CipherStream
+from veiltab.common.core.sampling import sample_indices, uniform_indices
 from veiltab.common.core.symbols import check_symbols
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.release.modes import Pad
@@ -166,10 +168,9 @@ def _study() -> Study:
 
 def _made_table(path: Path, curator: str) -> None:
     """Write a table."""
-    rng = np.random.default_rng(1)
-    columns = {"id": pa.array([f"id-{number:010d}" for number in rng.permutation(_ROWS)])}
+    columns = {"id": pa.array([f"id-{number:010d}" for number in sample_indices(_ROWS, _ROWS, _KEY)])}
     for number in range(_ATTRIBUTES[curator]):
-        codes = rng.integers(0, len(_CATEGORIES), _ROWS).astype(np.int8)
+        codes = _codes(number).astype(np.int8)
         columns[f"{curator}{number}"] = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(_CATEGORIES))
     pa.parquet.write_table(pa.table(columns), path)
 
@@ -276,8 +277,12 @@ async def _stream(folder: Path, study: Study, tokens: Path) -> float:
 
 
 def _symbols() -> list[Symbols]:
-    rng = np.random.default_rng(2)
-    return [rng.integers(0, len(_CATEGORIES), _ROWS).astype(np.uint8) for _ in range(_COLUMNS)]
+    return [_codes(number).astype(np.uint8) for number in range(_COLUMNS)]
+
+
+def _codes(column: int) -> NDArray[np.int64]:
+    """Return the symbols of a column, the same each time."""
+    return uniform_indices(len(_CATEGORIES), _ROWS, bytes([column]) * KEY_BYTES)
 
 
 def _perturb() -> float:
