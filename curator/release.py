@@ -10,6 +10,7 @@ from functools import cached_property
 from math import ceil, prod
 from typing import assert_never
 
+from veiltab.common.core.block_order import MAX_ROWS
 from veiltab.common.core.canonical import LATER, canonical_text
 from veiltab.common.core.mechanism import TwoSidedNoise
 from veiltab.common.errors import DeniedError, InvalidInputError
@@ -22,7 +23,6 @@ from veiltab.common.schemes import Scheme, SizeLaw, poisson_size, scheme_class
 from veiltab.common.study.file import Study
 from veiltab.curator.progress import CuratorRelease, Progress
 
-_MOST_DRAWS = 2**32
 _MOST_DRAWS_EACH = 64
 """Largest ratio of the rows of a sample or a first stage to the population, and of canaries to it."""
 
@@ -53,7 +53,7 @@ def check_request(request: ReleaseRequest, study: Study, now: int) -> None:
             where="attributes",
             remedy="Ask for fewer attributes.",
         )
-    _check_draws(request, _MOST_DRAWS)
+    _check_draws(request, MAX_ROWS)
     if not now < request.deadline <= now + _LONGEST_SECONDS:
         raise InvalidInputError(
             f"the deadline must lie ahead, at most a year: this curator's clock says {_moment(now)}, the deadline is"
@@ -295,7 +295,7 @@ def foreseen_plan(request: ReleaseRequest, *, population: int, cells: int) -> Pl
     Raises:
         InvalidInputError: sizes out of range, or an epsilon too small for them.
     """
-    _check_draws(request, min(_MOST_DRAWS, _MOST_DRAWS_EACH * population))
+    _check_draws(request, min(MAX_ROWS, _MOST_DRAWS_EACH * population))
     match scheme_class(request.scheme).size_law:
         case SizeLaw.FIXED:
             size = request.sample

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from veiltab.common.core.block_order import MAX_ROWS
 from veiltab.common.errors import (
     DeniedError,
     InvalidInputError,
@@ -46,7 +47,6 @@ _SECONDS_A_DAY = 86_400
 _LONGEST_WAIT_FOR_OTHERS = 0.05
 """Seconds that an answer waits for what another process may do."""
 
-_MOST_ROWS = 2**32
 _LONGEST_DAYS = 370
 """Longest deadline; curators accept 366 days, and their clocks may differ from this one."""
 
@@ -128,9 +128,9 @@ class Releases:
         check_owner(spec, curator)
         if spec.researcher not in {researcher.name for researcher in self._study.researchers}:
             raise InvalidInputError("the study has no such researcher", where="researcher")
-        if spec.population < self._study.minimum_population or spec.uploaded_rows > _MOST_ROWS:
+        if spec.population < self._study.minimum_population or spec.uploaded_rows > MAX_ROWS:
             raise InvalidInputError(
-                f"a release here has from {self._study.minimum_population} respondents to {_MOST_ROWS} rows",
+                f"a release here has from {self._study.minimum_population} respondents to {MAX_ROWS} rows",
                 where="population",
             )
         if spec.deadline > time.time() + _LONGEST_DAYS * _SECONDS_A_DAY:

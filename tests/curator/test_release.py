@@ -5,18 +5,21 @@ from typing import Any
 
 import pytest
 
+from veiltab.common.core.block_order import MAX_ROWS
 from veiltab.common.errors import (
     DeniedError,
     InvalidInputError,
 )
 from veiltab.common.privacy.coalitions import pair_epsilons
-from veiltab.common.privacy.planning import plan_release
+from veiltab.common.privacy.planning import optimal_sample, plan_release
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
+from veiltab.common.release.wire import spec_from_proto, spec_to_proto
 from veiltab.common.study.file import Study
+from veiltab.curator.intersection import MAX_RESPONDENTS
 from veiltab.curator.progress import Progress
 from veiltab.curator.release import (
     agreed_columns,
@@ -26,6 +29,7 @@ from veiltab.curator.release import (
     plan_question,
     planned_spec,
 )
+from veiltab.v1 import release_pb2
 
 Make = Callable[..., Any]
 NOW = 1_900_000_000
@@ -128,6 +132,22 @@ def test_every_curator_plans_the_same(study: Study, make_request: Make, make_spe
     chosen = planned(make_request(), (SEX, SALARY), study, population=1000, alignment="ab" * 16)
     assert 1 <= chosen.sample <= 1000
     assert guaranteed_epsilon(chosen) <= Decimal("0.1")
+
+
+@pytest.mark.parametrize("changes", [{}, {"delta": Decimal("1e-10"), "epsilon": Decimal("0.3")}])
+def test_a_release_of_a_billion_is_planned_and_survives_the_wire(
+    study: Study, make_request: Make, changes: dict[str, object]
+) -> None:
+    request = make_request(**changes)
+    spec = planned(request, (SEX, SALARY), study, population=MAX_RESPONDENTS, alignment="ab" * 16)
+    assert spec.population == 10**9
+    assert spec.sample == (10**9 if changes else optimal_sample(population=10**9, cells=4, epsilon=request.epsilon))
+    epsilon = float(request.epsilon)
+    assert spec.description.delta(epsilon) <= (request.delta or 0) or guaranteed_epsilon(spec) <= request.epsilon
+    assert spec.uploaded_rows <= MAX_ROWS
+    sent = spec_to_proto(spec).SerializeToString()
+    assert spec_from_proto(release_pb2.ReleaseSpec.FromString(sent)) == spec
+    assert ReleaseSpec.from_json(spec.to_json()) == spec
 
 
 @pytest.mark.parametrize("sampling", [Sampling.SEED, Sampling.SERVER])
