@@ -94,17 +94,18 @@ def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[s
     stream = CipherStream(derive(secret, "noise"))
     places = _sampled_places(spec, derive(secret, "places"), Path(working)) if spec.sampling.is_by_server else None
     salt = derive(secret, "salt")
-    with written_whole(Path(working) / SALT) as salt_file:
-        salt_file.write(salt)
     digests = [hashlib.sha256(salt) for _ in spec.columns]
-    files = [open(os.path.join(working, column.attribute), "xb") for column in spec.columns]  # noqa: PTH118, PTH123, SIM115
+    names = (SALT, *(column.attribute for column in spec.columns))
+    # The folder is synced, and gets its name, once they are all written.
+    files = [open(os.path.join(working, name), "xb") for name in names]  # noqa: PTH118, PTH123, SIM115
     try:
+        files[0].write(salt)
         for number, rows in enumerate(row_slices(spec.published_rows)):
             taken = rows if places is None else places[rows]
             inputs = [source[taken] for source in sources]
             outputs = [np.empty_like(part) for part in inputs]
             perturb_chunk(inputs, sizes, spec.server_mechanism, stream, outputs, chunk=number)
-            for file, digest, part in zip(files, digests, outputs, strict=True):
+            for file, digest, part in zip(files[1:], digests, outputs, strict=True):
                 file.write(part.data)
                 digest.update(part.data)
         for file in files:
