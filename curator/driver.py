@@ -150,7 +150,8 @@ class CuratorDriver:
         self.store = store
         self.ledger = ledger
         self.coins = Coins(self.name, (curator.name for curator in study.curators), store, ledger)
-        self._room = Room(folder, f"curator {self.name}")
+        self._workplace = workplace
+        self._room = Room(folder, f"curator {self.name}", workplace.run.folder)
         self._exchange = self._exchange_of(folder / "alignments")
         rules = id_rules(study.curators)
         self.alignment = Alignment(
@@ -607,7 +608,7 @@ class CuratorDriver:
             question = plan_question(stored.request, columns, self.study, population=population, alignment=digest)
             planned = await self.planner.spec(question)
         # Before any curator reserves anything.
-        self._room.keep(planned.release_id, release_bytes(planned, self.name))
+        self._room.keep(planned.release_id, release_bytes(planned, self.name, copies=self._workplace.is_remote))
         if isinstance(planned, WorkloadSpec):
             self.store.set_workload(planned.release_id, planned)
         else:
@@ -630,7 +631,7 @@ class CuratorDriver:
         tables = planned.each_table() if isinstance(planned, WorkloadSpec) else (planned,)
         own = next((table for table in tables if table.columns_of(self.name)), None)
         # The disk may have filled up since the release was planned.
-        self._room.keep(planned.release_id, release_bytes(planned, self.name))
+        self._room.keep(planned.release_id, release_bytes(planned, self.name, copies=self._workplace.is_remote))
         if own is not None:
             # An unreachable server, or one with another study file, is noticed before the charge.
             with step("announce", release_id=own.release_id):

@@ -33,17 +33,22 @@ def alignment_bytes(rows: int, types: Iterable[SymbolType], curators: int, *, ne
     return rows * (2 * row + TOKEN_LENGTH * curators) + min(rows, 2 * SECTION) * row + _FOLDERS
 
 
-def release_bytes(planned: ReleaseSpec | WorkloadSpec, curator: str) -> int:
+def release_bytes(planned: ReleaseSpec | WorkloadSpec, curator: str, *, copies: bool = False) -> int:
     """Return what a release writes at a curator at the most: of several tables, those that run at a time.
 
     Args:
         planned: of one table or of several.
         curator: whose columns are encrypted.
+        copies: whether a draw copies the tokens and columns of all respondents for tasks elsewhere.
     """
+
+    def drawn_bytes(spec: ReleaseSpec) -> int:
+        return _drawn_bytes(spec, curator) + (_copied_bytes(spec, curator) if copies else 0)
+
     if isinstance(planned, ReleaseSpec):
-        return _drawn_bytes(planned, curator) + _column_bytes(planned, curator)
+        return drawn_bytes(planned) + _column_bytes(planned, curator)
     tables = planned.each_table()
-    drawn = sorted((_drawn_bytes(table, curator) + _sent_bytes(table, curator) for table in tables), reverse=True)
+    drawn = sorted((drawn_bytes(table) + _sent_bytes(table, curator) for table in tables), reverse=True)
     return sum(drawn[:MOST_TABLES_AT_A_TIME]) + planned.most(lambda table: _pad_bytes(table, curator))
 
 
@@ -59,6 +64,12 @@ def _drawn_bytes(spec: ReleaseSpec, curator: str) -> int:
     looked_up = 0 if spec.stage is None else spec.stage + 2 * spec.sample
     rows = _ROW_BYTES * spec.data_rows
     return max(3 * rows + _ROW_BYTES * looked_up, 2 * (rows + _sent_bytes(spec, curator))) + _FOLDERS
+
+
+def _copied_bytes(spec: ReleaseSpec, curator: str) -> int:
+    return TOKEN_LENGTH * spec.population + sum(
+        column.byte_length(spec.population) for column in spec.columns_of(curator)
+    )
 
 
 def _sent_bytes(spec: ReleaseSpec, curator: str) -> int:

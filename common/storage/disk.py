@@ -43,10 +43,11 @@ class Room:
     Args:
         folder: on whose disk it is.
         who: the party, for those whom it refuses.
+        beside: another folder, whose disk gets some of what is written, nobody counts how much; it must have as much.
     """
 
-    def __init__(self, folder: Path, who: str = "") -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, who: str = "", beside: Path | None = None) -> None:
+        self._folders = [folder] if beside is None else [folder, beside]
         self._who = who
         self._kept: dict[str, int] = {}
         self._logged = -_LOG_SECONDS
@@ -70,7 +71,7 @@ class Room:
 
     def holds(self, size: int, *, promised: int = 0) -> bool:
         """Return whether so many bytes fit the disk with their reserve, beside those that others still write."""
-        return free_bytes(self._folder) - promised >= size + _reserve(size)
+        return min(map(free_bytes, self._folders)) - promised >= size + _reserve(size)
 
     def check(self, size: int, *, promised: int = 0) -> None:
         """Refuse what does not fit the disk with its reserve; the log names the folder, and the refusal does not.
@@ -84,7 +85,8 @@ class Room:
         """
         if self.holds(size, promised=promised):
             return
-        free = free_bytes(self._folder) - promised
+        fullest = min(self._folders, key=free_bytes)
+        free = free_bytes(fullest) - promised
         error = UnavailableError(
             f"this party's disk is full but for {_amount(max(free, 0))}, and this takes {_amount(size)} with"
             f" {_amount(_reserve(size))} in reserve",
@@ -93,7 +95,7 @@ class Room:
         )
         if time.monotonic() - self._logged >= _LOG_SECONDS:
             self._logged = time.monotonic()
-            _log.error("too little room: %s: %s", self._folder, error.problem)
+            _log.error("too little room: %s: %s", fullest, error.problem)
         raise error
 
 

@@ -25,6 +25,7 @@ from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.room import release_bytes
 from veiltab.curator.shared_sample import Sampler
 from veiltab.curator.store import CuratorStore
+from veiltab.curator.workplace import Workplace
 
 ID = "0" * 31 + "1"
 N = 50_000
@@ -39,14 +40,14 @@ class Tossed:
         return bytes(range(32))
 
 
-def measured(folder: Path, spec: ReleaseSpec) -> int:
+def measured(folder: Path, spec: ReleaseSpec, place: Workplace | None = None) -> int:
     """Return what a release writes at alice."""
     tokens = np.sort(np.frombuffer(secrets.token_bytes(16 * N), "S16")).view(np.uint8).reshape(-1, 16)
     columns: dict[str, Symbols] = {"sex": np.zeros(N, np.uint8), "age": np.zeros(N, np.uint16)}
     table = aligned(folder / "aligned", tokens, columns)
-    with closing(CuratorStore(folder / "curator.sqlite")) as store, disk_use(folder / "releases") as use:
+    with closing(CuratorStore(folder / "curator.sqlite")) as store, disk_use(folder) as use:
         store.add(request_with(), 1)
-        sampler = Sampler("alice", folder / "releases", cast("Coins", Tossed()), store, workplace(folder))
+        sampler = Sampler("alice", folder / "releases", cast("Coins", Tossed()), store, place or workplace(folder))
         sample = asyncio.run(sampler.draw(spec, table, cast("Peers", SimpleNamespace())))
         encryption = ColumnEncryption(store, folder / "releases" / ID, ID)
         for column in spec.columns:
@@ -78,6 +79,16 @@ def test_a_release_writes_no_more_than_is_kept_for_it(
     most = measured(tmp_path, spec)
     assert most <= release_bytes(spec, "alice") <= 3 * most + SLACK
     assert release_bytes(spec, "bob") < release_bytes(spec, "alice")
+
+
+def test_a_large_release_writes_no_more_in_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.curator.workplace.SMALL", 1)
+    spec = spec_with(columns=COLUMNS, population=N, sample=N, canaries=1000, server_replacement=2**63)
+    for is_remote in (False, True):
+        folder = tmp_path / str(is_remote)
+        place = replace(workplace(folder), is_remote=is_remote)
+        most, kept = measured(folder, spec, place), release_bytes(spec, "alice", copies=is_remote)
+        assert most <= kept <= 2 * most + SLACK
 
 
 def test_one_time_pads_stay_beside_their_columns() -> None:

@@ -36,6 +36,19 @@ def test_the_refusal_says_what_is_needed_and_the_log_where(disk: PlayedDisk, cap
     assert caplog.messages == [f"too little room: /srv/alice: {words}"]  # once, however often it is asked for
 
 
+def test_both_disks_need_the_room(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    free = {Path("state"): 8 * GIB, Path("/shared/run"): 8 * GIB}
+    monkeypatch.setattr("veiltab.common.storage.disk.free_bytes", free.__getitem__)
+    room = Room(Path("state"), "", Path("/shared/run"))
+    room.check(4 * GIB)
+    for folder in free:
+        free[folder] = GIB
+        with pytest.raises(UnavailableError, match=r"full but for 1\.0 GiB"):
+            Room(Path("state"), "", Path("/shared/run")).check(4 * GIB)
+        assert str(folder) in caplog.messages[-1]
+        free[folder] = 8 * GIB
+
+
 def test_room_is_kept_until_it_is_given_back(disk: PlayedDisk) -> None:
     room = Room(Path("state"))
     disk.free = 100 * MIB
