@@ -94,7 +94,9 @@ def _reports(
 
 
 async def _both(releases: Releases, rounds: RoundKeeper, taking: AbstractAsyncContextManager[None]) -> None:
-    """Work on releases and on rounds; the end of one ends both."""
-    async with taking, asyncio.TaskGroup() as tasks:
+    """Work on releases and on rounds; the end of one ends both, once the reports that were taken are answered."""
+    async with asyncio.TaskGroup() as tasks:
         tasks.create_task(releases.run())
         tasks.create_task(rounds.run())
+        async with taking:
+            await asyncio.Event().wait()

@@ -47,6 +47,7 @@ SECONDS = 20.0
 
 _log = logging.getLogger(__name__)
 _HANDSHAKE_SECONDS = 5.0
+_SHUTDOWN_SECONDS = 3.0
 _FULL_SECONDS = 0.01
 _TLS_RECORD = 2**14
 """Bytes of the buffer of a connection: TLS sends no more at once, and asyncio would keep 256 KiB for each."""
@@ -248,7 +249,11 @@ class _Server(uvicorn.Server):
 
         with suppress(OSError):  # such as an end, or too long a wait
             await asyncio.get_running_loop().connect_accepted_socket(
-                connected, connection, ssl=self.config.ssl, ssl_handshake_timeout=_HANDSHAKE_SECONDS
+                connected,
+                connection,
+                ssl=self.config.ssl,
+                ssl_handshake_timeout=_HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
             )
 
 

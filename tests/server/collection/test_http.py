@@ -11,7 +11,8 @@ from asyncio import sslproto
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import numpy as np
@@ -31,6 +32,8 @@ from veiltab.server.collection.http import application, bound, server_tls, servi
 from veiltab.server.collection.json_messages import most_bytes, report_from_json, report_to_json
 from veiltab.server.collection.rounds import RoundKeeper
 from veiltab.server.collection.store import CollectionStore
+from veiltab.server.releases import Releases
+from veiltab.server.serving import _both
 
 PATH = f"/v1/rounds/{ID}"
 REPORTS = f"{PATH}/reports"
@@ -398,3 +401,36 @@ def received(connection: socket.socket) -> bytes | None:
         return connection.recv(1)
     except BlockingIOError:
         return None
+
+
+def test_reports_that_are_being_counted_are_answered_when_the_server_ends(
+    rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(rounds)
+    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
+    begun, may_end, record = threading.Event(), threading.Event(), rounds._store.record
+
+    def slow(arrivals: Any) -> Any:  # noqa: ANN401 - those of the store
+        begun.set()
+        assert may_end.wait(10)
+        return record(arrivals)
+
+    monkeypatch.setattr(rounds._store, "record", slow)
+
+    def ask(port: int) -> httpx.Response:
+        with httpx.Client(verify=trusting, base_url=f"https://localhost:{port}") as client:
+            return client.post(REPORTS, content=report_to_json(TOKENS[0], "north", Category(symbol=7)))
+
+    async def scenario() -> httpx.Response:
+        listener, tls = bound("127.0.0.1:0"), server_tls(identity / "cloud.pem", identity / "cloud.key")
+        releases = cast("Releases", SimpleNamespace(run=asyncio.Event().wait))
+        working = asyncio.create_task(_both(releases, rounds, serving_reports(rounds, listener, tls)))
+        asking = asyncio.create_task(asyncio.to_thread(ask, listener.getsockname()[1]))
+        await asyncio.to_thread(begun.wait, 10)
+        working.cancel()
+        asyncio.get_running_loop().call_later(0.1, may_end.set)
+        with suppress(asyncio.CancelledError):
+            await working
+        return await asking
+
+    assert asyncio.run(scenario()).status_code == 200
