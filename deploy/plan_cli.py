@@ -209,6 +209,11 @@ def _as_dict(question: PlanQuestion, reply: PlanAnswer) -> dict[str, object]:
     }
 
 
+def _error(value: float) -> str:
+    """Return an error with five decimals, or with two digits where these say too little."""
+    return f"{value:.5f}" if value >= 1e-4 else f"{value:.1e}"
+
+
 def _text(question: PlanQuestion, reply: PlanAnswer) -> str:
     best, paper = reply.plan, _paper(reply.plan)
     rows = "\n".join(f"  {who}: {faces}" for who, faces in _card(best).rows())
@@ -221,7 +226,7 @@ def _text(question: PlanQuestion, reply: PlanAnswer) -> str:
         f"The curators replace it with probability {best.mechanism.curator_replacement / UNIT:.6f} before they encrypt,"
         f" the server with {best.mechanism.server_replacement / UNIT:.6f} after.\n"
         f"Up to {_canaries(best):,} canaries travel with the rows and show whether the server added its noise.\n"
-        f"Expected root-mean-square error of the joint distribution, all cells together: {reply.root_mse:.5f}"
-        f" (the paper's m* = {paper.sample}, pure: {question.root_mse(paper):.5f}).\n"
+        f"Expected root-mean-square error of the joint distribution, all cells together: {_error(reply.root_mse)}"
+        f" (the paper's m* = {paper.sample}, pure: {_error(question.root_mse(paper))}).\n"
         + "\n".join((reply.advice, *best.warnings, rows))
     )

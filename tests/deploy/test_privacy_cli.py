@@ -87,6 +87,11 @@ def test_compose_says_which_size_a_poisson_release_has() -> None:
     assert "the size that came out" in " ".join(text("privacy", "compose", "--help").split())
 
 
+def test_a_plan_for_a_billion_says_how_small_its_error_is() -> None:
+    many = ("plan", "--population", "1000000000", "--cells", "24", "--epsilon", "0.5", "--delta", "1e-10")
+    assert "together: 1.1e-07 (the paper's m* = 32547539, pure: 0.00038)" in " ".join(text(*many).split())
+
+
 def test_a_plan_beyond_the_certificate_says_what_can_be_done() -> None:
     words = ("plan", "--population", "1000000001", "--cells", "2", "--epsilon", "1")
     result = CliRunner().invoke(veiltab, [*words, "--delta", "1e-6"])
