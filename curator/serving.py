@@ -52,7 +52,7 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
     with (
         OwnedFolder(options.state_folder, identity.party.uri) as folder,
         closing(CuratorStore(folder.path / "curator.sqlite")) as store,
-        work.workplace(folder.path, study_authority=identity.authority) as workplace,
+        work.workplace(folder.path, identity.party, study_authority=identity.authority) as workplace,
     ):
         ledger = Ledger(store.connection, policy.budget_within(study.budget_epsilon), study.budget_delta)
         store.audit.verify_newest(_CHECKED_AT_START)

@@ -116,6 +116,10 @@ class TableRows:
             )
         )
 
+    def sync(self) -> None:
+        """Let tasks on other machines read the rows."""
+        self._file.sync()
+
     def all_ids(self) -> Iterator[pa.Array]:
         """Yield the ids of all rows, "" where there is none."""
         return (batch.ids(self._file) for batch in self._batches)

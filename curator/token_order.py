@@ -239,6 +239,8 @@ class TokenOrder:
             order: file to write the rows of the tokens to, int64, or None.
         """
         has_rows = order is not None
+        if self._workplace.is_remote:
+            self._table.sync()
         with self._stage.of("computing tokens", len(self._table)) as progress:
             batches = list[Batch]()
             for batch in in_order(self._engine.perform(self._spreads(key, has_rows=has_rows))):

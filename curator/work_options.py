@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.rpc.identity import Party
 from veiltab.common.storage.run_files import run_in
 from veiltab.common.tasks.options import EngineOptions
 from veiltab.curator.workplace import Workplace
@@ -41,16 +42,18 @@ class WorkOptions:
             )
 
     @contextmanager
-    def workplace(self, state: Path, *, study_authority: bytes) -> Iterator[Workplace]:
+    def workplace(self, state: Path, party: Party, *, study_authority: bytes) -> Iterator[Workplace]:
         """Return the workplace, until the block ends.
 
         Args:
             state: the state folder, on whose disk the files are unless a cluster has to see them.
+            party: the curator; it has a folder of its own in what is shared.
             study_authority: certificates of the study's authority, PEM.
 
         Raises:
             VeiltabError: as `EngineOptions.engine`.
         """
-        folder = state if self.shared is None else self.shared.absolute()
+        # No name has an underscore. The next process of this party deletes what is there, and of no other.
+        folder = state if self.shared is None else self.shared.absolute() / f"{party.study}_{party.name}"
         with closing(self.engine.engine(study_authority=study_authority)) as engine, run_in(folder) as run:
             yield Workplace(run=run, engine=engine, is_remote=self.shared is not None)

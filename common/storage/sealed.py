@@ -91,6 +91,15 @@ class SealedFile:
                     raise IntegrityError("a file is shorter than what was written to it", where="disk")
         return plain[skipped:stop]
 
+    def sync(self) -> None:
+        """Let other machines read what was written while this one has the file open.
+
+        Raises:
+            OSError: the disk is full or fails.
+        """
+        with named_in_errors(self.folder):
+            os.fsync(self._file)
+
     @contextmanager
     def opened(self) -> Iterator["SealedFile"]:
         """Return the file, which is open."""

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import hashlib
+import os
 import shutil
 from collections.abc import Iterable
 from contextlib import closing
@@ -23,6 +24,7 @@ from veiltab.common.core import symbols
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.release.modes import Pad
+from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.schemes.registry import scheme_of
 from veiltab.common.storage import partitions
 from veiltab.common.storage.run_files import RunFiles, new_run
@@ -44,6 +46,7 @@ from veiltab.curator.work_options import WorkOptions
 from veiltab.curator.workplace import Workplace
 
 KEY = bytes(range(32))
+ALICE = Party(study="survey", role=Role.CURATOR, name="alice")
 ID = "0" * 31 + "1"
 
 
@@ -289,12 +292,41 @@ def test_a_cluster_needs_a_folder_that_its_workers_see(tmp_path: Path) -> None:
 
 def test_a_run_is_in_the_state_folder_and_ends_with_the_block(tmp_path: Path) -> None:
     options = WorkOptions(engine=EngineOptions(workers=1))
-    with options.workplace(tmp_path, study_authority=b"") as place:
+    with options.workplace(tmp_path, ALICE, study_authority=b"") as place:
         assert place.run.folder == tmp_path / "run"
         assert not place.is_remote
         table_in(place.run, 100)
         assert list(place.run.folder.iterdir())
     assert not place.run.folder.exists()
+
+
+def test_curators_that_share_a_folder_leave_each_other_s_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each deletes at its start what an earlier process of its own left."""
+    monkeypatch.setattr(EngineOptions, "engine", lambda *_, **__: InProcess())
+    options = WorkOptions(engine=EngineOptions(dask="tls://localhost:1"), shared=tmp_path)
+    bob = Party(study="survey", role=Role.CURATOR, name="bob")
+    with options.workplace(tmp_path, ALICE, study_authority=b"") as place:
+        table_in(place.run, 100)
+        with options.workplace(tmp_path, bob, study_authority=b"") as other:
+            assert other.run.folder != place.run.folder
+        assert (place.run.folder / "table").exists()
+        with options.workplace(tmp_path, ALICE, study_authority=b""):
+            assert not (place.run.folder / "table").exists()
+
+
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_other_machines_see_the_table_before_they_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_remote: bool
+) -> None:
+    """The curator keeps its file open, and a network's file system sends on what is written when it is closed."""
+    synced, opened_at = list[int](), list[int]()
+    monkeypatch.setattr("veiltab.common.storage.sealed.os.fsync", lambda file: synced.append(os.fstat(file).st_ino))
+    place = Workplace(run=new_run(tmp_path), engine=InProcess(), is_remote=is_remote)
+    table = table_in(place.run, 100)
+    monkeypatch.setattr(token_order._Spread, "perform", lambda _: opened_at.extend(synced))
+    with pytest.raises(AttributeError):
+        TokenOrder(table, place).write(KEY, tmp_path / "own", None)
+    assert opened_at == ([(place.run.folder / "table").stat().st_ino] if is_remote else [])
 
 
 def test_a_curator_that_ends_waits_for_no_pass(tmp_path: Path) -> None:
