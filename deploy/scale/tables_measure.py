@@ -127,13 +127,13 @@ def _positive(difference: float) -> float:
     return max(difference, 0.1)
 
 
-def _cpu(step: Callable[[], object]) -> float:
+def _cpu(work: Callable[[], object]) -> float:
     """Return the least CPU time of some runs after a first one, nanoseconds a row."""
-    step()
+    work()
     seconds = []
     for _ in range(_REPEATS):
         began = time.process_time()
-        step()
+        work()
         seconds.append(time.process_time() - began)
     return 1e9 * min(seconds) / _ROWS
 
