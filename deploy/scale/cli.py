@@ -236,8 +236,15 @@ def _text(title: str, found: Scale, costs: Costs) -> str:
         f"  {total.slowest}: {total.remedy}"
         for total in found.parties
     ]
-    stages = ", ".join(f"{name} {_time(seconds)}" for name, seconds in found.stages.items())
-    lines += ["", f"From the beginning to the result {_time(found.seconds)}: {stages}.", ""]
+    awaited = {work.stage for work in found.works if work.is_awaited}
+    before, after = (
+        ", ".join(
+            f"{name} {_time(seconds)}" for name, seconds in found.stages.items() if (name in awaited) is is_before
+        )
+        for is_before in (True, False)
+    )
+    lines += ["", f"From the beginning to the result {_time(found.seconds)}: {before}."]
+    lines += [*([f"After it: {after}."] if after else []), ""]
     if found.broken:
         lines += ["What breaks, the first first:", *map(_need, found.broken)]
     else:
@@ -267,4 +274,4 @@ def _time(seconds: float) -> str:
     for unit, factor in (("days", 86_400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * factor:
             return f"{seconds / factor:,.3g} {unit}"
-    return f"{seconds:.2g} s"
+    return f"{seconds:.3g} s"

@@ -81,6 +81,7 @@ class Work:
         read: bytes, from its disk.
         flushing: seconds in which its disk makes something durable.
         trips: messages there and back that wait for one another.
+        is_awaited: whether the result waits for it.
     """
 
     stage: str
@@ -93,6 +94,7 @@ class Work:
     read: float = 0.0
     flushing: float = 0.0
     trips: float = 0.0
+    is_awaited: bool = True
 
     @property
     def cpu(self) -> float:
@@ -204,7 +206,7 @@ class Scale:
     @property
     def seconds(self) -> float:
         """From the beginning to the result."""
-        return sum(self.stages.values())
+        return seconds_to_result(self.works, self.machine)
 
     @property
     def parties(self) -> tuple[PartyTotal, ...]:
@@ -266,3 +268,8 @@ def stage_seconds(works: Iterable[Work], machine: Machine) -> dict[str, float]:
     for work in works:
         stages[work.stage] = max(stages.get(work.stage, 0.0), work.seconds(machine))
     return stages
+
+
+def seconds_to_result(works: Iterable[Work], machine: Machine) -> float:
+    """Return how long the stages last that a result waits for."""
+    return sum(stage_seconds((work for work in works if work.is_awaited), machine).values())

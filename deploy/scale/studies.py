@@ -21,7 +21,7 @@ from veiltab.curator.intersection import MAX_RESPONDENTS, TOKEN_LENGTH
 from veiltab.curator.room import alignment_bytes
 from veiltab.curator.workload import MOST_TABLES_AT_A_TIME
 from veiltab.deploy.scale.costs import ReportCosts, TableCosts, Way
-from veiltab.deploy.scale.model import Machine, Need, Party, Room, Scale, Work, stage_seconds
+from veiltab.deploy.scale.model import Machine, Need, Party, Room, Scale, Work, seconds_to_result
 from veiltab.server.collection.http import MOST_CONNECTIONS
 from veiltab.server.collection.rounds import MOST_AT_ONCE
 
@@ -148,7 +148,7 @@ def scale_of_tables(study: Tables, costs: TableCosts, machine: Machine) -> Scale
         works=starting + aligning + releasing,
         machine=machine,
         rooms=rooms,
-        limits=_table_limits(study, sum(stage_seconds(releasing, machine).values())),
+        limits=_table_limits(study, seconds_to_result(releasing, machine)),
         remedies={
             Party.CURATOR: "more cores, or more machines (--dask)",
             Party.SERVER: "a faster core; or sample fewer rows",
@@ -260,7 +260,13 @@ def _release(study: Tables, costs: TableCosts) -> Iterable[Work]:
     )
     yield Work(stage="count", party=Party.RESEARCHER, serial=1e-9 * every * costs.count, read=2 * every, trips=4)
     if not study.pairs:
-        yield Work(stage="certify", party=Party.RESEARCHER, serial=1e-3 * sqrt(study.sample) * costs.certify, trips=1)
+        yield Work(
+            stage="certify",
+            party=Party.RESEARCHER,
+            serial=1e-3 * sqrt(study.sample) * costs.certify,
+            trips=1,
+            is_awaited=False,
+        )
 
 
 def _table_rooms(study: Tables, costs: TableCosts) -> dict[Party, Room]:

@@ -55,6 +55,9 @@ def test_stages_follow_one_another_and_last_as_long_as_their_slowest_party() -> 
         Work(stage="count", party=Party.SERVER, serial=2.0),
     )
     assert stage_seconds(works, MACHINE) == {"send": 4.0, "count": 2.0}
+    later = Work(stage="certify", party=Party.SERVER, serial=9.0, is_awaited=False)
+    assert scale(*works, later).seconds == 6.0
+    assert scale(*works, later).stages["certify"] == 9.0
     whole = scale(*works)
     assert whole.seconds == 6.0
     assert [(one.party, one.seconds, one.remedy) for one in whole.parties] == [
