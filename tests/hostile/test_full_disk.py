@@ -55,8 +55,13 @@ def asked_until_taken(world: World, between: Callable[[], None]) -> str:
 @pytest.mark.parametrize("party", PARTIES, ids=lambda party: party[1])
 def test_a_disk_that_is_full_before_a_release(tmp_path: Path, party: Who) -> None:
     with world_on(tmp_path, party) as (world, disk):
+
+        def free_what_was_noticed() -> None:
+            world.wait_until(lambda: "disk is full" in world.log(party), seconds=40)
+            disk.free()
+
         disk.fill()
-        release_id = asked_until_taken(world, disk.free)
+        release_id = asked_until_taken(world, free_what_was_noticed)
         check_ready_and_charged_once(world, release_id)
         check_log(world, party)
 

@@ -9,6 +9,7 @@ write:N, write:N:after    before or after the Nth statement that changes a datab
 fsync:N  rename:N     before the Nth os.fsync, or the Nth rename or replacement of a file
 chunk=BYTES           streams travel in chunks of so many bytes
 batch=IDS             ids are masked in batches of so many
+small=ROWS            tables of so many rows, or more, are worked on by several processes
 pause=SECONDS         longest pause before a step is tried again
 listen=ADDRESS        listen there, and not where the study says
 count=FILE            write how many fsyncs, renames and writes there were so far
@@ -143,6 +144,8 @@ def apply(point: str) -> None:
         importlib.import_module("veiltab.common.rpc.chunks").CHUNK = int(point.removeprefix("chunk="))  # type: ignore[attr-defined]
     elif point.startswith("batch="):
         importlib.import_module("veiltab.curator.masking").BATCH = int(point.removeprefix("batch="))  # type: ignore[attr-defined]
+    elif point.startswith("small="):
+        importlib.import_module("veiltab.curator.workplace").SMALL = int(point.removeprefix("small="))  # type: ignore[attr-defined]
     elif point.startswith("pause="):
         shorten_pauses(float(point.removeprefix("pause=")))
     elif point.startswith("listen="):

@@ -145,6 +145,8 @@ def world_of(folder: Path, tables: dict[str, Path]) -> World:
     world = made_world(folder, people=100, rules=Rules(budget="1000"))
     world.local.tables = tables
     world.local.options = {ALICE: ("--verbose",)}
+    # As for a larger table: several processes work on hers, and a kill of hers leaves them alone.
+    world.local.launchers = {ALICE: launcher("small=0")}
     return world
 
 
