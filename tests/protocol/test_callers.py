@@ -145,8 +145,8 @@ def test_a_curator_whose_certificate_expires_is_renewed_and_goes_on(tmp_path: Pa
         world.start(BOB, how=launcher(PACE, "veiltab.curator.encryption:ColumnEncryption.encrypt:1:35"))
         with world.client() as client:
             release = client.request(("region", "income"), epsilon="4", label="once")
-        # Alice has sent her columns, and asks again and again whether Bob still needs the seed: he encrypts for long.
-        world.wait_for_state("alice", release.id, "ready")
+        # Alice has sent her columns, and waits for Bob, who encrypts for long.
+        world.wait_for_state("alice", release.id, "perturbing")
         time.sleep(max(0.0, born + 28 - time.monotonic()))
         assert "expired" in world.log(BOB)
         assert world.local._running[ALICE].poll() is None
