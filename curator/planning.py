@@ -37,7 +37,7 @@ SECONDS_A_TABLE = 0.5
 _MOST_KINDS = 256
 """Kinds of releases whose charges a process remembers; beyond, it forgets all."""
 
-_WORKER = (sys.executable, "-m", "veiltab.curator.planning")
+_WORKER = (sys.executable, "-P", "-m", "veiltab.curator.planning")
 _LONGEST_LINE = 2**20
 
 

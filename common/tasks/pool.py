@@ -28,6 +28,9 @@ ATTEMPTS = 4
 IDLE = 10.0
 """Seconds after a call for which its processes wait for another."""
 
+_PROGRAM = ("-P", "-m", "veiltab.common.tasks.worker")
+"""With -P nothing is imported from the folder in which the party was started, which others may write to."""
+
 ONE_THREAD = MappingProxyType(
     dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
 )
@@ -182,7 +185,7 @@ def _started(descriptor: int) -> "subprocess.Popen[bytes]":
     """Start a process that serves the tasks that come over a descriptor."""
     try:
         return subprocess.Popen(  # noqa: S603 - this program's own module
-            (sys.executable, "-m", "veiltab.common.tasks.worker", str(descriptor)),
+            (sys.executable, *_PROGRAM, str(descriptor)),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             pass_fds=(descriptor,),

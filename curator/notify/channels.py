@@ -20,7 +20,7 @@ from veiltab.curator.notify.settings import MailSettings, NotifySettings
 SECONDS: float = sending.SECONDS
 """How long a channel may take."""
 
-_SENDER = (sys.executable, "-m", "veiltab.curator.notify.sending")
+_SENDER = (sys.executable, "-P", "-m", "veiltab.curator.notify.sending")
 
 Send = Callable[[Notice], None]
 """Sends a notice; raises UnavailableError if the channel does not take it."""
