@@ -29,9 +29,11 @@ _ROW = np.uint64(2**32 - 1)
 _RADIX = 2**20
 
 
-def leading(blocks: Blocks) -> Leads:
-    """Return the leading 64 bits of each block, shape (n,)."""
-    return np.ascontiguousarray(blocks).view(">u8")[:, 0].astype(np.uint64)
+def leading(blocks: Blocks, out: Leads | None = None) -> Leads:
+    """Return the leading 64 bits of each block, shape (n,), perhaps in an array that is there."""
+    found = np.empty(len(blocks), np.uint64) if out is None else out
+    found[:] = np.ascontiguousarray(blocks).view(">u8")[:, 0]
+    return found
 
 
 def shared_bits(leads: Leads) -> int:

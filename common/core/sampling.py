@@ -295,6 +295,8 @@ class Priorities:
         self._tokens_of = tokens_of
         # The cipher requires space for another block, which it does not use.
         self._room = np.empty((_CHUNK + 1) * TOKEN_BYTES, np.uint8)
+        # The system takes an array of this size back as soon as it is free, and clears it each time.
+        self._leads = np.empty(_CHUNK, np.uint64)
 
     def of(self, rows: slice | NDArray[np.int64]) -> Blocks:
         """Return the priorities of some rows, as 16 bytes each; they last until the next call."""
@@ -312,6 +314,7 @@ class Priorities:
     def up_to(self, threshold: int, start: int, stop: int) -> Iterator[Early]:
         """Yield the rows from `start` to `stop` whose leading 64 bits are at most `threshold`, by row."""
         for first in range(start, stop, _CHUNK):
-            leads = leading(self.of(slice(first, min(first + _CHUNK, stop))))
+            last = min(first + _CHUNK, stop)
+            leads = leading(self.of(slice(first, last)), self._leads[: last - first])
             rows = np.flatnonzero(leads <= np.uint64(threshold))
             yield leads[rows], rows + first
