@@ -98,7 +98,7 @@ def test_equal_tokens_beyond_the_threshold_still_give_m_rows(copies: int, data: 
 
 
 def test_a_row_that_begins_with_all_ones_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "leading", lambda blocks: np.full(len(blocks), 2**64 - 1, np.uint64))
+    monkeypatch.setattr(sampling, "leading", lambda blocks, _=None: np.full(len(blocks), 2**64 - 1, np.uint64))
     assert sample_indices(100, 100, KEY).tolist() == reference(counted(100), 100, KEY)
 
 
