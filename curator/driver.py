@@ -675,8 +675,11 @@ class CuratorDriver:
             sample = await self.sampler.draw(spec, table, peers)
             if sample.check != stored.sample_check:
                 raise IntegrityError("drew another sample than before", where=f"curator {self.name}")
-        await asyncio.to_thread(self._encrypt_columns, spec, table, sample)
-        self._samples.pop(spec.release_id, None)
+        try:
+            await asyncio.to_thread(self._encrypt_columns, spec, table, sample)
+        finally:
+            # After a failure, too: its files may be damaged or gone, and the next attempt draws the same again.
+            self._samples.pop(spec.release_id, None)
         self._room.give_back(spec.release_id)
 
     def _encrypt_columns(self, spec: ReleaseSpec, table: AlignedTable, sample: SharedSample) -> None:

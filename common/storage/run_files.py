@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from veiltab.common.errors import IntegrityError
+from veiltab.common.errors import TransferError
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.files import make_private
 from veiltab.common.storage.sealed import SealedFile
@@ -44,7 +44,7 @@ class RunFile:
         """Open the file to read it.
 
         Raises:
-            IntegrityError: it is no file of a run.
+            TransferError: it is no file of a run.
             OSError: it is not there.
         """
         with named_in_errors(self.path):
@@ -52,7 +52,7 @@ class RunFile:
         try:
             salt = os.read(descriptor, _SALT)
             if len(salt) != _SALT:
-                raise IntegrityError("a file of a run is cut short", where="disk")
+                raise TransferError("a file of a run is cut short", where="disk")
             yield _sealed(descriptor, self.path, self.key, salt)
         finally:
             os.close(descriptor)

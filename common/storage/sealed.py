@@ -15,7 +15,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
-from veiltab.common.errors import IntegrityError
+from veiltab.common.errors import IntegrityError, TransferError
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.stored import fill
 
@@ -72,7 +72,7 @@ class SealedFile:
         """Return some bytes.
 
         Raises:
-            IntegrityError: they are not there, or not as they were written.
+            TransferError: they are not there, or not as they were written; whoever made them can make them again.
             OSError: the disk fails.
         """
         first, skipped = divmod(start, PAGE)
@@ -83,12 +83,12 @@ class SealedFile:
         for done in range(0, pages, _AT_ONCE):
             last = min(done + _AT_ONCE, pages)
             with named_in_errors(self.folder):
-                fill(self._file, sealed[: (last - done) * _SEALED], self._header + (first + done) * _SEALED)
+                self._fill(sealed[: (last - done) * _SEALED], (first + done) * _SEALED)
             for number in range(done, last):
                 page = sealed.data[(number - done) * _SEALED : (number - done + 1) * _SEALED]
                 written = self._open(first + number, page, text[number * PAGE : (number + 1) * PAGE])
                 if written < min(stop - number * PAGE, PAGE):
-                    raise IntegrityError("a file is shorter than what was written to it", where="disk")
+                    raise _shorter()
         return plain[skipped:stop]
 
     def sync(self) -> None:
@@ -118,13 +118,23 @@ class SealedFile:
         try:
             self._cipher.decrypt_into(_nonce(number), sealed[_LENGTH:], length, plain)
         except InvalidTag:
-            raise IntegrityError("a file was altered since it was written", where="disk") from None
+            raise TransferError("a file was altered since it was written", where="disk") from None
         return int.from_bytes(length, "big")
+
+    def _fill(self, sealed: NDArray[np.uint8], place: int) -> None:
+        try:
+            fill(self._file, sealed, self._header + place)
+        except IntegrityError:
+            raise _shorter() from None
 
     def _write(self, sealed: memoryview, place: int) -> None:
         done = 0
         while done < len(sealed):
             done += os.pwrite(self._file, sealed[done:], self._header + place + done)
+
+
+def _shorter() -> TransferError:
+    return TransferError("a file is shorter than what was written to it", where="disk")
 
 
 def _nonce(page: int) -> bytes:

@@ -25,6 +25,7 @@ from veiltab.common.errors import (
     InvalidInputError,
     NotFoundError,
     NotReadyError,
+    TransferError,
     UnavailableError,
 )
 from veiltab.common.release.modes import Pad, Sampling
@@ -439,6 +440,24 @@ def test_a_step_that_another_follows_is_said_with_it_or_when_it_has_to_wait(
         world.refusal = NotReadyError("not now")
     world.step()
     assert world.driver.changes.version(ID) != before
+
+
+@pytest.mark.parametrize("error", [TransferError("a file was altered", where="disk"), OSError(28, "No space left")])
+def test_a_sample_whose_files_are_damaged_is_drawn_again(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """What is damaged before the encryption costs no charged release."""
+    encrypt, errors = ColumnEncryption.encrypt, [error]
+
+    def encrypt_once_in_vain(*args: Any) -> bytes:  # noqa: ANN401 - those of the method
+        if errors:
+            raise errors.pop()
+        return encrypt(*args)
+
+    monkeypatch.setattr(ColumnEncryption, "encrypt", encrypt_once_in_vain)
+    carried_to(world, ReleaseState.READY, make_request(sample=400))
+    assert not errors
+    assert len(world.tosses) == 2
 
 
 def test_after_an_upload_that_failed_the_server_is_asked_what_it_has(world: World, make_request: Make) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veiltab.common.errors import IntegrityError
+from veiltab.common.errors import IntegrityError, TransferError
 from veiltab.common.storage.run_files import RunFile, RunFiles, new_run, run_in
 from veiltab.common.storage.sealed import PAGE
 from veiltab.common.storage.stored import PlainFile
@@ -55,7 +55,7 @@ def test_an_altered_byte_is_noticed(tmp_path: Path, place: int) -> None:
     altered = bytearray((run.folder / "a").read_bytes())
     altered[place] ^= 1
     (run.folder / "a").write_bytes(altered)
-    with pytest.raises(IntegrityError, match="was altered"):
+    with pytest.raises(TransferError, match="was altered"):
         read(run, "a", 100, 10)
 
 
@@ -135,10 +135,10 @@ def test_what_is_no_longer_needed_is_deleted_by_name(tmp_path: Path) -> None:
 def test_a_file_that_is_cut_short_is_refused(tmp_path: Path) -> None:
     run = new_run(tmp_path)
     (run.folder / "a").write_bytes(bytes(15))
-    with pytest.raises(IntegrityError, match="cut short"), run.file("a").opened():
+    with pytest.raises(TransferError, match="cut short"), run.file("a").opened():
         pass
     write(run, "b")
-    with pytest.raises(IntegrityError, match="shorter than what was written"):
+    with pytest.raises(TransferError, match="shorter than what was written"):
         read(run, "b", 0, len(SECRET) + 100)
 
 
