@@ -22,7 +22,7 @@ from veiltab.curator.room import alignment_bytes
 from veiltab.curator.workload import MOST_TABLES_AT_A_TIME
 from veiltab.deploy.scale.costs import ReportCosts, TableCosts, Way
 from veiltab.deploy.scale.model import Machine, Need, Party, Room, Scale, Work, seconds_to_result
-from veiltab.server.collection.http import MOST_CONNECTIONS
+from veiltab.server.collection.http_options import MOST_CONNECTIONS
 from veiltab.server.collection.rounds import MOST_AT_ONCE
 
 ID_BYTES = 18

@@ -27,11 +27,9 @@ from veiltab.common.observe.sinks import loopback_address
 from veiltab.common.rpc.connections import connection_opened
 from veiltab.common.rpc.request import begin_request
 from veiltab.common.rpc.status import http_status, refusal_of
+from veiltab.server.collection.http_options import MOST_CONNECTIONS
 from veiltab.server.collection.json_messages import error_to_json, most_bytes, report_from_json, round_to_json
 from veiltab.server.collection.rounds import RoundKeeper
-
-MOST_CONNECTIONS = 1024
-"""Connections at a time; further ones are answered 503."""
 
 MOST_OPEN = 2 * MOST_CONNECTIONS
 """Connections at a time that are accepted, also before TLS is established; further ones wait."""

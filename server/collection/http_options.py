@@ -5,6 +5,9 @@ from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
 
+MOST_CONNECTIONS = 1024
+"""Connections at a time; further ones are answered 503."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:

@@ -203,8 +203,14 @@ def test_the_guaranteed_epsilon_is_an_upper_bound_and_never_above_what_was_asked
     assert guaranteed <= spec.epsilon
     with mpmath.workdps(80):
         assert exact_epsilon(spec) <= mpmath.mpf(str(guaranteed))
+
+
+@settings(deadline=None, max_examples=15)
+@given(data=st.data())
+def test_the_card_has_the_guaranteed_epsilon(any_spec: SearchStrategy[ReleaseSpec], data: st.DataObject) -> None:
+    spec = data.draw(any_spec)
     card = epsilon_card(spec)
-    assert card.bound(Coalition.DESK).epsilon == guaranteed
+    assert card.bound(Coalition.DESK).epsilon == guaranteed_epsilon(spec)
     assert (card.bound(Coalition.DESK_AND_CURATORS).epsilon or 0) >= 0
 
 
