@@ -27,11 +27,11 @@ from veiltab.common.study.file import study_from_bytes
 from veiltab.common.tasks.cluster_identity import load_cluster_identity
 from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.engine import InProcess
+from veiltab.curator.alignment.exchange import own_tokens
+from veiltab.curator.alignment.intersection import AlignedTable
+from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.draw_tasks import DrawnSample
-from veiltab.curator.exchange import own_tokens
-from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.table import load_table
-from veiltab.curator.token_order import TokenOrder
 from veiltab.curator.workplace import Workplace
 
 _OWNER = "alice"

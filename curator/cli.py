@@ -15,10 +15,10 @@ from veiltab.common.command.options import (
 from veiltab.common.core.rounding import parse_delta, parse_epsilon
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import load_study
-from veiltab.curator.audit_cli import audit
+from veiltab.curator.audit.evidence_cli import evidence
+from veiltab.curator.audit.log_cli import audit
 from veiltab.curator.coalitions import bounds_of_charges
 from veiltab.curator.console.cli import console
-from veiltab.curator.evidence_cli import evidence
 from veiltab.curator.ledger_text import entry_data, entry_text, purpose_of, spent_text
 from veiltab.curator.notify.cli import notify
 from veiltab.curator.options import (

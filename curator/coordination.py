@@ -15,12 +15,12 @@ from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import ASK_SECONDS, Peer
 from veiltab.common.rpc.status import refusal_of
 from veiltab.common.study.file import Study
-from veiltab.curator.intersection import MAX_RESPONDENTS, TOKEN_LENGTH
+from veiltab.curator.alignment.intersection import MAX_RESPONDENTS, TOKEN_LENGTH
+from veiltab.curator.alignment.ring import PART_BYTES, Flow
+from veiltab.curator.alignment.ring_wire import flow_kind_to_proto
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.looks import Others, Said, joined
 from veiltab.curator.progress import Progress
-from veiltab.curator.ring import PART_BYTES, Flow
-from veiltab.curator.ring_wire import flow_kind_to_proto
 from veiltab.v1 import curator_peer_pb2, curator_peer_pb2_grpc
 
 _log = logging.getLogger(__name__)

@@ -30,7 +30,7 @@ from veiltab.common.storage.partitions import (
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.stored import Readable, Stored
 from veiltab.common.tasks.engine import in_order
-from veiltab.curator.intersection import AlignedTable
+from veiltab.curator.alignment.intersection import AlignedTable
 from veiltab.curator.workplace import Workplace
 
 SPREAD = 2**19

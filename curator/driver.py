@@ -35,18 +35,19 @@ from veiltab.common.rpc.status import failures_logged, refusal_of
 from veiltab.common.storage.disk import Room
 from veiltab.common.study.file import Study
 from veiltab.common.study.id_rules import id_rules
-from veiltab.curator.alignment import Alignment
+from veiltab.curator.alignment.alignment import Alignment
+from veiltab.curator.alignment.intersection import AlignedTable
+from veiltab.curator.alignment.masking import Masking
+from veiltab.curator.alignment.private_exchange import PrivateExchange
+from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.coins import Coins, release_coin
 from veiltab.curator.coordination import Peers, check_study_digest
 from veiltab.curator.decisions import Decisions
 from veiltab.curator.encryption import ColumnEncryption
-from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.looks import MOST_ASKED, Looks, Others
-from veiltab.curator.masking import Masking
 from veiltab.curator.planning import Planner
 from veiltab.curator.policy import Policy
-from veiltab.curator.private_exchange import PrivateExchange
 from veiltab.curator.progress import (
     APPROVED,
     DENIED,
@@ -81,7 +82,6 @@ from veiltab.curator.shared_sample import Sampler, SharedSample
 from veiltab.curator.statements import signed_statement
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
-from veiltab.curator.token_exchange import TokenExchange
 from veiltab.curator.upload import ServerLink
 from veiltab.curator.workload import check_choice, next_step_of_tables
 from veiltab.curator.workplace import Workplace

@@ -10,7 +10,7 @@ from pathlib import Path
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.study.file import Study
 from veiltab.common.study.id_shapes import can_match, repair_sentence, shape_after
-from veiltab.curator.alignment_cost import AlignmentCost, private_cost, token_cost
+from veiltab.curator.alignment.cost import AlignmentCost, private_cost, token_cost
 from veiltab.curator.column import ColumnReading, UnknownValue
 from veiltab.curator.id_shapes import id_shapes
 from veiltab.curator.table import Reading, read_table

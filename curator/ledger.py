@@ -30,7 +30,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.allowance import Allowance, Charge, Sums
-from veiltab.curator.audit_log import AuditHead, AuditLog, Event
+from veiltab.curator.audit.log import AuditHead, AuditLog, Event
 
 _ENTRIES = "SELECT * FROM ledger LEFT JOIN price USING (release_id) WHERE number > ? ORDER BY number"
 _RESERVATION = "SELECT * FROM reservation LEFT JOIN price USING (release_id) WHERE release_id"

@@ -17,9 +17,9 @@ from veiltab.common.core.randomness import KEY_BYTES
 from veiltab.common.storage.partitions import Partitions, leading_bits
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.study.members import zfill_width
+from veiltab.curator.alignment.tokens import tokens
 from veiltab.curator.tables.numerals import BLANKS
 from veiltab.curator.texts import string_buffers
-from veiltab.curator.tokens import tokens
 
 SEPARATOR = "\x1f"
 """Between the parts of an id made of several columns (U+001F); no part may hold it."""

@@ -6,7 +6,7 @@ from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.partitions import SECTION
-from veiltab.curator.intersection import TOKEN_LENGTH, SymbolType
+from veiltab.curator.alignment.intersection import TOKEN_LENGTH, SymbolType
 from veiltab.curator.workload import MOST_TABLES_AT_A_TIME
 
 _ROW_BYTES = 8

@@ -11,7 +11,7 @@ from veiltab.common.core.sampling import Early, Gathering, Grouping, Rows, Words
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.storage.partitions import PART, PARTITION_BITS, Partitions, bits_for, leading_bits
 from veiltab.common.storage.scratch import Scratch
-from veiltab.curator.intersection import AlignedTable
+from veiltab.curator.alignment.intersection import AlignedTable
 
 _ROW_BYTES = 8
 

@@ -18,10 +18,10 @@ from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.changes import offered_seconds
 from veiltab.common.rpc.chunks import chunk_messages, file_chunks, streamed
 from veiltab.common.rpc.signing import signed_to_proto
+from veiltab.curator.alignment.ring_wire import flow_kind_from_proto
 from veiltab.curator.driver import CuratorDriver, Key
 from veiltab.curator.looks import MOST_ASKED
 from veiltab.curator.progress import ColumnDigests, Progress
-from veiltab.curator.ring_wire import flow_kind_from_proto
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, curator_peer_pb2, curator_peer_pb2_grpc
 from veiltab.v1.release_pb2 import Chunk
 

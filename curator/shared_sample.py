@@ -20,10 +20,10 @@ from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.schemes.simple_random import SimpleRandom
 from veiltab.common.storage.files import written_whole
+from veiltab.curator.alignment.intersection import AlignedTable
 from veiltab.curator.coins import Coins, release_coin
 from veiltab.curator.coordination import Peers
 from veiltab.curator.draw_tasks import DrawnSample
-from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.noise import CuratorsNoise, canary_key, coin_key, curators_noise
 from veiltab.curator.sample_rows import SampleRows, are_different, gathering_on, grouping_on
 from veiltab.curator.store import CuratorStore

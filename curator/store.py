@@ -23,7 +23,7 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import erase_traces, open_database, transaction
 from veiltab.common.study.file import Study
-from veiltab.curator.audit_log import AuditLog, Event
+from veiltab.curator.audit.log import AuditLog, Event
 from veiltab.curator.progress import (
     HELD,
     Approval,

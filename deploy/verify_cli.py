@@ -9,7 +9,7 @@ from veiltab.common.core.spelling import escaped
 from veiltab.common.errors import IntegrityError, InvalidInputError
 from veiltab.common.rpc.release_certificate import ReleaseCertificate, to_dict, verified
 from veiltab.common.study.file import load_study
-from veiltab.curator.evidence_check import check_evidence
+from veiltab.curator.audit.evidence_check import check_evidence
 
 _LARGEST = 2**24
 _ARCHIVE = b"PK"

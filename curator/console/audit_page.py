@@ -8,7 +8,7 @@ from itertools import islice
 from starlette.responses import Response
 
 from veiltab.common.web.pages import Page, Visit
-from veiltab.curator.audit_log import AuditEntry, chained
+from veiltab.curator.audit.log import AuditEntry, chained
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.paging import read_page, span_of
 

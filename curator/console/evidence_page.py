@@ -10,8 +10,8 @@ from starlette.responses import Response
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.identity import Identity
 from veiltab.common.web.pages import Page, Visit
+from veiltab.curator.audit.evidence import EvidenceOrder, write_evidence
 from veiltab.curator.console.books import Books
-from veiltab.curator.evidence import EvidenceOrder, write_evidence
 
 
 def evidence_page(books: Books, identity: Identity) -> Page:

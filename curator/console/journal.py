@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from veiltab.common.storage.database import transaction
-from veiltab.curator.audit_log import Event
+from veiltab.curator.audit.log import Event
 from veiltab.curator.store import CuratorStore
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.audit_log import Event as AuditEvent
-from veiltab.curator.audit_log import Fact
+from veiltab.curator.audit.log import Event as AuditEvent
+from veiltab.curator.audit.log import Fact
 from veiltab.curator.console.words import badge_of_state, badge_of_verdict, guarantee, nats
 from veiltab.curator.ledger import Entry, percent
 from veiltab.curator.ledger_text import time_of

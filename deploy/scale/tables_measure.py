@@ -40,15 +40,15 @@ from veiltab.common.storage.run_files import RunFiles, run_in
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.common.study.toml_text import toml_text
 from veiltab.common.tasks.engine import InProcess
+from veiltab.curator.alignment.exchange import own_tokens
+from veiltab.curator.alignment.intersection import AlignedTable, population_digest
+from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.draw_tasks import DrawnSample
 from veiltab.curator.encryption import ColumnEncryption
-from veiltab.curator.exchange import own_tokens
-from veiltab.curator.intersection import AlignedTable, population_digest
 from veiltab.curator.noise import CuratorsNoise
 from veiltab.curator.shared_sample import sample_check
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table, load_table
-from veiltab.curator.token_order import TokenOrder
 from veiltab.curator.workplace import Workplace
 from veiltab.deploy.pki import init_pki
 from veiltab.deploy.scale.costs import TABLE_COSTS, TableCosts

@@ -22,7 +22,7 @@ import numpy as np
 
 def keep_sample(folder: Path) -> None:
     """Keep whose row is whose, and which rows the curators replaced."""
-    order: Any = importlib.import_module("veiltab.curator.token_order")
+    order: Any = importlib.import_module("veiltab.curator.alignment.token_order")
     sampler: Any = importlib.import_module("veiltab.curator.shared_sample").Sampler
     tokens, draw = order.tokens, sampler.draw
     names: dict[str, str] = {}

@@ -10,7 +10,7 @@ from veiltab.common.core.domain import Symbols
 from veiltab.common.storage.run_files import new_run
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.tasks.engine import InProcess
-from veiltab.curator.intersection import AlignedTable, SymbolType, Tokens
+from veiltab.curator.alignment.intersection import AlignedTable, SymbolType, Tokens
 from veiltab.curator.table_rows import TableRows
 from veiltab.curator.workplace import Workplace
 

@@ -30,9 +30,9 @@ from veiltab.common.rpc.chunks import chunk_messages, streamed
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import Peer
 from veiltab.common.study.file import Study, study_from_bytes
+from veiltab.curator.alignment.intersection import MAX_RESPONDENTS
 from veiltab.curator.coordination import Peers, check_study_digest
 from veiltab.curator.driver import CuratorDriver
-from veiltab.curator.intersection import MAX_RESPONDENTS
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.looks import Others
 from veiltab.curator.policy import Policy

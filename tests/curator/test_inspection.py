@@ -109,7 +109,7 @@ def test_both_ways_to_align_are_measured(tmp_path: Path) -> None:
 def test_a_table_too_large_for_private_alignment_is_not_measured(
     tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veiltab.curator.alignment_cost.MAX_IDS", 1)
+    monkeypatch.setattr("veiltab.curator.alignment.cost.MAX_IDS", 1)
     report = inspect_table(write(tmp_path, "a,red,s", "b,red,s", "c,red,s"), study, "alice")
     assert report.costs[1].seconds is None
     assert 'alignment = "psi": at most 1 respondents' in report.as_text()

@@ -25,7 +25,7 @@ from veiltab.common.release.modes import Pad
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.study.file import Study
-from veiltab.curator.audit_log import AuditEntry
+from veiltab.curator.audit.log import AuditEntry
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.policy import Policy

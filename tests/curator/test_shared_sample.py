@@ -16,9 +16,9 @@ from tests.curator.made_rows import workplace
 from veiltab.common.errors import ConflictError, NotFoundError
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import ReleaseSpec
+from veiltab.curator.alignment.intersection import AlignedTable
 from veiltab.curator.coins import Coins, release_coin
 from veiltab.curator.coordination import Peers
-from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.noise import canary_key, coin_key
 from veiltab.curator.shared_sample import Sampler, SharedSample
 from veiltab.curator.store import CuratorStore

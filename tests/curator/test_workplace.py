@@ -33,15 +33,16 @@ from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.engine import Engine, InProcess, Results
 from veiltab.common.tasks.options import EngineOptions
 from veiltab.common.tasks.pool import Pool
-from veiltab.curator import draw_tasks, encryption_tasks, noise, token_order, workplace
+from veiltab.curator import draw_tasks, encryption_tasks, noise, workplace
+from veiltab.curator.alignment import token_order
+from veiltab.curator.alignment.intersection import AlignedTable
+from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.draw_tasks import DrawnSample
 from veiltab.curator.encryption import ColumnEncryption
-from veiltab.curator.intersection import AlignedTable
 from veiltab.curator.sample_rows import SampleRows, gathering_on, grouping_on
 from veiltab.curator.serving import _work
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table_rows import TableRows, rows_on_disk
-from veiltab.curator.token_order import TokenOrder
 from veiltab.curator.work_options import WorkOptions
 from veiltab.curator.workplace import Workplace
 

@@ -17,8 +17,8 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.rpc.identity import Role
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import study_from_bytes
+from veiltab.curator.alignment.tokens import tokens
 from veiltab.curator.coins import alignment_coin
-from veiltab.curator.tokens import tokens
 from veiltab.v1.curator_peer_pb2 import FLOW_KIND_QUERY, FetchFlowRequest, FetchTokensRequest, HelloRequest
 from veiltab.v1.curator_peer_pb2_grpc import CuratorPeerServiceStub
 
@@ -78,10 +78,10 @@ def test_three_curators_release_what_they_share(tmp_path: Path) -> None:
 
 
 KILLS = {
-    "masking its own ids": (ALICE, "veiltab.curator.masking:_write_all:2:after"),
-    "between two batches of another's": (BOB, "veiltab.curator.masking:_write_all:6"),
+    "masking its own ids": (ALICE, "veiltab.curator.alignment.masking:_write_all:2:after"),
+    "between two batches of another's": (BOB, "veiltab.curator.alignment.masking:_write_all:6"),
     "having entered the session": (BOB, "veiltab.curator.store:CuratorStore.enter_private_session:1:after"),
-    "before it names the respondents": (ALICE, "veiltab.curator.private_work:Work._write_respondents:1"),
+    "before it names the respondents": (ALICE, "veiltab.curator.alignment.private_work:Work._write_respondents:1"),
     "before it erases its scalar": (BOB, "veiltab.curator.store:CuratorStore.finish_private_session:1"),
     "having erased it": (ALICE, "veiltab.curator.store:CuratorStore.finish_private_session:1:after"),
 }

@@ -60,7 +60,7 @@ ROWS = (
         fault="disks of tests that are full before and in the middle of a release, or have too little room for it",
         tests=(
             "curator/test_driver.py::test_without_room_for_its_columns_a_release_is_neither_planned_nor_charged",
-            "curator/test_alignment.py::test_an_alignment_for_which_there_is_no_room_is_not_begun",
+            "curator/alignment/test_alignment.py::test_an_alignment_for_which_there_is_no_room_is_not_begun",
             "server/test_store.py::test_a_release_without_room_is_not_opened",
             "researcher/test_room.py::test_a_release_for_which_there_is_no_room_is_not_fetched",
             "hostile/test_full_disk.py::test_a_disk_that_is_full_before_a_release",

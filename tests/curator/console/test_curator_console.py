@@ -23,7 +23,8 @@ from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role, load_identity
 from veiltab.common.storage.database import transaction
 from veiltab.common.web.application import ConsoleApplication
-from veiltab.curator.audit_log import Event
+from veiltab.curator.audit.evidence_check import check_evidence
+from veiltab.curator.audit.log import Event
 from veiltab.curator.cli import curator
 from veiltab.curator.console.books import Books
 from veiltab.curator.console.budget_page import Point, months_of, points_of, thinned
@@ -31,7 +32,6 @@ from veiltab.curator.console.curator_console import curator_console
 from veiltab.curator.console.journal import AuditJournal
 from veiltab.curator.console.paging import span_of
 from veiltab.curator.console.words import badge_of_state, nats, odds
-from veiltab.curator.evidence_check import check_evidence
 from veiltab.curator.inspection import inspect_table
 from veiltab.curator.policy import policy_of
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision

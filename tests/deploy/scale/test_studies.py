@@ -11,7 +11,7 @@ from veiltab.common.collection.round import MAX_POPULATION
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.shuffle import MAX_SAMPLE
 from veiltab.common.study.file import MAX_TABLES
-from veiltab.curator.intersection import MAX_RESPONDENTS
+from veiltab.curator.alignment.intersection import MAX_RESPONDENTS
 from veiltab.deploy.scale.costs import REPORT_COSTS as SHIPPED_REPORTS
 from veiltab.deploy.scale.costs import TABLE_COSTS as SHIPPED_TABLES
 from veiltab.deploy.scale.costs import Way

@@ -1,7 +1,7 @@
 """Private alignment: Diffie-Hellman private set intersection, so that a curator learns of no other id than its own.
 
 H(id) is an element of ristretto255. Every curator multiplies by a secret scalar of its own, fresh for each session; the
-columns travel as curator/ring.py says. docs/private-alignment.md says who learns what, and why.
+columns travel as curator/alignment/ring.py says. docs/private-alignment.md says who learns what, and why.
 
 A session is named after the alignment and a random part of each curator. Whoever has lost what it needs draws another
 part: the session is then another one, with other scalars, at everybody. Each file of a session is durable once it is
@@ -17,11 +17,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from veiltab.common.errors import DeniedError, InvalidInputError, NotReadyError
+from veiltab.curator.alignment.masking import MAX_IDS, Masking
+from veiltab.curator.alignment.private_work import Work
+from veiltab.curator.alignment.ring import PART_BYTES, Flow, FlowKind, flows
+from veiltab.curator.alignment.ristretto import fresh_scalar
 from veiltab.curator.coordination import Peers
-from veiltab.curator.masking import MAX_IDS, Masking
-from veiltab.curator.private_work import Work
-from veiltab.curator.ring import PART_BYTES, Flow, FlowKind, flows
-from veiltab.curator.ristretto import fresh_scalar
 from veiltab.curator.store import CuratorStore, PrivateSession
 from veiltab.curator.table import Table
 

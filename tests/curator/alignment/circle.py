@@ -14,16 +14,16 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import NotReadyError
 from veiltab.common.storage.disk import Room
-from veiltab.curator.alignment import Alignment
+from veiltab.curator.alignment.alignment import Alignment
+from veiltab.curator.alignment.masking import Masking
+from veiltab.curator.alignment.private_exchange import PrivateExchange
+from veiltab.curator.alignment.ring import Flow
+from veiltab.curator.alignment.tokens import tokens
 from veiltab.curator.coins import Coins
 from veiltab.curator.coordination import Peers
 from veiltab.curator.ledger import Ledger
-from veiltab.curator.masking import Masking
-from veiltab.curator.private_exchange import PrivateExchange
-from veiltab.curator.ring import Flow
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
-from veiltab.curator.tokens import tokens
 
 KEY = bytes(range(32))
 NAMES = ("alice", "bob", "carol", "dora")

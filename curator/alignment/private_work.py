@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.files import file_digest, written_whole
+from veiltab.curator.alignment.exchange import own_order, own_tokens
+from veiltab.curator.alignment.intersection import TOKEN_LENGTH, common_tokens, slices, token_pieces, tokens_of
+from veiltab.curator.alignment.masking import MAX_IDS, Masking, among, count, elements_of, is_ascending, sort
+from veiltab.curator.alignment.ring import Flow, FlowKind
+from veiltab.curator.alignment.ristretto import ELEMENT_BYTES
 from veiltab.curator.coordination import Peers
-from veiltab.curator.exchange import own_order, own_tokens
-from veiltab.curator.intersection import TOKEN_LENGTH, common_tokens, slices, token_pieces, tokens_of
-from veiltab.curator.masking import MAX_IDS, Masking, among, count, elements_of, is_ascending, sort
-from veiltab.curator.ring import Flow, FlowKind
-from veiltab.curator.ristretto import ELEMENT_BYTES
 from veiltab.curator.store import PrivateSession
 from veiltab.curator.table import Table
 

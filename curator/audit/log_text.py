@@ -1,6 +1,6 @@
 """Entries of the audit log for people: in lines, and as plain data."""
 
-from veiltab.curator.audit_log import AuditEntry, Fact
+from veiltab.curator.audit.log import AuditEntry, Fact
 from veiltab.curator.requests import moment
 
 

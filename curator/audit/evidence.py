@@ -16,8 +16,7 @@ from veiltab.common.storage.database import transaction
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 from veiltab.common.study.toml_text import parsed_toml_text, toml_text
-from veiltab.curator.audit_log import EMPTY, AuditHead, Event
-from veiltab.curator.evidence_files import (
+from veiltab.curator.audit.evidence_files import (
     AUDIT,
     AUTHORITY,
     CERTIFICATES,
@@ -35,7 +34,8 @@ from veiltab.curator.evidence_files import (
     ReleaseRecord,
     statement_line,
 )
-from veiltab.curator.evidence_page import PageInput, evidence_page
+from veiltab.curator.audit.evidence_page import PageInput, evidence_page
+from veiltab.curator.audit.log import EMPTY, AuditHead, Event
 from veiltab.curator.progress import CuratorRelease
 from veiltab.curator.standing import Standing
 from veiltab.curator.statements import signed_statement

@@ -6,7 +6,7 @@ from typing import Any
 
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.state import ReleaseState
-from veiltab.curator.audit_log import AuditEntry, Event
+from veiltab.curator.audit.log import AuditEntry, Event
 
 Facts = dict[str, Any]
 Key = tuple[str, ...]

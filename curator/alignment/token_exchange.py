@@ -9,9 +9,9 @@ from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableE
 from veiltab.common.observe.progress import Progress, Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.disk import Room, named_in_errors
+from veiltab.curator.alignment.exchange import own_tokens
+from veiltab.curator.alignment.intersection import TOKEN_LENGTH
 from veiltab.curator.coordination import Peers
-from veiltab.curator.exchange import own_tokens
-from veiltab.curator.intersection import TOKEN_LENGTH
 from veiltab.curator.table import Table
 
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.files import written_whole
-from veiltab.curator.intersection import slices
-from veiltab.curator.ristretto import ELEMENT_BYTES, are_elements, hashed, load, masked
+from veiltab.curator.alignment.intersection import slices
+from veiltab.curator.alignment.ristretto import ELEMENT_BYTES, are_elements, hashed, load, masked
 from veiltab.curator.table import Table
 from veiltab.curator.texts import string_buffers
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from veiltab.common.errors import IntegrityError
-from veiltab.curator.ristretto import ELEMENT_BYTES, are_elements, fresh_scalar, hashed, load, masked
+from veiltab.curator.alignment.ristretto import ELEMENT_BYTES, are_elements, fresh_scalar, hashed, load, masked
 
 GENERATOR = bytes.fromhex("e2f2ae0a6abc4e71a884a961c500515f58e30b6aa582dd8db6a65945e08d2d76")
 MULTIPLES = {  # RFC 9496, A.1
@@ -74,7 +74,7 @@ def test_loading_leaves_no_file(tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
     script = f"""
 import os, pathlib
-from veiltab.curator.ristretto import fresh_scalar, load
+from veiltab.curator.alignment.ristretto import fresh_scalar, load
 load(pathlib.Path({str(folder)!r}))
 maps = pathlib.Path("/proc/self/maps")
 assert not maps.exists() or {str(folder)!r} in maps.read_text()

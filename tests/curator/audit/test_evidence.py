@@ -33,10 +33,10 @@ from veiltab.common.rpc.signing import SignedText, signed
 from veiltab.common.storage.database import transaction
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.common.tasks.options import EngineOptions
-from veiltab.curator.audit_log import Event
+from veiltab.curator.audit.evidence import EvidenceOrder, _Bundle, checked_certificate, write_evidence
+from veiltab.curator.audit.evidence_check import check_evidence
+from veiltab.curator.audit.log import Event
 from veiltab.curator.cli import curator
-from veiltab.curator.evidence import EvidenceOrder, _Bundle, checked_certificate, write_evidence
-from veiltab.curator.evidence_check import check_evidence
 from veiltab.curator.progress import HELD, GrantDecision, PublicationDigests
 from veiltab.curator.serving import serve_curator
 from veiltab.curator.standing import Standing, open_standing
@@ -204,7 +204,7 @@ def test_the_page_is_self_contained_and_shows_what_was_decided(office: Office) -
 def test_keys_and_other_entries_push_nothing_of_each_other_out_of_the_page(
     tmp_path: Path, study_bytes: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veiltab.curator.evidence_page._MOST_ENTRIES", 2)
+    monkeypatch.setattr("veiltab.curator.audit.evidence_page._MOST_ENTRIES", 2)
     office = open_office(tmp_path, study_bytes)
     with closing(CuratorStore(tmp_path / "state" / "curator.sqlite")) as store:
         for number in range(3):
@@ -607,7 +607,7 @@ def test_what_happens_meanwhile_is_not_half_in_the_file(office: Office, monkeypa
             other.record_key_given(ID, "salary", "rosa")
         return signed_statement(*of)
 
-    monkeypatch.setattr("veiltab.curator.evidence.signed_statement", signed_meanwhile)
+    monkeypatch.setattr("veiltab.curator.audit.evidence.signed_statement", signed_meanwhile)
     evidence = check_evidence(office.export("meanwhile.zip"), PEM, None)
     assert evidence.holds, evidence.findings
 

@@ -1,7 +1,7 @@
 """The kinds of flows of a private alignment as they travel."""
 
 from veiltab.common.errors import InvalidInputError
-from veiltab.curator.ring import FlowKind
+from veiltab.curator.alignment.ring import FlowKind
 from veiltab.v1 import curator_peer_pb2
 
 _KINDS = {

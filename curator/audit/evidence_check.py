@@ -23,9 +23,7 @@ from veiltab.common.rpc.release_certificate import Finding, ReleaseCertificate, 
 from veiltab.common.rpc.revocation import check_none_revoked
 from veiltab.common.rpc.signing import SignedText, signer_of
 from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.audit_log import AuditEntry, AuditHead
-from veiltab.curator.audit_replay import AuditReplay
-from veiltab.curator.evidence_files import (
+from veiltab.curator.audit.evidence_files import (
     AUDIT,
     AUTHORITY,
     CERTIFICATES,
@@ -43,6 +41,8 @@ from veiltab.curator.evidence_files import (
     read_lines,
     read_text,
 )
+from veiltab.curator.audit.log import AuditEntry, AuditHead
+from veiltab.curator.audit.replay import AuditReplay
 from veiltab.curator.ledger import GENESIS, covered_audit_head, linked
 
 _MOST_BYTES = 2**34

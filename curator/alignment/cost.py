@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from veiltab.common.core.randomness import KEY_BYTES
-from veiltab.curator.intersection import TOKEN_LENGTH, sorted_order
-from veiltab.curator.masking import MAX_IDS, ids_of
-from veiltab.curator.ring import Flow, FlowKind, flows
-from veiltab.curator.ristretto import ELEMENT_BYTES, are_elements, fresh_scalar, hashed, masked
+from veiltab.curator.alignment.intersection import TOKEN_LENGTH, sorted_order
+from veiltab.curator.alignment.masking import MAX_IDS, ids_of
+from veiltab.curator.alignment.ring import Flow, FlowKind, flows
+from veiltab.curator.alignment.ristretto import ELEMENT_BYTES, are_elements, fresh_scalar, hashed, masked
+from veiltab.curator.alignment.tokens import tokens
 from veiltab.curator.table_rows import TableRows
-from veiltab.curator.tokens import tokens
 
 _TOKENS_TRIED = 2**16
 _ELEMENTS_TRIED = 2**9

@@ -16,10 +16,10 @@ from veiltab.common.observe.progress import Stage
 from veiltab.common.storage import partitions
 from veiltab.common.storage.run_files import RunFiles, new_run
 from veiltab.common.tasks.engine import InProcess, Result, Results, Task
-from veiltab.curator import token_order
+from veiltab.curator.alignment import token_order
+from veiltab.curator.alignment.token_order import TokenOrder
+from veiltab.curator.alignment.tokens import tokens
 from veiltab.curator.table_rows import TableRows
-from veiltab.curator.token_order import TokenOrder
-from veiltab.curator.tokens import tokens
 from veiltab.curator.workplace import Workplace
 
 KEY = bytes(range(32))

@@ -13,7 +13,7 @@ from tests.curator.made_records import deny
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.database import transaction
-from veiltab.curator.audit_log import EMPTY, AuditEntry, AuditHead, AuditLog, Event
+from veiltab.curator.audit.log import EMPTY, AuditEntry, AuditHead, AuditLog, Event
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.progress import APPROVED, HELD, Approval, GrantDecision
 from veiltab.curator.store import CuratorStore

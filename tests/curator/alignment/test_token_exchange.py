@@ -11,9 +11,9 @@ from tests.conftest import PlayedDisk
 from tests.curator.made_rows import rows_of
 from veiltab.common.errors import UnavailableError
 from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART, Room
+from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.coordination import Peers
 from veiltab.curator.table import Table
-from veiltab.curator.token_exchange import TokenExchange
 
 TOKENS = bytes(range(240)) * 20
 

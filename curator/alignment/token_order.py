@@ -36,7 +36,7 @@ from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.sealed import SealedFile
 from veiltab.common.storage.stored import Readable, Stored
 from veiltab.common.tasks.engine import in_order
-from veiltab.curator.intersection import (
+from veiltab.curator.alignment.intersection import (
     PIECE,
     TOKEN_LENGTH,
     Tokens,
@@ -44,8 +44,8 @@ from veiltab.curator.intersection import (
     sorted_order,
     tokens_of,
 )
+from veiltab.curator.alignment.tokens import tokens
 from veiltab.curator.table_rows import TableRows, WrittenBatch
-from veiltab.curator.tokens import tokens
 from veiltab.curator.workplace import Workplace
 
 SPREAD = 2**19

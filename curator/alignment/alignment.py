@@ -19,21 +19,21 @@ from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.rpc.status import refusal_of
 from veiltab.common.storage.disk import Room
-from veiltab.curator.coins import Coins, alignment_coin
-from veiltab.curator.coordination import Peers
-from veiltab.curator.exchange import Exchange, own_order, own_tokens
-from veiltab.curator.intersection import (
+from veiltab.curator.alignment.exchange import Exchange, own_order, own_tokens
+from veiltab.curator.alignment.intersection import (
     MAX_RESPONDENTS,
     TOKEN_LENGTH,
     AlignedTable,
     alignment_id,
     population_digest,
 )
+from veiltab.curator.alignment.token_order import TokenOrder
+from veiltab.curator.coins import Coins, alignment_coin
+from veiltab.curator.coordination import Peers
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.room import alignment_bytes
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
-from veiltab.curator.token_order import TokenOrder
 from veiltab.curator.workplace import Workplace
 
 _log = logging.getLogger(__name__)

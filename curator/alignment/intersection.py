@@ -1,7 +1,8 @@
 """Finds the common respondents by every curator's sorted tokens, and writes the table in token order.
 
-Tokens are keyed (see veiltab.curator.tokens): a curator learns which of its own ids the others have. It could also test
-ids it guesses, because all curators hold the key; docs/threat-model.md says so. The server never sees a token.
+Tokens are keyed (see veiltab.curator.alignment.tokens): a curator learns which of its own ids the others have. It
+could also test ids it guesses, because all curators hold the key; docs/threat-model.md says so. The server never sees a
+token.
 """
 
 import hashlib

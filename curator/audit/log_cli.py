@@ -6,8 +6,8 @@ import click
 
 from veiltab.common.command.cli import emit, json_option
 from veiltab.common.core.spelling import same_person_key
-from veiltab.curator.audit_log import AuditEntry
-from veiltab.curator.audit_text import entry_data, entry_text
+from veiltab.curator.audit.log import AuditEntry
+from veiltab.curator.audit.log_text import entry_data, entry_text
 from veiltab.curator.options import optional_request_option, since_option, until_option, with_standing
 from veiltab.curator.standing import Standing
 

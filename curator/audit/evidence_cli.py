@@ -9,7 +9,7 @@ from veiltab.common.command.options import identity_option
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.identity import Role, load_identity
 from veiltab.common.rpc.release_certificate import ReleaseCertificate
-from veiltab.curator.evidence import EvidenceOrder, checked_certificate, write_evidence
+from veiltab.curator.audit.evidence import EvidenceOrder, checked_certificate, write_evidence
 from veiltab.curator.options import named_person, since_option, with_standing
 from veiltab.curator.persons import person_name
 from veiltab.curator.standing import Standing

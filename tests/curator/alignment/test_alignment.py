@@ -21,15 +21,15 @@ from veiltab.common.errors import (
     VeiltabError,
 )
 from veiltab.common.storage.disk import Room
-from veiltab.curator.alignment import Alignment
+from veiltab.curator.alignment.alignment import Alignment
+from veiltab.curator.alignment.intersection import alignment_id
+from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.coins import Coins
 from veiltab.curator.coordination import Peers
-from veiltab.curator.intersection import alignment_id
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.room import alignment_bytes
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
-from veiltab.curator.token_exchange import TokenExchange
 
 KEY = bytes(range(32))
 
@@ -227,12 +227,12 @@ def test_more_respondents_than_a_table_may_have_are_refused(
     both: tuple[Curator, Curator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice, bob = both
-    monkeypatch.setattr("veiltab.curator.alignment.MAX_RESPONDENTS", 299)
+    monkeypatch.setattr("veiltab.curator.alignment.alignment.MAX_RESPONDENTS", 299)
     align(alice, bob)
     with pytest.raises(InvalidInputError, match="at most 299 respondents"):
         alice.alignment.result()
     assert files(alice) == {}
-    monkeypatch.setattr("veiltab.curator.alignment.MAX_RESPONDENTS", 300)
+    monkeypatch.setattr("veiltab.curator.alignment.alignment.MAX_RESPONDENTS", 300)
     align(alice, bob)
     assert alice.alignment.result() == bob.alignment.result()
 

@@ -10,9 +10,9 @@ from html import escape
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.release_certificate import ReleaseCertificate
 from veiltab.common.web.document import facts, page, table
-from veiltab.curator.audit_log import AuditEntry, AuditHead, Event
-from veiltab.curator.audit_text import facts_text
-from veiltab.curator.evidence_files import AUDIT, PAGE, ReleaseRecord, asked_under_text
+from veiltab.curator.audit.evidence_files import AUDIT, PAGE, ReleaseRecord, asked_under_text
+from veiltab.curator.audit.log import AuditEntry, AuditHead, Event
+from veiltab.curator.audit.log_text import facts_text
 from veiltab.curator.ledger import percent
 from veiltab.curator.ledger_text import asked_text, purpose_of, released_text, spent_text
 from veiltab.curator.progress import APPROVED, DENIED, HELD, Approval, CuratorRelease, GrantDecision

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.curator.made_rows import types_of
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import IntegrityError, InvalidInputError
-from veiltab.curator.intersection import (
+from veiltab.curator.alignment.intersection import (
     AlignedTable,
     Tokens,
     alignment_id,
