@@ -18,23 +18,13 @@ from numpy.typing import NDArray
 from veiltab.common.core.block_order import BLOCK_BYTES, Blocks, ordered_rows, renumber
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.sampling import Priorities, Rows, TokensOf, thresholds, words_of
-from veiltab.common.storage.partitions import (
-    Batch,
-    Cut,
-    bits_for,
-    leading_bits,
-    parts_of,
-    sections,
-    write_batch,
-)
+from veiltab.common.storage.partitions import Batch, bits_for, leading_bits, sections, write_batch
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.stored import Readable, Stored
 from veiltab.common.tasks.engine import in_order
 from veiltab.curator.alignment.intersection import AlignedTable
+from veiltab.curator.spread import SPREAD, Section, SpreadRows
 from veiltab.curator.workplace import Workplace
-
-SPREAD = 2**19
-"""Rows that a task spreads."""
 
 _ROWS = "<i8"
 _Array = NDArray[np.generic]
@@ -107,19 +97,19 @@ class _Order:
     """Puts the rows of some partitions in the order of their priorities.
 
     Args:
-        run: holds the rows, and the result.
-        cuts: file, and which of its records.
+        section: the rows.
         types: of the symbols.
         tokens: of all rows.
         key: of the priorities.
+        run: holds the result.
         name: of the file to write.
     """
 
-    run: RunFiles
-    cuts: tuple[tuple[str, Cut], ...]
+    section: Section
     types: tuple[str, ...]
     tokens: Stored
     key: bytes = field(repr=False)
+    run: RunFiles
     name: str
 
     def perform(self) -> tuple[Part, ...]:
@@ -127,7 +117,7 @@ class _Order:
         made = list[Part]()
         with self.tokens.opened() as tokens, self.run.written(self.name) as file:
             priorities = Priorities(self.key, _tokens_in(tokens))
-            for words, *symbols in parts_of(self._opened(), forms):
+            for words, *symbols in self.section.parts(forms):
                 numbered = words.view(np.uint64)
                 rows = renumber(numbered)
                 order = ordered_rows(numbered, _blocks_of(priorities, rows))
@@ -135,12 +125,6 @@ class _Order:
                 starts = tuple(file.append(unordered.take(order)) for unordered in fields)
                 made.append(Part(name=self.name, rows=len(rows), starts=starts))
         return tuple(made)
-
-    def _opened(self) -> Iterator[tuple[Readable, Cut]]:
-        """Yield the records of each file, while it is open."""
-        for name, cut in self.cuts:
-            with self.run.file(name).opened() as file:
-                yield file, cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,29 +236,31 @@ class DrawnSample:
         """Yield the drawn rows in their order."""
         bits = bits_for(self._rows)
         for threshold in thresholds(self._rows, self._sample):
-            spreads = self._spreads(tokens, columns, threshold, bits)
-            batches = list(in_order(self.engine.perform(spreads)))
-            counts = sum((batch.counts for batch in batches), np.zeros(1 << bits, np.int64))
-            if counts.sum() >= self._sample:
+            spread = SpreadRows(self._run, self._name, bits=bits)
+            for batch in in_order(self.engine.perform(self._spreads(tokens, columns, threshold, bits, spread))):
+                spread.append(batch)
+            if spread.counts.sum() >= self._sample:
                 break
         # Partitions that begin after the last drawn row are not put in order.
-        needed = int(np.searchsorted(np.cumsum(counts), self._sample)) + 1
+        needed = int(np.searchsorted(np.cumsum(spread.counts), self._sample)) + 1
         orders = (
             _Order(
-                run=self._run,
-                cuts=tuple((self._spread(place), batch.cut(edges)) for place, batch in enumerate(batches)),
+                section=spread.section(edges),
                 types=tuple(self._types.values()),
                 tokens=tokens,
                 key=self._key,
+                run=self._run,
                 name=f"{self._name}-ordered-{number}",
             )
-            for number, edges in enumerate(sections(counts[:needed], part=1))
+            for number, edges in enumerate(sections(spread.counts[:needed], part=1))
         )
         for parts in in_order(self.engine.perform(orders)):
             yield from parts
-        self._run.delete(*map(self._spread, range(len(batches))))
+        spread.delete()
 
-    def _spreads(self, tokens: Stored, columns: tuple[_Column, ...], threshold: int, bits: int) -> Iterator[_Spread]:
+    def _spreads(
+        self, tokens: Stored, columns: tuple[_Column, ...], threshold: int, bits: int, spread: SpreadRows
+    ) -> Iterator[_Spread]:
         for number, start in enumerate(range(0, self._rows, SPREAD)):
             yield _Spread(
                 tokens=tokens,
@@ -285,11 +271,8 @@ class DrawnSample:
                 bits=bits,
                 key=self._key,
                 run=self._run,
-                name=self._spread(number),
+                name=spread.file(number),
             )
-
-    def _spread(self, number: int) -> str:
-        return f"{self._name}-spread-{number}"
 
     def _copy(self, what: str) -> str:
         return f"{self._name}-copy-{what}"

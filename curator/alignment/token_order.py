@@ -9,7 +9,7 @@ shares.
 import secrets
 import weakref
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import product, tee
@@ -24,10 +24,7 @@ from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.partitions import (
     PARTITION_BITS,
     Batch,
-    Cut,
-    Edges,
     leading_bits,
-    parts_of,
     sections,
     width_of,
     write_batch,
@@ -45,11 +42,9 @@ from veiltab.curator.alignment.intersection import (
     tokens_of,
 )
 from veiltab.curator.alignment.tokens import tokens
+from veiltab.curator.spread import SPREAD, Section, SpreadRows
 from veiltab.curator.table_rows import TableRows, WrittenBatch
 from veiltab.curator.workplace import Workplace
-
-SPREAD = 2**19
-"""Rows that a task spreads, or a few more."""
 
 _Array = NDArray[np.generic]
 
@@ -107,7 +102,7 @@ class _Part:
         return data.view(form.dtype).reshape(self.rows, *form.shape[1:])
 
 
-_Section = tuple[_Part, ...]
+_Parts = tuple[_Part, ...]
 """The parts of a section, in ascending order."""
 
 
@@ -122,32 +117,26 @@ class _Sort:
     """Sorts a section.
 
     Args:
-        run: holds the rows, and the result.
-        cuts: file, and which of its records.
+        section: its rows.
         types: of the symbols.
         has_rows: whether there are row numbers.
+        run: holds the result.
         name: of the file to write.
     """
 
-    run: RunFiles
-    cuts: tuple[tuple[str, Cut], ...]
+    section: Section
     types: _Types
     has_rows: bool
+    run: RunFiles
     name: str
 
-    def perform(self) -> _Section:
+    def perform(self) -> _Parts:
         made = list[_Part]()
         with self.run.written(self.name) as file:
-            for part in parts_of(self._opened(), _forms(self.types, has_rows=self.has_rows)):
+            for part in self.section.parts(_forms(self.types, has_rows=self.has_rows)):
                 ascending = sorted_order(part[0].view(np.uint8))
                 made.append(_written(file, (unsorted.take(ascending, axis=0) for unsorted in part)))
         return tuple(made)
-
-    def _opened(self) -> Iterator[tuple[Readable, Cut]]:
-        """Yield the records of each file, while it is open."""
-        for name, cut in self.cuts:
-            with self.run.file(name).opened() as file:
-                yield file, cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,12 +177,12 @@ class _Join:
 
     run: RunFiles
     source: str
-    section: _Section
+    section: _Parts
     types: _Types
     others: tuple[_Others, ...]
     name: str
 
-    def perform(self) -> _Section:
+    def perform(self) -> _Parts:
         forms = _forms(self.types, has_rows=False)
         made = list[_Part]()
         with ExitStack() as files, self.run.written(self.name) as output:
@@ -225,7 +214,7 @@ class TokenOrder:
         self._workplace = workplace
         self._types = tuple((name, type_.str) for name, type_ in table.types.items())
         self._name = secrets.token_hex(8)
-        self._sections: list[_Section] = []
+        self._sections: list[_Parts] = []
         # At which partition each section ends.
         self._ends: list[int] = []
         weakref.finalize(self, self._run.delete_all, self._name)
@@ -242,18 +231,18 @@ class TokenOrder:
         if self._workplace.is_remote:
             self._table.sync()
         with self._stage.of("computing tokens", len(self._table)) as progress:
-            batches = list[Batch]()
-            for batch in in_order(self._engine.perform(self._spreads(key, has_rows=has_rows))):
-                batches.append(batch)
+            spread = SpreadRows(self._run, self._name)
+            for batch in in_order(self._engine.perform(self._spreads(key, spread, has_rows=has_rows))):
+                spread.append(batch)
                 progress.advance(int(batch.counts.sum()))
-        edges = list(sections(sum((batch.counts for batch in batches), np.zeros(1 << PARTITION_BITS, np.int64))))
+        edges = list(sections(spread.counts))
         forms = _forms(self._types, has_rows=has_rows)
         with ExitStack() as files:
             progress = files.enter_context(self._stage.of("sorting tokens", len(self._table)))
             outputs = {0: files.enter_context(written_whole(own))}
             if order is not None:
                 outputs[len(forms) - 1] = files.enter_context(written_whole(order))
-            sorts = (self._sort(number, edge, batches, has_rows=has_rows) for number, edge in enumerate(edges))
+            sorts = (self._sort(number, spread.section(edge), has_rows=has_rows) for number, edge in enumerate(edges))
             for number, section in enumerate(in_order(self._engine.perform(sorts))):
                 with self._run.file(self._sorted(number)).opened() as file:
                     for part, (place, output) in product(section, outputs.items()):
@@ -261,7 +250,7 @@ class TokenOrder:
                 self._sections.append(section)
                 progress.advance(sum(part.rows for part in section))
         self._ends = [edge[-1] for edge in edges]
-        self._run.delete(*map(self._spread, range(len(batches))))
+        spread.delete()
 
     def common(self, others: Mapping[str, Path]) -> Iterator[tuple[Tokens, Mapping[str, Symbols]]]:
         """Yield the rows whose tokens all others have, in ascending order, piece by piece.
@@ -289,7 +278,7 @@ class TokenOrder:
                 progress.advance(sum(part.rows for part in self._sections[number]))
         self._run.delete_all(self._copied(""))
 
-    def _spreads(self, key: bytes, *, has_rows: bool) -> Iterator[_Spread]:
+    def _spreads(self, key: bytes, spread: SpreadRows, *, has_rows: bool) -> Iterator[_Spread]:
         """Yield the tasks that spread the rows."""
         start = 0
         for number, batches in enumerate(self._groups()):
@@ -301,7 +290,7 @@ class TokenOrder:
                 has_rows=has_rows,
                 key=key,
                 run=self._run,
-                name=self._spread(number),
+                name=spread.file(number),
             )
             start += sum(batch.kept for batch in batches)
 
@@ -317,15 +306,9 @@ class TokenOrder:
         if group:
             yield tuple(group)
 
-    def _sort(self, number: int, edges: Edges, batches: Sequence[Batch], *, has_rows: bool) -> _Sort:
+    def _sort(self, number: int, section: Section, *, has_rows: bool) -> _Sort:
         """Return the task that sorts a section."""
-        return _Sort(
-            run=self._run,
-            cuts=tuple((self._spread(place), batch.cut(edges)) for place, batch in enumerate(batches)),
-            types=self._types,
-            has_rows=has_rows,
-            name=self._sorted(number),
-        )
+        return _Sort(section=section, types=self._types, has_rows=has_rows, run=self._run, name=self._sorted(number))
 
     def _join(self, number: int, others: Mapping[str, Path], stored: Mapping[str, Stored]) -> _Join:
         """Return the task that joins a section; all tasks together see all tokens of the others."""
@@ -339,9 +322,6 @@ class TokenOrder:
             others=tuple(_others(curator, path, stored[curator], least, end) for curator, path in others.items()),
             name=self._joined(number),
         )
-
-    def _spread(self, number: int) -> str:
-        return f"{self._name}-spread-{number}"
 
     def _sorted(self, number: int) -> str:
         return f"{self._name}-sorted-{number}"
