@@ -289,9 +289,9 @@ ALIGNING = [
         f"veiltab.curator.{point}:1{when}"
         for point in (
             "table_rows:TableRows.append",
-            "token_order:TokenOrder.write",
-            "token_exchange:_fetch",
-            "intersection:AlignedTable.write",
+            "alignment.token_order:TokenOrder.write",
+            "alignment.token_exchange:_fetch",
+            "alignment.intersection:AlignedTable.write",
             "store:CuratorStore.set_alignment",
         )
         for when in ("", ":after")
