@@ -290,7 +290,7 @@ ALIGNING = [
         for point in (
             "table_rows:TableRows.append",
             "alignment.token_order:TokenOrder.write",
-            "alignment.token_exchange:_fetch",
+            "alignment.token_exchange:TokenExchange._fetch",
             "alignment.intersection:AlignedTable.write",
             "store:CuratorStore.set_alignment",
         )
