@@ -8,6 +8,7 @@ decrypted is written anywhere, and of the symbols only those of the canaries, wh
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from io import BufferedReader
 from math import prod
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.canaries import Places, is_data
+from veiltab.common.core.canaries import CanaryRows, Places, is_data
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.pads import PAD
 from veiltab.common.core.randomness import CipherStream
@@ -46,7 +47,7 @@ class EncryptedColumn:
         return self.key.stat().st_size if isinstance(self.key, Path) else len(self.key)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PublishedRows:
     """Which of the uploaded rows the server published, and which rows are canaries.
 
@@ -77,20 +78,10 @@ class PublishedRows:
         """Number of the published rows."""
         return self.uploaded if self.sampled is None else len(self.sampled)
 
-    @property
-    def published_canaries(self) -> Places | None:
-        """Which canaries were published, as numbers of canaries in order of their places; None for all."""
-        if self.sampled is None:
-            return None
-        rows = np.searchsorted(self.sampled, self.canaries)
-        return np.flatnonzero(self.sampled.take(rows, mode="clip") == self.canaries)
-
-    @property
-    def canary_rows(self) -> Places:
-        """Where they stand among the published rows, ascending."""
-        if self.sampled is None:
-            return self.canaries
-        return np.searchsorted(self.sampled, self.canaries[self.published_canaries])
+    @cached_property
+    def published_canaries(self) -> CanaryRows:
+        """Where the canaries stand among the published rows, and which of them were published."""
+        return CanaryRows.of(self.canaries, self.sampled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +114,7 @@ def count_rows(columns: Sequence[EncryptedColumn], rows: PublishedRows) -> Count
     """
     shape = tuple(one.column.size for one in columns)
     histogram = np.zeros(prod(shape), np.int64)
-    canary_rows = rows.canary_rows
+    canary_rows = rows.published_canaries.rows
     canaries: list[Symbols] = [np.empty(len(canary_rows), symbol_dtype(size)) for size in shape]
     with ExitStack() as files:
         readers = [_Reader(one, rows, files) for one in columns]

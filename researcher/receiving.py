@@ -82,7 +82,7 @@ class Receiver:
         rows, digests = await asyncio.to_thread(self._compare, spec, salt, tests, sampled)
         receipts = curators_receipts(spec, tests)
         self._store.set_receipts(spec.release_id, receipts)
-        check_receipts(receipts, self._server, canaries=len(rows.canary_rows))
+        check_receipts(receipts, self._server, canaries=len(rows.published_canaries.rows))
         columns = await self._fetch_keys(spec, parties, digests)
         with step("count", release_id=spec.release_id):
             counted = await asyncio.to_thread(count_rows, columns, rows)
@@ -133,7 +133,7 @@ class Receiver:
         places = mapped_rows(found.pieces(), self._store.folder)
         drawn = None if sampled is None else np.memmap(sampled, "<i8", mode="r")
         rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=places, sampled=drawn)
-        digests, canary_rows = {}, rows.canary_rows
+        digests, canary_rows = {}, rows.published_canaries.rows
         for column, path in paths.items():
             if column.owner not in tests:
                 continue
@@ -187,13 +187,13 @@ class Receiver:
         changed = ChangedCanaries.of(
             common_canary_key(tests),
             {one.column: symbols for one, symbols in zip(columns, counted.canaries, strict=True)},
-            rows.published_canaries,
+            rows.published_canaries.sampled,
             spec.canaries,
         )
         receipt = changed.receipt(spec)
         self._store.set_receipts(spec.release_id, (*curators_receipts(spec, tests), receipt))
         changed.check_counts(spec, tests)
-        check_receipts([receipt], self._server, canaries=len(rows.canary_rows))
+        check_receipts([receipt], self._server, canaries=len(rows.published_canaries.rows))
 
     def _bytes(self, spec: ReleaseSpec, columns: Sequence[EncryptedColumn]) -> dict[str, int]:
         """Return the bytes of columns and keys by link."""

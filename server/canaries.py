@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.canaries import CanaryPlaces
+from veiltab.common.core.canaries import CanaryPlaces, CanaryRows
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.randomness import check_key
 from veiltab.common.errors import NotFoundError
@@ -27,19 +27,6 @@ from veiltab.server.store import ServerStore
 from veiltab.v1.release_pb2 import Chunk
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
-class CanaryRows:
-    """Where a release's canaries stand in its published columns.
-
-    Args:
-        rows: (s,) rows of the published columns, ascending; s = c, or fewer where the server samples.
-        sampled: (s,) where the server samples: which of the c canaries these are, by order of their places; else None.
-    """
-
-    rows: NDArray[np.int64]
-    sampled: NDArray[np.int64] | None = None
-
-
 def canary_rows(spec: ReleaseSpec, key: bytes, published: Path) -> CanaryRows:
     """Find the canaries in the published columns of a release.
 
@@ -49,13 +36,8 @@ def canary_rows(spec: ReleaseSpec, key: bytes, published: Path) -> CanaryRows:
         published: folder of the published columns, which has the places that the server sampled.
     """
     found = CanaryPlaces.of(key, rows=spec.uploaded_rows, canaries=spec.canaries)
-    places = mapped_rows(found.pieces(), published)
-    if not spec.sampling.is_by_server:
-        return CanaryRows(rows=places)
-    drawn = np.memmap(published / PLACES, "<i8", mode="r")
-    rows = np.searchsorted(drawn, places)
-    is_drawn = drawn.take(rows, mode="clip") == places
-    return CanaryRows(rows=rows[is_drawn], sampled=np.flatnonzero(is_drawn))
+    drawn = np.memmap(published / PLACES, "<i8", mode="r") if spec.sampling.is_by_server else None
+    return CanaryRows.of(mapped_rows(found.pieces(), published), drawn)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

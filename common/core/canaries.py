@@ -100,6 +100,33 @@ def canary_places(key: bytes, *, rows: int, canaries: int) -> Places:
     return CanaryPlaces.of(key, rows=rows, canaries=canaries).all()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
+class CanaryRows:
+    """Where a release's canaries stand in its published columns.
+
+    Args:
+        rows: (s,) rows of the published columns, ascending; s = c, or fewer where the server samples.
+        sampled: (s,) where the server samples: which of the c canaries these are, by order of their places; else None.
+    """
+
+    rows: Places
+    sampled: Places | None = None
+
+    @classmethod
+    def of(cls, places: Places, drawn: Places | None) -> "CanaryRows":
+        """Find the canaries among the published rows.
+
+        Args:
+            places: (c,) ascending places of the canaries among the uploaded rows.
+            drawn: (m,) ascending places of the rows that the server sampled, m > 0; None if it published all.
+        """
+        if drawn is None:
+            return cls(rows=places)
+        rows = np.searchsorted(drawn, places)
+        is_drawn = drawn.take(rows, mode="clip") == places
+        return cls(rows=rows[is_drawn], sampled=np.flatnonzero(is_drawn))
+
+
 def canary_symbols(canary_key: bytes, attribute: str, size: int, canaries: int, part: slice = slice(None)) -> Symbols:
     """Return symbols of an attribute's canaries in order of their places: independent and uniform.
 

@@ -203,9 +203,9 @@ def test_rows_of_data_are_counted_and_canaries_are_not(
     assert np.array_equal(found.histogram, expected.reshape(-1))
     for symbols_of_one, column in zip(found.canaries, release.table, strict=True):
         assert np.array_equal(symbols_of_one, column[known])
-    numbers = release.rows.published_canaries
+    numbers = release.rows.published_canaries.sampled
     assert np.array_equal(release.rows.canaries if numbers is None else release.rows.canaries[numbers], known)
-    assert np.array_equal(release.published[release.rows.canary_rows], known)
+    assert np.array_equal(release.published[release.rows.published_canaries.rows], known)
 
 
 def test_rows_are_counted_in_c_order(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.server.publishing import complete, perturb
-from veiltab.common.core.canaries import canary_places
+from veiltab.common.core.canaries import CanaryRows, canary_places
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.errors import (
     ConflictError,
@@ -31,7 +31,7 @@ from veiltab.common.rpc.chunks import data_of
 from veiltab.common.storage.files import file_digest
 from veiltab.common.study.file import Study
 from veiltab.server import canaries as module
-from veiltab.server.canaries import Canaries, CanaryRows, CanaryStream, canary_rows
+from veiltab.server.canaries import Canaries, CanaryStream, canary_rows
 from veiltab.server.perturbation import PLACES, SALT
 from veiltab.server.releases import Releases
 from veiltab.server.store import ServerStore
