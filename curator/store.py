@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, astuple, dataclass, fields
 from decimal import Decimal
-from functools import lru_cache
 from pathlib import Path
 
 from veiltab.common.errors import ConflictError, IntegrityError, InvalidInputError, NotFoundError
@@ -1019,14 +1018,10 @@ def _release_of(row: sqlite3.Row) -> CuratorRelease:
         created=row["created"],
         since=row["since"],
         study_digest=row["study_digest"],
-        workload=None if row["workload"] is None else _read_workload(row["workload"]),
+        workload=None if row["workload"] is None else WorkloadSpec.from_json(row["workload"]),
         choice=None if row["choice"] is None else tuple(json.loads(row["choice"])),
         part_of=row["part_of"],
     )
-
-
-# They are long, and read at every step of each table.
-_read_workload = lru_cache(maxsize=16)(WorkloadSpec.from_json)
 
 
 def _workload(stored: CuratorRelease) -> WorkloadSpec:
