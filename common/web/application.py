@@ -12,7 +12,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
-from veiltab.common.errors import VeiltabError
 from veiltab.common.rpc.status import http_status, refusal_of
 from veiltab.common.web.forms import Form
 from veiltab.common.web.guard import (
@@ -195,8 +194,8 @@ async def _run(function: Callable[..., Result], *arguments: object) -> Result:
         return await run_in_threadpool(function, *arguments)
     except Exception as error:  # noqa: BLE001 - whatever it is, its text must not reach the page
         refusal, logged = refusal_of(error)
-    if type(refusal) is VeiltabError:
-        _log.error("a page failed: %s", logged)
+        if refusal is not error:
+            _log.error("a page failed: %s", logged)
     sentence = f"{refusal.problem[:1].upper()}{refusal.problem[1:]}."
     problem = f"{refusal.where}: {refusal.problem}." if refusal.where else sentence
     raise RefusedRequestError(http_status(refusal), problem, refusal.remedy)

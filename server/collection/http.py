@@ -95,7 +95,7 @@ def application(rounds: RoundKeeper, seconds: float = SECONDS) -> Application:
             response = _refused(UnavailableError("the request took too long", remedy="Send it again."))
         except Exception as error:  # noqa: BLE001 - whatever it is, its text must not reach the caller
             refusal, logged = refusal_of(error)
-            if type(refusal) is VeiltabError:
+            if refusal is not error:
                 _log.error("%s", logged, extra={"reason": refusal.reason})
             response = _refused(refusal)
         finally:

@@ -1,6 +1,7 @@
 """A console of two pages, what it refuses, and what it shows."""
 
 import asyncio
+import errno
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -74,6 +75,8 @@ class House:
                 raise ConflictError("it is decided", where="<b>release</b>", remedy="Look again.")
             case "fault":
                 raise ZeroDivisionError("the secret is 7")
+            case "full":
+                raise OSError(errno.ENOSPC, "the secret is 7", "ledger.sqlite")
             case _:
                 self.done.append(f"{visit.person}: {what}")
                 return visit.go_to("/", f"Done: {what}")
@@ -196,6 +199,17 @@ def test_a_refusal_says_where_what_and_what_next_and_a_fault_says_nothing(
     incident = re.search(r"incident [0-9a-f]{8}", fault.text)
     assert incident
     assert f"{incident.group()}: ZeroDivisionError at " in caplog.text
+
+
+def test_of_a_full_disk_the_page_says_so_and_the_log_names_the_file(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    full = house.enter().post("/", {"what": "full"})
+    assert full.status == 503
+    assert "This party&#39;s disk is full" in full.text
+    assert "ledger.sqlite" not in full.text
+    assert "secret" not in full.text + caplog.text
+    assert "disk is full: ledger.sqlite" in caplog.text
 
 
 def test_a_session_that_cannot_be_recorded_does_not_begin(house: House) -> None:

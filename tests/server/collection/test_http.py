@@ -1,6 +1,7 @@
 """Reports over HTTPS: the same rules and counts as over gRPC, and nothing for whoever brings no token."""
 
 import asyncio
+import errno
 import gc
 import json
 import logging
@@ -230,6 +231,21 @@ def test_an_incident_keeps_its_text_to_itself(
     assert status == 500
     assert "incident" in message["error"]["problem"]
     assert "the value" not in json.dumps(message) + caplog.text
+
+
+def test_a_full_disk_is_said_to_nodes_and_its_file_to_the_log(
+    rounds: RoundKeeper, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened(rounds)
+
+    def fail(_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "rounds.sqlite")
+
+    monkeypatch.setattr(rounds._store, "record", fail)
+    status, message = answers(rounds, ("POST", REPORTS, GOOD))[0]
+    assert (status, message["error"]["problem"]) == (503, "this party's disk is full")
+    assert "rounds.sqlite" not in json.dumps(message)
+    assert "disk is full: rounds.sqlite" in caplog.text
 
 
 @pytest.fixture
