@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from veiltab.common.rpc.identity import Clock, utc_now
 from veiltab.common.tasks.seal import KEY_FILE, new_key
 from veiltab.deploy.authority import named_authority
-from veiltab.deploy.pki import BACKDATING, LIFETIME, check_no_authority, write_private
+from veiltab.deploy.pki import BACKDATING, LIFETIME, check_no_authority, write_identity, write_private
 
 _HAS_TASKS_KEY = {"scheduler": False, "worker": True, "client": True}
 """Whether a role reads the tasks; the scheduler only passes them on."""
@@ -40,15 +40,11 @@ def init_cluster(out: Path, *, lifetime: timedelta = LIFETIME, clock: Clock = ut
     since, until = now - BACKDATING, now + lifetime
     authority, tasks_key = named_authority("veiltab cluster", since=since, until=until), new_key()
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
-    authority_pem = authority.certificate.public_bytes(Encoding.PEM)
-    write_private(out / "ca.pem", authority_pem)
+    write_private(out / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
     folders = {role: out / role for role in _HAS_TASKS_KEY}
     for role, folder in folders.items():
         issued = authority.issue(f"cluster {role}", [x509.DNSName(role)], since, until)
-        folder.mkdir(exist_ok=True, mode=0o700)
-        write_private(folder / "ca.pem", authority_pem)
-        write_private(folder / f"{role}.pem", issued.certificate_pem)
-        write_private(folder / f"{role}.key", issued.key_pem)
+        write_identity(folder, role, authority, issued)
         if _HAS_TASKS_KEY[role]:
             write_private(folder / KEY_FILE, f"{tasks_key}\n".encode())
     return folders

@@ -20,7 +20,7 @@ from veiltab.common.rpc.identity import Clock, Party, utc_now
 from veiltab.common.rpc.revocation import FILE
 from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
-from veiltab.deploy.authority import Authority, authority_name, common_name, key_pem, names_of, new_authority
+from veiltab.deploy.authority import Authority, Issued, authority_name, common_name, key_pem, names_of, new_authority
 
 LIFETIME = timedelta(days=825)
 """Default lifetime of a party's certificate."""
@@ -111,10 +111,7 @@ def issue_party(
         )
     issued = authority.issue(str(party), names_of(party, known[party] or _NOWHERE), now - BACKDATING, now + lifetime)
     folder = pki / f"{party.role.value}-{party.name}"
-    folder.mkdir(exist_ok=True, mode=0o700)
-    write_private(folder / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
-    write_private(folder / f"{party.name}.key", issued.key_pem)
-    write_private(folder / f"{party.name}.pem", issued.certificate_pem)
+    write_identity(folder, party.name, authority, issued)
     with (pki / ISSUED).open("a", encoding="utf-8") as record:
         record.write(f"{issued.certificate.serial_number:x} {party.uri}\n")
     return folder
@@ -178,6 +175,21 @@ def _load_authority(pki: Path, study: str) -> Authority:
     if certificate.subject != common_name(authority_name(study)):
         raise InvalidInputError(f"this is not the authority of study {study}", where=str(pki))
     return Authority(certificate=certificate, key=key)
+
+
+def write_identity(folder: Path, name: str, authority: Authority, issued: Issued) -> None:
+    """Write a certificate with its key and its authority's certificate, readable by their owner only.
+
+    Args:
+        folder: where to; made if it does not exist.
+        name: of the files of certificate and key.
+        authority: which issued them.
+        issued: certificate and key.
+    """
+    folder.mkdir(exist_ok=True, mode=0o700)
+    write_private(folder / "ca.pem", authority.certificate.public_bytes(Encoding.PEM))
+    write_private(folder / f"{name}.key", issued.key_pem)
+    write_private(folder / f"{name}.pem", issued.certificate_pem)
 
 
 def write_private(path: Path, data: bytes) -> None:
