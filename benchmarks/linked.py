@@ -9,7 +9,6 @@ triples. The last column is the area under the ROC curve of gradient boosting, t
 salary, for 4,842 people who were held out.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -22,11 +21,11 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 from rich.table import Table
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
+from benchmarks.printing import console
 from veiltab.common.command.cli import note
 from veiltab.common.core.domain import Domain, Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
@@ -240,7 +239,7 @@ def show(summed: Sequence[Summary], seeds: int) -> None:
         numbers = (one.mean.pairs, one.mean.triples, one.spread, one.mean.auc)
         name = f"{one.method}: {METHODS[one.method]}"
         table.add_row(name, str(one.epsilon or ""), *(f"{number:.4f}" for number in numbers))
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    console().print(table)
 
 
 def draw(summed: Sequence[Summary], path: Path) -> None:

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from benchmarks.made_tables import KINDS, write_tables
 from benchmarks.parties import Parties, Usage
+from benchmarks.printing import console, figures_table
 from veiltab.common.command.cli import note
 from veiltab.common.release.spec import ReleaseSpec
 
@@ -119,21 +119,21 @@ def _plain(tables: Sequence[Path], specs: Sequence[ReleaseSpec], repeats: int) -
 
 def show(comparison: Comparison) -> None:
     """Print a comparison."""
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    console.print(f"\n[bold]n = {comparison.rows:,} common respondents, tables in {comparison.kind}[/bold]")
-    console.print(_stages(comparison), _ratios(comparison), _processes(comparison))
+    out = console()
+    out.print(f"\n[bold]n = {comparison.rows:,} common respondents, tables in {comparison.kind}[/bold]")
+    out.print(_stages(comparison), _ratios(comparison), _processes(comparison))
 
 
 def _stages(comparison: Comparison) -> Table:
     names = ("load", "align (plain: join)", *(f"release of {m:,} rows" for m in comparison.samples))
-    table = _table("seconds", ("CPU", "wall", "plain CPU", "plain wall"))
+    table = figures_table("seconds", ("CPU", "wall", "plain CPU", "plain wall"))
     for name, ours, plain in zip(names, comparison.ours.values(), comparison.plain.values(), strict=True):
         table.add_row(name, *(f"{figure:.2f}" for figure in (ours.total, ours.wall, plain.total, plain.wall)))
     return table
 
 
 def _ratios(comparison: Comparison) -> Table:
-    table = _table("CPU, ours over plain", (*(f"m = {m:,}" for m in comparison.samples), "aim"))
+    table = figures_table("CPU, ours over plain", (*(f"m = {m:,}" for m in comparison.samples), "aim"))
     columns = [comparison.ratios(number) for number in range(len(comparison.samples))]
     for (name, aim), *ratios in zip(RATIOS, *columns, strict=True):
         table.add_row(name, *(f"{ratio:.2f}" for ratio in ratios), aim)
@@ -141,20 +141,13 @@ def _ratios(comparison: Comparison) -> Table:
 
 
 def _processes(comparison: Comparison) -> Table:
-    table = _table("CPU seconds of a process", (*comparison.ours, "idle", "peak MiB (aim: at most 1024)"))
+    table = figures_table("CPU seconds of a process", (*comparison.ours, "idle", "peak MiB (aim: at most 1024)"))
     for name in dict.fromkeys((*comparison.ours["release 0"].cpu, *comparison.peaks)):
         stages = comparison.plain if name == "plain" else comparison.ours
         seconds = [f"{spent.cpu[name]:.2f}" if name in spent.cpu else "" for spent in stages.values()]
         share = f"{comparison.idle[name]:.1%}" if name in comparison.idle else ""
         peak = f"{comparison.peaks[name] / 2**20:.0f}" if name in comparison.peaks else ""
         table.add_row(name, *seconds, share, peak)
-    return table
-
-
-def _table(first: str, others: Sequence[str]) -> Table:
-    table = Table(first)
-    for heading in others:
-        table.add_column(heading, justify="right")
     return table
 
 

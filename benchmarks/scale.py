@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import psutil
-from rich.console import Console
 from rich.table import Table
 
 from benchmarks.made_tables import OWN_SHARE, write_tables
 from benchmarks.parties import Parties, Usage
+from benchmarks.printing import console, figures_table
 from benchmarks.scale_cluster import measure as on_cluster
 from benchmarks.watching import Peaks, Watch
 from veiltab.common.command.cli import note
@@ -187,13 +187,13 @@ def _joined(folder: Path, tables: Sequence[Path], rows: int, options: Sequence[s
 
 def show(scaled: Scaled) -> None:
     """Print the figures of one size."""
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    console.print(f"\n[bold]n = {scaled.rows:,}, m* = {scaled.sample:,}, tables {scaled.tables / 1e9:.2f} GB[/bold]")
-    console.print(_stages(scaled), _memory(scaled), _ratios(scaled), _model(scaled))
+    out = console()
+    out.print(f"\n[bold]n = {scaled.rows:,}, m* = {scaled.sample:,}, tables {scaled.tables / 1e9:.2f} GB[/bold]")
+    out.print(_stages(scaled), _memory(scaled), _ratios(scaled), _model(scaled))
 
 
 def _stages(scaled: Scaled) -> Table:
-    table = _table("CPU seconds", (*scaled.stages, "protected"))
+    table = figures_table("CPU seconds", (*scaled.stages, "protected"))
     parties = list(dict.fromkeys(name for usage in scaled.stages.values() for name in usage.cpu))
     for name in parties:
         seconds = {stage: usage.cpu.get(name, 0.0) for stage, usage in scaled.stages.items()}
@@ -204,7 +204,9 @@ def _stages(scaled: Scaled) -> Table:
 
 
 def _memory(scaled: Scaled) -> Table:
-    table = _table("peak", ("anonymous MiB", "with its workers", "VmHWM MiB", "mapped MiB", "disk MB", "bytes a row"))
+    table = figures_table(
+        "peak", ("anonymous MiB", "with its workers", "VmHWM MiB", "mapped MiB", "disk MB", "bytes a row")
+    )
     for name, peaks in scaled.peaks.items():
         memory = (f"{size / 2**20:,.0f}" for size in (peaks.alone, peaks.anonymous, peaks.resident, peaks.mapped))
         table.add_row(name, *memory, f"{peaks.disk / 1e6:,.0f}", f"{peaks.disk / scaled.rows:.1f}")
@@ -214,7 +216,7 @@ def _memory(scaled: Scaled) -> Table:
 
 
 def _ratios(scaled: Scaled) -> Table:
-    table = _table("unprotected", ("CPU seconds", "wall", "CPU of protected over it", "aim at 10^8"))
+    table = figures_table("unprotected", ("CPU seconds", "wall", "CPU of protected over it", "aim at 10^8"))
     for name, figures in scaled.unprotected.items():
         seconds = (f"{figures['cpu']:.2f}", f"{figures['wall']:.2f}")
         table.add_row(name, *seconds, f"{scaled.ratios[name]:.2f}", _AIMS[name])
@@ -222,20 +224,13 @@ def _ratios(scaled: Scaled) -> Table:
 
 
 def _model(scaled: Scaled) -> Table:
-    table = _table(
+    table = figures_table(
         "with the certificate, as foreseen", ("CPU seconds", "measured over it", "disk at most MB", "measured over it")
     )
     for name, foreseen in scaled.foreseen.items():
         cpu = sum(scaled.stages[stage].cpu.get(name, 0.0) for stage in (*_PROTECTED, "certificate"))
         ratios = (f"{cpu / foreseen['cpu']:.2f}", f"{scaled.peaks[name].disk / foreseen['disk']:.2f}")
         table.add_row(name, f"{foreseen['cpu']:.2f}", ratios[0], f"{foreseen['disk'] / 1e6:,.0f}", ratios[1])
-    return table
-
-
-def _table(first: str, others: Sequence[str]) -> Table:
-    table = Table(first)
-    for heading in others:
-        table.add_column(heading, justify="right")
     return table
 
 
@@ -356,10 +351,10 @@ def _run_clusters(folder: Path, sizes: Sequence[int], file: Path | None) -> None
         own.mkdir()
         found = on_cluster(own, size)
         shutil.rmtree(own)
-        table = _table(f"{size:,} rows", ("CPU seconds", "wall", "SHA-256 of the columns in released order"))
+        table = figures_table(f"{size:,} rows", ("CPU seconds", "wall", "SHA-256 of the columns in released order"))
         for name, passes in found.items():
             table.add_row(name, f"{passes.cpu:.1f}", f"{passes.wall:.1f}", passes.digest)
-        Console(width=None if sys.stdout.isatty() else 120).print(table)
+        console().print(table)
         done.append({"rows": size} | {name: asdict(passes) for name, passes in found.items()})
         _write(file, done)
 
