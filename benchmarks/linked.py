@@ -48,9 +48,6 @@ from veiltab.researcher.table_result import TableResult
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-if TYPE_CHECKING:
-    pass
-
 DELTA = Decimal("1e-6")
 TRAINED = 44_000
 REPEATS = 40

@@ -9,9 +9,8 @@ everything; once with all the memory it wants, once held to 1.5 GB.
 
 CPU is user and system time of all processes of a party, the researcher's client apart. "Protected" is loading, the
 alignment and the release of everybody at all parties together. What is left to do for the certificate of a release when
-its estimate is there stands apart. Beside it stands what `veiltab plan scale --measure`
-foresees. Tables, states and scratch space lie in a folder that
-is deleted at the end; a size for which its disk has no room is skipped.
+its estimate is there stands apart. Beside it stands what `veiltab plan scale --measure` foresees. Tables, states and
+scratch space lie in a folder that is deleted at the end; a size for which its disk has no room is skipped.
 """
 
 import json
