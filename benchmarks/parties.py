@@ -98,8 +98,7 @@ class Parties:
 
     def release(self, sample: int | None) -> tuple[ReleaseSpec, Usage]:
         """Run a release of all attributes, from the request to the estimate."""
-        identity = self._local.identity_folder(Role.RESEARCHER, _RESEARCHER)
-        with Client(self._local.study_path, identity=identity, name=_RESEARCHER) as client, self._measure() as spent:
+        with self._client() as client, self._measure() as spent:
             before = time.process_time()
             release = client.request(tuple(CATEGORIES), epsilon="1", purpose="benchmark", sample=sample)
             spec = release.wait(self._patience).spec
@@ -112,8 +111,7 @@ class Parties:
 
     def certify(self, spec: ReleaseSpec) -> Usage:
         """Wait until the researcher's service has certified a release, which it does once that is ready."""
-        identity = self._local.identity_folder(Role.RESEARCHER, _RESEARCHER)
-        with Client(self._local.study_path, identity=identity, name=_RESEARCHER) as client, self._measure() as spent:
+        with self._client() as client, self._measure() as spent:
             client.release(spec.release_id).certificate()
         return spent
 
@@ -127,8 +125,7 @@ class Parties:
         Returns:
             Wall seconds of each until its estimate, and what all of them took.
         """
-        identity = self._local.identity_folder(Role.RESEARCHER, _RESEARCHER)
-        with Client(self._local.study_path, identity=identity, name=_RESEARCHER) as client, self._measure() as spent:
+        with self._client() as client, self._measure() as spent:
             before, walls = time.process_time(), []
             for batch in [range(number)] if at_once else [[one] for one in range(number)]:
                 began = time.monotonic()
@@ -155,7 +152,11 @@ class Parties:
 
     def peaks(self) -> dict[str, int]:
         """Return each process's peak resident memory, in bytes."""
-        return {name: _peak(process.pid) for name, process in self.processes.items()}
+        return {name: memory_of(process.pid)["VmHWM"] for name, process in self.processes.items()}
+
+    def _client(self) -> Client:
+        identity = self._local.identity_folder(Role.RESEARCHER, _RESEARCHER)
+        return Client(self._local.study_path, identity=identity, name=_RESEARCHER)
 
     @contextmanager
     def _measure(self) -> Iterator[Usage]:
@@ -216,6 +217,8 @@ def cpu_of(process: psutil.Process) -> float:
     return seconds
 
 
-def _peak(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
+def memory_of(pid: int) -> dict[str, int]:
+    """Return the memory of a process in bytes, by the names of /proc: VmHWM, RssAnon and others."""
+    lines = Path(f"/proc/{pid}/status").read_text("ascii", errors="replace").splitlines()
+    words = [line.split() for line in lines if line.endswith(" kB")]
+    return {name.rstrip(":"): 1024 * int(size) for name, size, _ in words}

@@ -23,6 +23,7 @@ import grpc
 import numpy as np
 import psutil
 
+from benchmarks.parties import cpu_of
 from veiltab.common.collection.tokens import new_token
 from veiltab.common.collection.wire import report_from_proto, report_to_proto
 from veiltab.common.rpc.channel import call, connect
@@ -86,7 +87,7 @@ class Server:
 
     def seconds(self) -> float:
         """Return the CPU time of its processes so far."""
-        return sum(times.user + times.system for times in (process.cpu_times() for process in self.processes))
+        return sum(map(cpu_of, self.processes))
 
 
 def over_grpc(server: Server, requests: Sequence[ReportRequest], connections: str) -> list[float]:

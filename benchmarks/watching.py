@@ -11,7 +11,7 @@ from typing import Self
 
 import psutil
 
-from benchmarks.parties import Parties
+from benchmarks.parties import Parties, memory_of
 
 _MEMORY_SECONDS = 0.1
 _FILES_EVERY = 20
@@ -93,10 +93,10 @@ def _memory(processes: list[psutil.Process]) -> dict[str, int]:
     sizes = dict.fromkeys(_STATUS.values(), 0)
     for process in processes:
         with suppress(OSError):
-            for line in Path(f"/proc/{process.pid}/status").read_text("ascii", errors="replace").splitlines():
-                field, _, value = line.partition(":")
-                if field in _STATUS:
-                    sizes[_STATUS[field]] += 1024 * int(value.split()[0])
+            memory = memory_of(process.pid)
+            for field, name in _STATUS.items():
+                # A process that has ended, and not been waited for, has none.
+                sizes[name] += memory.get(field, 0)
     return sizes
 
 
