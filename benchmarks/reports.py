@@ -19,22 +19,21 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
-import grpc
 import numpy as np
 import psutil
 
 from benchmarks.parties import cpu_of
 from veiltab.common.collection.tokens import new_token
-from veiltab.common.collection.wire import report_from_proto, report_to_proto
+from veiltab.common.collection.wire import report_to_proto
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.health import wait_until_serving
 from veiltab.common.rpc.identity import Role, load_identity
 from veiltab.deploy.local.collection import CollectionOptions, prepare
 from veiltab.deploy.local.processes import LocalStudy, free_ports
+from veiltab.deploy.scale.reports_measure import SETTLED_SECONDS, connect_alone, https_request, node_identity
 from veiltab.node.decision import decide, symbol_of
 from veiltab.node.sending import server_of
 from veiltab.researcher.collection.client import Rounds
-from veiltab.server.collection.json_messages import report_to_json
 from veiltab.v1.collection_pb2 import ReportRequest
 from veiltab.v1.collection_pb2_grpc import CollectionServiceStub
 
@@ -97,12 +96,8 @@ def over_grpc(server: Server, requests: Sequence[ReportRequest], connections: st
 
 async def _over_grpc(server: Server, requests: Sequence[ReportRequest], connections: str) -> list[float]:
     local, taken, rest = server.local, [], iter(requests)
-    identity = load_identity(local.identity_folder(Role.NODE, "fleet"), Role.NODE, "fleet")
-    peer = server_of(local.study)
+    identity, peer = node_identity(local), server_of(local.study)
     kept = [connect(identity, peer, endpoint) for endpoint in server.endpoints]
-    credentials = grpc.ssl_channel_credentials(identity.authority, identity.key, identity.certificate)
-    # Channels would otherwise share one connection.
-    options = [("grpc.ssl_target_name_override", peer.dns_name), ("grpc.use_local_subchannel_pool", 1)]
 
     async def work(number: int) -> None:
         place = number % len(kept)
@@ -111,7 +106,7 @@ async def _over_grpc(server: Server, requests: Sequence[ReportRequest], connecti
             if connections == _KEPT:
                 await call(CollectionServiceStub(kept[place]).Report, request, peer=peer)
             else:
-                async with grpc.aio.secure_channel(server.endpoints[place], credentials, options) as channel:
+                async with connect_alone(identity, peer, server.endpoints[place]) as channel:
                     await call(CollectionServiceStub(channel).Report, request, peer=peer)
             taken.append(time.perf_counter() - began)
 
@@ -124,8 +119,8 @@ async def _over_grpc(server: Server, requests: Sequence[ReportRequest], connecti
 def over_https(server: Server, requests: Sequence[ReportRequest], connections: str) -> list[float]:
     """Submit reports over HTTPS, from one thread for each that is under way; return their seconds."""
     authority = server.local.identity_folder(Role.SERVER, "cloud") / "ca.pem"
-    tls, taken, messages = ssl.create_default_context(cafile=str(authority)), list[float](), _messages(requests)
-    threads = _UNDER_WAY[connections]
+    tls, taken = ssl.create_default_context(cafile=str(authority)), list[float]()
+    messages, threads = [https_request(one) for one in requests], _UNDER_WAY[connections]
 
     def opened(port: int) -> ssl.SSLSocket:
         plain = socket.create_connection(("localhost", port))
@@ -151,17 +146,6 @@ def over_https(server: Server, requests: Sequence[ReportRequest], connections: s
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, range(threads)))
     return taken
-
-
-def _messages(requests: Sequence[ReportRequest]) -> list[bytes]:
-    """Return reports as requests over HTTP, ready to be sent."""
-    bodies = [report_to_json(one.token, one.stratum, report_from_proto(one)) for one in requests]
-    return [
-        f"POST /v1/rounds/{one.round_id}/reports HTTP/1.1\r\nHost: localhost\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n".encode()
-        + body
-        for one, body in zip(requests, bodies, strict=True)
-    ]
 
 
 SEND: dict[str, Callable[[Server, Sequence[ReportRequest], str], list[float]]] = {
@@ -190,8 +174,7 @@ def measure(server: Server, case: Case, nodes: int) -> str:
         before, began = server.seconds(), time.perf_counter()
         taken = 1e3 * np.array(SEND[case.way](server, requests, case.connections))
         seconds = time.perf_counter() - began
-        # What a connection costs after its last answer belongs to it.
-        time.sleep(0.2)
+        time.sleep(SETTLED_SECONDS)
         each = (server.seconds() - before) / nodes
         if sum(rounds.status(spec.round_id).reports) != nodes:
             raise SystemExit("not every report was counted")

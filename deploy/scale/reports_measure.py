@@ -20,7 +20,7 @@ from veiltab.common.collection.wire import report_from_proto, report_to_proto
 from veiltab.common.core.randomness import SystemSource
 from veiltab.common.errors import UnavailableError
 from veiltab.common.rpc.channel import call
-from veiltab.common.rpc.identity import Role, load_identity
+from veiltab.common.rpc.identity import Identity, Party, Role, load_identity
 from veiltab.deploy.local.collection import CollectionOptions, prepare
 from veiltab.deploy.local.processes import LocalStudy, free_ports
 from veiltab.deploy.scale.costs import ReportCosts, Way
@@ -41,8 +41,8 @@ _UNDER_WAY = 64
 _WARM = 50
 """Reports that warm the server up and do not count."""
 
-_SETTLED_SECONDS = 0.2
-"""After the last answer, until the server has closed its connections."""
+SETTLED_SECONDS = 0.2
+"""After the last answer, until the server has closed its connections: what that costs belongs to the reports."""
 
 Send = Callable[[ReportRequest], Awaitable[None]]
 
@@ -116,10 +116,10 @@ async def _taken(local: LocalStudy, pid: int, way: Way, port: int, reports: Sequ
     endpoint = f"localhost:{port}" if way.is_https else local.study.server.endpoint
     async with relayed(endpoint) as relay, _sender(local, way, relay.port) as send:
         await _send_all(send, reports[:_WARM])
-        await asyncio.sleep(_SETTLED_SECONDS)
+        await asyncio.sleep(SETTLED_SECONDS)
         cpu, received, sent = cpu_seconds(pid), relay.received, relay.sent
         await _send_all(send, reports[_WARM:])
-        await asyncio.sleep(_SETTLED_SECONDS)
+        await asyncio.sleep(SETTLED_SECONDS)
         count = len(reports) - _WARM
         return _Taken(
             cpu=(cpu_seconds(pid) - cpu) / count,
@@ -147,27 +147,36 @@ async def _sender(local: LocalStudy, way: Way, port: int) -> AsyncIterator[Send]
         async with _https_sender(local, port, kept=way is Way.HTTPS_KEPT) as send:
             yield send
         return
-    identity, peer = (
-        load_identity(local.identity_folder(Role.NODE, "fleet"), Role.NODE, "fleet"),
-        server_of(local.study),
-    )
-    credentials = grpc.ssl_channel_credentials(identity.authority, identity.key, identity.certificate)
-    # Channels would otherwise share one connection.
-    options = [("grpc.ssl_target_name_override", peer.dns_name), ("grpc.use_local_subchannel_pool", 1)]
-
-    def channel() -> grpc.aio.Channel:
-        return grpc.aio.secure_channel(f"localhost:{port}", credentials, options)
-
-    async with channel() as kept:
+    identity, peer, endpoint = node_identity(local), server_of(local.study), f"localhost:{port}"
+    async with connect_alone(identity, peer, endpoint) as kept:
 
         async def send(report: ReportRequest) -> None:
             if way is Way.GRPC_KEPT:
                 await call(CollectionServiceStub(kept).Report, report, peer=peer)
                 return
-            async with channel() as own:
+            async with connect_alone(identity, peer, endpoint) as own:
                 await call(CollectionServiceStub(own).Report, report, peer=peer)
 
         yield send
+
+
+def node_identity(local: LocalStudy) -> Identity:
+    """Return what the nodes of a study on this machine show."""
+    return load_identity(local.identity_folder(Role.NODE, "fleet"), Role.NODE, "fleet")
+
+
+def connect_alone(identity: Identity, peer: Party, endpoint: str) -> grpc.aio.Channel:
+    """Return a channel with a connection of its own, and no settings but gRPC's, as another program's node has it.
+
+    Args:
+        identity: of the node.
+        peer: the server.
+        endpoint: "host:port".
+    """
+    credentials = grpc.ssl_channel_credentials(identity.authority, identity.key, identity.certificate)
+    # Channels would otherwise share one connection.
+    options = [("grpc.ssl_target_name_override", peer.dns_name), ("grpc.use_local_subchannel_pool", 1)]
+    return grpc.aio.secure_channel(endpoint, credentials, options)
 
 
 @asynccontextmanager
@@ -178,10 +187,7 @@ async def _https_sender(local: LocalStudy, port: int, *, kept: bool) -> AsyncIte
     async def send(report: ReportRequest) -> None:
         connection = idle.pop() if idle else await asyncio.open_connection("localhost", port, ssl=tls)
         reader, writer = connection
-        body = report_to_json(report.token, report.stratum, report_from_proto(report))
-        path = f"/v1/rounds/{report.round_id}/reports"
-        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
-        writer.write(head.encode() + body)
+        writer.write(https_request(report))
         answer = await reader.readuntil(b"}")
         if not answer.startswith(b"HTTP/1.1 200"):
             raise UnavailableError("the server took no report", where="--measure")
@@ -194,6 +200,14 @@ async def _https_sender(local: LocalStudy, port: int, *, kept: bool) -> AsyncIte
     yield send
     for _, writer in idle:
         writer.close()
+
+
+def https_request(report: ReportRequest) -> bytes:
+    """Return the HTTP request that submits a report."""
+    body = report_to_json(report.token, report.stratum, report_from_proto(report))
+    path = f"/v1/rounds/{report.round_id}/reports"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
 
 
 def _flush(folder: Path) -> float:
