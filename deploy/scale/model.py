@@ -115,6 +115,11 @@ class Work:
         """Return how long it lasts."""
         return max(self.waits(machine).values())
 
+    def slowest(self, machine: Machine) -> Resource:
+        """Return what it waits for the longest."""
+        waits = self.waits(machine)
+        return max(Resource, key=waits.__getitem__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
@@ -233,9 +238,7 @@ class Scale:
         waits = dict.fromkeys(Resource, 0.0)
         own = [work for work in self.works if work.party is party]
         for work in own:
-            each = work.waits(self.machine)
-            slowest = max(Resource, key=each.__getitem__)
-            waits[slowest] += each[slowest]
+            waits[work.slowest(self.machine)] += work.seconds(self.machine)
         slowest = max(Resource, key=waits.__getitem__)
         return PartyTotal(
             party=party,
