@@ -1,6 +1,7 @@
-"""The processor of this machine: its name, and the time that a process has had of it."""
+"""The processor of this machine: the time that a process has had of it, and what measured costs say of it."""
 
 import os
+from datetime import datetime
 from pathlib import Path
 
 from veiltab.common.errors import UnavailableError
@@ -25,7 +26,12 @@ def cpu_seconds(pid: int) -> float:
     return sum(map(int, line.rpartition(")")[2].split()[_TIMES])) / os.sysconf("SC_CLK_TCK")
 
 
-def machine_name() -> str:
+def source_here() -> str:
+    """Return what unit costs that are measured now say about where they come from."""
+    return f"--measure, {datetime.now().astimezone().date()}, {_machine_name()}"
+
+
+def _machine_name() -> str:
     """Return how many cores of which processor this machine has."""
     name = "an unknown processor"
     try:

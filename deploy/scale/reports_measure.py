@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from veiltab.common.rpc.identity import Identity, Party, Role, load_identity
 from veiltab.deploy.local.collection import CollectionOptions, prepare
 from veiltab.deploy.local.processes import LocalStudy, free_ports
 from veiltab.deploy.scale.costs import ReportCosts, Way
-from veiltab.deploy.scale.processor import cpu_seconds, machine_name
+from veiltab.deploy.scale.processor import cpu_seconds, source_here
 from veiltab.deploy.scale.relay import relayed
 from veiltab.node.sending import server_of
 from veiltab.researcher.collection.client import Rounds
@@ -76,7 +75,7 @@ def measured_reports(way: Way, reports: int | None = None) -> ReportCosts:
         token_bytes = (_database_size(local) - database) / enrolled
         flush = _flush(Path(name))
     return ReportCosts(
-        source=f"--measure, {datetime.now().astimezone().date()}, {machine_name()}",
+        source=source_here(),
         report=1e6 * taken.cpu,
         received=taken.received,
         sent=taken.sent,

@@ -11,7 +11,6 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import datetime
 from fractions import Fraction
 from functools import partial
 from itertools import count
@@ -52,7 +51,7 @@ from veiltab.curator.table import Table, load_table
 from veiltab.curator.workplace import Workplace
 from veiltab.deploy.pki import init_pki
 from veiltab.deploy.scale.costs import TABLE_COSTS, TableCosts
-from veiltab.deploy.scale.processor import machine_name
+from veiltab.deploy.scale.processor import source_here
 from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
 from veiltab.v1.curator_peer_pb2 import FetchTokensRequest, FetchTokensResponse
 from veiltab.v1.curator_peer_pb2_grpc import (
@@ -105,7 +104,7 @@ def measured_tables() -> TableCosts:
     pick = (everybody - some) / (1 - _SHARES[0] / _SHARES[1])
     return replace(
         TABLE_COSTS,
-        source=f"--measure, {datetime.now().astimezone().date()}, {machine_name()}",
+        source=source_here(),
         load=_positive(few.load - load_symbol),
         load_symbol=_positive(load_symbol),
         order=_positive(few.order - order_symbol),
