@@ -122,16 +122,12 @@ class PartyLinks:
         request = server_release_pb2.FetchColumnRequest(release_id=spec.release_id, attribute=column.attribute)
         total = column.byte_length(spec.published_rows)
         pieces = self._server.stream(self._server.stub.FetchColumn, request, total)
-        with written_whole(path, is_durable=total > LONGEST_UNSYNCED) as file:
-            async for data in pieces:
-                file.write(data)
+        await _write(pieces, path, is_durable=total > LONGEST_UNSYNCED)
 
     async def fetch_places(self, spec: ReleaseSpec, path: Path) -> None:
         """Fetch the places that the server sampled into a file, which is there whole or not at all."""
         request = server_release_pb2.FetchPlacesRequest(release_id=spec.release_id)
-        with written_whole(path) as file:
-            async for data in self._server.stream(self._server.stub.FetchPlaces, request, 8 * spec.published_rows):
-                file.write(data)
+        await _write(self._server.stream(self._server.stub.FetchPlaces, request, 8 * spec.published_rows), path)
 
     async def fetch_test(self, spec: ReleaseSpec, curator: str) -> CuratorsTest:
         """Fetch what a curator's test of the server showed.
@@ -173,9 +169,14 @@ class PartyLinks:
             case Pad.CHACHA20:
                 return b"".join([data async for data in pieces(KEY_BYTES)])
             case Pad.OTP:
-                with written_whole(pad_path) as file:
-                    async for data in pieces(column.byte_length(spec.uploaded_rows)):
-                        file.write(data)
+                await _write(pieces(column.byte_length(spec.uploaded_rows)), pad_path)
                 return pad_path
             case _:
                 assert_never(spec.pad)
+
+
+async def _write(pieces: AsyncIterator[bytes], path: Path, *, is_durable: bool = True) -> None:
+    """Write what comes into a file, which is there whole or not at all."""
+    with written_whole(path, is_durable=is_durable) as file:
+        async for data in pieces:
+            file.write(data)
