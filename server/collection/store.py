@@ -4,7 +4,7 @@ No row links a token to a report: a token is spent or not, and a report is only 
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -35,7 +35,7 @@ BLOCK = 512
 """Counters of one row of the table of counts: a report touches few rows, whatever the domain."""
 
 _AT_ONCE = 500
-"""Tokens that one query looks for."""
+"""Most tokens of one query."""
 
 _MIGRATIONS = (
     """
@@ -214,8 +214,9 @@ class CollectionStore:
         self.connection.execute(
             "UPDATE tally SET enrolled = enrolled + ? WHERE round_id = ? AND stratum = ?", [added, round_id, stratum]
         )
-        for first in range(0, len(digests) if added < len(digests) else 0, _AT_ONCE):
-            self._check_stratum(round_id, stratum, digests[first : first + _AT_ONCE])
+        if added < len(digests):
+            for some in _parts(digests):
+                self._check_stratum(round_id, stratum, some)
 
     def _check_stratum(self, round_id: str, stratum: int, digests: Sequence[bytes]) -> None:
         """Refuse tokens if some are in another stratum."""
@@ -269,8 +270,7 @@ class CollectionStore:
     def _tokens(self, round_id: str, digests: Sequence[bytes]) -> dict[bytes, _Token]:
         """Return those of some tokens that a round has."""
         tokens: dict[bytes, _Token] = {}
-        for first in range(0, len(digests), _AT_ONCE):
-            some = digests[first : first + _AT_ONCE]
+        for some in _parts(digests):
             rows = self.connection.execute(
                 f"SELECT digest, stratum, spent FROM token WHERE round_id = ? AND digest IN ({_marks(some)})",  # noqa: S608 - question marks
                 [round_id, *some],
@@ -279,8 +279,7 @@ class CollectionStore:
         return tokens
 
     def _spend(self, round_id: str, digests: Sequence[bytes]) -> None:
-        for first in range(0, len(digests), _AT_ONCE):
-            some = digests[first : first + _AT_ONCE]
+        for some in _parts(digests):
             self.connection.execute(
                 f"UPDATE token SET spent = 1 WHERE round_id = ? AND digest IN ({_marks(some)})",  # noqa: S608 - question marks
                 [round_id, *some],
@@ -366,6 +365,11 @@ def _refusal(arrival: Arrival, token: _Token | None, *, is_open: bool) -> Veilta
     if token.stratum != arrival.stratum:
         return DeniedError("this token is of another stratum", where="stratum")
     return None
+
+
+def _parts(digests: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Yield some tokens, so many at a time as one query takes."""
+    return (digests[first : first + _AT_ONCE] for first in range(0, len(digests), _AT_ONCE))
 
 
 def _marks(values: Sequence[bytes]) -> str:
