@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,7 +147,11 @@ class DrawnField:
     type: str
     length: int
 
-    def read(self, part: slice) -> _Array:
+    def __len__(self) -> int:
+        """Number of drawn rows."""
+        return self.length
+
+    def __getitem__(self, part: slice) -> NDArray[Any]:
         """Return the elements of a slice without a step."""
         start, stop, _ = part.indices(self.length)
         pieces = [np.empty(0, self.type)]
@@ -214,13 +218,13 @@ class DrawnSample:
 
     def __getitem__(self, part: slice) -> Rows:
         """Return the rows of a slice without a step."""
-        rows: Rows = self._field(0, _ROWS).read(part).astype(np.int64, copy=False)
+        rows: Rows = self._field(0, _ROWS)[part].astype(np.int64, copy=False)
         return rows
 
     def column(self, _table: AlignedTable, attribute: str) -> "DrawnColumn":
         """Return the symbols of the rows."""
         place = list(self._types).index(attribute) + 1
-        return DrawnColumn(self, DrawnSymbols(field=self._field(place, self._types[attribute])))
+        return DrawnColumn(self, self._field(place, self._types[attribute]))
 
     def _field(self, place: int, type_: str) -> DrawnField:
         return DrawnField(
@@ -278,29 +282,6 @@ class DrawnSample:
         return f"{self._name}-copy-{what}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnSymbols:
-    """The symbols of drawn rows in their order, for tasks.
-
-    Args:
-        field: where they are.
-    """
-
-    field: DrawnField
-
-    def __len__(self) -> int:
-        """Number of drawn rows."""
-        return self.field.length
-
-    def __getitem__(self, part: slice) -> Symbols:
-        """Return the symbols of a slice without a step."""
-        return cast("Symbols", self.field.read(part))
-
-    def cut(self, start: int, stop: int) -> "DrawnSymbols":
-        """Return what some drawn rows need, and little more."""
-        return DrawnSymbols(field=self.field.cut(start, stop))
-
-
 class DrawnColumn:
     """The symbols of a sample.
 
@@ -309,7 +290,7 @@ class DrawnColumn:
         symbols: of them.
     """
 
-    def __init__(self, sample: DrawnSample, symbols: DrawnSymbols) -> None:
+    def __init__(self, sample: DrawnSample, symbols: DrawnField) -> None:
         self.sample = sample
         self.symbols = symbols
 

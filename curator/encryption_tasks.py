@@ -17,7 +17,7 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.symbols import CHUNK
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.tasks.engine import in_order
-from veiltab.curator.draw_tasks import DrawnColumn, DrawnSymbols
+from veiltab.curator.draw_tasks import DrawnColumn, DrawnField
 from veiltab.curator.noise import CuratorsNoise
 
 CHUNKS = 4
@@ -41,7 +41,7 @@ class _Encrypt:
     """
 
     attribute: str
-    column: DrawnSymbols
+    column: DrawnField
     size: int
     noise: CuratorsNoise
     replacement_key: bytes = field(repr=False)
@@ -81,7 +81,7 @@ def encrypted_in_tasks(  # noqa: PLR0913, PLR0917 - what a column's encryption c
         replacement_key: of replaced symbols; spent.
         noise: the coins and the canaries.
     """
-    run, name = column.symbols.field.run, f"{secrets.token_hex(8)}-encrypted"
+    run, name = column.symbols.run, f"{secrets.token_hex(8)}-encrypted"
     rows = len(column) + len(noise.places)
     tasks = (
         _Encrypt(
@@ -108,7 +108,7 @@ def encrypted_in_tasks(  # noqa: PLR0913, PLR0917 - what a column's encryption c
         run.delete_all(name)
 
 
-def _needed(column: DrawnSymbols, uploaded: slice, places: CanaryPlaces) -> DrawnSymbols:
+def _needed(column: DrawnField, uploaded: slice, places: CanaryPlaces) -> DrawnField:
     """Return what some chunks of uploaded rows need of a column: whole chunks of its own."""
     first, last = (row - places.before(row) for row in (uploaded.start, uploaded.stop))
     first = min(first, len(column) - 1) // CHUNK * CHUNK
