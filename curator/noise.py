@@ -7,7 +7,6 @@ they replace the row.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -57,7 +56,7 @@ class CuratorsNoise:
         if self.mechanism is None:
             return
         source = CipherStream(self.coin_key)
-        for chunk, part in islice(enumerate(row_slices(rows)), first, None):
+        for chunk, part in enumerate(row_slices(rows, slice(first, None)), first):
             yield part, replaced_rows(part.stop - part.start, self.mechanism, source, chunk=chunk)
 
     def applied(
@@ -77,7 +76,7 @@ class CuratorsNoise:
         Raises:
             IntegrityError: a symbol lies outside the alphabet.
         """
-        parts = list(row_slices(len(column) + len(self.places)))[chunks]
+        parts = list(row_slices(len(column) + len(self.places), chunks))
         before = parts[0].start - self.places.before(parts[0].start) if parts else 0
         # If only canaries are left, the rows before them are taken and lost.
         first = max(min(before, len(column) - 1), 0) // CHUNK
@@ -94,7 +93,7 @@ class CuratorsNoise:
     def _with_noise(self, column: Column, size: int, key: bytes, first: int) -> Iterator[Symbols]:
         """Yield the chunks of the data rows from a first one on, with noise."""
         if self.mechanism is None:
-            yield from (column[part] for part in islice(row_slices(len(column)), first, None))
+            yield from (column[part] for part in row_slices(len(column), slice(first, None)))
             return
         source = CipherStream(key)
         for chunk, (part, coins) in enumerate(self.coins(len(column), first=first), first):

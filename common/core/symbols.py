@@ -104,9 +104,9 @@ def subtract(a: Symbols, b: Symbols, size: int, out: Symbols) -> None:
         np.add(out, borrow, out=out)
 
 
-def row_slices(rows: int) -> Iterator[slice]:
-    """Cut `rows` rows into chunks of CHUNK; the last may be shorter."""
-    return (slice(start, min(start + CHUNK, rows)) for start in range(0, rows, CHUNK))
+def row_slices(rows: int, chunks: slice = slice(None)) -> Iterator[slice]:
+    """Cut `rows` rows into chunks of CHUNK, of which the last may be shorter; yield those of some numbers, or all."""
+    return (slice(start, min(start + CHUNK, rows)) for start in range(0, rows, CHUNK)[chunks])
 
 
 def check_symbols(column: Symbols, size: int) -> None:
