@@ -88,16 +88,7 @@ class CanaryPlaces:
 
     def all(self) -> Places:
         """Return all places, ascending, shape (c,)."""
-        places, have = np.empty(len(self), np.int64), 0
-        for some in self.pieces():
-            places[have : have + len(some)] = some
-            have += len(some)
-        return places
-
-
-def canary_places(key: bytes, *, rows: int, canaries: int) -> Places:
-    """Return the places of the canaries, ascending; see `CanaryPlaces`."""
-    return CanaryPlaces.of(key, rows=rows, canaries=canaries).all()
+        return np.concatenate([np.empty(0, np.int64), *self.pieces()])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)

@@ -18,7 +18,7 @@ from tests.coalitions.games import Design, symbols_of
 from tests.protocol.village import CATEGORIES, TWO, People, Rules
 from tests.protocol.wire import SECONDS, Published, answer, connection, whole
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, World, made_world
-from veiltab.common.core.canaries import Places, canary_places, is_data, places_key
+from veiltab.common.core.canaries import CanaryPlaces, Places, is_data, places_key
 from veiltab.common.rpc.identity import Role
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, ingest_pb2, ingest_pb2_grpc
 
@@ -131,7 +131,7 @@ class Standing:
             question = curator_pb2.GetReceiptRequest(release_id=release_id)
             receipt = await answer(curator.GetReceipt(question, timeout=SECONDS))
             key = receipt.canary_key
-            places = canary_places(places_key(key), rows=len(column), canaries=self.canaries)
+            places = CanaryPlaces.of(places_key(key), rows=len(column), canaries=self.canaries).all()
             request = curator_pb2.FetchKeyRequest(
                 release_id=release_id,
                 attribute=name,

@@ -16,7 +16,7 @@ from tests.conftest import PlayedDisk, reserve
 from tests.curator.made_records import deny, unsynced_statements
 from tests.curator.made_rows import aligned, workplace
 from tests.curator.power import Power
-from veiltab.common.core.canaries import canary_places, places_key
+from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.core.coin import transcript
 from veiltab.common.errors import (
     ConflictError,
@@ -291,7 +291,7 @@ class World:
         """Return the canaries of alice's column, some of them replaced."""
         assert set(self.driver.store.published_digests(ID)) == {column.attribute for column in spec.columns}
         self.keys.append(places_key)
-        places = canary_places(places_key, rows=spec.uploaded_rows, canaries=spec.canaries)
+        places = CanaryPlaces.of(places_key, rows=spec.uploaded_rows, canaries=spec.canaries).all()
         sent = np.frombuffer(self.sent["sex"], np.uint8)[places]
         rng = np.random.default_rng(1)
         replaced = rng.random(len(sent)) < self.noise * spec.server_replacement / 2**64

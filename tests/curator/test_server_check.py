@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.conftest import request_with, spec_with
-from veiltab.common.core.canaries import canary_places, places_key
+from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.core.derivation import derive
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal, perturb
@@ -89,7 +89,7 @@ class Played:
     async def canaries(self, spec: ReleaseSpec, places_key: bytes) -> bytes:
         """Return the canaries as they are published."""
         self.keys.append(places_key)
-        places = canary_places(places_key, rows=spec.uploaded_rows, canaries=spec.canaries)
+        places = CanaryPlaces.of(places_key, rows=spec.uploaded_rows, canaries=spec.canaries).all()
         is_drawn = np.isin(places, self.sampled)
         rows = np.searchsorted(self.sampled, places[is_drawn])
         numbers = np.flatnonzero(is_drawn).astype("<i8").tobytes() if spec.sampling.is_by_server else b""

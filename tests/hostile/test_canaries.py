@@ -17,7 +17,7 @@ import pytest
 from tests.hostile.clients import Message, call, code_of, connection, message, number_of
 from tests.protocol.wire import Ingest
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, World, made_world
-from veiltab.common.core.canaries import canary_places
+from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.wire import spec_to_proto
@@ -141,7 +141,7 @@ def test_a_key_before_the_publication_is_not_answered_nor_recorded(play: Play) -
         assert await code_of(scene.canaries(scene.bob, OTHER)) is EARLY
         assert dict((await scene.publication(scene.bob)).digests) == {}
         columns = await scene.published()
-        places = canary_places(KEY, rows=ROWS + COUNT, canaries=COUNT)
+        places = CanaryPlaces.of(KEY, rows=ROWS + COUNT, canaries=COUNT).all()
         for asker, attribute in ((scene.alice, "region"), (scene.bob, "income")):
             expected = bytes(columns[attribute][place] for place in places.tolist())
             assert data(await scene.canaries(asker)) == expected

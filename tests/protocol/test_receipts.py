@@ -13,7 +13,7 @@ import pytest
 from tests.protocol.village import FREE, THREE
 from tests.protocol.wire import answer, connection, whole
 from tests.protocol.world import ALICE, BOB, CLOUD, ROSA, Who, World, launcher, made_world
-from veiltab.common.core.canaries import canary_places, places_key
+from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.errors import FailedReleaseError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipt import receipt_of
@@ -65,7 +65,7 @@ def test_keys_leave_with_a_receipt_for_the_columns_that_were_tested(mortal: Worl
             assert receipt.canaries == CANARIES
             assert receipt_of(spec, curator, canaries=CANARIES, changed=receipt.changed).passed
             assert dict(receipt.digests) == {name: sha256(salt + published[name]).digest() for name in FREE}
-            places = canary_places(places_key(receipt.canary_key), rows=spec.uploaded_rows, canaries=CANARIES)
+            places = CanaryPlaces.of(places_key(receipt.canary_key), rows=spec.uploaded_rows, canaries=CANARIES).all()
             for column in spec.columns_of(curator):
                 data = published[column.attribute]
                 request = curator_pb2.FetchKeyRequest(

@@ -11,7 +11,7 @@ from typing import TypeVar
 import grpc
 
 from tests.protocol.world import Who, World
-from veiltab.common.core.canaries import canary_places, places_key
+from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.errors import DeniedError, UnavailableError
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.wire import spec_to_proto
@@ -151,7 +151,7 @@ async def fetch_key(
         digests = stated.digests
         if published is not None:
             key = places_key(stated.canary_key)
-            places = canary_places(key, rows=len(published), canaries=stated.canaries)
+            places = CanaryPlaces.of(key, rows=len(published), canaries=stated.canaries).all()
             canaries = bytes(published[place] for place in places)
     request = curator_pb2.FetchKeyRequest(
         release_id=release_id,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veiltab.common.core.canaries import Places, canary_places
+from veiltab.common.core.canaries import CanaryPlaces, Places
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, perturb
 from veiltab.common.core.pads import encrypt
@@ -148,7 +148,7 @@ class Release:
         source = np.random.default_rng(12)
         self.rows = PublishedRows(
             uploaded=uploaded,
-            canaries=canary_places(KEY, rows=uploaded, canaries=canaries),
+            canaries=CanaryPlaces.of(KEY, rows=uploaded, canaries=canaries).all(),
             sampled=None if sampled is None else np.sort(source.choice(uploaded, sampled, replace=False)),
         )
         self.table = [random_symbols(source, size, uploaded) for size in self.SIZES]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.server.publishing import complete, perturb
-from veiltab.common.core.canaries import CanaryRows, canary_places
+from veiltab.common.core.canaries import CanaryPlaces, CanaryRows
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.errors import (
     ConflictError,
@@ -95,7 +95,7 @@ def expected(folder: Path, attributes: tuple[str, ...], rows: list[int]) -> byte
 
 def test_each_curator_gets_its_own_published_symbols_at_the_places(store: ServerStore, make_spec: Make) -> None:
     spec = release(store, make_spec)
-    places = canary_places(KEY, rows=500, canaries=100).tolist()
+    places = CanaryPlaces.of(KEY, rows=500, canaries=100).all().tolist()
     folder = store.published_folder(ID)
     assert fetched(store, "alice") == expected(folder, ("sex", "age"), places)
     assert fetched(store, "bob") == expected(folder, ("salary",), places)
@@ -109,7 +109,7 @@ def test_where_the_server_samples_the_sampled_canaries_come_with_their_numbers(
     release(store, make_spec, sampling=Sampling.SERVER)
     folder = store.published_folder(ID)
     sampled = np.fromfile(folder / PLACES, "<i8").tolist()
-    places = canary_places(KEY, rows=1100, canaries=100).tolist()
+    places = CanaryPlaces.of(KEY, rows=1100, canaries=100).all().tolist()
     numbers = [number for number, place in enumerate(places) if place in sampled]
     rows = [sampled.index(places[number]) for number in numbers]
     assert 0 < len(numbers) < 100
@@ -147,7 +147,7 @@ def test_without_canaries_the_stream_is_empty(store: ServerStore, make_spec: Mak
 
 def test_no_canary_may_be_sampled(tmp_path: Path, make_spec: Make) -> None:
     spec = make_spec(sampling=Sampling.SERVER, canaries=3, sample=2)
-    taken = set(canary_places(KEY, rows=1003, canaries=3).tolist())
+    taken = set(CanaryPlaces.of(KEY, rows=1003, canaries=3).all().tolist())
     for others in ([0, 1, 2, 3, 4], [1002, 1001, 1000, 999, 998]):
         drawn = sorted([place for place in others if place not in taken][:2])
         np.array(drawn, "<i8").tofile(tmp_path / PLACES)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.server.publishing import complete, perturb
-from veiltab.common.core.canaries import canary_places
+from veiltab.common.core.canaries import CanaryPlaces
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.mechanism import UNIT, GammaDiagonal
 from veiltab.common.core.randomness import CipherStream
@@ -87,7 +87,7 @@ def test_the_canaries_show_every_cheat_and_no_honest_server(
     symbols = [np.random.default_rng(c.size).integers(0, c.size, spec.uploaded_rows, np.uint8) for c in owned]
     complete(store, spec, *symbols)
     perturb(store, spec)
-    places = canary_places(KEY, rows=9000, canaries=4000)
+    places = CanaryPlaces.of(KEY, rows=9000, canaries=4000).all()
     for column, sent in zip(owned, symbols, strict=True):
         stream = asyncio.run(Canaries(store).of(spec.release_id, column.owner, KEY))
         shown = np.frombuffer(b"".join(data_of(chunk) for chunk in stream.chunks()), np.uint8)
