@@ -17,9 +17,6 @@ from veiltab.common.tasks.pool import Pool
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """Microseconds of processor time that a container may take, and in how many."""
 
-dask_option = click.option(
-    "--dask", metavar="SCHEDULER", help="tls://HOST:PORT of a Dask scheduler whose workers compute instead."
-)
 dask_identity_option = click.option(
     "--dask-identity",
     type=click.Path(path_type=Path),
@@ -33,7 +30,9 @@ _OPTIONS = (
         metavar="N",
         help="Processes that compute; by default one a core. With 0 or 1, this process does.",
     ),
-    dask_option,
+    click.option(
+        "--dask", metavar="SCHEDULER", help="tls://HOST:PORT of a Dask scheduler whose workers compute instead."
+    ),
     dask_identity_option,
 )
 
