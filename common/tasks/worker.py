@@ -5,7 +5,6 @@ input is open as long as its parent lives, and says nothing.
 """
 
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -21,7 +20,7 @@ def serve_tasks(connection: "Connection[bytes, bytes]") -> None:
     """Answer each task with its outcome, until there is nobody to ask."""
     with suppress(EOFError, OSError):
         while True:
-            connection.send_bytes(answer(connection.recv_bytes(), pickle.loads))
+            connection.send_bytes(answer(connection.recv_bytes()))
 
 
 def main() -> None:
