@@ -1,7 +1,6 @@
 """Dask clusters of real processes on this machine."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -12,18 +11,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from veiltab.common.tasks.dask_worker import KEY_VARIABLE
+from veiltab.common.tasks.pool import ONE_THREAD
 from veiltab.deploy.cluster_pki import init_cluster
+from veiltab.deploy.local.processes import free_ports
 
 ROOT = Path(__file__).parents[3]
 WAIT = 60
+_HOST = "127.0.0.1"
 Value = TypeVar("Value")
 Process = subprocess.Popen[bytes]
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 @dataclass(kw_only=True)
@@ -57,15 +53,15 @@ def cluster(
         restarts: whether a worker that is killed is started again.
     """
     pki = init_cluster(folder / "pki") if tls else {}
-    address = f"127.0.0.1:{free_port()}"
+    (port,) = free_ports(1)
+    address = f"{_HOST}:{port}"
     with ExitStack() as processes:
 
         def start(role: str, *command: str, key: Path | None = None) -> Process:
             return processes.enter_context(_running(role, *command, *_tls(pki.get(role), role), key=key))
 
-        host, port = address.split(":")
         file = folder / "scheduler.json"
-        place = ("--host", f"tls://{host}" if tls else host, "--port", port, "--scheduler-file", str(file))
+        place = ("--host", f"tls://{_HOST}" if tls else _HOST, "--port", str(port), "--scheduler-file", str(file))
         scheduler = start("scheduler", *place, "--no-dashboard")
         wait_for(lambda: file.exists() or None)
         key = tasks_key or (pki["worker"] / "tasks.key" if tls else None)
@@ -92,7 +88,7 @@ def _tls(folder: Path | None, role: str) -> tuple[str, ...]:
 
 @contextmanager
 def _running(*command: str, key: Path | None) -> Iterator[Process]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**os.environ, **ONE_THREAD}
     if key is not None:
         environment[KEY_VARIABLE] = str(key)
     nowhere = subprocess.DEVNULL

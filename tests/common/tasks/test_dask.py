@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.common.tasks.cluster import WAIT, Cluster, cluster, free_port, wait_for
+from tests.common.tasks.cluster import WAIT, Cluster, cluster, wait_for
 from tests.common.tasks.samples import Death, Failure, Refusal, Reversal, Sleep, Square, Turn
 from veiltab.common.errors import ConflictError, IntegrityError, InvalidInputError, NotFoundError, UnavailableError
 from veiltab.common.tasks import dask as dask_module
@@ -20,6 +20,7 @@ from veiltab.common.tasks.engine import InProcess, Task, in_order
 from veiltab.common.tasks.pool import Pool
 from veiltab.common.tasks.seal import Seal
 from veiltab.deploy.cluster_pki import init_cluster
+from veiltab.deploy.local.processes import free_ports
 
 pytest.importorskip("distributed")
 
@@ -188,8 +189,9 @@ def test_a_scheduler_that_is_lost_is_said_and_so_are_all_workers(tmp_path: Path)
 
 @pytest.mark.long
 def test_a_scheduler_that_does_not_answer_or_has_no_worker_is_said(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
     with pytest.raises(UnavailableError, match="no Dask scheduler answers"):
-        list(Dask(f"127.0.0.1:{free_port()}", wait=1).perform([Square(base=1)]))
+        list(Dask(f"127.0.0.1:{port}", wait=1).perform([Square(base=1)]))
     with cluster(tmp_path, workers=0) as running, pytest.raises(UnavailableError, match="has no worker"):
         list(engine_of(running, wait=3).perform([Square(base=1)]))
 
