@@ -29,6 +29,7 @@ An option on the command line overrides the file, and so do VEILTAB_IDENTITY and
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
@@ -72,18 +73,11 @@ def _days(fields: Fields, key: str, _folder: Path) -> int:
     return days
 
 
-def _count(fields: Fields, key: str, _folder: Path) -> int:
-    count = fields.integer(key)
-    if count < 1:
-        raise fields.refuse(f"{key} is not a whole number from 1", "Leave it out for the usual one.")
-    return count
-
-
-def _whole(fields: Fields, key: str, _folder: Path) -> int:
-    count = fields.integer(key)
-    if count < 0:
-        raise fields.refuse(f"{key} is not a whole number from 0", "Leave it out for the usual one.")
-    return count
+def _whole(fields: Fields, key: str, _folder: Path, *, least: int) -> int:
+    number = fields.integer(key)
+    if number < least:
+        raise fields.refuse(f"{key} is not a whole number from {least}", "Leave it out for the usual one.")
+    return number
 
 
 def _truth(fields: Fields, key: str, _folder: Path) -> bool:
@@ -101,13 +95,13 @@ KEYS: Mapping[str, Key] = {
     "encoding": Key("encoding", _text),
     "decimal": Key("decimal", _text),
     "policy": Key("policy_path", _path),
-    "workers": Key("workers", _whole),
+    "workers": Key("workers", partial(_whole, least=0)),
     "dask": Key("dask", _text),
     "dask_identity": Key("dask_identity", _path),
     "shared": Key("shared", _path),
     "retention_days": Key("retention_days", _days),
-    "quota_releases": Key("quota_releases", _count),
-    "quota_gib": Key("quota_gib", _count),
+    "quota_releases": Key("quota_releases", partial(_whole, least=1)),
+    "quota_gib": Key("quota_gib", partial(_whole, least=1)),
     "database": Key("database", _text),
     "http": Key("http_address", _text),
     "http_certificate": Key("http_certificate", _path),
