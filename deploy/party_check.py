@@ -241,33 +241,41 @@ def _check_curator(values: Mapping[str, Value], said: set[str], study: Study, pa
 
 def _check_work(values: Mapping[str, Value], findings: Findings) -> None:
     """Check what is to compute; a cluster is not called."""
-    paths = {key: Path(str(values[key])) for key in ("identity", "dask_identity", "shared") if key in values}
+    identity = _path(values, "identity")
     with findings.about("dask"):
         engine = EngineOptions(
             workers=int(str(values["workers"])) if "workers" in values else None,
-            dask=str(values["dask"]) if "dask" in values else None,
-            dask_identity=paths.get("dask_identity"),
+            dask=_text(values, "dask"),
+            dask_identity=_path(values, "dask_identity"),
         )
-        work = WorkOptions(engine=engine, shared=paths.get("shared"))
-        if work.shared is not None and "identity" in paths:
-            engine.engine(study_authority=read_identity_file(paths["identity"] / "ca.pem")).close()
+        work = WorkOptions(engine=engine, shared=_path(values, "shared"))
+        if work.shared is not None and identity is not None:
+            engine.engine(study_authority=read_identity_file(identity / "ca.pem")).close()
             findings.notes.append(f"dask: {engine.dask}, with files in {work.shared}")
 
 
 def _check_http(values: Mapping[str, Value], party: Party, findings: Findings) -> None:
     """Check the certificate that clients see who report over HTTPS."""
-    certificate, key = (Path(str(values[one])) if one in values else None for one in ("http_certificate", "http_key"))
+    identity = _path(values, "identity")
     with findings.about("http"):
-        http = http_options(str(values["http"]) if "http" in values else None, certificate, key)
-        if http is None or "identity" not in values:
+        http = http_options(_text(values, "http"), _path(values, "http_certificate"), _path(values, "http_key"))
+        if http is None or identity is None:
             return
         with importing("http", "taking reports over HTTPS"):
             from veiltab.server.collection.http import server_tls  # noqa: PLC0415 - optional packages
-        server_tls(*http.files(Path(str(values["identity"])), party.name))
+        server_tls(*http.files(identity, party.name))
+
+
+def _text(values: Mapping[str, Value], key: str) -> str | None:
+    return str(values[key]) if key in values else None
+
+
+def _path(values: Mapping[str, Value], key: str) -> Path | None:
+    return Path(str(values[key])) if key in values else None
 
 
 def _check_addresses(values: Mapping[str, Value], endpoint: str, findings: Findings, *, runs: bool) -> None:
-    address = listen_address(str(values["listen"]) if "listen" in values else None, endpoint)
+    address = listen_address(_text(values, "listen"), endpoint)
     with findings.about("listen"):
         check_bindable(address, tried=not runs)
         findings.notes.append(f"listen: {address}")
