@@ -1,110 +1,40 @@
-"""Reports of nodes over HTTPS, for clients that cannot do mutual TLS, into the store of those that can.
+"""Reports of nodes over HTTPS, for clients that cannot do mutual TLS: the port, TLS, and what a connection may do.
 
-    GET  /v1/rounds/ROUND_ID            what the round asks, and whether it is open
-    POST /v1/rounds/ROUND_ID/reports    counts one report and spends its token
-
-The server shows a certificate, the client none: what admits a report is its token, as over gRPC, and the same
-`RoundKeeper` decides about both. A body is read only for a round that is known here, and no further than a report of
-that round is long. Two paths need no framework: the application is an ASGI callable, and uvicorn serves it.
+The server shows a certificate, the client none, so whoever reaches the port can connect. uvicorn serves the
+application of `http_application`, which says what is answered.
 """
 
 import asyncio
 import logging
-import re
 import socket
 import ssl
 from asyncio import sslproto
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from veiltab.common.errors import InvalidInputError, NotFoundError, UnavailableError, VeiltabError
+from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.sinks import loopback_address
 from veiltab.common.rpc.connections import connection_opened
-from veiltab.common.rpc.request import begin_request
-from veiltab.common.rpc.status import http_status, refusal_of
+from veiltab.server.collection.http_application import SECONDS, application
 from veiltab.server.collection.http_options import MOST_CONNECTIONS
-from veiltab.server.collection.json_messages import error_to_json, most_bytes, report_from_json, round_to_json
 from veiltab.server.collection.rounds import RoundKeeper
 
 MOST_OPEN = 2 * MOST_CONNECTIONS
 """Connections at a time that are accepted, also before TLS is established; further ones wait."""
 
-MOST_UNDER_WAY = 768
-"""Requests at a time, as many as calls of all nodes over gRPC; further ones are answered 503."""
-
 MOST_BESIDE_BODY = 8192
 """Bytes of a request beside its body: request line, headers, sizes of chunks, trailers."""
 
-SECONDS = 20.0
-"""Longest that a request may take to arrive and to be answered, headers included."""
-
-_log = logging.getLogger(__name__)
 _HANDSHAKE_SECONDS = 5.0
 _SHUTDOWN_SECONDS = 3.0
 _FULL_SECONDS = 0.01
 _TLS_RECORD = 2**14
 """Bytes of the buffer of a connection: TLS sends no more at once, and asyncio would keep 256 KiB for each."""
-
-_PATH = re.compile(r"/v1/rounds/([^/]+)(/reports)?")
-_HEADERS = (
-    (b"content-type", b"application/json"),
-    (b"cache-control", b"no-store"),
-    (b"x-content-type-options", b"nosniff"),
-)
-_AGAIN = (b"retry-after", b"5")
-_CLOSE = (b"connection", b"close")
-"""With a refusal: what is left of the request is not waited for."""
-
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-Application: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
-
-
-class _Response(NamedTuple):
-    """What a request is answered."""
-
-    status: int
-    body: bytes
-    headers: Sequence[tuple[bytes, bytes]] = _HEADERS
-
-
-def application(rounds: RoundKeeper, seconds: float = SECONDS) -> Application:
-    """Return the ASGI application.
-
-    Args:
-        rounds: the server's part in rounds.
-        seconds: longest that a request may take.
-    """
-    under_way = 0
-
-    async def respond(scope: Message, receive: Receive, send: Send) -> None:
-        nonlocal under_way
-        begin_request()
-        under_way += 1
-        try:
-            _check_room(under_way)
-            async with asyncio.timeout(seconds):
-                response = await _response(rounds, scope, receive)
-        except TimeoutError:
-            response = _refused(UnavailableError("the request took too long", remedy="Send it again."))
-        except Exception as error:  # noqa: BLE001 - whatever it is, its text must not reach the caller
-            refusal, logged = refusal_of(error)
-            if refusal is not error:
-                _log.error("%s", logged, extra={"reason": refusal.reason})
-            response = _refused(refusal)
-        finally:
-            under_way -= 1
-        headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
-        await send({"type": "http.response.start", "status": response.status, "headers": headers})
-        await send({"type": "http.response.body", "body": response.body})
-
-    return respond
 
 
 @asynccontextmanager
@@ -311,44 +241,3 @@ class _Patient(HttpToolsProtocol):
             self._look = self.loop.call_later(SECONDS, self._close_if_nothing_comes)
         else:
             self.transport.abort()
-
-
-def _check_room(under_way: int) -> None:
-    if under_way > MOST_UNDER_WAY:
-        raise UnavailableError("too many requests are under way", remedy="Ask again later.")
-
-
-async def _response(rounds: RoundKeeper, scope: Message, receive: Receive) -> _Response:
-    """Answer a request, or raise its refusal."""
-    path = _PATH.fullmatch(scope["path"])
-    match scope["method"], path and path.groups():
-        case "POST", (round_id, "/reports"):
-            spec = await rounds.described(round_id)
-            one = report_from_json(await _body(receive, most_bytes(spec.randomiser)))
-            await rounds.report(round_id, one.token, one.stratum, one.report)
-            return _Response(200, b'{"counted": true}')
-        case "GET" | "HEAD", (round_id, None):
-            return _Response(200, round_to_json(*await asyncio.to_thread(rounds.round, round_id)))
-        case _, at:
-            return _refused(
-                NotFoundError("there is nothing here", remedy="See docs/http-reports.md."), 405 if at else 404
-            )
-
-
-async def _body(receive: Receive, most: int) -> bytes:
-    """Read the body of a request, of at most so many bytes."""
-    body, is_whole = b"", False
-    while not is_whole:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise UnavailableError("the client left")
-        body += message.get("body", b"")
-        is_whole = not message.get("more_body", False)
-        if len(body) > most:
-            raise InvalidInputError(f"a report of this round has at most {most} bytes", where="body")
-    return body
-
-
-def _refused(error: VeiltabError, status: int | None = None) -> _Response:
-    status = status or http_status(error)
-    return _Response(status, error_to_json(error), (*_HEADERS, _CLOSE, *((_AGAIN,) if status == 503 else ())))

@@ -28,8 +28,9 @@ from veiltab.common.core.randomness import SystemSource
 from veiltab.common.errors import InvalidInputError, kinds
 from veiltab.common.rpc.status import HTTP_STATUS
 from veiltab.deploy.pki import init_pki
-from veiltab.server.collection import http
-from veiltab.server.collection.http import application, bound, server_tls, serving_reports
+from veiltab.server.collection import http, http_application
+from veiltab.server.collection.http import bound, server_tls, serving_reports
+from veiltab.server.collection.http_application import application
 from veiltab.server.collection.json_messages import most_bytes, report_from_json, report_to_json
 from veiltab.server.collection.rounds import RoundKeeper
 from veiltab.server.collection.store import CollectionStore
@@ -207,7 +208,7 @@ def test_a_body_that_does_not_come_holds_a_place_for_a_while(rounds: RoundKeeper
 
 def test_one_request_too_many_is_asked_to_come_again(rounds: RoundKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
     opened(rounds)
-    monkeypatch.setattr(http, "MOST_UNDER_WAY", 0)
+    monkeypatch.setattr(http_application, "MOST_UNDER_WAY", 0)
 
     async def scenario() -> httpx.Response:
         async with client_of(rounds) as client:
