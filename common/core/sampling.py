@@ -33,7 +33,8 @@ _CHUNK = 2**16
 
 _WORDS = MAX_FILL // 8
 
-# The number of rows under a bound is binomial: but for once in 10^14 it is so near to its mean.
+# The number of rows whose priority is below a bound is binomial: but for once in 10^14 it is within so many standard
+# deviations of its mean.
 _DEVIATIONS = 8
 
 TokensOf = Callable[[slice | NDArray[np.int64]], Blocks]
@@ -186,7 +187,6 @@ def _mth_priority(priorities: "Priorities", n: int, m: int) -> tuple[int, int]:
     """Return the halves of the m-th of n priorities."""
     deviations = _DEVIATIONS
     while True:
-        # How many priorities are below a bound is binomial.
         expected, slack = m * 2**64 // n, (deviations * (isqrt(m) + 1) * 2**64) // n
         low, high = (min(max(bound, 0), 2**64 - 1) for bound in (expected - slack, expected + slack))
         before, near = 0, list[NDArray[np.uint64]]()
@@ -259,8 +259,7 @@ def _first(n: int, m: int, key: bytes, tokens_of: TokensOf, grouping: Grouping) 
 
 def thresholds(n: int, m: int) -> list[int]:
     """Return leading bits of priorities that m of n rows do not exceed: such that all but surely suffice, then all."""
-    # The number of rows under a threshold is binomial: 8 standard deviations of slack suffice but for once in 10^14.
-    expected = m + 8 * isqrt(m) + 64
+    expected = m + _DEVIATIONS * isqrt(m) + 64
     return [expected * 2**64 // n, 2**64 - 1] if expected < n else [2**64 - 1]
 
 
