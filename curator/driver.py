@@ -608,11 +608,16 @@ class CuratorDriver:
             question = plan_question(stored.request, columns, self.study, population=population, alignment=digest)
             planned = await self.planner.spec(question)
         # Before any curator reserves anything.
-        self._room.keep(planned.release_id, release_bytes(planned, self.name, copies=self._workplace.is_remote))
+        self._keep_room(planned)
         if isinstance(planned, WorkloadSpec):
             self.store.set_workload(planned.release_id, planned)
         else:
             self.store.set_spec(planned.release_id, planned)
+
+    def _keep_room(self, planned: ReleaseSpec | WorkloadSpec) -> None:
+        """Keep room for what a release writes here."""
+        size = release_bytes(planned, self.name, copies=self._workplace.is_remote)
+        self._room.keep(planned.release_id, size)
 
     async def _reserve(self, spec: ReleaseSpec | WorkloadSpec) -> None:
         check_tosses(self.store.aborted_tosses())
@@ -631,7 +636,7 @@ class CuratorDriver:
         tables = planned.each_table() if isinstance(planned, WorkloadSpec) else (planned,)
         own = next((table for table in tables if table.columns_of(self.name)), None)
         # The disk may have filled up since the release was planned.
-        self._room.keep(planned.release_id, release_bytes(planned, self.name, copies=self._workplace.is_remote))
+        self._keep_room(planned)
         if own is not None:
             # An unreachable server, or one with another study file, is noticed before the charge.
             with step("announce", release_id=own.release_id):
