@@ -31,6 +31,7 @@ from veiltab.common.release.workload import WorkloadSpec
 from veiltab.common.storage.database import Database, transaction
 from veiltab.curator.allowance import Allowance, Charge, Sums
 from veiltab.curator.audit.log import AuditHead, AuditLog, Event
+from veiltab.curator.bounded_set import BoundedSet
 
 _ENTRIES = "SELECT * FROM ledger LEFT JOIN price USING (release_id) WHERE number > ? ORDER BY number"
 _RESERVATION = "SELECT * FROM reservation LEFT JOIN price USING (release_id) WHERE release_id"
@@ -38,8 +39,6 @@ _UNPRICED = (
     "SELECT release_id, entry, epsilon FROM (SELECT release_id, entry, epsilon FROM ledger UNION ALL"
     " SELECT release_id, entry, epsilon FROM reservation) WHERE release_id NOT IN (SELECT release_id FROM price)"
 )
-_MOST_REMEMBERED = 4096
-"""Charged releases that need no look into the database; beyond, all are looked up again."""
 
 GENESIS = hashlib.sha256(b"veiltab ledger").digest()
 """The head of an empty ledger."""
@@ -106,7 +105,7 @@ class Ledger:
         self._running = (0, Sums())
         self._sums()
         # Releases that were seen to be charged: a charge is never taken back.
-        self._charged = set[str]()
+        self._charged = BoundedSet()
 
     @property
     def budget(self) -> Decimal:
@@ -307,8 +306,6 @@ class Ledger:
         )
         if not self._exists(query, release_id):
             return False
-        if len(self._charged) >= _MOST_REMEMBERED:
-            self._charged.clear()
         self._charged.add(release_id)
         return True
 

@@ -19,14 +19,12 @@ from veiltab.common.core.symbols import check_symbols
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.receipt import Receipt, accepted, level_of, receipt_of
 from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.curator.bounded_set import BoundedSet
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.progress import PublicationDigests
 from veiltab.curator.store import CuratorStore
 
 _PLACE_BYTES = 8
-
-_MOST_REMEMBERED = 4096
-"""Releases that passed and need no look into the database; beyond, all are looked up again."""
 
 
 class ServerUnderTest(Protocol):
@@ -120,7 +118,7 @@ class ServerCheck:
         self._name = name
         self._store = store
         # Releases whose server was seen to have passed: a result is never taken back.
-        self._passed = set[str]()
+        self._passed = BoundedSet()
 
     async def run(self, spec: ReleaseSpec, server: ServerUnderTest, encryption: ColumnEncryption) -> None:
         """Test the server, unless that was done; a curator without columns in the release has nothing to test.
@@ -151,8 +149,6 @@ class ServerCheck:
             return True
         if self._store.receipt(spec.release_id) is None or not self.receipt(spec).passed:
             return False
-        if len(self._passed) >= _MOST_REMEMBERED:
-            self._passed.clear()
         self._passed.add(spec.release_id)
         return True
 
