@@ -263,14 +263,17 @@ async def _stream(folder: Path, study: Study, tokens: Path) -> float:
     services = [partial(add_CuratorPeerServiceServicer_to_server, _Tokens(tokens))]  # type: ignore[abstract] # nothing else is asked for
     async with build_server(few, [many.party], services, "localhost:0") as server:
         peer = Peer.at(f"localhost:{server.port}", few.party, many, CuratorPeerServiceStub)
-        begin = 0.0
-        for number in range(_STREAMED + 1):
-            if number == 1:  # the first one opened the connection
-                begin = time.process_time()
+
+        async def fetch() -> None:
             with (folder / "received").open("wb") as file:
                 async for data in peer.stream(peer.stub.FetchTokens, FetchTokensRequest()):
                     file.write(data)
-        spent = time.process_time() - begin
+
+        await fetch()  # the first one opens the connection
+        began = time.process_time()
+        for _ in range(_STREAMED):
+            await fetch()
+        spent = time.process_time() - began
         await peer.close()
     return 1e9 * spent / (2 * _STREAMED * tokens.stat().st_size)
 
