@@ -7,7 +7,6 @@ answer is stored.
 """
 
 import asyncio
-import hashlib
 import signal
 import sys
 from collections import defaultdict
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
-from veiltab.common.core.canonical import canonical_text, read_canonical
+from veiltab.common.core.canonical import canonical_digest, canonical_text, read_canonical
 from veiltab.common.errors import InvalidInputError, VeiltabError
 from veiltab.common.privacy.card import Bound
 from veiltab.common.release.guarantees import epsilon_card, guaranteed_epsilon
@@ -114,7 +113,7 @@ class ChargeQuestion:
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the question."""
-        return hashlib.sha256(self.text.encode()).digest()
+        return canonical_digest(self.text)
 
     def charge(self) -> Charge:
         """Return the charge, after the work."""

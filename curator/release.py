@@ -11,7 +11,7 @@ from math import ceil, prod
 from typing import assert_never
 
 from veiltab.common.core.block_order import MAX_ROWS
-from veiltab.common.core.canonical import LATER, canonical_text
+from veiltab.common.core.canonical import LATER, canonical_digest, canonical_text
 from veiltab.common.core.mechanism import TwoSidedNoise
 from veiltab.common.errors import DeniedError, InvalidInputError
 from veiltab.common.privacy.planning import Plan, plan_release
@@ -217,7 +217,7 @@ class PlanQuestion:
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the question."""
-        return hashlib.sha256(self.text.encode()).digest()
+        return canonical_digest(self.text)
 
 
 def plan_question(

@@ -39,9 +39,9 @@ def canonical_json(plain: object) -> str:
     return json.dumps(plain, sort_keys=True, separators=(",", ":"))
 
 
-def canonical_digest(record: object) -> bytes:
-    """Return the SHA-256 of a record's canonical text."""
-    return hashlib.sha256(canonical_text(record).encode()).digest()
+def canonical_digest(text: str) -> bytes:
+    """Return the SHA-256 of a canonical text."""
+    return hashlib.sha256(text.encode()).digest()
 
 
 def read_canonical(kind: type[Record], text: str) -> Record:

@@ -3,14 +3,13 @@
 Plain data, valid by itself. `guarantees` checks that it keeps the requested epsilon.
 """
 
-import hashlib
 import json
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property, lru_cache
 
-from veiltab.common.core.canonical import LATER, canonical_text, read_canonical
+from veiltab.common.core.canonical import LATER, canonical_digest, canonical_text, read_canonical
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.mechanism import GammaDiagonal, TwoSidedNoise
 from veiltab.common.core.rounding import parse_epsilon
@@ -191,7 +190,7 @@ class ReleaseSpec:
 
     @cached_property
     def _digest(self) -> bytes:
-        return hashlib.sha256(self._text.encode()).digest()
+        return canonical_digest(self._text)
 
 
 @lru_cache(maxsize=512)

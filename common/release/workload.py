@@ -175,7 +175,7 @@ class WorkloadSpec:
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the canonical text."""
-        return canonical_digest(self)
+        return canonical_digest(self.to_json())
 
 
 @lru_cache(maxsize=16)
