@@ -117,13 +117,16 @@ def spec_from_proto(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
     """Decode and validate a release spec, whose mechanism keeps what was asked for."""
     data = message.SerializeToString(deterministic=True)
     # Longer ones are padded with what nobody knows here; they are not kept.
-    return _spec_of(data) if len(data) <= _LONGEST_KEPT else _spec_of.__wrapped__(data)
+    return _remembered_spec(data) if len(data) <= _LONGEST_KEPT else _spec_of(message)
 
 
 @lru_cache(maxsize=256)
-def _spec_of(data: bytes) -> ReleaseSpec:
-    """Decode a spec; each party of a release states the same one, some of them again and again."""
-    message = release_pb2.ReleaseSpec.FromString(data)
+def _remembered_spec(data: bytes) -> ReleaseSpec:
+    """Decode a spec once; each party of a release states the same one, some of them again and again."""
+    return _spec_of(release_pb2.ReleaseSpec.FromString(data))
+
+
+def _spec_of(message: release_pb2.ReleaseSpec) -> ReleaseSpec:
     spec = ReleaseSpec(
         release_id=text_from_proto(message.release_id, "release id"),
         study_digest=text_from_proto(message.study_digest, "study digest"),
