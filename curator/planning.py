@@ -227,7 +227,7 @@ class Planner:
         # What is asked about several tables takes long, and delays nothing that is asked about one.
         self._worker, self._worker_for_tables = _Worker(), _Worker()
         # What a release takes, by its kind; most releases are of few kinds.
-        self._charges = dict[tuple[object, ...] | None, Charge]()
+        self._charges = dict[tuple[object, ...], Charge]()
         # One question of a researcher at a time, so that those of one delay another's by one question.
         self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
@@ -253,22 +253,24 @@ class Planner:
         async with self._turns[spec.researcher]:
             charge = stored_charge(self._store, question)
             if charge is None:
-                charge = self._charges.get(_kind(question))
-                if charge is None:
-                    answer = await self._ask("charge", question.text, _tables_of(spec))
-                    charge = read_canonical(Charge, answer) if answer else question.charge_at_once()
-                    self._remember(question, charge, is_exact=bool(answer))
+                charge = await self._new_charge(question, _tables_of(spec))
                 self._store.set_charge(spec.release_id, question.digest(), canonical_text(charge))
         return charge
 
-    def _remember(self, question: ChargeQuestion, charge: Charge, *, is_exact: bool) -> None:
-        """Remember the charge of a kind of release; the next one of that kind needs no process."""
+    async def _new_charge(self, question: ChargeQuestion, tables: int) -> Charge:
+        """Return a charge that is not stored; only the first release of a kind needs a process."""
         kind = _kind(question)
-        if kind is None or not is_exact:
-            return
-        if len(self._charges) >= _MOST_KINDS:
-            self._charges.clear()
-        self._charges[kind] = charge
+        if kind in self._charges:
+            return self._charges[kind]
+        answer = await self._ask("charge", question.text, tables)
+        if not answer:
+            return question.charge_at_once()
+        charge = read_canonical(Charge, answer)
+        if kind is not None:
+            if len(self._charges) >= _MOST_KINDS:
+                self._charges.clear()
+            self._charges[kind] = charge
+        return charge
 
     async def make_card(self, spec: ReleaseSpec | WorkloadSpec) -> None:
         """Make the epsilon card of a plan for those who decide, unless that was done."""
