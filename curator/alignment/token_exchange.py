@@ -73,7 +73,7 @@ class TokenExchange:
                 def admit(total: int) -> None:
                     """Keep room for what goes beyond the tokens of a table as large as one's own."""
                     if total > TOKEN_LENGTH * rows:
-                        self._room.keep(kept, min(total - TOKEN_LENGTH * rows, total - before))
+                        self._room.keep(kept, min(total - TOKEN_LENGTH * rows, total - file.tell()))
 
                 async for data in peers.tokens(peer, name, before, admit):
                     file.write(data)

@@ -61,6 +61,22 @@ def test_tokens_of_a_larger_table_are_not_begun_without_room_for_them(
     room.keep("another work", written)  # nothing is kept for this one any more
 
 
+def test_what_is_written_takes_no_room_a_second_time(tmp_path: Path, disk: PlayedDisk) -> None:
+    class Filling(Bob):
+        async def tokens(
+            self, curator: str, name: str, offset: int, admit: Callable[[int], None]
+        ) -> AsyncIterator[bytes]:
+            async for data in super().tokens(curator, name, offset, admit):
+                yield data
+                disk.free -= len(data)
+
+    excess = len(TOKENS) - 16
+    disk.free = excess + LEAST_RESERVE + excess // RESERVE_PART
+    exchange = TokenExchange(tmp_path, Room(tmp_path))
+    asyncio.run(exchange.run("a", table_of(1), tmp_path, cast("Peers", Filling())))
+    assert (tmp_path / "bob-tokens.bin").read_bytes() == TOKENS
+
+
 @pytest.mark.parametrize("rows", [300, 301])
 def test_tokens_of_a_table_that_is_no_larger_have_their_room_already(
     tmp_path: Path, disk: PlayedDisk, rows: int
