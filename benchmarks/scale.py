@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import psutil
 from rich.table import Table
 
 from benchmarks.made_tables import OWN_SHARE, write_tables
@@ -36,6 +35,7 @@ from benchmarks.scale_cluster import measure as on_cluster
 from benchmarks.watching import Peaks, Watch
 from veiltab.common.command.cli import note
 from veiltab.common.errors import VeiltabError
+from veiltab.common.process.cores import cores
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.curator.workplace import SMALL
 from veiltab.deploy.scale.costs import TableCosts
@@ -160,8 +160,7 @@ def _certified(parties: Parties, spec: ReleaseSpec) -> Usage:
 
 def _foreseen(rows: int, costs: TableCosts) -> dict[str, dict[str, float]]:
     """Return what the model says of each party."""
-    cores = psutil.cpu_count() or 1
-    here = Machine(cores=cores, memory=16e9, disk=1e12, link=1e10, disk_speed=5e8, latency=1e-4)
+    here = Machine(cores=cores(), memory=16e9, disk=1e12, link=1e10, disk_speed=5e8, latency=1e-4)
     study = Tables(curators=2, rows=rows + rows // OWN_SHARE, attributes=2, sample=rows, pairs=False)
     totals = {total.party: total for total in scale_of_tables(study, costs, here).parties}
     return {name: {"cpu": totals[party].cpu, "disk": totals[party].room.disk} for name, party in _ROLES.items()}

@@ -9,8 +9,9 @@ import click
 
 from veiltab.common.command.cli import EXIT_CODES, emit, json_option, note
 from veiltab.common.errors import InvalidInputError, NotFoundError
+from veiltab.common.process.cores import cores
 from veiltab.common.tasks.engine import Engine
-from veiltab.common.tasks.options import EngineOptions, cores, dask_engine, dask_identity_option
+from veiltab.common.tasks.options import EngineOptions, dask_engine, dask_identity_option
 from veiltab.common.tasks.pool import Pool
 
 if TYPE_CHECKING:

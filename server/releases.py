@@ -6,7 +6,6 @@ work.
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
+from veiltab.common.process.cores import cores
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.statement import Statement, published_columns
@@ -73,7 +73,7 @@ class Releases:
         self._perturbing: dict[str, asyncio.Task[None]] = {}
         self.changes = Changes()
         # More at a time would not be faster, and would block other processes.
-        self._room = asyncio.Semaphore(os.cpu_count() or 1)
+        self._room = asyncio.Semaphore(cores())
 
     async def run(self) -> None:
         """Continue unfinished work of this and other processes, and sweep, until cancelled."""

@@ -1,7 +1,6 @@
 """The options that choose what performs a command's tasks: this process, this machine's cores, or a cluster."""
 
 import functools
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,13 +8,11 @@ from pathlib import Path
 import click
 
 from veiltab.common.errors import InvalidInputError
+from veiltab.common.process.cores import cores
 from veiltab.common.tasks.cluster_identity import load_cluster_identity
 from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.engine import Engine, InProcess
 from veiltab.common.tasks.pool import Pool
-
-_QUOTA = Path("/sys/fs/cgroup/cpu.max")
-"""Microseconds of processor time that a container may take, and in how many."""
 
 dask_identity_option = click.option(
     "--dask-identity",
@@ -110,14 +107,3 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_OPTIONS):
         with_engine = option(with_engine)
     return with_engine
-
-
-def cores() -> int:
-    """Return the cores that this process may use: those of the machine, fewer where it or its container is limited."""
-    known = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        quota, period = _QUOTA.read_text("ascii").split()
-        return min(known, max(1, round(int(quota) / int(period))))
-    except (OSError, ValueError):
-        # There is no limit ("max"), or no such system.
-        return known

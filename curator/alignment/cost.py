@@ -1,11 +1,11 @@
 """What aligning a table would cost a curator, by tokens and privately: seconds, measured on some ids, and bytes."""
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from veiltab.common.core.randomness import KEY_BYTES
+from veiltab.common.process.cores import cores
 from veiltab.curator.alignment.intersection import TOKEN_LENGTH, sorted_order
 from veiltab.curator.alignment.masking import MAX_IDS, ids_of
 from veiltab.curator.alignment.ring import Flow, FlowKind, flows
@@ -80,7 +80,7 @@ def _private_seconds(respondents: TableRows, masks: int, checks: int) -> float:
         + masks * _seconds(lambda: masked(elements, scalar))
         + checks * _seconds(lambda: are_elements(elements))
     )
-    return seconds * len(respondents) / len(texts) / (os.cpu_count() or 1)
+    return seconds * len(respondents) / len(texts) / cores()
 
 
 def _width(flow: Flow) -> int:

@@ -6,7 +6,6 @@ ends.
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.steps import step
+from veiltab.common.process.cores import cores
 from veiltab.common.storage.files import written_whole
 from veiltab.curator.alignment.intersection import slices
 from veiltab.curator.alignment.ristretto import ELEMENT_BYTES, are_elements, hashed, load, masked
@@ -50,7 +50,7 @@ class Masking:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._threads = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="mask")
+        self._threads = ThreadPoolExecutor(cores(), thread_name_prefix="mask")
         self.progress = ""
         """What is being masked, for people."""
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from pathlib import Path
 
 from veiltab.common.errors import UnavailableError
+from veiltab.common.process.cores import cores
 
 _PROC = Path("/proc")
 _TIMES = slice(11, 15)
@@ -32,7 +33,7 @@ def source_here() -> str:
 
 
 def _machine_name() -> str:
-    """Return how many cores of which processor this machine has."""
+    """Return how many cores of which processor this process may use."""
     name = "an unknown processor"
     try:
         lines = (_PROC / "cpuinfo").read_text("utf-8", errors="replace").splitlines()
@@ -42,4 +43,4 @@ def _machine_name() -> str:
         if line.startswith("model name"):
             name = line.partition(":")[2].strip()
             break
-    return f"{os.cpu_count()} cores of {name}"
+    return f"{cores()} cores of {name}"

@@ -1,4 +1,3 @@
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.rpc.identity import utc_now
 from veiltab.common.tasks.dask import Dask
 from veiltab.common.tasks.engine import InProcess
-from veiltab.common.tasks.options import EngineOptions, cores, engine_options
+from veiltab.common.tasks.options import EngineOptions, engine_options
 from veiltab.common.tasks.pool import Pool
 from veiltab.deploy.authority import new_authority
 from veiltab.deploy.cluster_pki import init_cluster
@@ -35,20 +34,6 @@ def test_by_default_there_is_one_a_core(monkeypatch: pytest.MonkeyPatch) -> None
     pool = EngineOptions().engine(study_authority=STUDY)
     assert isinstance(pool, Pool)
     assert pool._workers == 5
-
-
-@pytest.mark.parametrize(
-    ("quota", "count"),
-    [("max 100000", 8), ("", 8), (None, 8), ("350000 100000", 4), ("320000 100000", 3), ("10000 100000", 1)],
-)
-def test_a_container_may_have_fewer_cores_than_its_machine(
-    quota: str | None, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-    monkeypatch.setattr("veiltab.common.tasks.options._QUOTA", tmp_path / "cpu.max")
-    if quota is not None:
-        (tmp_path / "cpu.max").write_text(quota)
-    assert cores() == count
 
 
 def test_a_party_reaches_its_cluster_over_tls_only(tmp_path: Path) -> None:
