@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from veiltab.common.core.block_order import BLOCK_BYTES, Blocks, ordered_rows, renumber
 from veiltab.common.core.domain import Symbols
 from veiltab.common.core.sampling import Priorities, Rows, TokensOf, thresholds, words_of
+from veiltab.common.observe.progress import Stage
 from veiltab.common.storage.partitions import Batch, bits_for, leading_bits, sections, write_batch
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.stored import Readable, Stored
@@ -185,10 +186,17 @@ class DrawnSample:
         key: of the priorities.
         attributes: whose symbols are wanted.
         workplace: performs the tasks; its files hold the result until nothing refers to this object.
+        stage: says how far the draw is, if anybody asks.
     """
 
-    def __init__(
-        self, table: AlignedTable, sample: int, key: bytes, attributes: Sequence[str], workplace: Workplace
+    def __init__(  # noqa: PLR0913, PLR0917 - what a draw consists of
+        self,
+        table: AlignedTable,
+        sample: int,
+        key: bytes,
+        attributes: Sequence[str],
+        workplace: Workplace,
+        stage: Stage | None = None,
     ) -> None:
         self._run = workplace.run
         self._name = secrets.token_hex(8)
@@ -208,7 +216,7 @@ class DrawnSample:
             )
             for name in attributes
         )
-        self._parts = tuple(self._drawn(tokens, columns))
+        self._parts = tuple(self._drawn(tokens, columns, stage or Stage()))
         self._firsts = tuple(accumulate((part.rows for part in self._parts[:-1]), initial=0))
         self._run.delete(*copies.values())
 
@@ -236,13 +244,15 @@ class DrawnSample:
             length=self._sample,
         )
 
-    def _drawn(self, tokens: Stored, columns: tuple[_Column, ...]) -> Iterator[Part]:
+    def _drawn(self, tokens: Stored, columns: tuple[_Column, ...], stage: Stage) -> Iterator[Part]:
         """Yield the drawn rows in their order."""
         bits = bits_for(self._rows)
         for threshold in thresholds(self._rows, self._sample):
             spread = SpreadRows(self._run, self._name, bits=bits)
-            for batch in in_order(self.engine.perform(self._spreads(tokens, columns, threshold, bits, spread))):
-                spread.append(batch)
+            with stage.of("drawing the sample", self._rows) as progress:
+                for batch in in_order(self.engine.perform(self._spreads(tokens, columns, threshold, bits, spread))):
+                    spread.append(batch)
+                    progress.advance(SPREAD)
             if spread.counts.sum() >= self._sample:
                 break
         # Partitions that begin after the last drawn row are not put in order.
@@ -258,8 +268,10 @@ class DrawnSample:
             )
             for number, edges in enumerate(sections(spread.counts[:needed], part=1))
         )
-        for parts in in_order(self.engine.perform(orders)):
-            yield from parts
+        with stage.of("ordering the sample", self._sample) as progress:
+            for parts in in_order(self.engine.perform(orders)):
+                yield from parts
+                progress.advance(sum(part.rows for part in parts))
         spread.delete()
 
     def _spreads(

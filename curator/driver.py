@@ -21,6 +21,7 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
+from veiltab.common.observe.progress import Stage, Stages
 from veiltab.common.observe.steps import state_left, step
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.receipt import Receipt
@@ -174,6 +175,9 @@ class CuratorDriver:
         self._refused: set[str] = set()
         # Releases whose toss is logged as one that hangs.
         self._hanging: set[str] = set()
+        # How far the steps under way are, and the releases whose record says that instead of what they waited for.
+        self._stages = Stages()
+        self._shown: set[str] = set()
         # Samples that this process drew and did not encrypt yet.
         self._samples: dict[str, SharedSample] = {}
         # Releases whose last step was not said to the other curators, as another was to follow at once.
@@ -382,6 +386,7 @@ class CuratorDriver:
                 tasks.create_task(self._look_after_held(peers))
                 while True:
                     self._submitted.clear()
+                    self._show_work()
                     for release_id in self._unfinished():
                         if release_id not in self._driven and release_id not in self._held:
                             self._driven.add(release_id)
@@ -402,6 +407,19 @@ class CuratorDriver:
             self._held &= self.store.waiting_for_a_person(time.time())
             return self.store.unfinished()
         return ()
+
+    def _show_work(self) -> None:
+        """Let whoever looks read what is done for a release, instead of what it waited for before."""
+        with failures_logged(_log, "the work under way cannot be shown"):
+            for release_id, text in self._stages.texts.items():
+                self._shown.add(release_id)
+                self._say(self.store.release(release_id), text)
+
+    def _say(self, stored: CuratorRelease, text: str) -> None:
+        """Record what a release waits for, or what is done for it; of one of several tables, with them."""
+        self.store.set_waiting(stored.request.release_id, text)
+        if stored.part_of:
+            self.store.set_waiting(stored.part_of, f"table {', '.join(stored.request.attributes)}: {text}")
 
     async def _look_after_held(self, peers: Peers) -> None:
         """Take up requests that wait for a person here, and are over elsewhere or beyond what is left of the budget."""
@@ -452,6 +470,7 @@ class CuratorDriver:
         self._refused.discard(release_id)
         self._announced.discard(release_id)
         self._unsaid.discard(release_id)
+        self._shown.discard(release_id)
 
     def _look_after_tables(self) -> None:
         """Take up tables that may run now, and let the release that they are part of go on."""
@@ -472,14 +491,11 @@ class CuratorDriver:
             match await self._step(stored, peers, server):
                 case Wait(reason):
                     self._say_what_was_left_unsaid(release_id)
-                    if reason != stored.waiting_for:
-                        self.store.set_waiting(release_id, reason)
+                    if reason != stored.waiting_for or stored.part_of or release_id in self._shown:
+                        self._say(stored, reason)
+                        self._shown.discard(release_id)
                     if before is ReleaseState.REQUESTED:
                         self.changes.notify(_for_researcher(release_id))  # it hears that a person decides
-                    if stored.part_of:
-                        self.store.set_waiting(
-                            stored.part_of, f"table {', '.join(stored.request.attributes)}: {reason}"
-                        )
                     return stored
                 case End(state, reason):
                     self._end(stored, state, reason)
@@ -573,7 +589,8 @@ class CuratorDriver:
             case Step.OPEN_TABLES:
                 self._open_tables(stored)
             case Step.DRAW | Step.ENCRYPT | Step.UPLOAD | Step.TEST | Step.FINISH:
-                await self._take_charged(chosen, stored, peers, server)
+                with self._stages.stage(stored.request.release_id) as stage:
+                    await self._take_charged(chosen, stored, stage, peers, server)
             case _:
                 assert_never(chosen)
 
@@ -581,18 +598,19 @@ class CuratorDriver:
         self,
         chosen: Literal[Step.DRAW, Step.ENCRYPT, Step.UPLOAD, Step.TEST, Step.FINISH],
         stored: CuratorRelease,
+        stage: Stage,
         peers: Peers,
         server: ServerLink,
     ) -> None:
         match chosen:
             case Step.DRAW:
-                await self._draw(stored.planned_spec, peers)
+                await self._draw(stored.planned_spec, stage, peers)
             case Step.ENCRYPT:
-                await self._encrypt(stored, peers)
+                await self._encrypt(stored, stage, peers)
             case Step.UPLOAD:
-                await self._upload(stored.planned_spec, server)
+                await self._upload(stored.planned_spec, stage, server)
             case Step.TEST:
-                await self._test(stored, server)
+                await self._test(stored, stage, server)
             case Step.FINISH:
                 # A crash may have come between the receipt and this.
                 self.encryption(stored.request.release_id).forget_canaries()
@@ -600,11 +618,12 @@ class CuratorDriver:
                 assert_never(chosen)
 
     async def _plan(self, stored: CuratorRelease, others: tuple[Progress, ...]) -> None:
-        everyone = (self.progress(stored.request.release_id), *others)
+        release_id = stored.request.release_id
+        everyone = (self.progress(release_id), *others)
         granted, denied = joint_decision(everyone, self.study)
         columns = agreed_columns(stored.request, self.study, granted, denied)
         population, digest = self.alignment.result()
-        with step("plan", release_id=stored.request.release_id):
+        with step("plan", release_id=release_id), self._stages.stage(release_id) as stage, stage.of("planning", None):
             question = plan_question(stored.request, columns, self.study, population=population, alignment=digest)
             planned = await self.planner.spec(question)
         # Before any curator reserves anything.
@@ -622,7 +641,8 @@ class CuratorDriver:
     async def _reserve(self, spec: ReleaseSpec | WorkloadSpec) -> None:
         check_tosses(self.store.aborted_tosses())
         with step("reserve", release_id=spec.release_id):
-            charge = await self.planner.charge(spec, self.ledger.allowance)
+            with self._stages.stage(spec.release_id) as stage, stage.of("computing the charge", None):
+                charge = await self.planner.charge(spec, self.ledger.allowance)
             try:
                 await asyncio.to_thread(self.ledger.reserve, spec, charge)
             except BudgetExceededError:
@@ -653,10 +673,10 @@ class CuratorDriver:
         self.store.open_tables(stored.request.release_id, numbers, int(time.time()))
         self._submitted.set()
 
-    async def _draw(self, spec: ReleaseSpec, peers: Peers) -> None:
+    async def _draw(self, spec: ReleaseSpec, stage: Stage, peers: Peers) -> None:
         table = self.alignment.table(spec.alignment)
         try:
-            sample = await self.sampler.draw(spec, table, peers)
+            sample = await self.sampler.draw(spec, table, peers, stage)
         except (NotReadyError, UnavailableError):
             self._log_hanging(spec.release_id)
             raise
@@ -672,30 +692,31 @@ class CuratorDriver:
             awaited = ", ".join(sorted(self.coins.awaited(release_coin(release_id))))
             _log.warning("a toss of a charged release hangs", extra={"release": release_id, "curator": awaited})
 
-    async def _encrypt(self, stored: CuratorRelease, peers: Peers) -> None:
+    async def _encrypt(self, stored: CuratorRelease, stage: Stage, peers: Peers) -> None:
         spec = stored.planned_spec
         table = self.alignment.table(spec.alignment)
         sample = self._samples.get(spec.release_id)
         if sample is None:  # an earlier process drew it
-            sample = await self.sampler.draw(spec, table, peers)
+            sample = await self.sampler.draw(spec, table, peers, stage)
             if sample.check != stored.sample_check:
                 raise IntegrityError("drew another sample than before", where=f"curator {self.name}")
         try:
-            await asyncio.to_thread(self._encrypt_columns, spec, table, sample)
+            await asyncio.to_thread(self._encrypt_columns, spec, table, sample, stage)
         finally:
             # After a failure, too: its files may be damaged or gone, and the next attempt draws the same again.
             self._samples.pop(spec.release_id, None)
         self._room.give_back(spec.release_id)
 
-    def _encrypt_columns(self, spec: ReleaseSpec, table: AlignedTable, sample: SharedSample) -> None:
-        for column in spec.columns_of(self.name):
-            size = column.byte_length(spec.uploaded_rows)
-            with step("encrypt", release_id=spec.release_id, attribute=column.attribute, size=size):
-                values = sample.rows.column(table, column.attribute)
-                encryption = self.encryption(spec.release_id)
-                encryption.encrypt(column.attribute, values, column.size, spec.pad, sample.noise)
+    def _encrypt_columns(self, spec: ReleaseSpec, table: AlignedTable, sample: SharedSample, stage: Stage) -> None:
+        columns, encryption = spec.columns_of(self.name), self.encryption(spec.release_id)
+        with stage.of("encrypting columns", len(columns) * spec.uploaded_rows) as progress:
+            for column in columns:
+                size = column.byte_length(spec.uploaded_rows)
+                with step("encrypt", release_id=spec.release_id, attribute=column.attribute, size=size):
+                    values = sample.rows.column(table, column.attribute)
+                    encryption.encrypt(column.attribute, values, column.size, spec.pad, sample.noise, progress.advance)
 
-    async def _upload(self, spec: ReleaseSpec, server: ServerLink) -> None:
+    async def _upload(self, spec: ReleaseSpec, stage: Stage, server: ServerLink) -> None:
         encryption = self.encryption(spec.release_id)
         columns = {
             c.attribute: (
@@ -715,14 +736,15 @@ class CuratorDriver:
                     columns,
                     lambda sent: self.store.set_bytes_uploaded(spec.release_id, sent),
                     has_none=has_none,
+                    stage=stage,
                 )
         encryption.forget_ciphertext()
 
-    async def _test(self, stored: CuratorRelease, server: ServerLink) -> None:
+    async def _test(self, stored: CuratorRelease, stage: Stage, server: ServerLink) -> None:
         spec = stored.planned_spec
         with step("test server", release_id=spec.release_id):
             encryption = self.encryption(spec.release_id)
-            await self.server_check.run(spec, server, encryption)
+            await self.server_check.run(spec, server, encryption, stage)
 
     async def _tidy(self, release_id: str) -> None:
         """Forget the seed once every curator has encrypted, or the release is over everywhere."""

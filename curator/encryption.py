@@ -7,7 +7,7 @@ the ciphertext's digest is recorded, only those bytes are ever sent.
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import assert_never
@@ -51,7 +51,15 @@ class ColumnEncryption:
         """Return where the ciphertext of a column's canaries is kept until the server is tested."""
         return self._folder / f"{attribute}.canaries"
 
-    def encrypt(self, attribute: str, column: Column, size: int, pad: Pad, noise: CuratorsNoise) -> bytes:
+    def encrypt(  # noqa: PLR0913, PLR0917 - what an encryption consists of
+        self,
+        attribute: str,
+        column: Column,
+        size: int,
+        pad: Pad,
+        noise: CuratorsNoise,
+        advance: Callable[[int], None] = lambda _: None,
+    ) -> bytes:
         """Encrypt a column, unless that was done, and return the SHA-256 of its ciphertext.
 
         ciphertext = (column with the curators' noise, and canaries among its rows) + pad mod size
@@ -62,6 +70,7 @@ class ColumnEncryption:
             size: alphabet size K_a.
             pad: where the pad comes from.
             noise: the coins and the canaries.
+            advance: called with the number of rows whenever some more are encrypted.
 
         Raises:
             IntegrityError: the pad is spent and its ciphertext is not complete here; it is never made again.
@@ -92,7 +101,7 @@ class ColumnEncryption:
         else:
             rows = noise.applied(attribute, column, size, replacement_key)
             chunks = (self._encrypted(attribute, chunk, size, source, number) for number, chunk in enumerate(rows))
-        digest = self._write(attribute, chunks, noise.places)
+        digest = self._write(attribute, chunks, noise.places, advance)
         self._store.set_pad_digest(self._release_id, attribute, digest)
         return digest
 
@@ -120,7 +129,9 @@ class ColumnEncryption:
                 remedy="Ask for a new release; a pad is never used again.",
             )
 
-    def _write(self, attribute: str, chunks: Iterable[Symbols], places: CanaryPlaces) -> bytes:
+    def _write(
+        self, attribute: str, chunks: Iterable[Symbols], places: CanaryPlaces, advance: Callable[[int], None]
+    ) -> bytes:
         """Write the ciphertext of a column that comes in chunks, and that of its canaries; return its SHA-256."""
         digest = hashlib.sha256()
         with ExitStack() as files:
@@ -134,6 +145,7 @@ class ColumnEncryption:
                 if canaries is not None:
                     canaries.write(ciphertext[places.within(part) - start].data)
                 start = part.stop
+                advance(len(ciphertext))
         return digest.digest()
 
     def _encrypted(

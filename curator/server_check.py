@@ -17,6 +17,7 @@ from veiltab.common.core.canaries import places_key
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.core.symbols import check_symbols
 from veiltab.common.errors import IntegrityError
+from veiltab.common.observe.progress import Stage
 from veiltab.common.release.receipt import Receipt, accepted, level_of, receipt_of
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.curator.bounded_set import BoundedSet
@@ -120,13 +121,16 @@ class ServerCheck:
         # Releases whose server was seen to have passed: a result is never taken back.
         self._passed = BoundedSet()
 
-    async def run(self, spec: ReleaseSpec, server: ServerUnderTest, encryption: ColumnEncryption) -> None:
+    async def run(
+        self, spec: ReleaseSpec, server: ServerUnderTest, encryption: ColumnEncryption, stage: Stage | None = None
+    ) -> None:
         """Test the server, unless that was done; a curator without columns in the release has nothing to test.
 
         Args:
             spec: of a release whose columns every curator has sent.
             server: whom to test.
             encryption: has the ciphertext of the canaries, which is deleted once the result is recorded.
+            stage: says that it tests, if anybody asks.
 
         Raises:
             NotReadyError: the release is not published yet.
@@ -139,7 +143,8 @@ class ServerCheck:
         if self._store.receipt(spec.release_id) is None:
             # What it published is durable before the server can learn which rows are tested.
             self._store.record_publication(spec.release_id, await server.publication(spec))
-            await self._test(spec, server, encryption)
+            with (stage or Stage()).of("testing the server", None):
+                await self._test(spec, server, encryption)
         encryption.forget_canaries()
         check_passed(self.receipt(spec), server.name)
 

@@ -15,6 +15,7 @@ from veiltab.common.core.derivation import derive
 from veiltab.common.core.sampling import Rows, index_pieces, sample_pieces
 from veiltab.common.core.symbols import CHUNK, row_slices
 from veiltab.common.errors import IntegrityError, NotReadyError
+from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Sampling
 from veiltab.common.release.spec import ReleaseSpec
@@ -81,47 +82,60 @@ class Sampler:
             raise NotReadyError("has not drawn the indices yet", where=f"curator {self._name}")
         return path
 
-    async def draw(self, spec: ReleaseSpec, table: AlignedTable, peers: Peers) -> SharedSample:
+    async def draw(
+        self, spec: ReleaseSpec, table: AlignedTable, peers: Peers, stage: Stage | None = None
+    ) -> SharedSample:
         """Draw the sample of a release, its coins and its canaries, again if need be.
+
+        Args:
+            spec: of the release.
+            table: all respondents.
+            peers: the other curators.
+            stage: says how far the draw is, if anybody asks.
 
         Raises:
             VeiltabError: as `Coins.toss`; after NotReadyError try again.
             IntegrityError: the indices that a peer shares are no sample.
             ConflictError: another release has spent these coins or canaries.
         """
+        stage = stage or Stage()
         with step("toss", release_id=spec.release_id):
             seed = await self._coins.toss(release_coin(spec.release_id), peers)
-        with step("draw", release_id=spec.release_id):
+        with step("draw", release_id=spec.release_id), stage.of("drawing the sample", None):
             key = derive(seed, "sampling")
             draw: Callable[[], SampleRows | DrawnSample]
             match spec.sampling:
                 case Sampling.SEED | Sampling.SERVER:
-                    draw = partial(self._drawn_rows, spec, table, key)
+                    draw = partial(self._drawn_rows, spec, table, key, stage)
                 case Sampling.INDICES:
                     draw = partial(SampleRows, await self._indices(spec, peers), self._folder)
                 case _:
                     assert_never(spec.sampling)
-            return await asyncio.to_thread(self._drawn, spec, seed, draw)
+            return await asyncio.to_thread(self._drawn, spec, seed, draw, stage)
 
-    def _drawn_rows(self, spec: ReleaseSpec, table: AlignedTable, key: bytes) -> SampleRows | DrawnSample:
+    def _drawn_rows(self, spec: ReleaseSpec, table: AlignedTable, key: bytes, stage: Stage) -> SampleRows | DrawnSample:
         """Draw rows by a key: in tasks if many are ordered."""
         scheme, everybody = spec.description.scheme, spec.sampling.is_by_server
         if not is_small(spec.population) and (everybody or isinstance(scheme, SimpleRandom)):
             own = [column.attribute for column in spec.columns_of(self._name)]
             sample = spec.population if everybody else scheme.sample
-            return DrawnSample(table, sample, key, own, self._workplace)
+            return DrawnSample(table, sample, key, own, self._workplace, stage)
         if everybody:
             pieces = sample_pieces(table.tokens(), spec.population, key, self._grouping)
         else:
             pieces = scheme.draw_pieces(table.tokens(), key, self._grouping, self._gathering)
         return SampleRows(pieces, self._folder)
 
-    def _drawn(self, spec: ReleaseSpec, seed: bytes, draw: Callable[[], SampleRows | DrawnSample]) -> SharedSample:
+    def _drawn(
+        self, spec: ReleaseSpec, seed: bytes, draw: Callable[[], SampleRows | DrawnSample], stage: Stage
+    ) -> SharedSample:
         """Draw what follows from a seed; its keys are spent before their first use."""
         rows = draw()
         self._store.spend_shared_keys(spec.release_id, coin_key(seed), canary_key(seed))
         noise = curators_noise(spec, seed)
-        return SharedSample(rows=rows, noise=noise, check=sample_check(derive(seed, "sample check"), rows, noise))
+        with stage.of("checking the sample", None):
+            check = sample_check(derive(seed, "sample check"), rows, noise)
+        return SharedSample(rows=rows, noise=noise, check=check)
 
     async def _indices(self, spec: ReleaseSpec, peers: Peers) -> Iterator[Rows]:
         """Draw the row indices if this is the drawing curator, else fetch them from it; return them piece by piece."""

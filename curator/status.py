@@ -29,7 +29,8 @@ def _alignment(driver: CuratorDriver) -> Work:
         population, _ = driver.alignment.result()
     except VeiltabError as error:
         about = driver.alignment.progress
-        return Work(kind="alignment", id="", about=about, state="aligning", waiting_for=str(error), since=0)
+        waiting_for = "" if about else str(error)
+        return Work(kind="alignment", id="", about=about, state="aligning", waiting_for=waiting_for, since=0)
     left_out = driver.alignment.left_out
     about = f"{population} common respondents{f'; {left_out}' if left_out else ''}"
     return Work(kind="alignment", id="", about=about, state="aligned", waiting_for="", since=0)

@@ -14,6 +14,7 @@ from veiltab.common.errors import (
     NotReadyError,
     TransferError,
 )
+from veiltab.common.observe.progress import Progress, Stage
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState, ended_without_result
 from veiltab.common.release.wire import spec_to_proto, state_from_proto
@@ -71,6 +72,7 @@ class ServerLink:
         sent: Callable[[int], None],
         *,
         has_none: bool = False,
+        stage: Stage | None = None,
     ) -> None:
         """Send this curator's columns.
 
@@ -79,18 +81,22 @@ class ServerLink:
             columns: file and SHA-256 of each column's ciphertext.
             sent: called with the bytes of all columns that the server holds.
             has_none: whether the server is known to have taken the announcement, and nothing of the columns since.
+            stage: says how far it is, if anybody asks.
 
         Raises:
             FailedReleaseError: the release ended at the server.
             VeiltabError: the server's refusal; after UnavailableError try again.
         """
         received = dict.fromkeys(columns, 0) if has_none else await self._received(spec, columns)
-        uploads = [
-            partial(self._upload_column, spec, name, *columns[name], offset) for name, offset in received.items()
-        ]
-        if uploads:
-            await together(self._room, uploads)
-        sent(sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self._name)))
+        total = sum(column.byte_length(spec.uploaded_rows) for column in spec.columns_of(self._name))
+        with (stage or Stage()).of("sending columns", total, done=sum(received.values())) as progress:
+            uploads = [
+                partial(self._upload_column, spec, name, *columns[name], offset, progress)
+                for name, offset in received.items()
+            ]
+            if uploads:
+                await together(self._room, uploads)
+        sent(total)
 
     async def _received(self, spec: ReleaseSpec, columns: Collection[str]) -> Mapping[str, int]:
         """Return how many bytes the server holds of each column, of those that it still takes bytes of."""
@@ -137,12 +143,16 @@ class ServerLink:
             raise ended_without_result(state, words_from_proto(answer.failure), where=self.name)
         return state
 
-    async def _upload_column(self, spec: ReleaseSpec, attribute: str, path: Path, digest: bytes, offset: int) -> None:
+    async def _upload_column(  # noqa: PLR0913, PLR0917 - what is sent, and from where on
+        self, spec: ReleaseSpec, attribute: str, path: Path, digest: bytes, offset: int, progress: Progress
+    ) -> None:
         header = ingest_pb2.UploadHeader(
             release_id=spec.release_id, attribute=attribute, spec_digest=spec.digest(), column_digest=digest
         )
         try:
-            answer = await self._server.stub.UploadColumn(_messages(header, path, offset), timeout=STREAM_SECONDS)
+            answer = await self._server.stub.UploadColumn(
+                _messages(header, path, offset, progress), timeout=STREAM_SECONDS
+            )
         except grpc.aio.AioRpcError as error:
             raise error_from_rpc(error, str(self._server.party)) from None
         except asyncio.CancelledError:
@@ -175,12 +185,13 @@ def publication_from_proto(
 
 
 async def _messages(
-    header: ingest_pb2.UploadHeader, path: Path, offset: int
+    header: ingest_pb2.UploadHeader, path: Path, offset: int, progress: Progress
 ) -> AsyncIterator[ingest_pb2.UploadColumnRequest]:
     yield ingest_pb2.UploadColumnRequest(header=header)
     # Once the server has the whole column the file is deleted; the header alone then finds the column complete.
     for chunk in file_chunks(path, offset) if path.exists() or not offset else ():
         yield ingest_pb2.UploadColumnRequest(chunk=chunk)
+        progress.advance(chunk.ByteSize())
 
 
 def _is_cancelled() -> bool:

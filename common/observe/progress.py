@@ -1,5 +1,6 @@
 """How far a long piece of work is, and when it will be over if it goes on as it did."""
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +10,11 @@ _TELL_SECONDS = 10.0
 
 _LEAST_SECONDS = 2.0
 """Before that no rate is worth an estimate."""
+
+_SHOWN_SECONDS = 1.0
+"""Before that a piece of work is not worth a line: it is over when anybody reads it."""
+
+_FIGURES = re.compile(r"\d+ %(, (less|about) [\w ]+ left)?|[\d,]+ so far")
 
 _MINUTE = 60
 _HOUR = 3600
@@ -20,6 +26,7 @@ class Progress:
     Args:
         what: what is done, for people.
         total: units; None if that is not known.
+        done: units that were done before, such as those that an attempt before this one left.
         tell: takes a line about it from time to time.
         clock: monotonic seconds.
     """
@@ -29,6 +36,7 @@ class Progress:
         what: str,
         total: int | None,
         *,
+        done: int = 0,
         tell: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -37,7 +45,11 @@ class Progress:
         self._tell = tell
         self._clock = clock
         self._began = self._told = clock()
-        self._done = 0
+        self._before = self._done = done
+
+    def expect(self, total: int) -> None:
+        """Take the number of units, if it was not known at the beginning."""
+        self._total = total
 
     def advance(self, units: int) -> None:
         """Count some more units that are done."""
@@ -50,10 +62,12 @@ class Progress:
     def __str__(self) -> str:
         """Say how much is done, and how long the rest takes at the rate so far."""
         if not self._total:
-            return f"{self._what}: {self._done:,} so far"
-        share = min(self._done / self._total, 1.0)
-        text, seconds = f"{self._what}: {100 * share:.0f} %", self._clock() - self._began
-        return f"{text}, {_amount(seconds * (1 - share) / share)} left" if share and seconds >= _LEAST_SECONDS else text
+            return f"{self._what}: {self._done:,} so far" if self._done else self._what
+        done, seconds = min(self._done, self._total), self._clock() - self._began
+        text, since = f"{self._what}: {100 * done / self._total:.0f} %", done - self._before
+        if since <= 0 or seconds < _LEAST_SECONDS:
+            return text
+        return f"{text}, {_amount(seconds * (self._total - done) / since)} left"
 
 
 def _amount(seconds: float) -> str:
@@ -77,10 +91,46 @@ class Stage:
         return "" if self._progress is None else str(self._progress)
 
     @contextmanager
-    def of(self, what: str, total: int | None) -> Iterator[Progress]:
-        """Let a block be under way."""
-        self._progress = progress = Progress(what, total)
+    def of(self, what: str, total: int | None, *, done: int = 0) -> Iterator[Progress]:
+        """Let a block be under way; what is under way in it for a while is said instead."""
+        around = self._progress
+        self._progress = progress = Progress(what, total, done=done)
         try:
             yield progress
         finally:
-            self._progress = None
+            self._progress = around
+
+
+class Stages:
+    """The stages of several works, such as releases, by name.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        # When each was begun.
+        self._stages: dict[str, tuple[float, Stage]] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Stage]:
+        """Let somebody work on something for the time of a block."""
+        stage = Stage()
+        self._stages[name] = self._clock(), stage
+        try:
+            yield stage
+        finally:
+            del self._stages[name]
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """What is done now, of every work that has taken a second or more."""
+        since = self._clock() - _SHOWN_SECONDS
+        texts = {name: str(stage) for name, (began, stage) in self._stages.items() if began <= since}
+        return {name: text for name, text in texts.items() if text}
+
+
+def without_figures(text: str) -> str:
+    """Return what is said of work without how far it is: the same as long as the same is done."""
+    return _FIGURES.sub("", text)

@@ -17,7 +17,7 @@ class Work:
         id: its id; empty for an alignment.
         about: what it is, for people: attributes, epsilon, researcher.
         state: its state here.
-        waiting_for: what it waits for, or why it failed; empty otherwise.
+        waiting_for: what it waits for, what is done for it if that takes a while, or why it failed; empty otherwise.
         since: Unix seconds since which it is in this state; 0 if that is not known.
     """
 

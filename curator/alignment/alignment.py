@@ -92,11 +92,11 @@ class Alignment:
         """Return (common respondents n, digest of the alignment).
 
         Raises:
-            VeiltabError: why there is none yet.
+            VeiltabError: why there is none yet, or how far it is.
         """
         found = self._store.alignment(self._current)
         if found is None:
-            raise self._waiting
+            raise NotReadyError(self.progress, where=f"curator {self._name}") if self.progress else self._waiting
         return found
 
     def table(self, digest: str) -> AlignedTable:

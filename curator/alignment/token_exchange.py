@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
 from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableError, VeiltabError
-from veiltab.common.observe.progress import Progress, Stage
+from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.storage.disk import Room, named_in_errors
 from veiltab.curator.alignment.exchange import own_tokens
@@ -39,8 +40,7 @@ class TokenExchange:
         """Fetch the tokens of all others."""
         received = {}
         for peer in peers.curators:
-            with self._stage.of(f"fetching tokens of {peer}", None) as progress:
-                received[peer] = await self._fetch(name, peer, table.rows, folder, peers, progress)
+            received[peer] = await self._fetch(name, peer, table.rows, folder, peers)
         return received
 
     async def is_wanted(self, name: str, peers: Peers) -> bool:  # noqa: ARG002 - an Exchange
@@ -60,18 +60,22 @@ class TokenExchange:
     def close(self) -> None:
         """Do nothing: nothing goes on."""
 
-    async def _fetch(  # noqa: PLR0913, PLR0917 - whose tokens, and where they go
-        self, name: str, peer: str, rows: int, folder: Path, peers: Peers, progress: Progress
-    ) -> Path:
+    async def _fetch(self, name: str, peer: str, rows: int, folder: Path, peers: Peers) -> Path:
         """Fetch a peer's tokens; where a connection broke, the next attempt goes on."""
         path, kept = folder / f"{peer}-tokens.bin", f"tokens of {peer}"
         begun = path.with_suffix(".part")
         try:
-            with step("fetch tokens") as measured, named_in_errors(begun), _appended(begun) as file:
+            with ExitStack() as block:
+                measured = block.enter_context(step("fetch tokens"))
+                block.enter_context(named_in_errors(begun))
+                file = block.enter_context(_appended(begun))
                 before = file.tell()
+                fetching = self._stage.of(f"fetching tokens of {peer}", None, done=before // TOKEN_LENGTH)
+                progress = block.enter_context(fetching)
 
                 def admit(total: int) -> None:
                     """Keep room for what goes beyond the tokens of a table as large as one's own."""
+                    progress.expect(total // TOKEN_LENGTH)
                     if total > TOKEN_LENGTH * rows:
                         self._room.keep(kept, min(total - TOKEN_LENGTH * rows, total - file.tell()))
 

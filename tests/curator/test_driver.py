@@ -28,6 +28,7 @@ from veiltab.common.errors import (
     TransferError,
     UnavailableError,
 )
+from veiltab.common.observe.progress import Stage, Stages
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.spec import ReleaseSpec, requested_columns
 from veiltab.common.release.state import ReleaseState
@@ -266,7 +267,9 @@ class World:
         sent: Callable[[int], None],
         *,
         has_none: bool,
+        stage: Stage,
     ) -> None:
+        assert not str(stage)
         self.had_none.append(has_none)
         if self.refusal is not None:
             raise self.refusal
@@ -458,6 +461,34 @@ def test_a_sample_whose_files_are_damaged_is_drawn_again(
     carried_to(world, ReleaseState.READY, make_request(sample=400))
     assert not errors
     assert len(world.tosses) == 2
+
+
+def test_a_release_says_what_is_done_for_it_instead_of_what_it_waited_for(
+    world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    world.driver._stages = Stages(lambda: now[0])
+    carried_to(world, ReleaseState.CHARGED, make_request(sample=400))
+    said = list[str]()
+
+    def waiting_for() -> str:
+        world.driver._show_work()
+        return world.driver.store.release(ID).waiting_for
+
+    def encrypt_in_vain(*_: object) -> NoReturn:
+        said.append(waiting_for())
+        now[0] += 1
+        said.append(waiting_for())
+        raise UnavailableError("not now")
+
+    monkeypatch.setattr(ColumnEncryption, "encrypt", encrypt_in_vain)
+    world.follow()
+    for _ in range(3):
+        assert not world.step()
+        world.follow()
+        said.append(waiting_for())
+    bob, encrypting = "curator bob: has not drawn the sample yet", "encrypting columns: 0 %"
+    assert said == [bob, bob, encrypting, "not now", "not now", encrypting, "not now"]
 
 
 def test_after_an_upload_that_failed_the_server_is_asked_what_it_has(world: World, make_request: Make) -> None:

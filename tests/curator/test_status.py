@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import reserve
 from tests.curator.made_rows import workplace
+from veiltab.common.errors import NotReadyError
 from veiltab.common.observe.status import SHOWN, Work
 from veiltab.common.release.guarantees import guaranteed_epsilon
 from veiltab.common.release.state import ReleaseState
@@ -53,7 +54,10 @@ def test_an_idle_curator_has_its_whole_budget(driver: CuratorDriver) -> None:
     assert "has not aligned its table yet" in alignment.waiting_for
     with driver.alignment._stage.of("sorting tokens", 200) as progress:
         progress.advance(74)
-        assert observe(driver).work[0].about == "sorting tokens: 37 %"
+        work = observe(driver).work[0]
+        assert (work.about, work.waiting_for) == ("sorting tokens: 37 %", "")
+        with pytest.raises(NotReadyError, match="curator alice: sorting tokens: 37 %"):
+            driver.alignment.result()
     (budget,) = seen.budgets
     assert (budget.protects, budget.epsilon, budget.left) == ("respondents", Decimal("2.5"), Decimal("2.5"))
     assert seen.queues == {"releases": 0, "held requests": 0}

@@ -23,6 +23,7 @@ from tests.curator.made_rows import aligned
 from veiltab.common.core import symbols
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import IntegrityError, InvalidInputError
+from veiltab.common.observe.progress import Stage
 from veiltab.common.release.modes import Pad
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.schemes.registry import scheme_of
@@ -30,7 +31,7 @@ from veiltab.common.storage import partitions
 from veiltab.common.storage.run_files import RunFiles, new_run
 from veiltab.common.tasks.cluster_identity import load_cluster_identity
 from veiltab.common.tasks.dask import Dask
-from veiltab.common.tasks.engine import Engine, InProcess, Results
+from veiltab.common.tasks.engine import Engine, InProcess, Result, Results, Task
 from veiltab.common.tasks.options import EngineOptions
 from veiltab.common.tasks.pool import Pool
 from veiltab.curator import draw_tasks, encryption_tasks, noise, workplace
@@ -136,6 +137,32 @@ def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (symbols, noise, encryption_tasks):
         monkeypatch.setattr(module, "CHUNK", 512)
     monkeypatch.setattr(draw_tasks, "SPREAD", 1500)
+
+
+class Watched(InProcess):
+    """Performs tasks, and notes what is said of them when each is ready."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__()
+        self._stage = stage
+        self.said: list[str] = []
+
+    def perform(self, tasks: Iterable[Task[Result]]) -> Results[Result]:
+        for ready in super().perform(tasks):
+            self.said.append(str(self._stage))
+            yield ready
+
+
+@pytest.mark.usefixtures("small", "short_chunks")
+def test_a_draw_in_tasks_says_how_far_it_is(tmp_path: Path) -> None:
+    table, stage = aligned_table(tmp_path, 6000), Stage()
+    engine = Watched(stage)
+    DrawnSample(table, 6000, KEY, ("sex",), Workplace(run=new_run(tmp_path), engine=engine), stage)
+    passes = [line.partition(": ")[0] for line in engine.said]
+    assert list(dict.fromkeys(passes)) == ["drawing the sample", "ordering the sample"]
+    assert engine.said[:4] == [f"drawing the sample: {share} %" for share in (0, 25, 50, 75)]
+    assert engine.said[4] == "ordering the sample: 0 %"
+    assert engine.said[-1] > engine.said[4]
 
 
 @pytest.mark.usefixtures("small", "short_chunks")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from veiltab.common.observe.progress import Progress, Stage
+from veiltab.common.observe.progress import Progress, Stage, Stages, without_figures
 
 
 class Clock:
@@ -41,9 +41,20 @@ def test_the_rest_takes_as_long_as_what_is_done(done: int, seconds: float, said:
 @pytest.mark.parametrize("total", [None, 0])
 def test_without_a_total_it_is_counted(total: int | None) -> None:
     progress = Progress("reading", total)
+    assert str(progress) == "reading"
     for _ in range(3):
         progress.advance(1000)
     assert str(progress) == "reading: 3,000 so far"
+
+
+def test_what_was_done_before_says_nothing_of_the_rate() -> None:
+    clock = Clock()
+    progress = Progress("sending", None, done=500, clock=clock)
+    progress.expect(1000)
+    clock.now += 60
+    assert str(progress) == "sending: 50 %"
+    progress.advance(100)
+    assert str(progress) == "sending: 60 %, about 4 minutes left"
 
 
 def test_it_is_told_now_and_then() -> None:
@@ -65,3 +76,41 @@ def test_a_stage_is_empty_between_two_pieces_of_work() -> None:
     with pytest.raises(ValueError, match="x"), stage.of("sorting", 4):
         raise ValueError("x")
     assert not str(stage)
+
+
+def test_what_goes_on_in_a_stage_is_said_instead_of_it() -> None:
+    stage = Stage()
+    with stage.of("drawing", None):
+        with stage.of("ordering", 4, done=1):
+            assert str(stage) == "ordering: 25 %"
+        assert str(stage) == "drawing"
+
+
+def test_work_is_shown_once_it_has_taken_a_second() -> None:
+    clock = Clock()
+    stages = Stages(clock)
+    with stages.stage("a") as first:
+        clock.now += 0.9
+        with stages.stage("b") as second, second.of("drawing", None), first.of("sending", None):
+            assert stages.texts == {}
+            clock.now += 0.1
+            assert stages.texts == {"a": "sending"}
+            clock.now += 0.9
+            assert stages.texts == {"a": "sending", "b": "drawing"}
+        assert stages.texts == {}, "nothing is done for a now, and b is over"
+    with pytest.raises(ValueError, match="x"), stages.stage("a") as stage, stage.of("sending", None):
+        raise ValueError("x")
+    clock.now += 5
+    assert stages.texts == {}
+
+
+def test_lines_about_the_same_work_differ_in_figures_alone() -> None:
+    clock = Clock()
+    progress, lines = Progress("sending", 1000, clock=clock), set[str]()
+    for seconds in (0, 1, 3, 100, 10_000):
+        clock.now += seconds
+        progress.advance(10)
+        lines.add(f"charged; alice: {progress}; 1 of 5 tables")
+    assert len(lines) == 5
+    assert {without_figures(line) for line in lines} == {"charged; alice: sending: ; 1 of 5 tables"}
+    assert without_figures("reading: 3,000 so far") == "reading: "
