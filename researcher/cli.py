@@ -1,6 +1,7 @@
 """`veiltab researcher`: run the service, ask for a release, see how it stands, estimate, report."""
 
 import shlex
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
@@ -19,6 +20,7 @@ from veiltab.common.command.options import (
 )
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.extras import importing
+from veiltab.common.observe.progress import without_figures
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.schemes import SCHEMES
 from veiltab.common.storage.files import written_whole
@@ -492,17 +494,24 @@ def _table(release: "Release", attributes: Sequence[str], confidence: float) -> 
     return release.table(attributes, confidence=confidence)
 
 
-class _Watcher:
-    """Prints a release's status to stderr whenever it changes."""
+_SAME_WORK_SECONDS = 10.0
+"""Between two lines that say how far the same work is."""
 
-    def __init__(self) -> None:
+
+class _Watcher:
+    """Prints a release's status to stderr when it changes; how far the same work is, from time to time."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._last = ""
+        self._printed = 0.0
 
     def __call__(self, status: "Status") -> None:
-        line = "; ".join(filter(None, (status.state.value, status.progress, status.waiting_for)))
-        if line != self._last:
+        line, now = "; ".join(filter(None, (status.state.value, status.progress, status.waiting_for))), self._clock()
+        is_same_work = without_figures(line) == without_figures(self._last)
+        if line != self._last and not (is_same_work and now - self._printed < _SAME_WORK_SECONDS):
             note(f"{datetime.now(UTC):%H:%M:%S}  {line}")
-            self._last = line
+            self._last, self._printed = line, now
 
 
 def _card_lines(spec: "ReleaseSpec") -> list[str]:

@@ -97,7 +97,9 @@ class CountedRows:
     canaries: tuple[Symbols, ...]
 
 
-def count_rows(columns: Sequence[EncryptedColumn], rows: PublishedRows) -> CountedRows:
+def count_rows(
+    columns: Sequence[EncryptedColumn], rows: PublishedRows, advance: Callable[[int], None] = lambda _: None
+) -> CountedRows:
     """Decrypt the columns of a release and count its rows of data.
 
     symbol = perturbed ciphertext - pad mod K_a
@@ -105,6 +107,7 @@ def count_rows(columns: Sequence[EncryptedColumn], rows: PublishedRows) -> Count
     Args:
         columns: those whose keys were given, in order of the histogram.
         rows: which rows they are.
+        advance: called with the number of uploaded rows among which some more are counted.
 
     Raises:
         IntegrityError: a file has another length, or a symbol lies outside its alphabet.
@@ -123,6 +126,7 @@ def count_rows(columns: Sequence[EncryptedColumn], rows: PublishedRows) -> Count
             tabulate([column[part.is_data] for column in symbols], shape, histogram)
             for column, known in zip(symbols, canaries, strict=True):
                 known[part.canaries] = column[~part.is_data]
+            advance(part.length)
     return CountedRows(histogram=histogram, canaries=tuple(canaries))
 
 

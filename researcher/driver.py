@@ -17,6 +17,7 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
+from veiltab.common.observe.progress import Stages
 from veiltab.common.observe.steps import release_ended, step
 from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import ReleaseSpec
@@ -64,6 +65,7 @@ class ResearcherDriver:
         self._workloads = Workloads(study, store, self._drive_table)
         self._room = Room(store.folder)
         self._receiver = Receiver(self.name, study.server.name, store)
+        self._stages = Stages()
         self._parties: PartyLinks | None = None
         self._started = asyncio.Event()
         self._driven: set[str] = set()
@@ -86,7 +88,7 @@ class ResearcherDriver:
         if study_digest != self.study.digest:
             raise InvalidInputError(
                 "the service runs with another study file",
-                where=f"researcher {self.name}",
+                where=self._own,
                 remedy="Give both the same bytes, and restart the service if its file is the wrong one.",
             )
         now = int(time.time())
@@ -110,9 +112,21 @@ class ResearcherDriver:
     def statuses_of(self, release_id: str) -> Statuses:
         """Return how a release stands at each party; of a release of several tables, how the first one under way does.
 
+        While this service itself works on it, what the parties waited for before is no longer so.
+
         It is a copy: other threads than the one that asks the parties may read it.
         """
-        return dict(self.statuses.get(self._workloads.first_under_way(release_id), {}))
+        name = self._workloads.first_under_way(release_id)
+        statuses, work = dict(self.statuses.get(name, {})), self._stages.texts.get(name)
+        if work is None:
+            return statuses
+        quiet = {party: (state, "") for party, (state, _) in statuses.items()}
+        return quiet | {self._own: (self.store.release(name).state, work)}
+
+    @property
+    def _own(self) -> str:
+        """Role and name of this service, as the parties' are among statuses."""
+        return f"researcher {self.name}"
 
     async def run(self) -> None:
         """Drive every unfinished release until cancelled; delete what is left of the others."""
@@ -146,7 +160,7 @@ class ResearcherDriver:
         if stored.state is not ReleaseState.READY or stored.spec is None:
             raise NotReadyError(f"the release is {stored.state.value}", where=f"release {release_id}")
         if self._parties is None:
-            raise NotReadyError("the service has just begun", where=f"researcher {self.name}", remedy="Ask again.")
+            raise NotReadyError("the service has just begun", where=self._own, remedy="Ask again.")
         with step("certify", release_id=release_id):
             study = self._study_of(stored)
             whole = await certify(stored.spec, study, self._identity.authority, self._parties.ask_statement)
@@ -244,19 +258,20 @@ class ResearcherDriver:
         self.store.set_spec(spec.release_id, spec)
         self._keep_room(stored, spec)
         try:
-            await self._receiver.receive(spec, salt, parties)
+            with self._stages.stage(spec.release_id) as stage:
+                await self._receiver.receive(spec, salt, parties, stage)
         finally:
             self._room.give_back(spec.release_id)
 
     def _keep_room(self, stored: ResearcherRelease, spec: ReleaseSpec) -> None:
         """Let a release wait for whose columns the disk has too little room; nothing of it is fetched till then."""
-        statuses, own = self._polling.of(spec.release_id), f"researcher {self.name}"
+        statuses = self._polling.of(spec.release_id)
         try:
             self._room.keep(spec.release_id, self.store.bytes_to_come(spec))
         except UnavailableError as error:
-            statuses[own] = (stored.state, str(error))
+            statuses[self._own] = (stored.state, str(error))
             raise
-        statuses.pop(own, None)
+        statuses.pop(self._own, None)
 
     def _check_study(self, stored: ResearcherRelease) -> None:
         """Let a release wait that was asked for under another study file; going on would label its cells wrongly.
@@ -270,8 +285,8 @@ class ResearcherDriver:
         difference = study_differences(self.study, load_study(kept))
         problem = f"the release was asked for under another study file; the one here {difference}"
         remedy = f"Start the service with studies/{kept.name} of its state folder"
-        self._polling.of(stored.request.release_id)[f"researcher {self.name}"] = (stored.state, f"{problem}. {remedy}.")
-        raise NotReadyError(problem, where=f"researcher {self.name}", remedy=f"{remedy}.")
+        self._polling.of(stored.request.release_id)[self._own] = (stored.state, f"{problem}. {remedy}.")
+        raise NotReadyError(problem, where=self._own, remedy=f"{remedy}.")
 
 
 def _may_heal(error: VeiltabError) -> bool:

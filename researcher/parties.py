@@ -1,6 +1,6 @@
 """The curators and the server, as a researcher's service reaches them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
@@ -115,14 +115,23 @@ class PartyLinks:
                 raise AssertionError(f"{party} states nothing about releases")
         return signed_from_proto(message)
 
-    async def fetch_column(self, spec: ReleaseSpec, column: Column, path: Path) -> None:
-        """Fetch a perturbed column into a file, which is there whole or not at all."""
+    async def fetch_column(
+        self, spec: ReleaseSpec, column: Column, path: Path, advance: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """Fetch a perturbed column into a file, which is there whole or not at all.
+
+        Args:
+            spec: of the release.
+            column: which one.
+            path: of the file.
+            advance: called with the number of bytes whenever some more are there.
+        """
         if path.exists():
             return
         request = server_release_pb2.FetchColumnRequest(release_id=spec.release_id, attribute=column.attribute)
         total = column.byte_length(spec.published_rows)
         pieces = self._server.stream(self._server.stub.FetchColumn, request, total)
-        await _write(pieces, path, is_durable=total > LONGEST_UNSYNCED)
+        await _write(pieces, path, is_durable=total > LONGEST_UNSYNCED, advance=advance)
 
     async def fetch_places(self, spec: ReleaseSpec, path: Path) -> None:
         """Fetch the places that the server sampled into a file, which is there whole or not at all."""
@@ -175,8 +184,15 @@ class PartyLinks:
                 assert_never(spec.pad)
 
 
-async def _write(pieces: AsyncIterator[bytes], path: Path, *, is_durable: bool = True) -> None:
+async def _write(
+    pieces: AsyncIterator[bytes],
+    path: Path,
+    *,
+    is_durable: bool = True,
+    advance: Callable[[int], None] = lambda _: None,
+) -> None:
     """Write what comes into a file, which is there whole or not at all."""
     with written_whole(path, is_durable=is_durable) as file:
         async for data in pieces:
             file.write(data)
+            advance(len(data))

@@ -220,7 +220,7 @@ class Polling:
             raise
         state = state_from_proto(answer.state)
         missing = words_from_proto(", ".join(answer.waiting_for))
-        statuses[who] = (state, f"waits for the columns {missing}" if missing else "")
+        statuses[who] = (state, f"waits for the columns {missing}" if missing else words_from_proto(answer.progress))
         if state.unsuccessful:
             raise ended_without_result(state, words_from_proto(answer.failure), where=who)
         if state is not ReleaseState.READY:

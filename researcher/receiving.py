@@ -19,6 +19,7 @@ from veiltab.common.core.canaries import CanaryPlaces, places_key
 from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.symbols import row_slices
 from veiltab.common.errors import DeniedError, VeiltabError
+from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.rpc.together import MOST_BESIDE, together
@@ -55,23 +56,24 @@ class Receiver:
         self._store = store
         self._room = asyncio.Semaphore(MOST_BESIDE)
 
-    async def receive(self, spec: ReleaseSpec, salt: bytes, parties: PartyLinks) -> None:
+    async def receive(self, spec: ReleaseSpec, salt: bytes, parties: PartyLinks, stage: Stage | None = None) -> None:
         """Receive a release that the server has published, to its end.
 
         Args:
             spec: of the release.
             salt: with which the digests of its columns begin.
             parties: the curators and the server.
+            stage: says how far it is, if anybody asks.
 
         Raises:
             NotReadyError, UnavailableError: a party cannot answer yet.
             DeniedError: no curator gives a key.
             FailedReleaseError: a test of the server failed, or its parties contradict one another.
         """
-        began = time.monotonic()
+        began, stage = time.monotonic(), stage or Stage()
         asking = asyncio.create_task(self._fetch_tests_if_ready(spec, parties))
         try:
-            await together(self._room, [partial(self._fetch_column, spec, column, parties) for column in spec.columns])
+            await self._fetch_columns(spec, parties, stage)
             sampled = self._store.places(spec.release_id) if spec.sampling.is_by_server else None
             if sampled is not None:
                 await parties.fetch_places(spec, sampled)
@@ -79,13 +81,17 @@ class Receiver:
             tests = await asking or await self._fetch_tests(spec, parties)
         finally:
             asking.cancel()
-        rows, digests = await asyncio.to_thread(self._compare, spec, salt, tests, sampled)
+        with stage.of("comparing columns with the curators' tests", None):
+            rows, digests = await asyncio.to_thread(self._compare, spec, salt, tests, sampled)
         receipts = curators_receipts(spec, tests)
         self._store.set_receipts(spec.release_id, receipts)
         check_receipts(receipts, self._server, canaries=len(rows.published_canaries.rows))
         columns = await self._fetch_keys(spec, parties, digests)
-        with step("count", release_id=spec.release_id):
-            counted = await asyncio.to_thread(count_rows, columns, rows)
+        with (
+            step("count", release_id=spec.release_id),
+            stage.of("decrypting and counting", spec.uploaded_rows) as progress,
+        ):
+            counted = await asyncio.to_thread(count_rows, columns, rows, progress.advance)
         self._test_again(spec, tests, rows, columns, counted)
         with written_whole(self._store.histogram(spec.release_id)) as file:
             file.write(counted.histogram.astype("<i8").data)
@@ -93,10 +99,19 @@ class Receiver:
         seconds = {"fetch": fetched - began, "decrypt": time.monotonic() - fetched}
         self._store.record_counts(spec.release_id, granted, seconds, self._bytes(spec, columns))
 
-    async def _fetch_column(self, spec: ReleaseSpec, column: Column, parties: PartyLinks) -> None:
-        size = column.byte_length(spec.published_rows)
-        with step("fetch column", release_id=spec.release_id, attribute=column.attribute, size=size):
-            await parties.fetch_column(spec, column, self._store.noisy_column(spec.release_id, column.attribute))
+    async def _fetch_columns(self, spec: ReleaseSpec, parties: PartyLinks, stage: Stage) -> None:
+        """Fetch the columns that are not here yet."""
+        files = {column: self._store.noisy_column(spec.release_id, column.attribute) for column in spec.columns}
+        sizes = {column: column.byte_length(spec.published_rows) for column in spec.columns}
+        here = sum(size for column, size in sizes.items() if files[column].exists())
+        with stage.of("fetching columns", sum(sizes.values()), done=here) as progress:
+
+            async def fetch(column: Column) -> None:
+                attribute, size = column.attribute, sizes[column]
+                with step("fetch column", release_id=spec.release_id, attribute=attribute, size=size):
+                    await parties.fetch_column(spec, column, files[column], progress.advance)
+
+            await together(self._room, [partial(fetch, column) for column in spec.columns])
 
     async def _fetch_tests_if_ready(self, spec: ReleaseSpec, parties: PartyLinks) -> dict[str, CuratorsTest] | None:
         """Fetch the tests of all curators beside the columns; None if that is refused, so that they are asked again."""

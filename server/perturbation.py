@@ -22,6 +22,7 @@ from veiltab.common.core.randomness import CipherStream
 from veiltab.common.core.sampling import ascending_pieces
 from veiltab.common.core.symbols import check_symbols, row_slices
 from veiltab.common.errors import IntegrityError
+from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.storage.files import sync_folder, written_whole
@@ -39,13 +40,14 @@ few rows that the server replaced.
 """
 
 
-def perturb_release(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None:
+def perturb_release(store: ServerStore, spec: ReleaseSpec, lease: Lease, stage: Stage | None = None) -> None:
     """Perturb, publish and delete the ciphertext of a release whose columns are all complete.
 
     Args:
         store: durable state.
         spec: of the release.
         lease: on the release.
+        stage: says how far it is, if anybody asks.
 
     Raises:
         IntegrityError: a column is not what it was checked to be; or the release was published before.
@@ -54,7 +56,7 @@ def perturb_release(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None
     Source: Lin, Wang, Rane, Section III-A and Lemma 3.1: PRAM on ciphertext is PRAM on the data.
     """
     try:
-        _perturb(store, spec, lease)
+        _perturb(store, spec, lease, stage or Stage())
     except (LostLeaseError, FileNotFoundError):
         # A successor deletes the files of others, and the ciphertext at the end.
         try:
@@ -66,7 +68,7 @@ def perturb_release(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None
         raise
 
 
-def _perturb(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None:
+def _perturb(store: ServerStore, spec: ReleaseSpec, lease: Lease, stage: Stage) -> None:
     began = time.monotonic()
     store.session(spec.release_id).published()
     folder = store.folder(spec.release_id)
@@ -76,7 +78,7 @@ def _perturb(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None:
     working.mkdir(parents=True)
     size = sum(column.byte_length(spec.published_rows) for column in spec.columns)
     with step("perturb", release_id=spec.release_id, size=size):
-        digests = _write_columns(store, spec, working)
+        digests = _write_columns(store, spec, working, stage)
     with step("publish", release_id=spec.release_id):
         sync_folder(working)
         working.rename(published)
@@ -85,7 +87,9 @@ def _perturb(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None:
         store.delete_ciphertext(spec.release_id)
 
 
-def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[str]) -> Mapping[str, bytes]:
+def _write_columns(
+    store: ServerStore, spec: ReleaseSpec, working: os.PathLike[str], stage: Stage
+) -> Mapping[str, bytes]:
     """Write the perturbed columns; return attribute -> SHA-256 of salt and what was written."""
     files_held = store.complete_files(spec.release_id)
     sources = [mapped_column(files_held[column.attribute], column, spec.uploaded_rows) for column in spec.columns]
@@ -100,14 +104,16 @@ def _write_columns(store: ServerStore, spec: ReleaseSpec, working: os.PathLike[s
     files = [open(os.path.join(working, name), "xb") for name in names]  # noqa: PTH118, PTH123, SIM115
     try:
         files[0].write(salt)
-        for number, rows in enumerate(row_slices(spec.published_rows)):
-            taken = rows if places is None else places[rows]
-            inputs = [source[taken] for source in sources]
-            outputs = [np.empty_like(part) for part in inputs]
-            perturb_chunk(inputs, sizes, spec.server_mechanism, stream, outputs, chunk=number)
-            for file, digest, part in zip(files[1:], digests, outputs, strict=True):
-                file.write(part.data)
-                digest.update(part.data)
+        with stage.of("perturbing columns", spec.published_rows) as progress:
+            for number, rows in enumerate(row_slices(spec.published_rows)):
+                taken = rows if places is None else places[rows]
+                inputs = [source[taken] for source in sources]
+                outputs = [np.empty_like(part) for part in inputs]
+                perturb_chunk(inputs, sizes, spec.server_mechanism, stream, outputs, chunk=number)
+                for file, digest, part in zip(files[1:], digests, outputs, strict=True):
+                    file.write(part.data)
+                    digest.update(part.data)
+                progress.advance(rows.stop - rows.start)
         for file in files:
             file.flush()
             os.fsync(file.fileno())

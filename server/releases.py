@@ -19,6 +19,7 @@ from veiltab.common.errors import (
     UnavailableError,
     VeiltabError,
 )
+from veiltab.common.observe.progress import Stages
 from veiltab.common.process.cores import cores
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
@@ -71,6 +72,7 @@ class Releases:
         self._receiver = Receiver(store, self._completed)
         self._canaries = Canaries(store)
         self._perturbing: dict[str, asyncio.Task[None]] = {}
+        self._stages = Stages()
         self.changes = Changes()
         # More at a time would not be faster, and would block other processes.
         self._room = asyncio.Semaphore(cores())
@@ -174,8 +176,8 @@ class Releases:
         if session.state is not ReleaseState.PERTURBING:
             return  # another process was faster
         try:
-            with named_in_errors(self._store.folder(release_id).path):
-                await asyncio.to_thread(perturb_release, self._store, session.spec, lease)
+            with named_in_errors(self._store.folder(release_id).path), self._stages.stage(release_id) as stage:
+                await asyncio.to_thread(perturb_release, self._store, session.spec, lease, stage)
         except UnavailableError:
             raise
         except VeiltabError as error:
@@ -186,6 +188,10 @@ class Releases:
     def perturbing(self) -> int:
         """Number of releases that are being perturbed."""
         return len(self._perturbing)
+
+    def progress_of(self, release_id: str) -> str:
+        """Return how far this process is with a release, for people; empty if it takes no while here."""
+        return self._stages.texts.get(release_id, "")
 
     async def wait_for_publication(self, release_id: str, curator: Party, seconds: float) -> None:
         """Wait at most some seconds until this process has published a release or ended its work on it."""

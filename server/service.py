@@ -126,6 +126,7 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
             failure=session.failure,
             perturbation_seconds=seconds,
             salt=await releases.look_up(releases.salt_of, session),
+            progress=releases.progress_of(request.release_id),
         )
 
     async def FetchColumn(

@@ -37,7 +37,10 @@ def observe(
     shown = [status for status in standing if status.round.round_id not in hidden]
     return Observation(
         work=(
-            *(_release(session, since) for session, since in sessions.latest(SHOWN)),
+            *(
+                _release(session, since, releases.progress_of(session.spec.release_id))
+                for session, since in sessions.latest(SHOWN)
+            ),
             *(_round(status.round, status.state, sum(status.reports), status.closed) for status in shown),
         ),
         counts={
@@ -49,7 +52,7 @@ def observe(
     )
 
 
-def _release(session: Session, since: int) -> Work:
+def _release(session: Session, since: int, progress: str) -> Work:
     spec = session.spec
     missing = ", ".join(session.waiting_for) if session.state is ReleaseState.UPLOADING else ""
     names = ", ".join(column.attribute for column in spec.columns)
@@ -58,7 +61,7 @@ def _release(session: Session, since: int) -> Work:
         id=spec.release_id,
         about=f"{names} at epsilon {spec.epsilon} for {spec.researcher}",
         state=session.state.value,
-        waiting_for=session.failure or (f"the columns {missing}" if missing else ""),
+        waiting_for=session.failure or (f"the columns {missing}" if missing else progress),
         since=since,
     )
 

@@ -184,6 +184,11 @@ def test_what_a_server_says_reaches_a_terminal_as_plain_text(running: World) -> 
         shown = said_until(rosas(running, "status", "--release", label), "red")
         assert is_plain(shown)
         assert all(map(is_plain, said_by_desk(running, label)))
+    works = server_says(state=STATES["REQUESTED"], progress=ESCAPES)
+    with Impostor(running, CLOUD, {GET_RELEASE: works}):
+        shown = said_until(rosas(running, "status", "--release", label), "red")
+        assert is_plain(shown)
+        assert all(map(is_plain, said_by_desk(running, label)))
     fails = server_says(state=STATES["FAILED"], failure=ESCAPES)
     with Impostor(running, CLOUD, {GET_RELEASE: fails}):
         shown = said_until(rosas(running, "status", "--release", label), "failed")

@@ -102,9 +102,12 @@ class MadeRelease:
 
     # What a desk asks
 
-    async def fetch_column(self, _spec: ReleaseSpec, column: Column, path: Path) -> None:
+    async def fetch_column(
+        self, _spec: ReleaseSpec, column: Column, path: Path, advance: Callable[[int], None]
+    ) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self.served[column.attribute].tobytes())
+        advance(path.stat().st_size)
 
     async def fetch_places(self, _spec: ReleaseSpec, path: Path) -> None:
         path.write_bytes(self.served_places.astype("<i8").tobytes())

@@ -16,7 +16,7 @@ from veiltab.common.core.mechanism import GammaDiagonal
 from veiltab.common.privacy.planning import FEW_ROWS
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
-from veiltab.researcher.cli import researcher
+from veiltab.researcher.cli import _Watcher, researcher
 from veiltab.researcher.estimation import Estimate
 from veiltab.researcher.uncertainty import ReleaseDesign
 
@@ -62,3 +62,27 @@ def test_the_status_of_a_release_that_failed_says_that_it_keeps_its_label(
     words = ["status", "study.toml", "--name", "rosa", "--identity", str(tmp_path), "--release", "00"]
     shown = CliRunner().invoke(researcher, words, catch_exceptions=False)
     assert shown.stdout.splitlines()[1] == f"  {said}"
+
+
+def test_who_waits_reads_what_is_done_at_once_and_how_far_it_is_from_time_to_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = [100.0]
+    watcher = _Watcher(lambda: now[0])
+    for seconds, said in (
+        (0, "drawing the sample: 0 %"),
+        (5, "drawing the sample: 10 %, less than a minute left"),
+        (5, "drawing the sample: 20 %, less than a minute left"),
+        (1, "ordering the sample: 20 %, less than a minute left"),
+        (1, "ordering the sample: 20 %, less than a minute left"),
+        (1, "curator bob: has not drawn the sample yet"),
+    ):
+        now[0] += seconds
+        watcher(made_status(state=ReleaseState.CHARGED, parties={"curator alice": (ReleaseState.CHARGED, said)}))
+    lines = [line.split(maxsplit=1)[1] for line in capsys.readouterr().err.splitlines()]
+    assert lines == [
+        "charged; curator alice: drawing the sample: 0 %",
+        "charged; curator alice: drawing the sample: 20 %, less than a minute left",
+        "charged; curator alice: ordering the sample: 20 %, less than a minute left",
+        "charged; curator bob: has not drawn the sample yet",
+    ]

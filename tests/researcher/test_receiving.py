@@ -1,7 +1,7 @@
 """A desk's course of a published release, over the real kernels of every party."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -12,11 +12,13 @@ import pytest
 from tests.researcher.made_release import SALT, MadeRelease, Perturb, honest
 from veiltab.common.core.domain import Symbols, symbol_dtype
 from veiltab.common.errors import DeniedError, FailedReleaseError, NotReadyError, UnavailableError, VeiltabError
+from veiltab.common.observe.progress import Stage
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipt import receipt_of
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.study.file import Study
+from veiltab.researcher.decryption import CountedRows, EncryptedColumn, PublishedRows, count_rows
 from veiltab.researcher.parties import PartyLinks
 from veiltab.researcher.receiving import Receiver
 from veiltab.researcher.server_check import CuratorsTest
@@ -114,6 +116,39 @@ def test_a_curator_that_is_not_ready_while_columns_come_is_asked_again(
     assert asked.count("bob") == 2
 
 
+def test_what_is_received_says_how_far_it_is(
+    store: ResearcherStore, made: Callable[..., MadeRelease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, stage, said = made(), Stage(), list[str]()
+    fetch_column, fetch_key = release.fetch_column, release.fetch_key
+    # An attempt before this one has fetched a column.
+    asyncio.run(fetch_column(release.spec, COLUMNS[0], store.noisy_column(ID, COLUMNS[0].attribute), lambda _: None))
+
+    async def fetched(spec: ReleaseSpec, column: Column, path: Path, advance: Callable[[int], None]) -> None:
+        if not path.exists():
+            await fetch_column(spec, column, path, advance)
+        said.append(str(stage))
+
+    def counted(columns: Sequence[EncryptedColumn], rows: PublishedRows, advance: Callable[[int], None]) -> CountedRows:
+        said.append(str(stage))
+        found = count_rows(columns, rows, advance)
+        said.append(str(stage))
+        return found
+
+    async def key(*args: Any) -> bytes | Path:  # noqa: ANN401 - as for a desk
+        said.append(str(stage))
+        return await fetch_key(*args)
+
+    monkeypatch.setattr("veiltab.researcher.receiving.count_rows", counted)
+    monkeypatch.setattr(release, "fetch_column", fetched)
+    monkeypatch.setattr(release, "fetch_key", key)
+    receiver = Receiver("rosa", "cloud", store)
+    asyncio.run(receiver.receive(release.spec, SALT, cast("PartyLinks", release), stage))
+    fetching = [f"fetching columns: {share} %" for share in (25, 50, 100)]
+    assert said == [*fetching, "", "", "", "decrypting and counting: 0 %", "decrypting and counting: 100 %"]
+    assert not str(stage)
+
+
 def test_a_desk_asks_curators_and_the_server_at_once(
     store: ResearcherStore, made: Callable[..., MadeRelease], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,9 +158,11 @@ def test_a_desk_asks_curators_and_the_server_at_once(
     async def scenario() -> None:
         asked = asyncio.Event()
 
-        async def after_the_question(spec: ReleaseSpec, column: Column, path: Path) -> None:
+        async def after_the_question(
+            spec: ReleaseSpec, column: Column, path: Path, advance: Callable[[int], None]
+        ) -> None:
             await asked.wait()
-            await fetch_column(spec, column, path)
+            await fetch_column(spec, column, path, advance)
 
         async def question(spec: ReleaseSpec, curator: str) -> CuratorsTest:
             asked.set()

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from veiltab.common.observe.progress import Stages
 from veiltab.common.observe.status import SHOWN
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Identity, Party, Role
@@ -62,6 +63,24 @@ def test_a_release_says_whom_it_waits_for(
     assert (work.state, work.waiting_for, work.since) == ("denied", "no", 1600)
     assert observe(driver).queues == {"releases": 0}
     assert observe(driver).counts["release", "denied"] == 1
+
+
+def test_what_the_service_does_itself_is_what_a_release_waits_for(driver: ResearcherDriver, make_request: Make) -> None:
+    now = [100.0]
+    driver._stages = Stages(lambda: now[0])
+    driver.store.start(make_request(), "", 1000)
+    alice = "curator alice", (ReleaseState.PERTURBING, "curator bob: has not tested the server yet")
+    driver.statuses[IDS[0]] = dict([alice])
+    with driver._stages.stage(IDS[0]) as stage, stage.of("fetching columns", 200) as progress:
+        assert driver.statuses_of(IDS[0]) == dict([alice])
+        now[0] += 1
+        progress.advance(150)
+        assert driver.statuses_of(IDS[0]) == {
+            "curator alice": (ReleaseState.PERTURBING, ""),
+            "researcher rosa": (ReleaseState.REQUESTED, "fetching columns: 75 %"),
+        }
+        assert observe(driver).work[0].waiting_for == "researcher rosa: fetching columns: 75 %"
+    assert driver.statuses_of(IDS[0]) == dict([alice])
 
 
 def test_all_that_is_under_way_is_shown_and_the_last_that_ended(

@@ -18,6 +18,7 @@ from veiltab.common.errors import (
     InvalidInputError,
     NotReadyError,
 )
+from veiltab.common.observe.progress import Stage
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role
@@ -209,10 +210,10 @@ def test_an_upload_whose_file_is_gone_is_refused_while_nothing_explains_it(
 def perturbations(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counted: Counter[str] = Counter()
 
-    def recorded(store: ServerStore, spec: ReleaseSpec, lease: Lease) -> None:
+    def recorded(store: ServerStore, spec: ReleaseSpec, lease: Lease, stage: Stage) -> None:
         counted[spec.release_id] += 1
         time.sleep(0.05)
-        perturb_release(store, spec, lease)
+        perturb_release(store, spec, lease, stage)
 
     monkeypatch.setattr("veiltab.server.releases.perturb_release", recorded)
     return counted

@@ -7,15 +7,21 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.common.collection.rounds import round_with
 from tests.common.collection.rounds import study as poll
+from tests.server.publishing import complete
 from veiltab.common.collection.oracles import Category
 from veiltab.common.collection.tokens import token_digest
+from veiltab.common.core import symbols
+from veiltab.common.core.mechanism import perturb_chunk
+from veiltab.common.observe.progress import Stages
 from veiltab.common.observe.sinks import listening
 from veiltab.common.observe.status import SHOWN, Observation
 from veiltab.common.observe.trace_file import TraceFile, read_spans
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.storage.database import open_database
@@ -91,6 +97,27 @@ def test_a_release_says_which_columns_it_waits_for(parts: Parts, make_spec: Make
     (work,) = parts.seen().work
     assert (work.state, work.waiting_for, work.since) == ("failed", "a symbol is outside its alphabet", 1500)
     assert parts.seen().counts["release", "failed"] == 1
+
+
+def test_a_release_says_how_far_its_perturbation_is(
+    parts: Parts, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, said = [100.0], list[str]()
+    monkeypatch.setattr(parts.releases, "_stages", Stages(lambda: now[0]))
+    monkeypatch.setattr(symbols, "CHUNK", 100)
+    spec: ReleaseSpec = make_spec()
+    complete(parts.sessions, spec, *(np.zeros(400, np.uint8) for _ in spec.columns))
+
+    def watched(*arguments: Any, **options: Any) -> None:  # noqa: ANN401 - those of the function
+        now[0] += 0.5
+        said.append(parts.seen().work[0].waiting_for)
+        perturb_chunk(*arguments, **options)
+
+    monkeypatch.setattr("veiltab.server.perturbation.perturb_chunk", watched)
+    asyncio.run(parts.releases._perturb_under(parts.sessions.leases.take(spec.release_id), spec.release_id))
+    assert said == ["", *(f"perturbing columns: {share} %" for share in (25, 50, 75))]
+    (work,) = parts.seen().work
+    assert (work.state, work.waiting_for) == ("ready", "")
 
 
 def test_all_that_is_under_way_is_shown_and_the_last_that_ended(

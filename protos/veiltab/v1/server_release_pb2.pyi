@@ -15,20 +15,22 @@ class GetReleaseRequest(_message.Message):
     def __init__(self, release_id: _Optional[str] = ...) -> None: ...
 
 class GetReleaseResponse(_message.Message):
-    __slots__ = ("state", "spec", "waiting_for", "failure", "perturbation_seconds", "salt")
+    __slots__ = ("state", "spec", "waiting_for", "failure", "perturbation_seconds", "salt", "progress")
     STATE_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     WAITING_FOR_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     PERTURBATION_SECONDS_FIELD_NUMBER: _ClassVar[int]
     SALT_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
     state: _release_pb2.ReleaseState
     spec: _release_pb2.ReleaseSpec
     waiting_for: _containers.RepeatedScalarFieldContainer[str]
     failure: str
     perturbation_seconds: float
     salt: bytes
-    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., waiting_for: _Optional[_Iterable[str]] = ..., failure: _Optional[str] = ..., perturbation_seconds: _Optional[float] = ..., salt: _Optional[bytes] = ...) -> None: ...
+    progress: str
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., waiting_for: _Optional[_Iterable[str]] = ..., failure: _Optional[str] = ..., perturbation_seconds: _Optional[float] = ..., salt: _Optional[bytes] = ..., progress: _Optional[str] = ...) -> None: ...
 
 class GetServerStatementRequest(_message.Message):
     __slots__ = ("release_id",)
