@@ -8,6 +8,7 @@ which rows of data the noise replaced.
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -21,7 +22,7 @@ from veiltab.common.core.randomness import check_key
 from veiltab.common.errors import NotFoundError
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.rpc.chunks import CHUNK, check_offset, chunk_of
-from veiltab.common.storage.mapped import mapped_rows
+from veiltab.common.storage.mapped import mapped_array, mapped_rows
 from veiltab.server.perturbation import PLACES, mapped_column
 from veiltab.server.store import ServerStore
 from veiltab.v1.release_pb2 import Chunk
@@ -36,8 +37,8 @@ def canary_rows(spec: ReleaseSpec, key: bytes, published: Path) -> CanaryRows:
         published: folder of the published columns, which has the places that the server sampled.
     """
     found = CanaryPlaces.of(key, rows=spec.uploaded_rows, canaries=spec.canaries)
-    drawn = np.memmap(published / PLACES, "<i8", mode="r") if spec.sampling.is_by_server else None
-    return CanaryRows.of(mapped_rows(found.pieces(), published), drawn)
+    drawn = mapped_array(published / PLACES, "<i8") if spec.sampling.is_by_server else None
+    return CanaryRows.of(found.listed(partial(mapped_rows, folder=published)), drawn)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,14 +128,16 @@ class Canaries:
             NotFoundError, NotReadyError, FailedReleaseError: there is no such publication, not yet or no longer.
         """
         check_key(key)
-        spec = await asyncio.to_thread(self._store.record_places_key, release_id, curator, key)
-        folder = await self._store.look_up(self._store.published_folder, release_id)
+        async with self._turn:
+            return await asyncio.to_thread(self._stream, release_id, curator, key)
+
+    def _stream(self, release_id: str, curator: str, key: bytes) -> CanaryStream:
+        spec = self._store.record_places_key(release_id, curator, key)
+        folder = self._store.published_folder(release_id)
         try:
-            async with self._turn:
-                rows = self._rows.get(release_id)
-                if rows is None:
-                    rows = await asyncio.to_thread(canary_rows, spec, key, folder)
-                    self._rows[release_id] = rows
+            rows = self._rows.get(release_id)
+            if rows is None:
+                rows = self._rows[release_id] = canary_rows(spec, key, folder)
             columns = [
                 mapped_column(folder / column.attribute, column, spec.published_rows)
                 for column in spec.columns_of(curator)

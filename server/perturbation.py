@@ -26,6 +26,7 @@ from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.storage.files import sync_folder, written_whole
+from veiltab.common.storage.mapped import mapped_array
 from veiltab.server.leases import Lease, LostLeaseError
 from veiltab.server.store import ServerStore
 
@@ -131,7 +132,7 @@ def _sampled_places(spec: ReleaseSpec, key: bytes, working: Path) -> NDArray[np.
     drawn = ascending_pieces(spec.uploaded_rows, spec.published_rows, key)
     with written_whole(working / PLACES) as file:
         file.writelines(places.astype("<i8", copy=False).data for places in drawn)
-    return np.memmap(working / PLACES, "<i8", mode="r")
+    return mapped_array(working / PLACES, "<i8")
 
 
 def mapped_column(path: Path, column: Column, rows: int) -> Symbols:
@@ -145,7 +146,7 @@ def mapped_column(path: Path, column: Column, rows: int) -> Symbols:
         raise IntegrityError(
             "a complete column has another length than its release", where=f"attribute {column.attribute}"
         )
-    return np.memmap(path, dtype=symbol_dtype(column.size), mode="r")
+    return mapped_array(path, symbol_dtype(column.size))
 
 
 def check_column(path: Path, spec: ReleaseSpec, attribute: str) -> None:

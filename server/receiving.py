@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 from veiltab.common.errors import IntegrityError, InvalidInputError, UnavailableError
 from veiltab.common.observe.steps import step
-from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.release.spec import Column
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.storage.disk import named_in_errors
 from veiltab.server.leases import Lease, LostLeaseError
@@ -69,7 +69,7 @@ class Receiver:
             if attribute in session.complete:
                 return await self._check_again(session, column, announced)
             session.check_open()
-            return await self._take(announced, session, column, chunks, lease)
+            return await self._take(announced, session, chunks, lease)
 
     async def _session(self, announced: Announced) -> tuple[Session, Column]:
         session = await self._store.look_up(self._store.session, announced.release_id)
@@ -84,23 +84,18 @@ class Receiver:
         )
         return column.byte_length(session.spec.uploaded_rows), True
 
-    async def _take(
-        self, announced: Announced, session: Session, column: Column, chunks: Chunks, lease: Lease
-    ) -> tuple[int, bool]:
+    async def _take(self, announced: Announced, session: Session, chunks: Chunks, lease: Lease) -> tuple[int, bool]:
         folder = self._store.folder(announced.release_id)
         try:
-            path = await self._store.look_up(folder.begin_column, column.attribute, lease.fence)
-            received, whole = await self._receive(path, session.spec, column, announced.column_digest, chunks)
-            if whole:
-                await self._complete(path, session, announced, lease)
+            path = await self._store.look_up(folder.begin_column, announced.attribute, lease.fence)
+            return await self._receive(path, announced, session, chunks, lease)
         except FileNotFoundError:
             await asyncio.to_thread(self._say_why_gone, announced.release_id, lease)
             raise
         except LostLeaseError:
             # No other process reads a file of this fence.
-            folder.column(column.attribute, lease.fence).unlink(missing_ok=True)
+            folder.column(announced.attribute, lease.fence).unlink(missing_ok=True)
             raise
-        return received, whole
 
     def _say_why_gone(self, release_id: str, lease: Lease) -> None:
         """Raise the reason for a missing file: another process took over, or the release ended."""
@@ -108,31 +103,39 @@ class Receiver:
         self._store.session(release_id).check_open()
 
     async def _receive(
-        self, path: Path, spec: ReleaseSpec, column: Column, digest: bytes, chunks: Chunks
+        self, path: Path, announced: Announced, session: Session, chunks: Chunks, lease: Lease
     ) -> tuple[int, bool]:
-        upload = ColumnUpload(path, column.byte_length(spec.uploaded_rows))
+        spec, attribute = session.spec, announced.attribute
+        upload = ColumnUpload(path, spec.column(attribute).byte_length(spec.uploaded_rows))
         held = upload.received
         try:
             with (
                 named_in_errors(path),
-                step("take column", release_id=spec.release_id, attribute=column.attribute) as measured,
+                step("take column", release_id=spec.release_id, attribute=attribute) as measured,
             ):
                 async for offset, data in chunks:
                     self._check_held(offset, upload.received)
                     upload.write(offset, data)
                 measured.bytes = upload.received - held
-                whole = await asyncio.to_thread(upload.finish, digest)
-            return upload.received, whole
+                session = await asyncio.to_thread(self._finished, upload, path, announced, session, lease)
+            if is_complete := attribute in session.complete:
+                self._completed(session)
+            return upload.received, is_complete
         finally:
             upload.close()
+
+    def _finished(
+        self, upload: ColumnUpload, path: Path, announced: Announced, session: Session, lease: Lease
+    ) -> Session:
+        """Make what came durable; return the session with the column complete, if it is."""
+        if not upload.finish(announced.column_digest):
+            return session
+        return self._checked(path, session, announced, lease)
 
     def _check_held(self, offset: int, held: int) -> None:
         """Ask a curator to start again if this process could not take over all bytes of another."""
         if offset > held and self._store.connection.shared:
             raise UnavailableError("the server holds less of the column than it said before", remedy="Ask again.")
-
-    async def _complete(self, path: Path, session: Session, announced: Announced, lease: Lease) -> None:
-        self._completed(await asyncio.to_thread(self._checked, path, session, announced, lease))
 
     def _checked(self, path: Path, session: Session, announced: Announced, lease: Lease) -> Session:
         """Record that a column is complete; end the release if the column is not as its alphabet says."""

@@ -5,7 +5,7 @@ server learns the places only after it has published, the researcher after every
 of the format.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -89,6 +89,10 @@ class CanaryPlaces:
     def all(self) -> Places:
         """Return all places, ascending, shape (c,)."""
         return np.concatenate([np.empty(0, np.int64), *self.pieces()])
+
+    def listed(self, many: Callable[[Iterator[Places]], Places]) -> Places:
+        """Return all places, ascending: a few as they are kept, and else what `many` makes of their pieces."""
+        return many(self.pieces()) if isinstance(self.source, LeastRows) else self.source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)

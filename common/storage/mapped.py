@@ -1,13 +1,26 @@
-"""Row numbers in a file without a name: the system takes their memory back when it needs it."""
+"""Arrays mapped from disk: the system takes their memory back when it needs it."""
 
+import mmap
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from veiltab.common.storage.disk import named_in_errors
+
+
+def mapped_array(path: Path, dtype: DTypeLike) -> NDArray[Any]:
+    """Return what a file holds, to be read alone; numpy's own would look up every folder of its path first.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is empty.
+    """
+    with path.open("rb", buffering=0) as file:
+        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype)
 
 
 def mapped_rows(pieces: Iterable[NDArray[np.int64]], folder: Path) -> NDArray[np.int64]:
