@@ -277,21 +277,30 @@ def tails(s: NDArray[np.int64], a: NDArray[np.int64]) -> Floats:
         ratios = np.maximum(s[:, None] - h, 0) / (h + 1)
         summed: Floats = binomial_pmf(a, s, 0.5) * (1 + np.cumprod(ratios, axis=1).sum(axis=1))
         return summed
-    stretch = int(max(4, min(s[-1] ** 0.5 / 3, 4 / max(decay, 1e-9))))
-    parts = [_carried(s[at : at + stretch], a[at : at + stretch]) for at in range(0, len(s), stretch)]
-    return np.concatenate(parts)
+    return _carried(s, a, stretch=int(max(4, min(s[-1] ** 0.5 / 3, 4 / max(decay, 1e-9)))))
 
 
-def _carried(s: NDArray[np.int64], a: NDArray[np.int64]) -> Floats:
-    """Carry the tail of the last s down to the others.
+def _carried(s: NDArray[np.int64], a: NDArray[np.int64], *, stretch: int) -> Floats:
+    """Sum the tail of the last s of each stretch, and carry it down to the others.
 
     P(Bin(s) >= a) = P(Bin(s+1) >= a+1) + P(Bin(s) = a)/2 = P(Bin(s+1) >= a) - P(Bin(s) = a-1)/2
     """
     rises = np.diff(a) == 1
     here = np.where(rises, a[:-1], a[:-1] - 1)
     steps = binomial_pmf(here, s[:-1], 0.5) * np.where(rises, 0.5, -0.5)
-    last, first = int(s[-1]), max(int(a[-1]), 0)
-    _, high = window(last, 0.5, log_mass=2 * _OMITTED)
-    tail = float(binomial_pmf(np.arange(first, max(high, first) + 1, dtype=np.int64), last, 0.5).sum())
-    carried: Floats = np.maximum(np.concatenate([np.cumsum(steps[::-1])[::-1] + tail, [tail]]), 0.0)
-    return carried
+    starts = range(0, len(s), stretch)
+    lasts = np.minimum(np.array(starts) + stretch, len(s)) - 1
+    carried = np.empty(len(s))
+    for start, last, tail in zip(starts, lasts.tolist(), _summed(s[lasts], a[lasts]), strict=True):
+        carried[start:last] = np.cumsum(steps[start:last][::-1])[::-1] + tail
+        carried[last] = tail
+    return np.maximum(carried, 0.0)
+
+
+def _summed(s: NDArray[np.int64], a: NDArray[np.int64]) -> list[float]:
+    """Return P(Bin(s, 1/2) >= a), summed to where nothing is left."""
+    first = np.maximum(a, 0)
+    ends = (window(n, 0.5, log_mass=2 * _OMITTED)[1] for n in s.tolist())
+    counts = [max(end - start, 0) + 1 for start, end in zip(first.tolist(), ends, strict=True)]
+    pmf = binomial_pmf(first[:, None] + np.arange(max(counts)), s[:, None], 0.5)
+    return [float(row[:count].sum()) for row, count in zip(pmf, counts, strict=True)]
