@@ -27,7 +27,9 @@ from veiltab.curator.alignment.intersection import AlignedTable
 from veiltab.curator.spread import SPREAD, Section, SpreadRows
 from veiltab.curator.workplace import Workplace
 
-_ROWS = "<i8"
+_ROWS = "<u4"
+"""Type of row numbers, of which a word has half."""
+
 _Array = NDArray[np.generic]
 
 

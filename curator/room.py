@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.workload import WorkloadSpec
-from veiltab.common.storage.partitions import SECTION
 from veiltab.curator.alignment.intersection import TOKEN_LENGTH, SymbolType
 from veiltab.curator.workload import MOST_TABLES_AT_A_TIME
 
@@ -20,8 +19,7 @@ def alignment_bytes(rows: int, types: Iterable[SymbolType], curators: int, *, ne
     """Return what an alignment by tokens writes at the most, if no other table is larger; see `TokenExchange`.
 
     While a table is put in order its tokens and symbols lie there twice, and the tokens by themselves; then come the
-    tokens of each other curator and the common respondents, for whom half of that is free again, and a section of these
-    once more.
+    tokens of each other curator and the common respondents, for whom half of that is free again.
 
     Args:
         rows: respondents.
@@ -30,7 +28,7 @@ def alignment_bytes(rows: int, types: Iterable[SymbolType], curators: int, *, ne
         needs_order: whether the rows of the sorted tokens are written, too.
     """
     row = TOKEN_LENGTH + sum(type_.itemsize for type_ in types) + (_ROW_BYTES if needs_order else 0)
-    return rows * (2 * row + TOKEN_LENGTH * curators) + min(rows, 2 * SECTION) * row + _FOLDERS
+    return rows * (2 * row + TOKEN_LENGTH * curators) + _FOLDERS
 
 
 def release_bytes(planned: ReleaseSpec | WorkloadSpec, curator: str, *, copies: bool = False) -> int:

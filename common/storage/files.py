@@ -14,7 +14,7 @@ from veiltab.common.storage.disk import named_in_errors
 
 @contextmanager
 def written_whole(path: Path, *, is_durable: bool = True) -> Iterator[BinaryIO]:
-    """Open a temporary file beside `path`; when the block ends, sync it and rename it into place.
+    """Open a temporary file beside `path`, which its name says; when the block ends, sync it and rename it into place.
 
     Args:
         path: the file.
@@ -23,9 +23,8 @@ def written_whole(path: Path, *, is_durable: bool = True) -> Iterator[BinaryIO]:
     temporary = path.with_name(path.name + ".tmp")
     with named_in_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with open(temporary, "wb", opener=_created) as file:
                 yield file
                 if is_durable:
                     file.flush()
@@ -36,6 +35,11 @@ def written_whole(path: Path, *, is_durable: bool = True) -> Iterator[BinaryIO]:
         temporary.replace(path)
         if is_durable:
             sync_folder(path.parent)
+
+
+def _created(path: str, flags: int) -> int:
+    """Create a file that nobody else may read."""
+    return os.open(path, flags, 0o600)
 
 
 def sync_folder(folder: Path) -> None:

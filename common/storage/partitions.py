@@ -45,11 +45,11 @@ class Batch:
     """Some records in a file, in the order of their leading bits.
 
     Args:
-        starts: where each field begins.
+        start: where they begin.
         firsts: uint32, the first record of each partition, and their number.
     """
 
-    starts: tuple[int, ...]
+    start: int
     firsts: bytes
 
     @property
@@ -60,28 +60,28 @@ class Batch:
     def cut(self, edges: Edges) -> "Cut":
         """Return what there is of some parts."""
         firsts = np.frombuffer(self.firsts, np.uint32)
-        return Cut(starts=self.starts, firsts=tuple(firsts[list(edges)].tolist()))
+        return Cut(start=self.start, firsts=tuple(firsts[list(edges)].tolist()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
     """Those records of a batch that belong to some parts: the first record of each part, and where the last ends."""
 
-    starts: tuple[int, ...]
+    start: int
     firsts: tuple[int, ...]
 
-    def read(self, file: Readable, forms: Fields) -> Fields:
-        """Return the fields of the records; `forms` have their types and widths."""
+    def read(self, file: Readable, width: int) -> NDArray[np.uint8]:
+        """Return the records, (records, width) bytes."""
         first, stop = self.firsts[0], self.firsts[-1]
-        return [_read(file, start, form, first, stop) for start, form in zip(self.starts, forms, strict=True)]
+        return file.read(self.start + first * width, (stop - first) * width).reshape(-1, width)
 
 
 def write_batch(file: SealedFile, leading: NDArray[np.uint16], fields: Fields, *, bits: int = PARTITION_BITS) -> Batch:
     """Write records in the order of their leading bits; those of the same bits stay in order."""
     order = np.argsort(leading, kind="stable")
     firsts = np.concatenate([[0], np.cumsum(np.bincount(leading, minlength=1 << bits))])
-    starts = tuple(file.append(field.take(order, axis=0)) for field in fields)
-    return Batch(starts=starts, firsts=firsts.astype(np.uint32).tobytes())
+    start = file.append(_records(fields).take(order))
+    return Batch(start=start, firsts=firsts.astype(np.uint32).tobytes())
 
 
 def sections(counts: NDArray[np.int64], *, part: int | None = None) -> Iterator[Edges]:
@@ -116,9 +116,11 @@ def parts_of(cuts: Iterable[tuple[Readable, Cut]], forms: Fields) -> Iterator[li
         cuts: what each batch has of it, in the order in which the batches came.
         forms: empty arrays of the fields' types and widths.
     """
-    read = [(cut.firsts, cut.read(file, forms)) for file, cut in cuts if cut.firsts[0] < cut.firsts[-1]]
+    type_ = _record_type(forms)
+    read = [(cut.firsts, cut.read(file, type_.itemsize)) for file, cut in cuts if cut.firsts[0] < cut.firsts[-1]]
     for part in range(len(read[0][0]) - 1):
-        yield [_part(part, [(firsts, fields[place]) for firsts, fields in read]) for place in range(len(forms))]
+        pieces = [records[firsts[part] - firsts[0] : firsts[part + 1] - firsts[0]] for firsts, records in read]
+        yield _fields(np.concatenate(pieces).view(type_)[:, 0], forms)
 
 
 class Partitions:
@@ -182,14 +184,25 @@ def width_of(form: NDArray[np.generic]) -> int:
     return form.dtype.itemsize * int(np.prod(form.shape[1:]))
 
 
-def _read(file: Readable, start: int, form: NDArray[np.generic], first: int, stop: int) -> NDArray[np.generic]:
-    """Return a field of some records of a batch."""
-    width = width_of(form)
-    data = file.read(start + first * width, (stop - first) * width)
-    return data.view(form.dtype).reshape(stop - first, *form.shape[1:])
+def _record_type(forms: Fields) -> np.dtype[np.void]:
+    """Return the type of a record that has a field of each form, one after the other."""
+    return np.dtype([(f"{place}", f"V{width_of(form)}") for place, form in enumerate(forms)])
 
 
-def _part(part: int, fields: Sequence[tuple[Edges, NDArray[np.generic]]]) -> NDArray[np.generic]:
-    """Put together a field of a part from what each batch has of it."""
-    pieces = [field[firsts[part] - firsts[0] : firsts[part + 1] - firsts[0]] for firsts, field in fields]
-    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+def _records(fields: Fields) -> NDArray[np.void]:
+    """Put fields side by side: what a part has of a batch is one piece."""
+    count, type_ = len(fields[0]), _record_type(fields)
+    records = np.empty(count, type_)
+    for place, field in enumerate(fields):
+        data = np.ascontiguousarray(field).view(np.uint8).reshape(count, width_of(field))
+        records[f"{place}"] = data.view(type_[place])[:, 0]
+    return records
+
+
+def _fields(records: NDArray[np.void], forms: Fields) -> list[NDArray[np.generic]]:
+    """Return the fields of records, each an array of its form."""
+    columns = (np.ascontiguousarray(records[f"{place}"]) for place in range(len(forms)))
+    return [
+        column.view(form.dtype).reshape(len(records), *form.shape[1:])
+        for column, form in zip(columns, forms, strict=True)
+    ]

@@ -24,8 +24,8 @@ from veiltab.curator.alignment.intersection import (
     MAX_RESPONDENTS,
     TOKEN_LENGTH,
     AlignedTable,
+    PopulationDigest,
     alignment_id,
-    population_digest,
 )
 from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.coins import Coins, alignment_coin
@@ -172,11 +172,11 @@ class Alignment:
         ordered = await self._in_token_order(name, table, derive(key, "tokens"))
         others = await self._exchange.run(name, table, aligned.folder, peers)
         with step("intersect"):
-            common = ordered.common(others)
+            digest = PopulationDigest(derive(key, "population"))
+            common = digest.of(ordered.common(others))
             population = await asyncio.to_thread(aligned.write, common, table.respondents.types, self._nobody())
-            digest = await asyncio.to_thread(population_digest, aligned.tokens(), derive(key, "population"))
-        self._store.set_alignment(name, population, digest)
-        if self._store.alignment(name) != (population, digest):
+        self._store.set_alignment(name, population, str(digest))
+        if self._store.alignment(name) != (population, str(digest)):
             raise IntegrityError("the same tables are aligned otherwise than before", where="alignment")
         await asyncio.to_thread(self._exchange.finish, name, aligned.folder)
         own_order(aligned.folder).unlink(missing_ok=True)

@@ -35,6 +35,8 @@ PIECE = 2**16
 Tokens = NDArray[np.uint8]
 """(n, 16) tokens, one a row, in ascending order."""
 
+CommonRows = tuple[Tokens, Mapping[str, Symbols]]
+"""Some common respondents: their tokens, and the symbols of each attribute."""
 
 _SEARCHED = 2**12
 """Tokens that are looked for at once."""
@@ -185,9 +187,7 @@ class AlignedTable:
         column = self.column(attribute)
         return self.column_file(attribute).stat().st_size - column.nbytes
 
-    def write(
-        self, rows: Iterable[tuple[Tokens, Mapping[str, Symbols]]], types: Mapping[str, SymbolType], nobody: Exception
-    ) -> int:
+    def write(self, rows: Iterable[CommonRows], types: Mapping[str, SymbolType], nobody: Exception) -> int:
         """Write the table piece by piece, and return its rows; every file is there whole or not at all.
 
         Args:
@@ -243,9 +243,18 @@ def token_pieces(path: Path) -> Iterator[Tokens]:
             yield np.frombuffer(data, np.uint8).reshape(-1, TOKEN_LENGTH)
 
 
-def population_digest(tokens: Tokens, key: bytes) -> str:
-    """Return a keyed digest of the common respondents, equal for equal respondents, and meaningless without the key."""
-    digest = hmac.new(key, digestmod="sha256")
-    for piece in slices(len(tokens)):
-        digest.update(np.ascontiguousarray(tokens[piece]).data)
-    return digest.hexdigest()[:32]
+class PopulationDigest:
+    """A keyed digest of the common respondents, equal for equal respondents, and meaningless without the key."""
+
+    def __init__(self, key: bytes) -> None:
+        self._digest = hmac.new(key, digestmod="sha256")
+
+    def of(self, rows: Iterable[CommonRows]) -> Iterator[CommonRows]:
+        """Yield pieces of the common respondents, each when it is digested."""
+        for tokens, symbols in rows:
+            self._digest.update(np.ascontiguousarray(tokens).data)
+            yield tokens, symbols
+
+    def __str__(self) -> str:
+        """Return what curators compare."""
+        return self._digest.hexdigest()[:32]

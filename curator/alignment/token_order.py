@@ -1,9 +1,9 @@
 """A curator's table in the ascending order of its tokens, and what of it all others have: three passes of tasks.
 
 Spread: rows in file order get tokens, and are written by the leading bits of these. Sort: a section, which is a range
-of leading bits, is put in order. Join: a sorted section is compared with the tokens of all others, and the common
-respondents are kept. Between the passes the rows are in files of a run, as they belong to respondents whom nobody
-shares.
+of leading bits, is put in order. Join: a sorted section is compared with the tokens of all others. Between the passes
+the rows are in files of a run, as they belong to respondents whom nobody shares; only the sorted tokens, which all
+others read, are in a file of the alignment.
 """
 
 import secrets
@@ -12,30 +12,30 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import product, tee
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.domain import Symbols
 from veiltab.common.observe.progress import Stage
 from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.partitions import (
     PARTITION_BITS,
     Batch,
+    Edges,
     leading_bits,
     sections,
     width_of,
     write_batch,
 )
 from veiltab.common.storage.run_files import RunFiles
-from veiltab.common.storage.sealed import SealedFile
-from veiltab.common.storage.stored import Readable, Stored
+from veiltab.common.storage.stored import PlainFile, Readable, Stored
 from veiltab.common.tasks.engine import in_order
 from veiltab.curator.alignment.intersection import (
     PIECE,
     TOKEN_LENGTH,
+    CommonRows,
     Tokens,
     common_tokens,
     sorted_order,
@@ -47,6 +47,8 @@ from veiltab.curator.table_rows import TableRows, WrittenBatch
 from veiltab.curator.workplace import Workplace
 
 _Array = NDArray[np.generic]
+
+_TOKENS = np.empty((0, TOKEN_LENGTH // 8), "<u8")
 
 _Types = tuple[tuple[str, str], ...]
 """Attribute and type of its symbols, as a text."""
@@ -91,7 +93,7 @@ class _Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """Sorted rows in a file: how many they are, and where each field begins."""
+    """Sorted rows: how many they are, and where each field begins in the file that holds it."""
 
     rows: int
     starts: tuple[int, ...]
@@ -105,11 +107,8 @@ class _Part:
 _Parts = tuple[_Part, ...]
 """The parts of a section, in ascending order."""
 
-
-def _written(file: SealedFile, fields: Iterable[_Array]) -> _Part:
-    """Write a part."""
-    made = list(fields)
-    return _Part(rows=len(made[0]), starts=tuple(map(file.append, made)))
+_Outputs = Mapping[int, Path]
+"""Fields of which a file of this machine holds those of all rows, one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,22 +119,38 @@ class _Sort:
         section: its rows.
         types: of the symbols.
         has_rows: whether there are row numbers.
-        run: holds the result.
-        name: of the file to write.
+        first: the number of the first row among all sorted ones.
+        outputs: holds the result, but for what these do not name.
+        run: holds that.
+        name: of the file to write there.
     """
 
     section: Section
     types: _Types
     has_rows: bool
+    first: int
+    outputs: _Outputs
     run: RunFiles
     name: str
 
     def perform(self) -> _Parts:
-        made = list[_Part]()
-        with self.run.written(self.name) as file:
+        made, row = list[_Part](), self.first
+        with ExitStack() as files:
+            sealed = files.enter_context(self.run.written(self.name))
+            outputs = {place: files.enter_context(path.open("r+b")) for place, path in self.outputs.items()}
             for part in self.section.parts(_forms(self.types, has_rows=self.has_rows)):
                 ascending = sorted_order(part[0].view(np.uint8))
-                made.append(_written(file, (unsorted.take(ascending, axis=0) for unsorted in part)))
+                starts = list[int]()
+                for place, unsorted in enumerate(part):
+                    field_ = unsorted.take(ascending, axis=0)
+                    if place in outputs:
+                        starts.append(row * width_of(field_))
+                        outputs[place].seek(starts[-1])
+                        outputs[place].write(field_.data)
+                    else:
+                        starts.append(sealed.append(field_))
+                made.append(_Part(rows=len(ascending), starts=tuple(starts)))
+                row += len(ascending)
         return tuple(made)
 
 
@@ -164,37 +179,25 @@ class _Others:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Join:
-    """Keeps those rows of a sorted section that all other curators have.
+    """Says which rows of a sorted section all other curators have.
 
     Args:
-        run: holds the section, and the result.
-        source: the file of the section.
+        tokens: those of the section, and perhaps of others.
         section: its rows.
-        types: of the symbols.
         others: every other curator's tokens of the same leading bits.
-        name: of the file to write.
     """
 
-    run: RunFiles
-    source: str
+    tokens: Stored
     section: _Parts
-    types: _Types
     others: tuple[_Others, ...]
-    name: str
 
-    def perform(self) -> _Parts:
-        forms = _forms(self.types, has_rows=False)
-        made = list[_Part]()
-        with ExitStack() as files, self.run.written(self.name) as output:
-            source = files.enter_context(self.run.file(self.source).opened())
-            own = ([part.read(source, place, form) for place, form in enumerate(forms)] for part in self.section)
-            pieces, again = tee(own)
+    def perform(self) -> tuple[bytes, ...]:
+        """Return a bit a row, for each part."""
+        with ExitStack() as files:
+            tokens = files.enter_context(self.tokens.opened())
+            own = (part.read(tokens, 0, _TOKENS).view(np.uint8) for part in self.section)
             theirs = {one.curator: one.pieces(files.enter_context(one.tokens.opened())) for one in self.others}
-            masks = common_tokens((fields[0].view(np.uint8) for fields in pieces), theirs)
-            for common, fields in zip(masks, again, strict=True):
-                rows = np.flatnonzero(common)
-                made.append(_written(output, (field.take(rows, axis=0) for field in fields)))
-        return tuple(made)
+            return tuple(np.packbits(common).tobytes() for common in common_tokens(own, theirs))
 
 
 class TokenOrder:
@@ -215,6 +218,7 @@ class TokenOrder:
         self._types = tuple((name, type_.str) for name, type_ in table.types.items())
         self._name = secrets.token_hex(8)
         self._sections: list[_Parts] = []
+        self._own = Path()
         # At which partition each section ends.
         self._ends: list[int] = []
         weakref.finalize(self, self._run.delete_all, self._name)
@@ -242,17 +246,21 @@ class TokenOrder:
             outputs = {0: files.enter_context(written_whole(own))}
             if order is not None:
                 outputs[len(forms) - 1] = files.enter_context(written_whole(order))
-            sorts = (self._sort(number, spread.section(edge), has_rows=has_rows) for number, edge in enumerate(edges))
+            # Tasks elsewhere leave all of it in the run.
+            direct = {} if self._workplace.is_remote else {place: Path(file.name) for place, file in outputs.items()}
+            sorts = self._sorts(edges, spread, direct, has_rows=has_rows)
             for number, section in enumerate(in_order(self._engine.perform(sorts))):
-                with self._run.file(self._sorted(number)).opened() as file:
-                    for part, (place, output) in product(section, outputs.items()):
-                        output.write(part.read(file, place, forms[place]).data)
+                if self._workplace.is_remote:
+                    with self._run.file(self._sorted(number)).opened() as file:
+                        for part, (place, output) in product(section, outputs.items()):
+                            output.write(part.read(file, place, forms[place]).data)
                 self._sections.append(section)
                 progress.advance(sum(part.rows for part in section))
+        self._own = own
         self._ends = [edge[-1] for edge in edges]
         spread.delete()
 
-    def common(self, others: Mapping[str, Path]) -> Iterator[tuple[Tokens, Mapping[str, Symbols]]]:
+    def common(self, others: Mapping[str, Path]) -> Iterator[CommonRows]:
         """Yield the rows whose tokens all others have, in ascending order, piece by piece.
 
         Args:
@@ -266,16 +274,20 @@ class TokenOrder:
         stored = {curator: self._workplace.stored(path, self._copied(curator)) for curator, path in others.items()}
         joins = (self._join(number, others, stored) for number in range(len(self._sections)))
         with self._stage.of("comparing tokens", len(self._table)) as progress:
-            for number, section in enumerate(in_order(self._engine.perform(joins))):
-                with self._run.file(self._joined(number)).opened() as file:
-                    for part in section:
-                        made, *symbols = (part.read(file, place, form) for place, form in enumerate(forms))
-                        columns = {
-                            name: column.view(type_) for (name, type_), column in zip(types, symbols, strict=True)
-                        }
-                        yield made.view(np.uint8), columns
-                self._run.delete(self._joined(number))
-                progress.advance(sum(part.rows for part in self._sections[number]))
+            for number, masks in enumerate(in_order(self._engine.perform(joins))):
+                section = self._sections[number]
+                with self._run.file(self._sorted(number)).opened() as symbols, self._tokens(number).opened() as tokens:
+                    for part, mask in zip(section, masks, strict=True):
+                        rows = np.flatnonzero(np.unpackbits(np.frombuffer(mask, np.uint8), count=part.rows))
+                        made = part.read(tokens, 0, forms[0]).take(rows, axis=0)
+                        yield (
+                            made.view(np.uint8),
+                            {
+                                name: part.read(symbols, place, forms[place]).take(rows).view(type_)
+                                for place, (name, type_) in enumerate(types, 1)
+                            },
+                        )
+                progress.advance(sum(part.rows for part in section))
         self._run.delete_all(self._copied(""))
 
     def _spreads(self, key: bytes, spread: SpreadRows, *, has_rows: bool) -> Iterator[_Spread]:
@@ -306,28 +318,39 @@ class TokenOrder:
         if group:
             yield tuple(group)
 
-    def _sort(self, number: int, section: Section, *, has_rows: bool) -> _Sort:
-        """Return the task that sorts a section."""
-        return _Sort(section=section, types=self._types, has_rows=has_rows, run=self._run, name=self._sorted(number))
+    def _sorts(
+        self, edges: Iterable[Edges], spread: SpreadRows, outputs: _Outputs, *, has_rows: bool
+    ) -> Iterator[_Sort]:
+        """Yield the tasks that sort the sections."""
+        first = 0
+        for number, edge in enumerate(edges):
+            yield _Sort(
+                section=spread.section(edge),
+                types=self._types,
+                has_rows=has_rows,
+                first=first,
+                outputs=outputs,
+                run=self._run,
+                name=self._sorted(number),
+            )
+            first += int(spread.counts[edge[0] : edge[-1]].sum())
 
     def _join(self, number: int, others: Mapping[str, Path], stored: Mapping[str, Stored]) -> _Join:
         """Return the task that joins a section; all tasks together see all tokens of the others."""
         least = _beginning(self._ends[number - 1]) if number else b""
         end = _beginning(self._ends[number]) if number + 1 < len(self._ends) else None
         return _Join(
-            run=self._run,
-            source=self._sorted(number),
+            tokens=self._tokens(number),
             section=self._sections[number],
-            types=self._types,
             others=tuple(_others(curator, path, stored[curator], least, end) for curator, path in others.items()),
-            name=self._joined(number),
         )
+
+    def _tokens(self, number: int) -> Stored:
+        """Return the file that holds the sorted tokens of a section."""
+        return self._run.file(self._sorted(number)) if self._workplace.is_remote else PlainFile(path=self._own)
 
     def _sorted(self, number: int) -> str:
         return f"{self._name}-sorted-{number}"
-
-    def _joined(self, number: int) -> str:
-        return f"{self._name}-joined-{number}"
 
     def _copied(self, curator: str) -> str:
         return f"{self._name}-from-{curator}"
@@ -335,7 +358,7 @@ class TokenOrder:
 
 def _forms(types: _Types, *, has_rows: bool) -> list[_Array]:
     """Return empty arrays like tokens, symbols and perhaps row numbers."""
-    forms: list[_Array] = [np.empty((0, TOKEN_LENGTH // 8), "<u8"), *(np.empty(0, type_) for _, type_ in types)]
+    forms: list[_Array] = [_TOKENS, *(np.empty(0, type_) for _, type_ in types)]
     return [*forms, np.empty(0, "<i8")] if has_rows else forms
 
 

@@ -40,7 +40,7 @@ from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.common.study.toml_text import toml_text
 from veiltab.common.tasks.engine import InProcess
 from veiltab.curator.alignment.exchange import own_tokens
-from veiltab.curator.alignment.intersection import AlignedTable, population_digest
+from veiltab.curator.alignment.intersection import AlignedTable, PopulationDigest
 from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.draw_tasks import DrawnSample
 from veiltab.curator.encryption import ColumnEncryption
@@ -212,8 +212,8 @@ def _ordered(run: RunFiles, table: Table, alignment: Path) -> TokenOrder:
 
 def _join(ordered: TokenOrder, aligned: AlignedTable, table: Table, peers: int) -> None:
     others = {f"peer {number}": own_tokens(aligned.folder) for number in range(peers)}
-    aligned.write(ordered.common(others), table.respondents.types, InvalidInputError("nobody is common"))
-    population_digest(aligned.tokens(), _KEY)
+    common = PopulationDigest(_KEY).of(ordered.common(others))
+    aligned.write(common, table.respondents.types, InvalidInputError("nobody is common"))
 
 
 def _draw(folder: Path, aligned: AlignedTable, sample: int) -> float:

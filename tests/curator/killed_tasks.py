@@ -3,7 +3,7 @@
 import os
 import pickle
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,13 @@ import pytest
 
 from veiltab.common.storage.sealed import SealedFile
 from veiltab.common.tasks.engine import Engine, Result, Results, Task
+from veiltab.curator.alignment import token_order
+from veiltab.curator.alignment.intersection import common_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KilledOnce:
-    """A task whose process is killed the first time, between two arrays that it writes.
+    """A task whose process is killed the first time, between two arrays that it writes, or two parts that it compares.
 
     Args:
         task: the task.
@@ -36,7 +38,12 @@ class KilledOnce:
                 os.kill(os.getpid(), signal.SIGKILL)
                 raise AssertionError
 
+            def compared(*tokens: Any) -> Iterator[Any]:  # noqa: ANN401 - as common_tokens
+                yield next(common_tokens(*tokens))
+                os.kill(os.getpid(), signal.SIGKILL)
+
             setattr(SealedFile, "append", die)  # noqa: B010 - mypy takes no other function for a method
+            setattr(token_order, "common_tokens", compared)  # noqa: B010
         return self.task.perform()
 
 
@@ -84,20 +91,22 @@ class Twice:
 
 
 def _broken_off(task: Task[Any]) -> None:
-    """Begin a task, and end it after half of the first array that it writes, as a kill does."""
-    files: list[Any] = []
+    """Begin a task, and end it after half of the first array that it writes, or the first part that it compares."""
 
     def half(file: SealedFile, data: Any) -> int:  # noqa: ANN401 - an array
-        files.append(file)
         file._write(bytes_of(data)[: data.nbytes // 2], 0)
+        raise KeyboardInterrupt
+
+    def compared(*tokens: Any) -> Iterator[Any]:  # noqa: ANN401 - as common_tokens
+        yield next(common_tokens(*tokens))
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SealedFile, "append", half)
+        patch.setattr(token_order, "common_tokens", compared)
         patch.setattr("veiltab.common.storage.run_files.RunFiles.delete", lambda *_: None)
         with pytest.raises(KeyboardInterrupt):
             task.perform()
-    assert files
 
 
 def bytes_of(data: Any) -> Any:  # noqa: ANN401 - an array

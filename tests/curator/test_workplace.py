@@ -225,7 +225,8 @@ class _Exchanging:
         for number, task in enumerate(tasks):
             result = task.perform()
             if type(task).__name__ == self._kind:
-                shutil.copyfile(self._run.folder / "table", self._run.folder / task.name)
+                left = task.tokens.path if self._kind == "_Join" else self._run.folder / task.name
+                shutil.copyfile(self._run.folder / "table", left)
             yield number, result
 
     def close(self) -> None:
