@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from queue import Empty, SimpleQueue
-from time import monotonic
+from socket import create_connection
+from ssl import SSLError
+from time import monotonic, sleep
 from typing import Any, Generic
 
 from veiltab.common.errors import InvalidInputError, UnavailableError, VeiltabError
@@ -31,6 +33,9 @@ QUEUED = 4
 
 _RECOUNT = 1.0
 """Seconds between two counts of the workers."""
+
+_RETRY = 0.2
+"""Seconds until a scheduler that does not answer is called again."""
 
 _ADDRESS = re.compile(r"(?:(tcp|tls)://)?((?:\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):(\d{1,5}))")
 
@@ -92,15 +97,21 @@ class Dask:
     @contextmanager
     def _client(self) -> Iterator[Any]:
         """Connect, and check that the scheduler has a worker."""
+        security = self._security()
         try:
-            client = _distributed().Client(
-                self._address, timeout=self._wait, security=self._security(), set_as_default=False
-            )
-        except (OSError, TimeoutError):
+            self._reach(security)
+            client = _distributed().Client(self._address, timeout=self._wait, security=security, set_as_default=False)
+        except SSLError:
             raise UnavailableError(
-                "no Dask scheduler answers, or it is not of the same authority",
+                "the Dask scheduler shows no certificate of the cluster's authority",
                 where=self._address,
-                remedy="Start one with: dask scheduler --port PORT",
+                remedy="Start it with the folder `scheduler` that `veiltab pki cluster` made with the client's.",
+            ) from None
+        except OSError:
+            raise UnavailableError(
+                "no Dask scheduler answers",
+                where=self._address,
+                remedy=_start(self._address, "dask scheduler --port PORT"),
             ) from None
         with client:
             try:
@@ -108,6 +119,26 @@ class Dask:
             except TimeoutError:
                 raise _no_worker(self._address) from None
             yield client
+
+    def _reach(self, security: Any) -> None:  # noqa: ANN401 - an optional package
+        """Connect to what listens and hang up, since a client of Dask's that cannot connect leaves a thread behind.
+
+        Raises:
+            OSError: nothing listens there for as long as we wait; SSLError if it has not the right certificate.
+        """
+        host, _, port = self._address.partition("://")[2].rpartition(":")
+        end = monotonic() + self._wait
+        while True:
+            try:
+                with create_connection((host.strip("[]"), int(port)), timeout=self._wait) as plain:
+                    if security is not None:
+                        security.get_connection_args("client")["ssl_context"].wrap_socket(plain).close()
+            except OSError as error:
+                if isinstance(error, SSLError) or monotonic() + _RETRY >= end:
+                    raise
+                sleep(_RETRY)
+            else:
+                return
 
     def _security(self) -> Any:  # noqa: ANN401 - an optional package
         if self._identity is None:
@@ -128,7 +159,7 @@ class _Crew(Generic[Result]):
         self._address: str = client.scheduler.address
         # A future that nobody holds is dropped by the scheduler.
         self._futures = dict[int, Any]()
-        self._done = SimpleQueue[tuple[int, bytes | Exception] | None]()
+        self._done = SimpleQueue[int | None]()
         self._threads, self._counted = 0, float("-inf")
 
     def room(self) -> int:
@@ -146,29 +177,37 @@ class _Crew(Generic[Result]):
             sealed = self._seal.seal("task", number, text)
             future = self._client.submit(perform_sealed, VERSION, self._seal.run, number, sealed, pure=False)
         self._futures[number] = future
-        # The result is fetched by a thread of Dask's, while others come.
-        future.add_done_callback(lambda done: self._done.put((number, self._text(done))))
+        # Dask has one thread for the callbacks of all clients: if it fetched results, one that was waiting for a result
+        # of a client that is closed would wait forever, and so would all later calls.
+        future.add_done_callback(lambda _done: self._done.put(number))
 
     def ready(self) -> Iterator[tuple[int, Outcome[Result]]]:
-        """Wait for the next task that is ready."""
+        """Wait for the next task that is ready, and fetch its result."""
         while True:
             try:
-                done = self._done.get(timeout=self._wait)
+                number = self._done.get(timeout=self._wait)
             except Empty:
-                self._count_threads()
-                if self._threads == 0:
-                    raise _no_worker(self._address) from None
-            else:
-                if done is None:
-                    raise closed_engine()
-                number, text = done
-                del self._futures[number]
-                yield number, self._outcome(number, text)
-                return
+                self._check_workers()
+                continue
+            if number is None:
+                raise closed_engine()
+            text = self._text(self._futures[number])
+            if text is None:
+                self._check_workers()
+                self._done.put(number)
+                continue
+            del self._futures[number]
+            yield number, self._outcome(number, text)
+            return
 
     def break_off(self) -> None:
         """Let the thread that waits in `ready`, or will, raise an error; called by another thread."""
         self._done.put(None)
+
+    def _check_workers(self) -> None:
+        self._count_threads()
+        if self._threads == 0:
+            raise _no_worker(self._address)
 
     def _count_threads(self) -> None:
         try:
@@ -177,10 +216,10 @@ class _Crew(Generic[Result]):
             raise _lost(self._address) from None
         self._counted = monotonic()
 
-    def _text(self, future: Any) -> bytes | Exception:  # noqa: ANN401 - of an optional package
-        """Fetch what a worker returned; if that worker is lost by now, Dask performs the task again."""
+    def _text(self, future: Any) -> bytes | Exception | None:  # noqa: ANN401 - of an optional package
+        """Fetch what a worker returned; None if that worker is lost by now, and Dask performs the task again."""
         try:
-            return bytes(future.result())
+            return bytes(future.result(timeout=self._wait))
         except _distributed().scheduler.KilledWorker:
             return UnavailableError(
                 "several workers ended over the same part of the work, perhaps for want of memory",
@@ -190,6 +229,8 @@ class _Crew(Generic[Result]):
         except _distributed().CancelledError:
             return _lost(self._address)
         except Exception as error:  # noqa: BLE001 - what Dask says may hold what was sent
+            if isinstance(error, TimeoutError) and future.status != "error":
+                return None
             if isinstance(error, VeiltabError):
                 return error
             return UnavailableError(
@@ -218,8 +259,15 @@ def _distributed() -> Any:  # noqa: ANN401 - an optional package
 
 def _no_worker(address: str) -> UnavailableError:
     return UnavailableError(
-        "the Dask scheduler has no worker", where=address, remedy=f"Start one with: dask worker {address}"
+        "the Dask scheduler has no worker", where=address, remedy=_start(address, f"dask worker {address}")
     )
+
+
+def _start(address: str, command: str) -> str:
+    """Say how to start a part of a cluster."""
+    if address.startswith("tls:"):
+        return 'Start one as docs/operations.md says under "A cluster".'
+    return f"Start one with: {command}"
 
 
 def _lost(address: str) -> UnavailableError:

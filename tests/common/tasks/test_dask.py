@@ -2,6 +2,7 @@
 
 import secrets
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -187,6 +188,33 @@ def test_a_scheduler_that_is_lost_is_said_and_so_are_all_workers(tmp_path: Path)
             next(results)
 
 
+def test_a_scheduler_that_does_not_answer_is_said_and_no_thread_stays(identity: ClusterIdentity) -> None:
+    (port,) = free_ports(1)
+    threads = threading.active_count()
+    for one, remedy in ((identity, '"A cluster"'), (None, "dask scheduler --port PORT")):
+        with pytest.raises(UnavailableError, match="no Dask scheduler answers") as caught:
+            list(Dask(f"127.0.0.1:{port}", one, wait=0.1).perform([Square(base=1)]))
+        assert remedy in caught.value.remedy
+    assert threading.active_count() == threads
+
+
+@pytest.mark.long
+def test_results_are_fetched_by_no_thread_that_other_calls_need(
+    secure: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetching = set[int]()
+    future = dask_module._distributed().Future
+    fetch = future.result
+
+    def watched(self: object, timeout: float) -> bytes:
+        fetching.add(threading.get_ident())
+        return bytes(fetch(self, timeout))
+
+    monkeypatch.setattr(future, "result", watched)
+    assert list(in_order(engine_of(secure).perform([Square(base=base) for base in range(20)])))[-1] == 361
+    assert fetching == {threading.get_ident()}
+
+
 @pytest.mark.long
 def test_a_scheduler_that_does_not_answer_or_has_no_worker_is_said(tmp_path: Path) -> None:
     (port,) = free_ports(1)
@@ -199,9 +227,10 @@ def test_a_scheduler_that_does_not_answer_or_has_no_worker_is_said(tmp_path: Pat
 @pytest.mark.long
 def test_a_client_of_another_authority_is_refused_and_so_is_one_without_tls(secure: Cluster, tmp_path: Path) -> None:
     other = load_cluster_identity(init_cluster(tmp_path / "other")["client"])
-    for engine in (Dask(secure.address, other, wait=3), Dask(secure.address, wait=3)):
-        with pytest.raises(UnavailableError, match="no Dask scheduler answers"):
-            list(engine.perform([Square(base=1)]))
+    refusals = {"no certificate of the cluster's authority": other, "no Dask scheduler answers": None}
+    for refusal, identity in refusals.items():
+        with pytest.raises(UnavailableError, match=refusal):
+            list(Dask(secure.address, identity, wait=3).perform([Square(base=1)]))
 
 
 @pytest.mark.long
