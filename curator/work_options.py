@@ -28,11 +28,15 @@ class WorkOptions:
     shared: Path | None = None
 
     def __post_init__(self) -> None:
-        if (self.engine.dask is None) != (self.shared is None):
+        if self.engine.dask is not None and self.shared is None:
             raise InvalidInputError(
-                "a cluster has a folder that its workers see too, and nothing else needs one",
+                "a cluster's workers need a folder that this process sees too",
                 where="--shared",
-                remedy="Give --dask and --shared, or neither.",
+                remedy="Give one that is mounted here and at each worker, at the same path.",
+            )
+        if self.engine.dask is None and self.shared is not None:
+            raise InvalidInputError(
+                "there is no cluster to share a folder with", where="--shared", remedy="Give --dask, or leave it away."
             )
         if self.shared is not None and not self.shared.is_dir():
             raise InvalidInputError(

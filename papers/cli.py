@@ -34,7 +34,7 @@ ADULT_FILES = ("adult.data", "adult.test")
 @click.option(
     "--dask",
     metavar="SCHEDULER",
-    help="HOST:PORT or tls://HOST:PORT of a Dask scheduler that computes instead.",
+    help="HOST:PORT or tls://HOST:PORT of a Dask scheduler that computes instead. Needs the extra dask.",
 )
 @dask_identity_option
 @click.option(

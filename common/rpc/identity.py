@@ -270,7 +270,9 @@ def read_identity_file(path: Path, *, private: bool = False, made_by: str = "vei
             return file.read()
     except FileNotFoundError:
         raise NotFoundError(
-            "a file of the identity is not there", where=str(path), remedy=f"`{made_by}` makes it."
+            "a file of the identity is not there",
+            where=str(path),
+            remedy=f"Give a folder that `{made_by}` made, with all its files.",
         ) from None
     except OSError as error:
         raise InvalidInputError(f"a file of the identity cannot be read ({error.strerror})", where=str(path)) from None

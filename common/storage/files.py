@@ -87,9 +87,9 @@ def make_private(folder: Path) -> None:
             folder.chmod(0o700)
     except OSError as error:
         raise InvalidInputError(
-            f"the state folder cannot be made for its owner alone ({error.strerror})",
+            f"this folder cannot be made for its owner alone ({error.strerror})",
             where=str(folder),
-            remedy="Name another with --state, or change its rights.",
+            remedy="Name another, or change the rights of the folder around it.",
         ) from None
 
 

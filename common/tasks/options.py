@@ -28,7 +28,9 @@ _OPTIONS = (
         help="Processes that compute; by default one a core. With 0 or 1, this process does.",
     ),
     click.option(
-        "--dask", metavar="SCHEDULER", help="tls://HOST:PORT of a Dask scheduler whose workers compute instead."
+        "--dask",
+        metavar="SCHEDULER",
+        help="tls://HOST:PORT of a Dask scheduler whose workers compute instead. Needs the extra dask.",
     ),
     dask_identity_option,
 )

@@ -40,7 +40,7 @@ def test_dask_knows_every_option(role: str) -> None:
     main = {"scheduler": dask_scheduler.main, "worker": dask_worker.main}[role]
     known = {name for option in main.params for name in (*option.opts, *option.secondary_opts)}
     every = commands(role)
-    assert len(every) == 2
+    assert len(every) == 3
     for words in every:
         options = [word for word in words if word.startswith("--")]
         assert {"--tls-ca-file", "--tls-cert", "--tls-key"} <= set(options) <= known
@@ -56,4 +56,5 @@ def test_every_file_is_one_that_is_made(role: str, tmp_path: Path) -> None:
 
 def test_a_worker_gets_its_key_by_the_variable() -> None:
     assert container("worker")["env"] == [{"name": KEY_VARIABLE, "value": "/pki/tasks.key"}]
+    assert f"export {KEY_VARIABLE}=worker/tasks.key" in SECTION
     assert f"export {KEY_VARIABLE}=$pki/tasks.key" in SECTION
