@@ -311,8 +311,9 @@ def test_a_cluster_whose_workers_are_killed_releases_the_same_bytes(
 
 def test_a_cluster_needs_a_folder_that_its_workers_see(tmp_path: Path) -> None:
     cluster_options = EngineOptions(dask="tls://localhost:1")
-    for engine, shared in ((cluster_options, None), (EngineOptions(), tmp_path)):
-        with pytest.raises(InvalidInputError, match="a folder that its workers see") as caught:
+    mistakes = {"workers need a folder": (cluster_options, None), "no cluster to share": (EngineOptions(), tmp_path)}
+    for problem, (engine, shared) in mistakes.items():
+        with pytest.raises(InvalidInputError, match=problem) as caught:
             WorkOptions(engine=engine, shared=shared)
         assert caught.value.where == "--shared"
     with pytest.raises(InvalidInputError, match="no folder"):
