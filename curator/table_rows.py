@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from veiltab.common.core.domain import Symbols
+from veiltab.common.errors import TransferError
 from veiltab.common.storage.run_files import RunFiles
 from veiltab.common.storage.scratch import Scratch
 from veiltab.common.storage.sealed import SealedFile
@@ -23,6 +24,10 @@ Types = Mapping[str, np.dtype[np.unsignedinteger]]
 """Attribute -> type of its symbols."""
 
 _NAME = "table"
+
+
+class LostTableError(TransferError):
+    """A table's rows are not on the disk as they were written; its curator has them again once it reads its table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +125,20 @@ class TableRows:
         """Let tasks on other machines read the rows."""
         self._file.sync()
 
+    def check(self) -> None:
+        """Read all rows as tasks do.
+
+        Raises:
+            LostTableError: somebody altered or deleted their file.
+            OSError: the disk fails.
+        """
+        try:
+            with self.stored.opened() as file:
+                for batch in self._batches:
+                    batch.read(file, self.types)
+        except (TransferError, FileNotFoundError):
+            raise _lost() from None
+
     def all_ids(self) -> Iterator[pa.Array]:
         """Yield the ids of all rows, "" where there is none."""
         return (batch.ids(self._file) for batch in self._batches)
@@ -133,15 +152,31 @@ class TableRows:
         return (batch for batch in self._batches if batch.kept)
 
     def ids(self, start: int, length: int) -> pa.ChunkedArray:
-        """Return the ids of some respondents, by their places."""
+        """Return the ids of some respondents, by their places.
+
+        Raises:
+            LostTableError: somebody altered their file.
+            OSError: the disk fails.
+        """
         edges = [0, *accumulate(batch.kept for batch in self._batches)]
         first, chunks = bisect_right(edges, start) - 1, []
         for place in range(first, len(self._batches)):
             if edges[place] >= start + length:
                 break
-            chunks.append(self._batches[place].kept_ids(self._file))
+            try:
+                chunks.append(self._batches[place].kept_ids(self._file))
+            except TransferError:
+                raise _lost() from None
         ids = pa.chunked_array(chunks, pa.large_string())
         return ids.slice(start - edges[first], length)
+
+
+def _lost() -> LostTableError:
+    return LostTableError(
+        "somebody altered or deleted the rows of the table, in the folder `run`",
+        where="table",
+        remedy="Start the curator again: it reads its table again, as the table is then.",
+    )
 
 
 def rows_on_disk(types: Types, run: RunFiles | None) -> TableRows:

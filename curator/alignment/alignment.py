@@ -12,6 +12,7 @@ from veiltab.common.errors import (
     IntegrityError,
     InvalidInputError,
     NotReadyError,
+    TransferError,
     UnavailableError,
     VeiltabError,
 )
@@ -34,6 +35,7 @@ from veiltab.curator.ledger import Ledger
 from veiltab.curator.room import alignment_bytes
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
+from veiltab.curator.table_rows import LostTableError
 from veiltab.curator.workplace import Workplace
 
 _log = logging.getLogger(__name__)
@@ -132,7 +134,11 @@ class Alignment:
         return path
 
     async def run(self, table: Table, peers: Peers) -> None:
-        """Align, and look again for changed tables, until cancelled."""
+        """Align, and look again for changed tables, until cancelled.
+
+        Raises:
+            LostTableError: the table has to be read again.
+        """
         self.left_out, self.rows_left_out = table.left_out, table.rows_dropped
         while True:
             pause = _LOOK_AGAIN_SECONDS
@@ -143,6 +149,8 @@ class Alignment:
             except (NotReadyError, UnavailableError) as error:
                 self._waiting = NotReadyError(error.problem, where=error.where, remedy=error.remedy)
                 pause = _RETRY_SECONDS
+            except LostTableError:
+                raise
             except VeiltabError as error:
                 if error.problem != self._waiting.problem:
                     _log.error("alignment refused", extra={"reason": error.reason})
@@ -174,7 +182,11 @@ class Alignment:
         with step("intersect"):
             digest = PopulationDigest(derive(key, "population"))
             common = digest.of(ordered.common(others))
-            population = await asyncio.to_thread(aligned.write, common, table.respondents.types, self._nobody())
+            try:
+                population = await asyncio.to_thread(aligned.write, common, table.respondents.types, self._nobody())
+            except (TransferError, FileNotFoundError):
+                self._ordered = None  # somebody altered or deleted what a pass left: it is made again
+                raise
         self._store.set_alignment(name, population, str(digest))
         if self._store.alignment(name) != (population, str(digest)):
             raise IntegrityError("the same tables are aligned otherwise than before", where="alignment")
@@ -205,7 +217,11 @@ class Alignment:
         if self._ordered is None or self._ordered[0] != name or not own.exists():
             with step("compute tokens", size=TOKEN_LENGTH * table.rows):
                 ordered = TokenOrder(table.respondents, self._workplace, self._stage)
-                await asyncio.to_thread(ordered.write, key, own, order)
+                try:
+                    await asyncio.to_thread(ordered.write, key, own, order)
+                except (TransferError, FileNotFoundError):
+                    await asyncio.to_thread(table.respondents.check)
+                    raise
                 self._ordered = name, ordered
         return self._ordered[1]
 

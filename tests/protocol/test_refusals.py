@@ -129,6 +129,25 @@ def test_tables_without_common_or_with_too_few_respondents_are_refused(strict: W
     assert not [name for name in strict.people.ids if name in strict.logs()]
 
 
+@pytest.mark.long
+def test_a_curator_whose_rows_somebody_deleted_ends_and_reads_its_table_at_the_next_start(
+    strict: World, tmp_path: Path
+) -> None:
+    (strict.local.state_folder(*BOB) / "run" / "table").unlink()
+    right = strict.local.tables["alice"]
+    names = [name for name, owner in TWO.items() if owner == "alice"]
+    try:
+        with_table(strict, write_table(tmp_path / "others.csv", [made_people(60, 5, prefix="stranger")], names, 1))
+        assert strict.ended(BOB, 20)
+        assert strict.local.wait_for_end(*BOB) == 5
+        said = strict.log(BOB).splitlines()[-1]
+        assert "altered or deleted the rows of the table, in the folder `run`. Start the curator again" in said
+        strict.start(BOB)
+    finally:
+        with_table(strict, right)
+    assert strict.ask(FREE, "--wait", "--timeout", "30", "--label", strict.label(), epsilon="1").code == 0
+
+
 @pytest.mark.parametrize("who", [pytest.param(who, marks=pytest.mark.long) for who in (BOB, CLOUD, ROSA)])
 def test_a_party_with_another_study_file_is_named(strict: World, who: Who) -> None:
     right = strict.local.study_path.read_bytes()

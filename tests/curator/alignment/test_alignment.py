@@ -1,11 +1,14 @@
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.conftest import PlayedDisk
@@ -17,10 +20,12 @@ from veiltab.common.errors import (
     IntegrityError,
     InvalidInputError,
     NotReadyError,
+    TransferError,
     UnavailableError,
     VeiltabError,
 )
 from veiltab.common.storage.disk import Room
+from veiltab.common.tasks.engine import InProcess, Result, Results, Task
 from veiltab.curator.alignment.alignment import Alignment
 from veiltab.curator.alignment.intersection import alignment_id
 from veiltab.curator.alignment.token_exchange import TokenExchange
@@ -30,6 +35,7 @@ from veiltab.curator.ledger import Ledger
 from veiltab.curator.room import alignment_bytes
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
+from veiltab.curator.table_rows import LostTableError, rows_on_disk
 
 KEY = bytes(range(32))
 
@@ -311,6 +317,72 @@ def test_files_that_are_lost_are_made_again(both: tuple[Curator, Curator], lost:
         path.unlink()
     asyncio.run(alice.alignment._align(folder.name, alice.table, cast("Peers", _PeersOf(alice))))
     assert (files(alice), alice.alignment.result()) == (before, result)
+
+
+def damage(path: Path, how: str) -> None:
+    """Alter, cut off or delete a file of a run."""
+    match how:
+        case "altered":
+            data = path.read_bytes()
+            path.write_bytes(data[:100] + bytes([data[100] ^ 1]) + data[101:])
+        case "cut off":
+            os.truncate(path, path.stat().st_size - 1)
+        case "deleted":
+            path.unlink()
+        case _:
+            raise AssertionError(how)
+
+
+DAMAGES = ("altered", "cut off", "deleted")
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+@pytest.mark.parametrize("what", ["spread", "sorted"])
+def test_what_is_damaged_between_two_passes_is_made_again(
+    both: tuple[Curator, Curator], monkeypatch: pytest.MonkeyPatch, what: str, how: str
+) -> None:
+    """Also if the rows that it is made from are not: the curator neither ends nor fails for ever."""
+    alice, bob = both
+    align(alice, bob)
+    run, damaged = alice.alignment._workplace.run, list[Path]()
+    before = set(run.folder.iterdir())
+    folder = next(alice.alignment.tokens_file("x").parents[1].iterdir())
+    (folder / "tokens.bin").unlink()
+
+    class Damaging(InProcess):
+        def perform(self, tasks: Iterable[Task[Result]]) -> Results[Result]:
+            for ready in super().perform(tasks):
+                yield ready
+                if not damaged:
+                    damaged.extend(set(run.folder.glob(f"*-{what}-0")) - before)
+                    for path in damaged:
+                        damage(path, how)
+
+    engine = Damaging()
+    monkeypatch.setattr("veiltab.curator.workplace.InProcess", lambda: engine)
+    with pytest.raises(FileNotFoundError if how == "deleted" else TransferError):
+        asyncio.run(alice.alignment._align(folder.name, alice.table, cast("Peers", _PeersOf(alice))))
+    assert len(damaged) == 1
+    asyncio.run(alice.alignment._align(folder.name, alice.table, cast("Peers", _PeersOf(alice))))
+    assert alice.alignment.result() == bob.alignment.result()
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_a_curator_whose_table_is_damaged_ends_and_says_what_to_do(both: tuple[Curator, Curator], how: str) -> None:
+    alice, bob = both
+    run, symbols = alice.alignment._workplace.run, np.zeros(len(alice.ids), np.uint8)
+    rows = rows_on_disk({"length": symbols.dtype}, run)
+    rows.append(pa.array(alice.ids, pa.large_string()), np.ones(len(alice.ids), np.bool_), {"length": symbols})
+    rows.check()
+    damage(run.folder / "table", how)
+    alice.table = replace(alice.table, respondents=rows)
+    running = alice.alignment.run(alice.table, cast("Peers", _PeersOf(alice)))
+    bob.alignment.table_version = "b" * 32
+    with pytest.raises(LostTableError, match="Start the curator again: it reads its table again"):
+        asyncio.run(asyncio.wait_for(running, 20))
+    if how == "altered":
+        with pytest.raises(LostTableError):
+            rows.ids(0, 300)
 
 
 def test_what_is_made_again_otherwise_is_refused(both: tuple[Curator, Curator]) -> None:
