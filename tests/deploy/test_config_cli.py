@@ -109,8 +109,8 @@ def test_what_is_to_compute_is_checked(check: Check) -> None:
     assert check(CURATOR + "workers = 3\n").problems == []
     cluster = 'dask = "tls://localhost:1"\nshared = "."\n'
     for text, said in {
-        'dask = "tls://localhost:1"\n': "a folder that its workers see",
-        'shared = "."\n': "a folder that its workers see",
+        'dask = "tls://localhost:1"\n': "workers need a folder",
+        'shared = "."\n': "workers need a folder",
         'dask = "tls://localhost:1"\nshared = "nowhere"\n': "this is no folder",
         'dask_identity = "client"\n': "there is no cluster",
         cluster + "workers = 2\n": "has its own workers",
