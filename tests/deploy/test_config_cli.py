@@ -110,7 +110,7 @@ def test_what_is_to_compute_is_checked(check: Check) -> None:
     cluster = 'dask = "tls://localhost:1"\nshared = "."\n'
     for text, said in {
         'dask = "tls://localhost:1"\n': "workers need a folder",
-        'shared = "."\n': "workers need a folder",
+        'shared = "."\n': "no cluster to share",
         'dask = "tls://localhost:1"\nshared = "nowhere"\n': "this is no folder",
         'dask_identity = "client"\n': "there is no cluster",
         cluster + "workers = 2\n": "has its own workers",
