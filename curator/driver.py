@@ -7,6 +7,7 @@ repeated.
 import asyncio
 import logging
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -337,6 +338,12 @@ class CuratorDriver:
         """Return this curator's progress with a release."""
         return self._progress(self.store.release(release_id))
 
+    def progress_of(self, release_ids: Iterable[str]) -> Iterator[tuple[str, Progress]]:
+        """Yield this curator's progress with some releases, of those that it knows."""
+        for release_id in release_ids:
+            with suppress(NotFoundError):
+                yield release_id, self.progress(release_id)
+
     def _progress(self, stored: CuratorRelease) -> Progress:
         release_id = stored.request.release_id
         wanted = self.decisions.own_attributes & set(stored.request.attributes)
@@ -384,6 +391,7 @@ class CuratorDriver:
                 tasks.create_task(self.alignment.run(table, peers))
                 tasks.create_task(self.looks.run(peers))
                 tasks.create_task(self._look_after_held(peers))
+                tasks.create_task(self._erase_traces())
                 while True:
                     self._submitted.clear()
                     self._show_work()
@@ -430,6 +438,14 @@ class CuratorDriver:
             for start in range(0, len(held), MOST_ASKED):
                 answers = await peers.progress(held[start : start + MOST_ASKED])
                 self._held -= {release_id for release_id, others in answers.items() if _is_over(others)}
+
+    async def _erase_traces(self) -> None:
+        """Erase what was forgotten for good: of all releases of a second at once, and while none waits for it."""
+        while True:
+            if self.store.has_traces:
+                with failures_logged(_log, "the traces of seeds cannot be erased"):
+                    await asyncio.to_thread(self.store.erase_traces)
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
     async def _drive_or_log(self, release_id: str, peers: Peers, server: ServerLink) -> None:
         """Drive a release; a failure on the way, such as a full disk, is tried again later."""
@@ -533,6 +549,8 @@ class CuratorDriver:
             own = replace(self.decisions.review(stored), is_tested=self._is_tested(stored))
             outcome = self._next(stored, own, others)
             if isinstance(outcome, Step):
+                if not own.is_charged:
+                    check_asked_under(stored, self.study)
                 await self._take(outcome, stored, () if isinstance(others, VeiltabError) else others, peers, server)
             else:
                 self._refused.discard(release_id)
@@ -573,8 +591,6 @@ class CuratorDriver:
     async def _take(
         self, chosen: Step, stored: CuratorRelease, others: tuple[Progress, ...], peers: Peers, server: ServerLink
     ) -> None:
-        if not self.ledger.is_charged(stored.request.release_id):
-            check_asked_under(stored, self.study)
         match chosen:
             case Step.DECIDE:
                 await self.decisions.apply_policy(stored.request)

@@ -103,9 +103,9 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
         offered = offered_seconds(request.wait_milliseconds)
         await changes.until(lambda: bool(news()), names, caller(context), offered)
         # If there is no news all is said again: a change that woke nobody may be among it.
-        told = [name for name in news() or names if self._driver.store.knows(name)]
+        told = self._driver.progress_of(news() or names)
         return curator_peer_pb2.GetProgressResponse(
-            releases=[_progress_to_proto(name, self._driver.progress(name)) for name in told],
+            releases=[_progress_to_proto(name, progress) for name, progress in told],
             versions=map(changes.version, names),
         )
 

@@ -208,9 +208,11 @@ class CuratorStore:
         self.connection = open_database(path, _MIGRATIONS)
         self.audit = AuditLog(self.connection)
         self._version = 0
+        self.has_traces = True
+        """Whether the database's log may have coins that were forgotten; an earlier process may have left some."""
 
     def close(self) -> None:
-        """Close the database."""
+        """Close the database; the last process that does so empties its log."""
         self.connection.close()
 
     # Releases
@@ -681,9 +683,19 @@ class CuratorStore:
         self.connection.execute("UPDATE coin SET value = ? WHERE id = ?", [value, coin_id])
 
     def forget_coin(self, coin_id: str) -> None:
-        """Erase a coin that nobody needs any more; its commitments stay, so that it is never tossed again."""
+        """Erase a coin that nobody needs any more; its commitments stay, so that it is never tossed again.
+
+        Its traces are there until `erase_traces`.
+        """
+        self.has_traces = True
         self.connection.execute_unsynced("UPDATE coin SET share = x'', value = x'' WHERE id = ?", [coin_id])
-        erase_traces(self.connection)
+
+    def erase_traces(self) -> None:
+        """Erase coins that were forgotten from the database's log too; it waits for the disk several times."""
+        # Before that, as another thread may forget one meanwhile.
+        self.has_traces = False
+        if not erase_traces(self.connection):
+            self.has_traces = True
 
     def add_aborted_toss(self, release_id: str, curator: str) -> None:
         """Record that a release was charged in vain, as a curator withheld its share of the coin."""

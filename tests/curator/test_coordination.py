@@ -333,7 +333,7 @@ def test_other_refusals_stay_what_they_are(village: Village) -> None:
     def broken(_: object) -> None:
         raise VeiltabError("an unexpected error")
 
-    village.drivers["bob"].store.knows = broken  # type: ignore[method-assign, assignment]
+    village.drivers["bob"].store.release = broken  # type: ignore[method-assign, assignment]
     error = progress(village, ID)[ID]
     assert isinstance(error, VeiltabError)
     assert error.problem == "an unexpected error"

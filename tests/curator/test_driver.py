@@ -711,6 +711,14 @@ async def run_for(world: World, rounds: int) -> None:
             await running
 
 
+def test_a_curator_at_work_erases_what_was_forgotten(world: World) -> None:
+    store = world.driver.store
+    store.own_share("coin", b"a share to be forgotten, 32 bytes")
+    store.forget_coin("coin")
+    asyncio.run(run_for(world, 3))
+    assert not store.has_traces
+
+
 def test_requests_that_are_held_cost_an_idle_curator_nothing(world: World, make_request: Make) -> None:
     ids = [f"{number:032x}" for number in range(1, 33)]
     held(world, *(make_request(release_id=release_id) for release_id in ids))

@@ -160,6 +160,31 @@ def test_a_forgotten_coin_is_gone_and_never_tossed_again(store: CuratorStore, pa
     assert b"to be forgotten" not in path.read_bytes()
 
 
+def test_the_log_has_no_traces_of_a_forgotten_coin_once_they_are_erased(store: CuratorStore, path: Path) -> None:
+    log = path.with_name(path.name + "-wal")
+    assert store.has_traces  # perhaps of an earlier process
+    store.erase_traces()
+    assert not store.has_traces
+    store.own_share("coin", b"a share to be forgotten, 32 bytes")
+    store.forget_coin("coin")
+    assert store.has_traces
+    assert b"to be forgotten" in log.read_bytes()
+    store.erase_traces()
+    assert not store.has_traces
+    assert b"to be forgotten" not in log.read_bytes() + path.read_bytes()
+
+
+def test_traces_that_cannot_be_erased_now_stay_to_be_erased(
+    store: CuratorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as reader:
+        reader.setattr(store_module, "erase_traces", lambda _: False)
+        store.erase_traces()
+        assert store.has_traces
+    store.erase_traces()
+    assert not store.has_traces
+
+
 def test_a_release_is_unfinished_until_its_coin_is_forgotten(store: CuratorStore, make_request: Make) -> None:
     store.add(make_request(), 100)
     store.own_share(f"release/{ID}", b"share")
