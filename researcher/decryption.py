@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
-from io import BufferedReader
+from hashlib import sha256
+from io import BufferedIOBase, BytesIO
 from math import prod
 from pathlib import Path
 from typing import assert_never
@@ -25,6 +26,11 @@ from veiltab.common.core.symbols import CHUNK, check_symbols, fill_uniform, row_
 from veiltab.common.core.tabulation import tabulate
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.spec import Column
+from veiltab.common.storage.files import file_digest
+from veiltab.common.storage.mapped import mapped_array
+
+Ciphertext = bytes | Path
+"""The perturbed ciphertext of a column: that of a small release, or the file of another's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +39,12 @@ class EncryptedColumn:
 
     Args:
         column: its attribute and alphabet size.
-        noisy: file of the perturbed ciphertext.
+        noisy: the perturbed ciphertext.
         key: 32 bytes of a stream cipher, or the file of a one-time pad.
     """
 
     column: Column
-    noisy: Path
+    noisy: Ciphertext = field(repr=False)
     key: bytes | Path = field(repr=False)
 
     @property
@@ -199,14 +205,29 @@ class _Reader:
                 assert_never(key)
 
 
-def _opened(path: Path, column: Column, rows: int, files: ExitStack) -> BufferedReader:
-    """Open a file of so many symbols of a column."""
-    if path.stat().st_size != column.byte_length(rows):
+def digest_of(noisy: Ciphertext, salt: bytes) -> bytes:
+    """Return the SHA-256 of a salt and a column."""
+    return sha256(salt + noisy).digest() if isinstance(noisy, bytes) else file_digest(noisy, salt)
+
+
+def symbols_of(noisy: Ciphertext, column: Column) -> Symbols:
+    """Return the encrypted symbols of a column; those of a file are mapped from disk."""
+    dtype = symbol_dtype(column.size)
+    symbols: Symbols = (
+        mapped_array(noisy, dtype) if isinstance(noisy, Path) else np.frombuffer(noisy, np.uint8).view(dtype)
+    )
+    return symbols
+
+
+def _opened(symbols: Ciphertext, column: Column, rows: int, files: ExitStack) -> BufferedIOBase:
+    """Open so many symbols of a column."""
+    length = len(symbols) if isinstance(symbols, bytes) else symbols.stat().st_size
+    if length != column.byte_length(rows):
         raise _of_another_length(column)
-    return files.enter_context(path.open("rb"))
+    return files.enter_context(BytesIO(symbols) if isinstance(symbols, bytes) else symbols.open("rb"))
 
 
-def _read(file: BufferedReader, symbols: Symbols, column: Column) -> None:
+def _read(file: BufferedIOBase, symbols: Symbols, column: Column) -> None:
     """Fill `symbols` with those that come next in a file."""
     if file.readinto(symbols.data) != symbols.nbytes:
         raise _of_another_length(column)

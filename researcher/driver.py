@@ -253,13 +253,13 @@ class ResearcherDriver:
         self, stored: ResearcherRelease, answers: Answers, agreed: Agreement, parties: PartyLinks
     ) -> None:
         """Receive what the server published of a release, or of a table, once every party states the same of it."""
-        published, salt = await self._polling.ask_server(stored.request.release_id, answers, parties)
-        spec = agreed(published, planned_specs(answers))
+        published = await self._polling.ask_server(stored.request.release_id, answers, parties)
+        spec = agreed(published.spec, planned_specs(answers))
         self.store.set_spec(spec.release_id, spec)
         self._keep_room(stored, spec)
         try:
             with self._stages.stage(spec.release_id) as stage:
-                await self._receiver.receive(spec, salt, parties, stage)
+                await self._receiver.receive(spec, published.salt, parties, stage, columns=published.columns)
         finally:
             self._room.give_back(spec.release_id)
 

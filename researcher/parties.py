@@ -97,8 +97,8 @@ class PartyLinks:
         await curator.ask(curator.stub.ChooseTables, request)
 
     async def ask_server(self, release_id: str) -> server_release_pb2.GetReleaseResponse:
-        """Return how the server stands with a release."""
-        question = server_release_pb2.GetReleaseRequest(release_id=release_id)
+        """Return how the server stands with a release, and its columns if they are short and published."""
+        question = server_release_pb2.GetReleaseRequest(release_id=release_id, with_columns=True)
         return await self._server.ask(self._server.stub.GetRelease, question, once=True)
 
     async def ask_statement(self, party: Party, release_id: str) -> SignedText:

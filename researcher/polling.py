@@ -41,6 +41,21 @@ _STEP_LENGTH = 64
 _ORDER = [s for s in ReleaseState if not s.unsuccessful]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """What a server says that it published of a release.
+
+    Args:
+        spec: of the release.
+        salt: with which the digests of the columns begin.
+        columns: attribute -> perturbed column, of a small release; nothing of another.
+    """
+
+    spec: ReleaseSpec
+    salt: bytes
+    columns: Mapping[str, bytes] = field(repr=False)
+
+
 @dataclass(kw_only=True, eq=False)
 class _Asked:
     """The questions to the curators about a release, and what each said last.
@@ -194,8 +209,8 @@ class Polling:
             self._store.set_left_out(stored.request.release_id, curator, answer.left_out)
         known[curator] = figures
 
-    async def ask_server(self, release_id: str, answers: Answers, parties: PartyLinks) -> tuple[ReleaseSpec, bytes]:
-        """Return the published spec and the salt of its columns' digests; raise while there is none.
+    async def ask_server(self, release_id: str, answers: Answers, parties: PartyLinks) -> Publication:
+        """Return what the server published; raise while that is nothing.
 
         Args:
             release_id: the release.
@@ -228,7 +243,7 @@ class Polling:
         self._store.set_measure(
             release_id, _seconds_from_proto({"perturbing": answer.perturbation_seconds}, f"{who}: "), {}
         )
-        return spec_from_proto(answer.spec), answer.salt
+        return Publication(spec=spec_from_proto(answer.spec), salt=answer.salt, columns=dict(answer.columns))
 
 
 def planned_specs(answers: Answers) -> dict[str, ReleaseSpec]:

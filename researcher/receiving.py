@@ -11,21 +11,27 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
-import numpy as np
-
 from veiltab.common.core.canaries import CanaryPlaces, places_key
-from veiltab.common.core.domain import symbol_dtype
 from veiltab.common.core.symbols import row_slices
-from veiltab.common.errors import DeniedError, VeiltabError
+from veiltab.common.errors import DeniedError, TransferError, VeiltabError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.rpc.together import MOST_BESIDE, together
 from veiltab.common.storage.files import file_digest, written_whole
-from veiltab.common.storage.mapped import mapped_rows
-from veiltab.researcher.decryption import CountedRows, EncryptedColumn, PublishedRows, count_rows
+from veiltab.common.storage.mapped import mapped_array, mapped_rows
+from veiltab.researcher.decryption import (
+    Ciphertext,
+    CountedRows,
+    EncryptedColumn,
+    PublishedRows,
+    count_rows,
+    digest_of,
+    symbols_of,
+)
 from veiltab.researcher.parties import ColumnDigests, PartyLinks
 from veiltab.researcher.server_check import (
     ChangedCanaries,
@@ -56,7 +62,15 @@ class Receiver:
         self._store = store
         self._room = asyncio.Semaphore(MOST_BESIDE)
 
-    async def receive(self, spec: ReleaseSpec, salt: bytes, parties: PartyLinks, stage: Stage | None = None) -> None:
+    async def receive(
+        self,
+        spec: ReleaseSpec,
+        salt: bytes,
+        parties: PartyLinks,
+        stage: Stage | None = None,
+        *,
+        columns: Mapping[str, bytes] = MappingProxyType({}),
+    ) -> None:
         """Receive a release that the server has published, to its end.
 
         Args:
@@ -64,16 +78,20 @@ class Receiver:
             salt: with which the digests of its columns begin.
             parties: the curators and the server.
             stage: says how far it is, if anybody asks.
+            columns: attribute -> perturbed column, if the server has sent all of them; else they are fetched.
 
         Raises:
             NotReadyError, UnavailableError: a party cannot answer yet.
             DeniedError: no curator gives a key.
             FailedReleaseError: a test of the server failed, or its parties contradict one another.
+            TransferError: the columns that were sent are not those of the release.
         """
         began, stage = time.monotonic(), stage or Stage()
+        noisy = self._sent(spec, columns) if columns else self._files(spec)
         asking = asyncio.create_task(self._fetch_tests_if_ready(spec, parties))
         try:
-            await self._fetch_columns(spec, parties, stage)
+            if not columns:
+                await self._fetch_columns(spec, parties, stage)
             sampled = self._store.places(spec.release_id) if spec.sampling.is_by_server else None
             if sampled is not None:
                 await parties.fetch_places(spec, sampled)
@@ -82,22 +100,31 @@ class Receiver:
         finally:
             asking.cancel()
         with stage.of("comparing columns with the curators' tests", None):
-            rows, digests = await asyncio.to_thread(self._compare, spec, salt, tests, sampled)
+            rows, digests = await asyncio.to_thread(self._compare, spec, salt, noisy, tests, sampled)
         receipts = curators_receipts(spec, tests)
         self._store.set_receipts(spec.release_id, receipts)
         check_receipts(receipts, self._server, canaries=len(rows.published_canaries.rows))
-        columns = await self._fetch_keys(spec, parties, digests)
+        encrypted = await self._fetch_keys(spec, parties, noisy, digests)
         with (
             step("count", release_id=spec.release_id),
             stage.of("decrypting and counting", spec.uploaded_rows) as progress,
         ):
-            counted = await asyncio.to_thread(count_rows, columns, rows, progress.advance)
-        self._test_again(spec, tests, rows, columns, counted)
+            counted = await asyncio.to_thread(count_rows, encrypted, rows, progress.advance)
+        self._test_again(spec, tests, rows, encrypted, counted)
         with written_whole(self._store.histogram(spec.release_id)) as file:
             file.write(counted.histogram.astype("<i8").data)
-        granted = tuple(one.column.attribute for one in columns)
+        granted = tuple(one.column.attribute for one in encrypted)
         seconds = {"fetch": fetched - began, "decrypt": time.monotonic() - fetched}
-        self._store.record_counts(spec.release_id, granted, seconds, self._bytes(spec, columns))
+        self._store.record_counts(spec.release_id, granted, seconds, self._bytes(spec, encrypted))
+
+    def _sent(self, spec: ReleaseSpec, columns: Mapping[str, bytes]) -> dict[Column, Ciphertext]:
+        lengths = {column.attribute: column.byte_length(spec.published_rows) for column in spec.columns}
+        if {attribute: len(symbols) for attribute, symbols in columns.items()} != lengths:
+            raise TransferError("it sent other columns than the release has", where=f"server {self._server}")
+        return {column: columns[column.attribute] for column in spec.columns}
+
+    def _files(self, spec: ReleaseSpec) -> dict[Column, Ciphertext]:
+        return {column: self._store.noisy_column(spec.release_id, column.attribute) for column in spec.columns}
 
     async def _fetch_columns(self, spec: ReleaseSpec, parties: PartyLinks, stage: Stage) -> None:
         """Fetch the columns that are not here yet."""
@@ -132,34 +159,42 @@ class Receiver:
         return dict(_granted(zip(curators, answers, strict=True), spec))
 
     def _compare(
-        self, spec: ReleaseSpec, salt: bytes, tests: Mapping[str, CuratorsTest], sampled: Path | None
+        self,
+        spec: ReleaseSpec,
+        salt: bytes,
+        noisy: Mapping[Column, Ciphertext],
+        tests: Mapping[str, CuratorsTest],
+        sampled: Path | None,
     ) -> tuple[PublishedRows, dict[str, ColumnDigests]]:
         """Compare what the desk fetched with what the curators tested; return its rows, and what it shows for keys.
 
         Raises:
             FailedReleaseError: they differ.
         """
-        paths = {c: self._store.noisy_column(spec.release_id, c.attribute) for c in spec.columns}
-        published = {column.attribute: file_digest(path, salt) for column, path in paths.items()}
+        published = {column.attribute: digest_of(ciphertext, salt) for column, ciphertext in noisy.items()}
         claimed = b"" if sampled is None else file_digest(sampled, salt)
         check_published(tests, published, claimed, self._server)
         key = places_key(common_canary_key(tests))
         found = CanaryPlaces.of(key, rows=spec.uploaded_rows, canaries=spec.canaries)
-        places = mapped_rows(found.pieces(), self._store.folder)
-        drawn = None if sampled is None else np.memmap(sampled, "<i8", mode="r")
+        places = found.listed(partial(mapped_rows, folder=self._store.folder))
+        drawn = None if sampled is None else mapped_array(sampled, "<i8")
         rows = PublishedRows(uploaded=spec.uploaded_rows, canaries=places, sampled=drawn)
         digests, canary_rows = {}, rows.published_canaries.rows
-        for column, path in paths.items():
+        for column, ciphertext in noisy.items():
             if column.owner not in tests:
                 continue
-            symbols, canaries = np.memmap(path, dtype=symbol_dtype(column.size), mode="r"), hashlib.sha256()
+            symbols, canaries = symbols_of(ciphertext, column), hashlib.sha256()
             for part in row_slices(len(canary_rows)):
                 canaries.update(symbols[canary_rows[part]].data)
             digests[column.attribute] = ColumnDigests(published=published[column.attribute], canaries=canaries.digest())
         return rows, digests
 
     async def _fetch_keys(
-        self, spec: ReleaseSpec, parties: PartyLinks, digests: Mapping[str, ColumnDigests]
+        self,
+        spec: ReleaseSpec,
+        parties: PartyLinks,
+        noisy: Mapping[Column, Ciphertext],
+        digests: Mapping[str, ColumnDigests],
     ) -> list[EncryptedColumn]:
         """Fetch every key that is given; return the columns that they decrypt.
 
@@ -168,15 +203,16 @@ class Receiver:
         """
         wanted = [column for column in spec.columns if column.attribute in digests]
         fetches = [
-            partial(_or_denial, partial(self._fetch_key, spec, column, digests[column.attribute], parties))
+            partial(
+                _or_denial, partial(self._fetch_key, spec, column, noisy[column], digests[column.attribute], parties)
+            )
             for column in wanted
         ]
         return [column for _, column in _granted(zip(wanted, await together(self._room, fetches), strict=True), spec)]
 
     async def _fetch_key(
-        self, spec: ReleaseSpec, column: Column, digests: ColumnDigests, parties: PartyLinks
+        self, spec: ReleaseSpec, column: Column, noisy: Ciphertext, digests: ColumnDigests, parties: PartyLinks
     ) -> EncryptedColumn:
-        noisy = self._store.noisy_column(spec.release_id, column.attribute)
         pad_path = self._store.one_time_pad(spec.release_id, column.attribute)
         with step("fetch key", release_id=spec.release_id, attribute=column.attribute) as measured:
             key = await parties.fetch_key(spec, column, digests, pad_path)

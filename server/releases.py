@@ -25,6 +25,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.statement import Statement, published_columns
 from veiltab.common.rpc.changes import Changes
+from veiltab.common.rpc.chunks import CHUNK
 from veiltab.common.rpc.identity import Party
 from veiltab.common.rpc.status import failures_logged, refusal_of
 from veiltab.common.storage.disk import named_in_errors
@@ -258,6 +259,19 @@ class Releases:
         session.check_readable(researcher)
         column = session.spec.column(attribute)
         return self._published(session) / attribute, column.byte_length(session.spec.published_rows)
+
+    def short_columns_of(self, session: Session) -> Mapping[str, bytes]:
+        """Return attribute -> perturbed column of a published release; nothing if together they exceed a chunk."""
+        columns, rows = session.spec.columns, session.spec.published_rows
+        if session.state is not ReleaseState.READY or sum(one.byte_length(rows) for one in columns) > CHUNK:
+            return {}
+        folder = self._published(session)
+        try:
+            return {one.attribute: (folder / one.attribute).read_bytes() for one in columns}
+        except FileNotFoundError:
+            raise NotFoundError(
+                "the published columns are not here", where=f"release {session.spec.release_id}"
+            ) from None
 
     def sampled_places(self, release_id: str, researcher: str) -> Path:
         """Return the file of the places that the server sampled, for the researcher whose release it is."""

@@ -126,6 +126,7 @@ class ReleaseServicer(server_release_pb2_grpc.ReleaseServiceServicer):
             failure=session.failure,
             perturbation_seconds=seconds,
             salt=await releases.look_up(releases.salt_of, session),
+            columns=await releases.look_up(releases.short_columns_of, session) if request.with_columns else {},
             progress=releases.progress_of(request.release_id),
         )
 

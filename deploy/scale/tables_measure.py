@@ -34,7 +34,6 @@ from veiltab.common.rpc.chunks import file_chunks, streamed
 from veiltab.common.rpc.identity import Role, load_identity
 from veiltab.common.rpc.peer import Peer
 from veiltab.common.rpc.server import build_server
-from veiltab.common.storage.files import file_digest
 from veiltab.common.storage.run_files import RunFiles, run_in
 from veiltab.common.study.file import Study, study_from_bytes
 from veiltab.common.study.toml_text import toml_text
@@ -52,7 +51,7 @@ from veiltab.curator.workplace import Workplace
 from veiltab.deploy.pki import init_pki
 from veiltab.deploy.scale.costs import TABLE_COSTS, TableCosts
 from veiltab.deploy.scale.processor import source_here
-from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows
+from veiltab.researcher.decryption import EncryptedColumn, PublishedRows, count_rows, digest_of
 from veiltab.v1.curator_peer_pb2 import FetchTokensRequest, FetchTokensResponse
 from veiltab.v1.curator_peer_pb2_grpc import (
     CuratorPeerServiceServicer,
@@ -315,7 +314,7 @@ def _count(folder: Path) -> float:
 
     def pass_over() -> None:
         for column in columns:
-            file_digest(column.noisy)
+            digest_of(column.noisy, b"")
         count_rows(columns, rows)
 
     return _cpu(pass_over) / _COLUMNS

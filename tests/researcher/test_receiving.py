@@ -11,7 +11,14 @@ import pytest
 
 from tests.researcher.made_release import SALT, MadeRelease, Perturb, honest
 from veiltab.common.core.domain import Symbols, symbol_dtype
-from veiltab.common.errors import DeniedError, FailedReleaseError, NotReadyError, UnavailableError, VeiltabError
+from veiltab.common.errors import (
+    DeniedError,
+    FailedReleaseError,
+    NotReadyError,
+    TransferError,
+    UnavailableError,
+    VeiltabError,
+)
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.receipt import receipt_of
@@ -73,6 +80,12 @@ def receive(store: ResearcherStore, release: MadeRelease) -> None:
     asyncio.run(Receiver("rosa", "cloud", store).receive(release.spec, SALT, cast("PartyLinks", release)))
 
 
+def receive_sent(store: ResearcherStore, release: MadeRelease, columns: dict[str, bytes]) -> None:
+    """Receive a release whose columns came with the server's answer."""
+    receiver = Receiver("rosa", "cloud", store)
+    asyncio.run(receiver.receive(release.spec, SALT, cast("PartyLinks", release), columns=columns))
+
+
 def counts(store: ResearcherStore) -> Any:  # noqa: ANN401 - an array
     return np.frombuffer(store.histogram(ID).read_bytes(), "<i8")
 
@@ -95,6 +108,34 @@ def test_rows_of_data_alone_are_counted_whatever_the_modes(
     assert np.array_equal(counts(store), expected)
     assert (stored.state, stored.granted) == (ReleaseState.READY, ("sex", "age", "salary"))
     assert [receipt.changed for receipt in stored.receipts] == [0, 0, 0][: 3 if canaries else 0]
+
+
+@pytest.mark.parametrize("sampling", Sampling)
+def test_columns_that_came_with_the_server_s_answer_are_not_fetched(
+    store: ResearcherStore, made: Callable[..., MadeRelease], monkeypatch: pytest.MonkeyPatch, sampling: Sampling
+) -> None:
+    release = made(sampling=sampling, pad=Pad.OTP)
+    receive(store, release)
+    fetched, receipts = counts(store).copy(), store.release(ID).receipts
+    store.delete_columns(ID)
+    monkeypatch.setattr(release, "fetch_column", None)
+    receive_sent(store, release, {name: column.tobytes() for name, column in release.served.items()})
+    assert np.array_equal(counts(store), fetched)
+    assert store.release(ID).receipts == receipts
+    assert not list(store.folder.rglob("*.noisy"))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "excess"), [((), 0), (("sex", "age"), -1), (("sex", "age"), 1), (("sex", "age", "more"), 0)]
+)
+def test_columns_that_came_must_be_all_those_of_the_release(
+    store: ResearcherStore, made: Callable[..., MadeRelease], attributes: tuple[str, ...], excess: int
+) -> None:
+    release = made()
+    columns = {name: bytes(6000) for name in attributes} | {"salary": bytes(12_000 + excess)}
+    with pytest.raises(TransferError, match="server cloud: it sent other columns than the release has"):
+        receive_sent(store, release, columns)
+    assert not release.asked
 
 
 @pytest.mark.parametrize("refusal", [NotReadyError("not yet"), UnavailableError("away")])

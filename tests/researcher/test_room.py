@@ -18,6 +18,7 @@ from veiltab.common.storage.disk import LEAST_RESERVE, RESERVE_PART
 from veiltab.common.study.file import Study
 from veiltab.researcher.driver import ResearcherDriver
 from veiltab.researcher.parties import PartyLinks
+from veiltab.researcher.polling import Publication
 from veiltab.researcher.store import ResearcherStore
 
 Make = Callable[..., Any]
@@ -48,10 +49,11 @@ def test_a_release_for_which_there_is_no_room_is_not_fetched(
     driver = ResearcherDriver(cast("Identity", identity), study, store)
     spec, fetched = make_spec(sample=400), list[str]()
 
-    async def published(*_: object) -> tuple[ReleaseSpec, bytes]:
-        return spec, b"salt"
+    async def published(*_: object) -> Publication:
+        return Publication(spec=spec, salt=b"salt", columns={})
 
-    async def receive(received: ReleaseSpec, *_: object) -> None:
+    async def receive(received: ReleaseSpec, *_: object, columns: object) -> None:
+        assert columns == {}
         assert driver._room._kept == {ID: size}
         fetched.append(received.release_id)
 

@@ -16,6 +16,7 @@ from veiltab.common.errors import (
     FailedReleaseError,
     IntegrityError,
     InvalidInputError,
+    NotFoundError,
     NotReadyError,
 )
 from veiltab.common.observe.progress import Stage
@@ -269,6 +270,28 @@ def test_nothing_is_served_before_it_is_published_nor_to_another(
         session, seconds = releases.release_of(ID, "rosa")
         assert session.state is ReleaseState.READY
         assert seconds > 0
+
+    run(work())
+
+
+def test_columns_that_fit_a_chunk_together_come_with_the_answer(
+    releases: Releases, make_spec: Make, store: ServerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        spec = make_spec()
+        session, _ = releases.open_release(spec, "alice")
+        assert releases.short_columns_of(session) == {}
+        await whole_release(releases, spec)
+        session = store.session(ID)
+        folder = store.published_folder(ID)
+        monkeypatch.setattr("veiltab.server.releases.CHUNK", 800)
+        assert releases.short_columns_of(session) == {name: (folder / name).read_bytes() for name in DATA}
+        monkeypatch.setattr("veiltab.server.releases.CHUNK", 799)
+        assert releases.short_columns_of(session) == {}
+        monkeypatch.undo()
+        (folder / "salary").unlink()
+        with pytest.raises(NotFoundError, match="not here"):
+            releases.short_columns_of(session)
 
     run(work())
 

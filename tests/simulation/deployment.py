@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -24,13 +24,14 @@ from tests.simulation.watch import Watch
 from veiltab.common.errors import VeiltabError
 from veiltab.common.release.modes import Pad, Sampling
 from veiltab.common.release.request import ReleaseRequest
+from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Role
 from veiltab.common.schemes.registry import SCHEMES, has_stage
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 from veiltab.curator.store import CuratorStore
-from veiltab.researcher.decryption import CountedRows, EncryptedColumn, PublishedRows, count_rows
+from veiltab.researcher.receiving import Receiver
 
 TROUBLE_SECONDS = 30.0
 SETTLING_SECONDS = 900.0
@@ -123,21 +124,22 @@ class Deployment:
                     village=self.village, network=self.network, party=party, folder=folder, seed=self.seed
                 )
         self.loop = VirtualLoop(self._generator("threads"))
-        encrypt = ColumnEncryption.encrypt
+        encrypt, test = ColumnEncryption.encrypt, Receiver._test_again
 
         def encrypted(columns: ColumnEncryption, attribute: str, column: Any, *others: Any) -> bytes:  # noqa: ANN401
             self.watch.see_plain(columns._release_id, attribute, column[:])
             return encrypt(columns, attribute, column, *others)
 
-        def counted(columns: Sequence[EncryptedColumn], rows: PublishedRows) -> CountedRows:
-            self.watch.see_rows(columns, rows)
-            return count_rows(columns, rows)
+        def tested(receiver: Receiver, spec: ReleaseSpec, *found: Any) -> None:  # noqa: ANN401
+            _, rows, columns, _ = found
+            self.watch.see_rows(spec.release_id, columns, rows)
+            test(receiver, spec, *found)
 
         try:
             with (
                 simulated(self.loop, stream_of(self.seed, "elsewhere"), self.network.channel),
                 patch.object(ColumnEncryption, "encrypt", encrypted),
-                patch("veiltab.researcher.receiving.count_rows", counted),
+                patch.object(Receiver, "_test_again", tested),
                 asyncio.Runner(loop_factory=lambda: self.loop) as runner,
             ):
                 return runner.run(self._all())

@@ -148,6 +148,11 @@ class Watch:
                 self._all_charged(header.release_id, f"{caller} sent a column")
             case "FetchColumn":
                 self._is_published(peer, requests[0], answers)
+            case "GetRelease":
+                asked_of = server_release_pb2.GetReleaseRequest.FromString(requests[0]).release_id
+                folder = self.hosts[peer].disk / "releases" / asked_of / "published"
+                for attribute, column in server_release_pb2.GetReleaseResponse.FromString(answers[0]).columns.items():
+                    assert (folder / attribute).read_bytes() == column, "the server sent what is not published"
             case _:
                 pass
 
@@ -184,9 +189,8 @@ class Watch:
 
     # What is decrypted
 
-    def see_rows(self, columns: Sequence[EncryptedColumn], rows: PublishedRows) -> None:
-        """Look at the rows that a desk is about to count; they leave the product if all are said to be canaries."""
-        release = columns[0].noisy.parent.name
+    def see_rows(self, release: str, columns: Sequence[EncryptedColumn], rows: PublishedRows) -> None:
+        """Look at the rows that a desk has counted; they leave the product if all are said to be canaries."""
         assert np.array_equal(self.canaries.setdefault(release, rows.canaries), rows.canaries)
         every = count_rows(columns, replace(rows, canaries=np.arange(rows.uploaded))).canaries
         for one, symbols in zip(columns, every, strict=True):

@@ -9,13 +9,22 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class GetReleaseRequest(_message.Message):
-    __slots__ = ("release_id",)
+    __slots__ = ("release_id", "with_columns")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    WITH_COLUMNS_FIELD_NUMBER: _ClassVar[int]
     release_id: str
-    def __init__(self, release_id: _Optional[str] = ...) -> None: ...
+    with_columns: bool
+    def __init__(self, release_id: _Optional[str] = ..., with_columns: bool = ...) -> None: ...
 
 class GetReleaseResponse(_message.Message):
-    __slots__ = ("state", "spec", "waiting_for", "failure", "perturbation_seconds", "salt", "progress")
+    __slots__ = ("state", "spec", "waiting_for", "failure", "perturbation_seconds", "salt", "progress", "columns")
+    class ColumnsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: bytes
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
     STATE_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     WAITING_FOR_FIELD_NUMBER: _ClassVar[int]
@@ -23,6 +32,7 @@ class GetReleaseResponse(_message.Message):
     PERTURBATION_SECONDS_FIELD_NUMBER: _ClassVar[int]
     SALT_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
     state: _release_pb2.ReleaseState
     spec: _release_pb2.ReleaseSpec
     waiting_for: _containers.RepeatedScalarFieldContainer[str]
@@ -30,7 +40,8 @@ class GetReleaseResponse(_message.Message):
     perturbation_seconds: float
     salt: bytes
     progress: str
-    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., waiting_for: _Optional[_Iterable[str]] = ..., failure: _Optional[str] = ..., perturbation_seconds: _Optional[float] = ..., salt: _Optional[bytes] = ..., progress: _Optional[str] = ...) -> None: ...
+    columns: _containers.ScalarMap[str, bytes]
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., spec: _Optional[_Union[_release_pb2.ReleaseSpec, _Mapping]] = ..., waiting_for: _Optional[_Iterable[str]] = ..., failure: _Optional[str] = ..., perturbation_seconds: _Optional[float] = ..., salt: _Optional[bytes] = ..., progress: _Optional[str] = ..., columns: _Optional[_Mapping[str, bytes]] = ...) -> None: ...
 
 class GetServerStatementRequest(_message.Message):
     __slots__ = ("release_id",)
