@@ -36,9 +36,6 @@ ONE_THREAD = MappingProxyType(
 )
 """Environment of a process whose linear algebra has one thread: with more, sums depend on their number."""
 
-_KEPT_MEMORY = MappingProxyType({"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**26)})
-"""Environment in which the GNU C library keeps the memory of one array for the next; else the kernel clears it anew."""
-
 
 class Pool:
     """Performs tasks in other processes; several threads may do so at once, each with processes of its own.
@@ -192,7 +189,7 @@ def _started(descriptor: int) -> "subprocess.Popen[bytes]":
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             pass_fds=(descriptor,),
-            env={**_KEPT_MEMORY, **os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(sys.path)},
             # What a terminal sends, such as Ctrl-C, is for the party.
             start_new_session=True,
         )

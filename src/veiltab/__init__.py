@@ -6,20 +6,24 @@ The folders are links: what is imported as `veiltab.curator` stands in the folde
 >>> client = Client("study.toml", identity="pki/researcher-rosa", name="rosa")  # doctest: +SKIP
 """
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from veiltab.node.device import Node
     from veiltab.researcher.client import Client
 
-__version__ = version("veiltab")
+    __version__: str
+
 __all__ = ["Client", "Node", "__version__"]
 
 
 def __getattr__(name: str) -> object:
-    """Import a client when it is asked for: a curator or server needs none of it."""
+    """Import a client, or look up the version, when it is asked for: what serves or performs tasks needs none of it."""
     match name:
+        case "__version__":
+            from importlib.metadata import version  # noqa: PLC0415
+
+            return version("veiltab")
         case "Client":
             from veiltab.researcher.client import Client  # noqa: PLC0415
 
