@@ -13,7 +13,7 @@ from itertools import chain
 from queue import Empty, SimpleQueue
 from socket import create_connection
 from ssl import SSLError
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any, Generic
 
 from veiltab.common.errors import InvalidInputError, UnavailableError, VeiltabError
@@ -26,16 +26,13 @@ from veiltab.common.tasks.outcome import Outcome
 from veiltab.common.tasks.seal import Seal, new_run
 
 WAIT = 20
-"""Seconds to wait for the scheduler, and then for a first worker, and for another when all are lost."""
+"""Seconds to wait for an answer of the scheduler, and then for a first worker, and for another when all are lost."""
 
 QUEUED = 4
 """How many tasks are under way for each thread of a worker: one that it performs, and those that travel or wait."""
 
 _RECOUNT = 1.0
 """Seconds between two counts of the workers."""
-
-_RETRY = 0.2
-"""Seconds until a scheduler that does not answer is called again."""
 
 _ADDRESS = re.compile(r"(?:(tcp|tls)://)?((?:\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):(\d{1,5}))")
 
@@ -50,7 +47,7 @@ class Dask:
     Args:
         address: HOST:PORT of the scheduler, or tls://HOST:PORT.
         identity: for TLS; without it, nothing is encrypted or sealed, and whoever reaches the scheduler runs code.
-        wait: seconds to wait for the scheduler and for workers.
+        wait: seconds to wait for an answer of the scheduler, and for workers.
 
     Raises:
         InvalidInputError: not an address, one for TLS without an identity or the other way round, or the package
@@ -124,21 +121,12 @@ class Dask:
         """Connect to what listens and hang up, since a client of Dask's that cannot connect leaves a thread behind.
 
         Raises:
-            OSError: nothing listens there for as long as we wait; SSLError if it has not the right certificate.
+            OSError: nothing listens there; SSLError if it has not the right certificate.
         """
         host, _, port = self._address.partition("://")[2].rpartition(":")
-        end = monotonic() + self._wait
-        while True:
-            try:
-                with create_connection((host.strip("[]"), int(port)), timeout=self._wait) as plain:
-                    if security is not None:
-                        security.get_connection_args("client")["ssl_context"].wrap_socket(plain).close()
-            except OSError as error:
-                if isinstance(error, SSLError) or monotonic() + _RETRY >= end:
-                    raise
-                sleep(_RETRY)
-            else:
-                return
+        with create_connection((host.strip("[]"), int(port)), timeout=self._wait) as plain:
+            if security is not None:
+                security.get_connection_args("client")["ssl_context"].wrap_socket(plain).close()
 
     def _security(self) -> Any:  # noqa: ANN401 - an optional package
         if self._identity is None:
