@@ -205,8 +205,8 @@ def _alignment(study: Tables, costs: TableCosts) -> Iterable[Work]:
         stage="order",
         party=curator,
         parallel=1e-9 * rows * (costs.order + attributes * costs.order_symbol),
-        written=rows * (2 * row + token),
-        read=rows * (kept + 2 * row),
+        written=rows * 2 * row,
+        read=rows * (kept + row),
     )
     yield Work(
         stage="exchange",
@@ -222,8 +222,8 @@ def _alignment(study: Tables, costs: TableCosts) -> Iterable[Work]:
         stage="search",
         party=curator,
         parallel=1e-9 * rows * (others * costs.search + costs.keep + attributes * costs.keep_symbol),
-        written=rows * 2 * row,
-        read=streamed + rows * (2 * row + token),
+        written=rows * row,
+        read=streamed + rows * (row + token),
     )
 
 
