@@ -1,5 +1,4 @@
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -301,9 +300,14 @@ def test_what_a_crash_left_is_used_or_made_again(both: tuple[Curator, Curator]) 
     assert own.parent.name == alignment_id({curator.name: curator.alignment.table_version for curator in both})
 
 
+def folder_of(curator: Curator) -> Path:
+    """Return the folder of a curator's alignments."""
+    return curator.alignment.tokens_file("x").parents[1]
+
+
 def files(curator: Curator) -> dict[str, bytes]:
     """Return the files of a curator's alignments."""
-    folder = curator.alignment.tokens_file("x").parents[1]
+    folder = folder_of(curator)
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -408,7 +412,8 @@ def realign(*curators: Curator) -> None:
             for curator in curators
         ]
         async with asyncio.timeout(20):
-            while not all({path.split("/")[0] for path in files(one)} == {name} for one in curators):  # noqa: ASYNC110
+            # Names alone: what is deleted meanwhile cannot be read.
+            while not all([path.name for path in folder_of(one).iterdir()] == [name] for one in curators):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
             while not all(one.alignment._current == name for one in curators):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
