@@ -22,7 +22,19 @@ def patched(source: str) -> tuple[str, ...]:
     return (sys.executable, "-c", dedent(source) + "\nfrom veiltab.deploy.cli import main\nmain()\n")
 
 
-OTHER_COLUMN = patched(
+OTHER_ANSWER = patched(
+    """
+    from veiltab.server.releases import Releases
+
+    sent = Releases.short_columns_of
+
+    def other_columns(self, session):
+        return {name: data[::-1] if name == "income" else data for name, data in sent(self, session).items()}
+
+    Releases.short_columns_of = other_columns
+    """
+)
+OTHER_STREAM = patched(
     """
     from veiltab.server.releases import Releases
 
@@ -37,8 +49,10 @@ OTHER_COLUMN = patched(
         return other, total
 
     Releases.published_column = other_column
+    Releases.short_columns_of = lambda self, session: {}
     """
 )
+SAID_OF_THE_SERVER = "server cloud: the server served another column of income to this desk than to curator alice"
 OTHER_KEY = patched(
     """
     from dataclasses import replace
@@ -53,7 +67,7 @@ OTHER_KEY = patched(
 def kept(world: World, release_id: str) -> list[str]:
     """Return the names of what a desk has of a release."""
     folder: Path = world.local.state_folder(*ROSA) / "releases" / release_id
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.name for path in folder.glob("*"))
 
 
 @pytest.mark.parametrize("sampling", list(Sampling))
@@ -113,14 +127,11 @@ def test_commands_choose_the_noise_and_show_the_receipts(village: World) -> None
 @pytest.mark.parametrize(
     ("who", "how", "words"),
     [
-        (
-            CLOUD,
-            OTHER_COLUMN,
-            "server cloud: the server served another column of income to this desk than to curator alice",
-        ),
+        (CLOUD, OTHER_ANSWER, SAID_OF_THE_SERVER),
+        pytest.param(CLOUD, OTHER_STREAM, SAID_OF_THE_SERVER, marks=pytest.mark.long),
         pytest.param(BOB, OTHER_KEY, "curators alice and bob state different canary keys", marks=pytest.mark.long),
     ],
-    ids=["server", "curator"],
+    ids=["server", "server that streams", "curator"],
 )
 @pytest.mark.parametrize("sampling", [Sampling.SEED, pytest.param(Sampling.SERVER, marks=pytest.mark.long)])
 def test_parties_that_contradict_one_another_end_a_release(

@@ -309,6 +309,8 @@ def test_another_column_than_the_curators_recorded_is_named(
     release.served[attribute] = release.published[attribute][::-1].copy()
     words = f"server cloud: the server served another column of {attribute} to this desk than to curator alice"
     check_failed(store, release, words)
+    with pytest.raises(FailedReleaseError, match=words):
+        receive_sent(store, release, {name: column.tobytes() for name, column in release.served.items()})
     assert not release.asked
 
 
