@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.protocol.test_desk import OTHER_COLUMN
+from tests.protocol.test_desk import OTHER_ANSWER
 from tests.protocol.village import FREE
 from tests.protocol.world import ANA, BOB, CLOUD, PACE, ROSA, Answer, World, launcher, made_world
 from veiltab.common.errors import DeniedError, FailedReleaseError, InvalidInputError, NotReadyError
@@ -236,7 +236,7 @@ def test_a_release_waits_for_curators_that_nobody_reaches(tmp_path: Path) -> Non
 
 @pytest.mark.long
 def test_a_table_that_fails_ends_the_release_and_the_others(mortal: World) -> None:
-    mortal.restart(CLOUD, how=OTHER_COLUMN)
+    mortal.restart(CLOUD, how=OTHER_ANSWER)
     try:
         asked = linked(mortal, *THREE, label=mortal.label())
         with mortal.client() as client:
