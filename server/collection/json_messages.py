@@ -82,10 +82,12 @@ def report_from_json(body: bytes) -> JsonReport:
     try:
         message = _DECODER.decode(body.decode())
     except (ValueError, RecursionError):
-        raise InvalidInputError("the body is no JSON", where="report", remedy="See docs/http-reports.md.") from None
-    token, stratum, payload = _fields(message, "report", "token", "stratum", "report")
+        raise InvalidInputError(
+            "the body is no JSON, or has a name twice", where="body", remedy="See docs/http-reports.md."
+        ) from None
+    token, stratum, payload = _fields(message, "body", "token", "stratum", "report")
     if not isinstance(token, str) or not isinstance(stratum, str):
-        raise InvalidInputError("token and stratum are texts", where="report")
+        raise InvalidInputError("token and stratum are texts", where="body")
     return JsonReport(token=token_of(token), stratum=stratum, report=_payload(payload))
 
 
@@ -127,5 +129,7 @@ def _bytes(text: object) -> bytes:
 
 def _fields(message: object, where: str, *names: str) -> tuple[Any, ...]:
     if not isinstance(message, dict) or message.keys() != set(names):
-        raise InvalidInputError(f"a message has exactly the fields {', '.join(names)}", where=where)
+        raise InvalidInputError(
+            f"a message has exactly the fields {', '.join(names)}", where=where, remedy="See docs/http-reports.md."
+        )
     return tuple(message[name] for name in names)
