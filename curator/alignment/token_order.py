@@ -10,15 +10,17 @@ import secrets
 import weakref
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veiltab.common.observe.progress import Stage
+from veiltab.common.storage.disk import named_in_errors
 from veiltab.common.storage.files import written_whole
 from veiltab.common.storage.partitions import (
     PARTITION_BITS,
@@ -137,7 +139,7 @@ class _Sort:
         made, row = list[_Part](), self.first
         with ExitStack() as files:
             sealed = files.enter_context(self.run.written(self.name))
-            outputs = {place: files.enter_context(path.open("r+b")) for place, path in self.outputs.items()}
+            outputs = {place: files.enter_context(_opened(path)) for place, path in self.outputs.items()}
             for part in self.section.parts(_forms(self.types, has_rows=self.has_rows)):
                 ascending = sorted_order(part[0].view(np.uint8))
                 starts = list[int]()
@@ -354,6 +356,13 @@ class TokenOrder:
 
     def _copied(self, curator: str) -> str:
         return f"{self._name}-from-{curator}"
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a file, of which others write other places."""
+    with named_in_errors(path), path.open("r+b") as file:
+        yield file
 
 
 def _forms(types: _Types, *, has_rows: bool) -> list[_Array]:
