@@ -314,6 +314,7 @@ class Release:
         self.id = release_id
         self.continued = continued
         self._client = client
+        self._ready: Status | None = None
         self._fitted: Model | None = None
 
     def status(self) -> Status:
@@ -342,13 +343,15 @@ class Release:
             UnavailableError: it is not ready in time; says who is waited for.
         """
         end = time.monotonic() + timeout
-        seconds = 0.0
+        # Who watches is shown at once how the release stands.
+        seconds = min(_WAIT_SECONDS, timeout) if watch is None else 0.0
         while True:
             began = time.monotonic()
             status = self._client.status(self.id, seconds=seconds)
             if watch is not None:
                 watch(status)
             if status.state is ReleaseState.READY:
+                self._ready = status
                 return status
             if status.state.unsuccessful:
                 kind = DeniedError if status.state is ReleaseState.DENIED else FailedReleaseError
@@ -602,8 +605,11 @@ class Release:
         return status
 
     def _known_status(self) -> Status:
-        """Return the status of a release under the client's study file; InvalidInputError if that is another one."""
-        status = self.status()
+        """Return the status of a release under the client's study file; InvalidInputError if that is another one.
+
+        That of a release which was waited for is known: no result of it changes any more.
+        """
+        status = self._ready or self.status()
         self._client.check_study(status.study_digest, f"release {self.id}")
         return status
 

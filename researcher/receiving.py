@@ -105,17 +105,28 @@ class Receiver:
         self._store.set_receipts(spec.release_id, receipts)
         check_receipts(receipts, self._server, canaries=len(rows.published_canaries.rows))
         encrypted = await self._fetch_keys(spec, parties, noisy, digests)
+        await asyncio.to_thread(self._count, spec, tests, rows, encrypted, stage)
+        granted = tuple(one.column.attribute for one in encrypted)
+        seconds = {"fetch": fetched - began, "decrypt": time.monotonic() - fetched}
+        self._store.record_counts(spec.release_id, granted, seconds, self._bytes(spec, encrypted))
+
+    def _count(
+        self,
+        spec: ReleaseSpec,
+        tests: Mapping[str, CuratorsTest],
+        rows: PublishedRows,
+        columns: Sequence[EncryptedColumn],
+        stage: Stage,
+    ) -> None:
+        """Decrypt and count the rows, test the server again, and write the counts."""
         with (
             step("count", release_id=spec.release_id),
             stage.of("decrypting and counting", spec.uploaded_rows) as progress,
         ):
-            counted = await asyncio.to_thread(count_rows, encrypted, rows, progress.advance)
-        self._test_again(spec, tests, rows, encrypted, counted)
+            counted = count_rows(columns, rows, progress.advance)
+        self._test_again(spec, tests, rows, columns, counted)
         with written_whole(self._store.histogram(spec.release_id)) as file:
             file.write(counted.histogram.astype("<i8").data)
-        granted = tuple(one.column.attribute for one in encrypted)
-        seconds = {"fetch": fetched - began, "decrypt": time.monotonic() - fetched}
-        self._store.record_counts(spec.release_id, granted, seconds, self._bytes(spec, encrypted))
 
     def _sent(self, spec: ReleaseSpec, columns: Mapping[str, bytes]) -> dict[Column, Ciphertext]:
         lengths = {column.attribute: column.byte_length(spec.published_rows) for column in spec.columns}

@@ -56,13 +56,14 @@ class ResearcherServicer(researcher_pb2_grpc.ResearcherServiceServicer):
         stored = store.release(request.release)
         self._record(context, Subject.STATUS, stored)
         release_id = stored.request.release_id
-        await self._driver.changes.until(
-            lambda: store.release(release_id).state.finished,
-            [release_id],
-            caller(context),
-            offered_seconds(request.wait_milliseconds),
-        )
-        stored = store.release(release_id)
+        if request.wait_milliseconds and not stored.state.finished:
+            await self._driver.changes.until(
+                lambda: store.release(release_id).state.finished,
+                [release_id],
+                caller(context),
+                offered_seconds(request.wait_milliseconds),
+            )
+            stored = store.release(release_id)
         tables = store.tables(release_id)
         workload = store.workload(release_id) if stored.state is ReleaseState.READY else None
         return researcher_pb2.GetResultResponse(
