@@ -142,13 +142,28 @@ class Peers:
             raise InvalidInputError(f"a part of a session has {PART_BYTES} bytes", where=f"curator {curator}")
         return answer.part, text_from_proto(answer.finished, f"curator {curator}")
 
-    def flow(self, flow: Flow, alignment_id: str, session: str, most: int) -> AsyncIterator[bytes]:
-        """Stream a flow of a private alignment from the peer that made it, of at most so many bytes."""
+    def flow(
+        self, flow: Flow, alignment_id: str, session: str, most: int, admit: Callable[[int], None]
+    ) -> AsyncIterator[bytes]:
+        """Stream a flow of a private alignment from the peer that made it.
+
+        Args:
+            flow: which one.
+            alignment_id: of the alignment.
+            session: its name.
+            most: bytes that it may have.
+            admit: called with the bytes of all of it before each piece; raises if they are not to be taken.
+        """
         peer = self.curators[flow.producer]
         request = curator_peer_pb2.FetchFlowRequest(
             alignment_id=alignment_id, session=session, kind=flow_kind_to_proto(flow.kind), owner=flow.owner
         )
-        return peer.stream(peer.stub.FetchFlow, request, most=most)
+
+        def check(answer: curator_peer_pb2.FetchFlowResponse) -> None:
+            if answer.total <= most:
+                admit(answer.total)
+
+        return peer.stream(peer.stub.FetchFlow, request, most=most, check=check)
 
     def indices(self, curator: str, release_id: str, sample: int) -> AsyncIterator[bytes]:
         """Stream the row indices of a release that shares them explicitly: 8 bytes for each row of its sample."""

@@ -188,9 +188,9 @@ class CuratorDriver:
 
     def _exchange_of(self, folder: Path) -> TokenExchange | PrivateExchange:
         if self.study.alignment == "tokens":
-            return TokenExchange(folder, self._room)
+            return TokenExchange(len(self.study.curators), folder, self._room)
         names = [curator.name for curator in self.study.curators]
-        return PrivateExchange(self.name, names, folder, self.store, Masking(folder.parent))
+        return PrivateExchange(self.name, names, folder, self.store, Masking(folder.parent), self._room)
 
     # Called by the RPCs
 

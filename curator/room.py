@@ -6,6 +6,8 @@ from veiltab.common.release.modes import Pad
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.workload import WorkloadSpec
 from veiltab.curator.alignment.intersection import TOKEN_LENGTH, SymbolType
+from veiltab.curator.alignment.ring import Flow, FlowKind
+from veiltab.curator.alignment.ristretto import ELEMENT_BYTES
 from veiltab.curator.workload import MOST_TABLES_AT_A_TIME
 
 _ROW_BYTES = 8
@@ -15,7 +17,7 @@ _FOLDERS = 2**16
 """Bytes of folders, ends of files and canaries' ciphertext that no count of rows says."""
 
 
-def alignment_bytes(rows: int, types: Iterable[SymbolType], curators: int, *, needs_order: bool) -> int:
+def alignment_bytes(rows: int, types: Iterable[SymbolType], curators: int) -> int:
     """Return what an alignment by tokens writes at the most, if no other table is larger; see `TokenExchange`.
 
     While a table is put in order its tokens and symbols lie there twice, and the tokens by themselves; then come the
@@ -25,10 +27,29 @@ def alignment_bytes(rows: int, types: Iterable[SymbolType], curators: int, *, ne
         rows: respondents.
         types: of the symbols of each attribute.
         curators: all of the study.
-        needs_order: whether the rows of the sorted tokens are written, too.
     """
-    row = TOKEN_LENGTH + sum(type_.itemsize for type_ in types) + (_ROW_BYTES if needs_order else 0)
+    row = TOKEN_LENGTH + sum(type_.itemsize for type_ in types)
     return rows * (2 * row + TOKEN_LENGTH * curators) + _FOLDERS
+
+
+def private_alignment_bytes(rows: int, types: Iterable[SymbolType], flows: Iterable[Flow], curator: str) -> int:
+    """Return what a private alignment writes at the most, if no other table is larger; see `private_work`.
+
+    While a table is put in order its tokens, symbols and row numbers lie there twice, and the tokens and numbers by
+    themselves. Half of that is then free for the common respondents. Each flow that the curator makes or receives is a
+    file, and so are the batches of the one that it makes now. The querier keeps its query in another order, and what
+    the others share, masked by itself.
+
+    Args:
+        rows: respondents.
+        types: of the symbols of each attribute.
+        flows: all of the study's curators; see `ring.flows`.
+        curator: who aligns.
+    """
+    row = TOKEN_LENGTH + sum(type_.itemsize for type_ in types) + _ROW_BYTES
+    files = 1 + sum(flow.producer == curator or curator in flow.receivers for flow in flows)
+    files += 2 * any(flow.kind is FlowKind.RESPONDENTS and flow.producer == curator for flow in flows)
+    return rows * (2 * row + TOKEN_LENGTH + _ROW_BYTES + ELEMENT_BYTES * files) + _FOLDERS
 
 
 def release_bytes(planned: ReleaseSpec | WorkloadSpec, curator: str, *, copies: bool = False) -> int:

@@ -32,7 +32,6 @@ from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.coins import Coins, alignment_coin
 from veiltab.curator.coordination import Peers
 from veiltab.curator.ledger import Ledger
-from veiltab.curator.room import alignment_bytes
 from veiltab.curator.store import CuratorStore
 from veiltab.curator.table import Table
 from veiltab.curator.table_rows import LostTableError
@@ -175,7 +174,7 @@ class Alignment:
             if not await self._exchange.is_wanted(name, peers):
                 return
         if self._ordered is None:  # else part of it is written
-            self._room.keep(_ROOM, self._bytes(table, peers))
+            self._room.keep(_ROOM, self._exchange.most_bytes(table))
         key = await self._coins.toss(alignment_coin(name), peers)
         ordered = await self._in_token_order(name, table, derive(key, "tokens"))
         others = await self._exchange.run(name, table, aligned.folder, peers)
@@ -195,11 +194,6 @@ class Alignment:
         self._ordered = None
         self._room.give_back(_ROOM)
         await self._adopt(name)
-
-    def _bytes(self, table: Table, peers: Peers) -> int:
-        """Return what the alignment writes at the most."""
-        types, curators = table.respondents.types.values(), len(peers.curators) + 1
-        return alignment_bytes(table.rows, types, curators, needs_order=self._exchange.needs_order)
 
     def _nobody(self) -> InvalidInputError:
         """Return the refusal of tables that have nobody in common."""

@@ -24,6 +24,10 @@ class Exchange(Protocol):
         """Whether it needs the rows of one's own sorted tokens, as `own_order` has them."""
         ...
 
+    def most_bytes(self, table: Table) -> int:
+        """Return what an alignment of one's own table writes at the most, if no other table is larger."""
+        ...
+
     async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Mapping[str, Path]:
         """Exchange what the alignment of this name needs.
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from veiltab.common.errors import IntegrityError
+from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.process.cores import cores
 from veiltab.common.storage.files import written_whole
@@ -51,8 +52,8 @@ class Masking:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._threads = ThreadPoolExecutor(cores(), thread_name_prefix="mask")
-        self.progress = ""
-        """What is being masked, for people."""
+        self.stage = Stage()
+        """What is done with masked ids, for people."""
 
     def close(self) -> None:
         """End the threads after the pieces that they have."""
@@ -84,28 +85,29 @@ class Masking:
         Raises:
             IntegrityError: one of them is no element, or the identity; `who` sent it.
         """
-        for start in range(0, count(source), BATCH):
-            data = await asyncio.to_thread(_elements, source, start)
-            if not all(await self._pieces(data, ELEMENT_BYTES, are_elements)):
-                raise IntegrityError("sent what is no element of the group, or the identity", where=who)
+        with self.stage.of(f"checking masked ids of {who}", count(source)) as progress:
+            for start in range(0, count(source), BATCH):
+                data = await asyncio.to_thread(_elements, source, start)
+                if not all(await self._pieces(data, ELEMENT_BYTES, are_elements)):
+                    raise IntegrityError("sent what is no element of the group, or the identity", where=who)
+                progress.advance(BATCH)
 
     async def _write(
         self, path: Path, total: int, read: Callable[[int], T], compute: Callable[[T], bytes], what: str
     ) -> None:
         if path.exists():
             return
-        batches = [path.with_name(f"{path.name}.{start}") for start in range(0, total, BATCH)]
-        for number, batch in enumerate(batches):
-            start = number * BATCH
-            self.progress = f"{what}, {start:,} of {total:,}"
-            if not batch.exists():
+        batches = {start: path.with_name(f"{path.name}.{start}") for start in range(0, total, BATCH)}
+        left = [start for start, batch in batches.items() if not batch.exists()]
+        with self.stage.of(what, total, done=BATCH * (len(batches) - len(left))) as progress:
+            for start in left:
                 with step("mask", size=ELEMENT_BYTES * min(BATCH, total - start)):
                     data = await asyncio.to_thread(read, start)
                     size = ELEMENT_BYTES if isinstance(data, bytes) else 1
                     out = await self._pieces(data, size, compute)
-                    await asyncio.to_thread(_write_all, batch, out)
-        await asyncio.to_thread(_join, batches, path)
-        self.progress = ""
+                    await asyncio.to_thread(_write_all, batches[start], out)
+                progress.advance(BATCH)
+        await asyncio.to_thread(_join, tuple(batches.values()), path)
 
     async def _pieces(self, data: T, size: int, compute: Callable[[T], R]) -> list[R]:
         """Compute a batch piece by piece on all threads; `size` is the length of one id or element in it."""

@@ -17,11 +17,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from veiltab.common.errors import DeniedError, InvalidInputError, NotReadyError
+from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.masking import MAX_IDS, Masking
-from veiltab.curator.alignment.private_work import Work
+from veiltab.curator.alignment.private_work import ROOM, Work
 from veiltab.curator.alignment.ring import PART_BYTES, Flow, FlowKind, flows
 from veiltab.curator.alignment.ristretto import fresh_scalar
 from veiltab.curator.coordination import Peers
+from veiltab.curator.room import private_alignment_bytes
 from veiltab.curator.store import CuratorStore, PrivateSession
 from veiltab.curator.table import Table
 
@@ -37,21 +39,29 @@ class PrivateExchange:
         folder: where the alignments lie, each in a folder of its name.
         store: keeps part and scalar.
         masking: computes.
+        room: of the disk where they lie.
     """
 
-    def __init__(self, name: str, curators: Sequence[str], folder: Path, store: CuratorStore, masking: Masking) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - what a part consists of
+        self, name: str, curators: Sequence[str], folder: Path, store: CuratorStore, masking: Masking, room: Room
+    ) -> None:
         self._name = name
         self._flows = flows(curators)
         self._folder = folder
         self._store = store
         self._masking = masking
+        self._room = room
 
     needs_order = True
 
     @property
     def progress(self) -> str:
-        """What is being masked, for people."""
-        return self._masking.progress
+        """What is done with masked ids, for people."""
+        return str(self._masking.stage)
+
+    def most_bytes(self, table: Table) -> int:
+        """Return what an alignment writes at the most, if no other table is larger."""
+        return private_alignment_bytes(table.rows, table.respondents.types.values(), self._flows, self._name)
 
     # Called by the RPCs
 
@@ -109,6 +119,7 @@ class PrivateExchange:
             table=table,
             masking=self._masking,
             peers=peers,
+            room=self._room,
         )
         return await work.run()
 
@@ -129,6 +140,7 @@ class PrivateExchange:
         """Erase the scalar, and delete what was received; what others may still fetch stays."""
         session = self._store.private_session(name)
         self._store.finish_private_session(name)
+        self._room.give_back(ROOM)
         kept = {flow.file_name for flow in self._own_flows}
         for path in (folder / session.name).iterdir() if session else ():
             if path.name not in kept:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import assert_never
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.steps import step
+from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.curator.alignment.exchange import own_order, own_tokens
 from veiltab.curator.alignment.intersection import TOKEN_LENGTH, common_tokens, slices, token_pieces, tokens_of
@@ -20,6 +21,9 @@ from veiltab.curator.alignment.ristretto import ELEMENT_BYTES
 from veiltab.curator.coordination import Peers
 from veiltab.curator.store import PrivateSession
 from veiltab.curator.table import Table
+
+ROOM = "larger tables of others"
+"""Name of the room that is kept for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,7 @@ class Work:
         table: this curator's table.
         masking: computes.
         peers: the other curators.
+        room: of the disk of the folder.
     """
 
     curator: str
@@ -45,6 +50,8 @@ class Work:
     table: Table
     masking: Masking
     peers: Peers
+    room: Room
+    _beyond: dict[Flow, int] = field(default_factory=dict, init=False)
 
     async def run(self) -> Mapping[str, Path]:
         """Make every flow of this curator's, and return the file of its common respondents' tokens, by who names them.
@@ -84,10 +91,15 @@ class Work:
             )
             source = await self._here(before)
             await self.masking.mask_elements(source, self.session.scalar, masked, f"masking the ids of {flow.owner}")
-        if flow.kind is FlowKind.SET or begins:
-            await asyncio.to_thread(sort, masked, self._made(flow))
-        else:
-            masked.rename(self._made(flow))
+        match flow.kind:
+            case FlowKind.SET:
+                await asyncio.to_thread(sort, masked, self._made(flow))
+                masked.unlink()
+            case _ if begins:
+                # The unsorted query says which id each of its elements is.
+                await asyncio.to_thread(sort, masked, self._made(flow))
+            case _:
+                masked.rename(self._made(flow))
 
     async def _own_among_common(self) -> NDArray[np.int64]:
         """Return the querier's common respondents: positions among its ascending tokens."""
@@ -126,9 +138,20 @@ class Work:
         path = self.folder / f"from-{flow.producer}-{flow.file_name}"
         if not path.exists():
             fetched = path.with_suffix(".unchecked")
-            with step("fetch masked ids") as measured, written_whole(fetched) as file:
-                async for data in self.peers.flow(flow, self.alignment, self.session.name, self._most_bytes(flow)):
+            with (
+                step("fetch masked ids") as measured,
+                self.masking.stage.of(f"fetching masked ids of {flow.producer}", None) as progress,
+                written_whole(fetched) as file,
+            ):
+
+                def admit(total: int) -> None:
+                    self._keep_room(flow, total, file.tell())
+                    progress.expect(total)
+
+                most = self._most_bytes(flow)
+                async for data in self.peers.flow(flow, self.alignment, self.session.name, most, admit):
                     file.write(data)
+                    progress.advance(len(data))
                 measured.bytes = file.tell()
             if flow.kind is FlowKind.RESPONDENTS:
                 await asyncio.to_thread(self._check_named, fetched, flow.producer)
@@ -136,6 +159,15 @@ class Work:
                 await self._check(flow, fetched)
             fetched.rename(path)
         return path
+
+    def _keep_room(self, flow: Flow, total: int, written: int) -> None:
+        """Keep room for what a flow of more ids than one's own table has needs beyond `private_alignment_bytes`.
+
+        That is what is left of itself, what is made from it, and the batches on the way to that.
+        """
+        excess = max(0, total - ELEMENT_BYTES * self.table.rows)
+        self._beyond[flow] = 2 * excess + min(excess, total - written)
+        self.room.keep(ROOM, sum(self._beyond.values()))
 
     def _check_named(self, named: Path, who: str) -> None:
         """Refuse tokens that are not one's own, or not in ascending order."""

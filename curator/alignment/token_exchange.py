@@ -13,6 +13,7 @@ from veiltab.common.storage.disk import Room, named_in_errors
 from veiltab.curator.alignment.exchange import own_tokens
 from veiltab.curator.alignment.intersection import TOKEN_LENGTH
 from veiltab.curator.coordination import Peers
+from veiltab.curator.room import alignment_bytes
 from veiltab.curator.table import Table
 
 
@@ -20,13 +21,15 @@ class TokenExchange:
     """Exchanges keyed tokens; see `Exchange`.
 
     Args:
+        curators: how many the study has.
         folder: where the alignments lie, each in a folder of its name.
         room: of the disk where they lie.
     """
 
     needs_order = False
 
-    def __init__(self, folder: Path, room: Room) -> None:
+    def __init__(self, curators: int, folder: Path, room: Room) -> None:
+        self._curators = curators
         self._folder = folder
         self._room = room
         self._stage = Stage()
@@ -35,6 +38,10 @@ class TokenExchange:
     def progress(self) -> str:
         """Whose tokens are fetched."""
         return str(self._stage)
+
+    def most_bytes(self, table: Table) -> int:
+        """Return what an alignment writes at the most, if no other table is larger."""
+        return alignment_bytes(table.rows, table.respondents.types.values(), self._curators)
 
     async def run(self, name: str, table: Table, folder: Path, peers: Peers) -> Mapping[str, Path]:
         """Fetch the tokens of all others."""

@@ -279,7 +279,7 @@ def _table_rooms(study: Tables, costs: TableCosts) -> dict[Party, Room]:
     width = 2 if study.pairs else study.columns
     table = study.rows * (ID_BYTES + study.attributes)
     types = [np.dtype(np.uint8)] * study.attributes
-    aligning = alignment_bytes(study.rows, types, study.curators, needs_order=False)
+    aligning = alignment_bytes(study.rows, types, study.curators)
     aligned = study.rows * (2 * TOKEN_LENGTH + study.attributes)
     releasing = aligned + at_a_time * (3 * _ROW_BYTES + min(width, study.attributes))
     published = study.sample * study.uploads * study.curators

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,14 @@ class DiskUse:
         self.most = max(self.most, self._now() - self._before)
 
     def _now(self) -> int:
-        named = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
-        return named + sum(_unnamed(Path("/proc/self/fd"), self._folder))
+        return sum(_named(self._folder)) + sum(_unnamed(Path("/proc/self/fd"), self._folder))
+
+
+def _named(folder: Path) -> Iterator[int]:
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # another thread has deleted or renamed it
+            if path.is_file():
+                yield path.stat().st_size
 
 
 def _unnamed(descriptors: Path, folder: Path) -> Iterator[int]:

@@ -74,11 +74,12 @@ class Curator:
         self.ids = [*ids[::2], *ids[1::2]]
         self.table = table_of(ids, f"content of {name}")
         self.store = NotedStore(folder / "curator.sqlite")
-        self.exchange = NotedExchange(name, names, folder / "alignments", self.store, Masking(folder))
+        self.room = Room(folder)
+        self.exchange = NotedExchange(name, names, folder / "alignments", self.store, Masking(folder), self.room)
         ledger = Ledger(self.store.connection, Decimal(1))
         place = workplace(folder)
         self.alignment = Alignment(
-            name, folder, self.store, ledger, cast("Coins", self), self.exchange, Room(folder), place, id_rules=""
+            name, folder, self.store, ledger, cast("Coins", self), self.exchange, self.room, place, id_rules=""
         )
         self.circle: Mapping[str, Curator] = {}
         self.received: dict[tuple[str, str, str], bytes] = {}
@@ -101,11 +102,14 @@ class Curator:
         own = self.circle[peer].exchange.session_part(name)
         return own.part, own.finished
 
-    async def flow(self, flow: Flow, name: str, session: str, most: int) -> AsyncIterator[bytes]:
+    async def flow(
+        self, flow: Flow, name: str, session: str, most: int, admit: Callable[[int], None]
+    ) -> AsyncIterator[bytes]:
         peer = self.circle[flow.producer]
         path = peer.exchange.flow_file(name, session, flow.kind, flow.owner, self.name)
         data = peer.tampering(flow, path.read_bytes())
         assert len(data) <= most
+        admit(len(data))
         self.received[flow.kind.value, flow.owner, flow.producer] = data
         for start in range(0, len(data), 1000):
             yield data[start : start + 1000]
@@ -140,7 +144,7 @@ def circle(folder: Path, tables: Sequence[Sequence[str]]) -> Iterator[list[Curat
             curator.store.close()
 
 
-async def _outcome(curator: Curator) -> None:
+async def outcome(curator: Curator) -> None:
     """Wait until a curator has its alignment and has erased its scalar; raise what it refuses."""
     while True:
         await asyncio.sleep(0.01)
@@ -161,7 +165,7 @@ def align(*curators: Curator, seconds: float = 60) -> None:
         running = [asyncio.create_task(c.alignment.run(c.table, c.peers)) for c in curators]
         try:
             async with asyncio.timeout(seconds):
-                await asyncio.gather(*map(_outcome, curators))
+                await asyncio.gather(*map(outcome, curators))
         finally:
             for task in running:
                 task.cancel()

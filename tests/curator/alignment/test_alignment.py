@@ -64,7 +64,7 @@ class Curator:
             self.store,
             Ledger(self.store.connection, Decimal(1)),
             cast("Coins", self),
-            TokenExchange(folder / "alignments", room),
+            TokenExchange(2, folder / "alignments", room),
             room,
             workplace(folder),
             id_rules="alice has id by integer",
@@ -250,7 +250,7 @@ def test_an_alignment_writes_no_more_than_is_kept_for_it(both: tuple[Curator, Cu
     alice, bob = both
     with disk_use(alice.alignment._folder.parent) as use:
         align(alice, bob)
-    kept = alignment_bytes(rows, alice.table.respondents.types.values(), 2, needs_order=False)
+    kept = alignment_bytes(rows, alice.table.respondents.types.values(), 2)
     assert use.most <= kept <= 2 * use.most
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import ExitStack
 from hashlib import sha256
 from itertools import combinations, product
 from pathlib import Path
@@ -10,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.curator.alignment.circle import KEY, Curator, align, circle, table_of
+from tests.curator.alignment.circle import KEY, Curator, align, circle, outcome, table_of
+from tests.curator.disk_use import disk_use
 from veiltab.common.core.derivation import derive
 from veiltab.common.errors import DeniedError, IntegrityError, InvalidInputError, NotReadyError, VeiltabError
 from veiltab.curator.alignment import masking
@@ -44,6 +46,54 @@ def test_all_find_exactly_what_all_share(tmp_path: Path, tables: list[list[str]]
             assert curator.common() == set.intersection(*map(set, tables))
         assert len({curator.tokens_file() for curator in curators}) == 1
         assert len({curator.alignment.result() for curator in curators}) == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_an_alignment_writes_no_more_than_is_kept_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.setattr(masking, "BATCH", 512)
+    with circle(tmp_path, count * [[f"person {n}" for n in range(3000)]]) as curators:
+        with ExitStack() as block:
+            uses = [block.enter_context(disk_use(curator.folder)) for curator in curators]
+            align(*curators)
+        for use, curator in zip(uses, curators, strict=True):
+            kept = curator.exchange.most_bytes(curator.table)
+            assert use.most <= kept <= 2 * use.most
+
+
+async def waiting_for(curator: Curator, reason: str) -> None:
+    while True:
+        await asyncio.sleep(0.01)
+        if reason in curator.alignment._waiting.problem:
+            return
+
+
+def test_a_larger_table_of_another_is_not_masked_without_room_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with circle(tmp_path, [PEOPLE[:5], PEOPLE[:150]]) as (alice, bob):
+        excess = 3 * ELEMENT_BYTES * 145
+        free = {"bob": 2**40, "alice": alice.exchange.most_bytes(alice.table) + excess + excess // 8 + 2**20 - 1}
+        monkeypatch.setattr("veiltab.common.storage.disk.free_bytes", lambda folder: free[folder.name])
+
+        async def together() -> None:
+            running = [asyncio.create_task(one.alignment.run(one.table, one.peers)) for one in (alice, bob)]
+            try:
+                async with asyncio.timeout(20):
+                    await waiting_for(alice, "disk is full")
+                    assert not list(tmp_path.rglob("from-bob-common*"))
+                    free["alice"] += 1
+                    await asyncio.gather(outcome(alice), outcome(bob))
+            finally:
+                for task in running:
+                    task.cancel()
+
+        asyncio.run(together())
+        assert alice.alignment.result() == bob.alignment.result()
+        free["alice"] = 2**20
+        alice.room.keep("nothing else is kept", 0)
 
 
 def test_the_result_is_that_of_tokens_under_the_same_coin(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_tokens_of_a_larger_table_are_not_begun_without_room_for_them(
     tmp_path: Path, disk: PlayedDisk, rows: int, begun: int, written: int
 ) -> None:
     room = Room(tmp_path)
-    exchange, table = TokenExchange(tmp_path, room), table_of(rows)
+    exchange, table = TokenExchange(2, tmp_path, room), table_of(rows)
     part, whole = tmp_path / "bob-tokens.part", tmp_path / "bob-tokens.bin"
     part.write_bytes(TOKENS[:begun])
     disk.free = written + LEAST_RESERVE + written // RESERVE_PART - 1
@@ -72,7 +72,7 @@ def test_what_is_written_takes_no_room_a_second_time(tmp_path: Path, disk: Playe
 
     excess = len(TOKENS) - 16
     disk.free = excess + LEAST_RESERVE + excess // RESERVE_PART
-    exchange = TokenExchange(tmp_path, Room(tmp_path))
+    exchange = TokenExchange(2, tmp_path, Room(tmp_path))
     asyncio.run(exchange.run("a", table_of(1), tmp_path, cast("Peers", Filling())))
     assert (tmp_path / "bob-tokens.bin").read_bytes() == TOKENS
 
@@ -82,6 +82,6 @@ def test_tokens_of_a_table_that_is_no_larger_have_their_room_already(
     tmp_path: Path, disk: PlayedDisk, rows: int
 ) -> None:
     disk.free = 0
-    exchange = TokenExchange(tmp_path, Room(tmp_path))
+    exchange = TokenExchange(2, tmp_path, Room(tmp_path))
     asyncio.run(exchange.run("a", table_of(rows), tmp_path, cast("Peers", Bob())))
     assert (tmp_path / "bob-tokens.bin").read_bytes() == TOKENS
