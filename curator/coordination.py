@@ -6,20 +6,23 @@ crash at either end, and the same answers come.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+
+import grpc
 
 from veiltab.common.core.message_fields import text_from_proto, whole_from_proto, words_from_proto
-from veiltab.common.errors import InvalidInputError, NotReadyError, VeiltabError
+from veiltab.common.errors import InvalidInputError, NotReadyError, UnavailableError, VeiltabError
 from veiltab.common.release.wire import state_from_proto
+from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.rpc.identity import Identity, Party, Role
-from veiltab.common.rpc.peer import ASK_SECONDS, Peer
+from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
 from veiltab.common.rpc.status import refusal_of
 from veiltab.common.study.file import Study
 from veiltab.curator.alignment.intersection import MAX_RESPONDENTS, TOKEN_LENGTH
 from veiltab.curator.alignment.ring import PART_BYTES, Flow
 from veiltab.curator.alignment.ring_wire import flow_kind_to_proto
 from veiltab.curator.ledger import Ledger
-from veiltab.curator.looks import Others, Said, joined
+from veiltab.curator.looks import NoFollowingError, Others, Said, joined
 from veiltab.curator.progress import Progress
 from veiltab.v1 import curator_peer_pb2, curator_peer_pb2_grpc
 
@@ -110,9 +113,42 @@ class Peers:
         except VeiltabError as error:
             refusal = error
         except Exception as error:  # noqa: BLE001 - what a peer sent, and nobody foresaw, is no end of this party
-            refusal, logged = refusal_of(error)
-            _log.error("a curator's answer cannot be read: %s", logged, extra={"curator": curator})
+            refusal = _incident(error, curator)
         return dict.fromkeys(seen, Said(progress=refusal))
+
+    async def follow(
+        self, curator: str, asked: AsyncIterator[tuple[str, ...]]
+    ) -> AsyncGenerator[dict[str, Said], None]:
+        """Yield what is new at one curator about releases, until it ends the call.
+
+        Args:
+            curator: whom to ask.
+            asked: ids of at most 256 releases at a time, to be followed from then on.
+
+        Raises:
+            NoFollowingError: its version knows no such call.
+            VeiltabError: it cannot be asked, or says amiss.
+        """
+        peer = self.curators[curator]
+
+        async def requests() -> AsyncIterator[curator_peer_pb2.FollowProgressRequest]:
+            async for names in asked:
+                yield curator_peer_pb2.FollowProgressRequest(release_ids=names)
+
+        call = peer.stub.FollowProgress(requests(), timeout=STREAM_SECONDS)
+        try:
+            while (answer := await _next(call, str(peer.party))) is not None:
+                yield _said_from_proto(curator, answer)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                raise NoFollowingError from None
+            raise peer.error_of(error) from None
+        except VeiltabError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            raise _incident(error, curator) from None
+        finally:
+            call.cancel()
 
     def tokens(
         self, curator: str, alignment_id: str, offset: int, admit: Callable[[int], None]
@@ -200,6 +236,36 @@ def _news_from_proto(
         for (release_id, before), version in zip(seen.items(), versions, strict=True)
         if release_id in said or not version or version != before
     }
+
+
+def _incident(error: Exception, curator: str) -> VeiltabError:
+    """Log that what a curator sent cannot be read, and return what is said of it."""
+    refusal, logged = refusal_of(error)
+    _log.error("a curator's answer cannot be read: %s", logged, extra={"curator": curator})
+    return refusal
+
+
+async def _next(
+    call: grpc.aio.StreamStreamCall[curator_peer_pb2.FollowProgressRequest, curator_peer_pb2.FollowProgressResponse],
+    peer: str,
+) -> curator_peer_pb2.FollowProgressResponse | None:
+    """Return what a curator says next; None if it ends the call.
+
+    Raises:
+        UnavailableError: it says nothing for too long.
+    """
+    try:
+        async with asyncio.timeout(ASK_SECONDS + LONGEST_WAIT):
+            answer = await call.read()
+    except TimeoutError:
+        raise UnavailableError("no answer before the deadline", where=peer, remedy="Ask again later.") from None
+    return answer if isinstance(answer, curator_peer_pb2.FollowProgressResponse) else None
+
+
+def _said_from_proto(curator: str, answer: curator_peer_pb2.FollowProgressResponse) -> dict[str, Said]:
+    unknown = Said(progress=NotReadyError("has not received the request yet", where=f"curator {curator}"))
+    said = {one.release_id: Said(progress=_progress_or_error(curator, one)) for one in answer.releases}
+    return dict.fromkeys(answer.unknown, unknown) | said
 
 
 def _progress_or_error(curator: str, answer: curator_peer_pb2.ReleaseProgress) -> Progress | VeiltabError:

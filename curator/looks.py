@@ -1,13 +1,13 @@
-"""What the other curators say of the releases under way here: one call to each peer, which waits for news of them all.
+"""What the other curators say of the releases under way here: one call to each peer, for what is new of them all.
 
-A release that waits is not woken by an answer that it has seen: hundreds that wait for others cost a call every two
+A release that waits is not woken by an answer that it has seen: hundreds that wait for others cost a message every two
 seconds, and nothing of their own. What is known of a peer may be old where it does not answer; what a curator has done
 stays done (curator/progress).
 """
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -24,9 +24,15 @@ Others = tuple[Progress, ...] | VeiltabError
 """How far every other curator is with a release, or why that is not known."""
 
 _PACE = 0.002
-"""Seconds after an answer with news, for each release under way, before the next question: news come together."""
-
 _LONGEST_PACE = 0.02
+
+_POLLED_SECONDS = 600.0
+"""How long a curator whose version cannot be followed is asked again and again, before following it is tried again."""
+
+
+def pace(releases: int) -> float:
+    """Return seconds after news of one of so many releases under way, before the next news: some come together."""
+    return min(_PACE * (releases - 1), _LONGEST_PACE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +48,10 @@ class Said:
     version: bytes = b""
 
 
+class NoFollowingError(Exception):
+    """A curator is of an earlier version, which can be asked and not followed."""
+
+
 class AsksPeers(Protocol):
     """Whoever can ask the other curators."""
 
@@ -52,6 +62,10 @@ class AsksPeers(Protocol):
 
     async def news(self, curator: str, seen: Mapping[str, bytes], seconds: float) -> Mapping[str, Said]:
         """Return what is new at one of them about some releases; see `Peers.news`."""
+        ...
+
+    def follow(self, curator: str, asked: AsyncIterator[tuple[str, ...]]) -> AsyncIterator[Mapping[str, Said]]:
+        """Yield what is new at one of them about releases; see `Peers.follow`."""
         ...
 
 
@@ -126,21 +140,56 @@ class Looks:
                 tasks.create_task(self._run(name, peers))
 
     async def _run(self, curator: str, peers: AsksPeers) -> None:
+        """Follow one curator, or ask it again and again if it is of an earlier version."""
+        attempt = 0
+        while True:
+            await self._any(curator)
+            try:
+                async for news in peers.follow(curator, self._asked(curator)):
+                    self._take(curator, news)
+                    attempt = 0
+            except NoFollowingError:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_POLLED_SECONDS):
+                        await self._poll(curator, peers)
+            except VeiltabError as error:
+                self._take(curator, dict.fromkeys(self._looks, Said(progress=error)))
+                pause, attempt = PAUSES[min(attempt, len(PAUSES) - 1)], attempt + 1
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._more[curator].wait(), pause)
+
+    async def _any(self, curator: str) -> None:
+        """Wait until any release is under way."""
+        more = self._more[curator]
+        while not self._looks:
+            more.clear()
+            await more.wait()
+
+    async def _asked(self, curator: str) -> AsyncIterator[tuple[str, ...]]:
+        """Yield the releases under way, and then those that come, some at a time."""
+        more, asked = self._more[curator], dict[str, _Look]()
+        while True:
+            more.clear()
+            new = [name for name, look in self._looks.items() if asked.get(name) is not look]
+            asked = dict(self._looks)
+            for start in range(0, len(new), MOST_ASKED):
+                yield tuple(new[start : start + MOST_ASKED])
+            await more.wait()
+
+    async def _poll(self, curator: str, peers: AsksPeers) -> None:
         """Ask one curator, about those that changed last while it lets calls wait, and about all from time to time."""
         more, attempt, loop = self._more[curator], 0, asyncio.get_running_loop()
         all_asked = loop.time()
         while True:
+            await self._any(curator)
             more.clear()
-            if not self._looks:
-                await more.wait()
-                continue
             began, names = loop.time(), tuple(self._looks)
             if began > all_asked + LONGEST_WAIT:
                 all_asked = began
                 for start in range(0, len(names) - MOST_ASKED, MOST_ASKED):
                     await self._ask(curator, peers, names[start : start + MOST_ASKED], 0)
             if await self._ask(curator, peers, names[-MOST_ASKED:], LONGEST_WAIT):
-                attempt, pause = 0, min(_PACE * (len(names) - 1), _LONGEST_PACE)
+                attempt, pause = 0, pace(len(names))
             elif more.is_set() or loop.time() - began >= LONGEST_WAIT / 2:
                 continue
             else:

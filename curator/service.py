@@ -1,7 +1,7 @@
 """The curator's RPCs: each decodes, calls the driver once, and encodes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 
 from veiltab.common.core.message_fields import whole_from_proto
@@ -15,15 +15,20 @@ from veiltab.common.release.wire import (
     workload_to_proto,
 )
 from veiltab.common.rpc.authorisation import Context, caller
-from veiltab.common.rpc.changes import offered_seconds
+from veiltab.common.rpc.changes import Followed, offered_seconds
 from veiltab.common.rpc.chunks import chunk_messages, file_chunks, streamed
 from veiltab.common.rpc.signing import signed_to_proto
 from veiltab.curator.alignment.ring_wire import flow_kind_from_proto
 from veiltab.curator.driver import CuratorDriver, Key
-from veiltab.curator.looks import MOST_ASKED
+from veiltab.curator.looks import MOST_ASKED, pace
 from veiltab.curator.progress import ColumnDigests, Progress
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, curator_peer_pb2, curator_peer_pb2_grpc
 from veiltab.v1.release_pb2 import Chunk
+
+_FOLLOWED_SECONDS = 20.0
+"""Longest time of a call that follows releases: its caller's certificate is checked at the next one."""
+
+_MOST_FOLLOWED = 4096
 
 
 class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
@@ -108,6 +113,48 @@ class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
             releases=[_progress_to_proto(name, progress) for name, progress in told],
             versions=map(changes.version, names),
         )
+
+    async def FollowProgress(
+        self, requests: AsyncIterator[curator_peer_pb2.FollowProgressRequest], context: Context
+    ) -> AsyncIterator[curator_peer_pb2.FollowProgressResponse]:
+        with self._driver.changes.followed(caller(context)) as followed:
+            taking = asyncio.create_task(_follow(requests, followed))
+            ending = asyncio.get_running_loop().call_later(_FOLLOWED_SECONDS, followed.end)
+            try:
+                while (names := await followed.news(MOST_ASKED)) is not None:
+                    yield self._told(names, followed)
+                    if len(followed) > 1:
+                        await asyncio.sleep(pace(len(followed)))
+                if taking.done():
+                    taking.result()
+            finally:
+                ending.cancel()
+                taking.cancel()
+
+    def _told(self, names: Iterable[str], followed: Followed) -> curator_peer_pb2.FollowProgressResponse:
+        """Return how far this curator is with some releases; those that are over are followed no more."""
+        known = dict(self._driver.progress_of(names))
+        for name, progress in known.items():
+            if progress.state.finished:
+                followed.remove(name)
+        return curator_peer_pb2.FollowProgressResponse(
+            releases=[_progress_to_proto(name, progress) for name, progress in known.items()],
+            unknown=[name for name in names if name not in known],
+        )
+
+
+async def _follow(requests: AsyncIterator[curator_peer_pb2.FollowProgressRequest], followed: Followed) -> None:
+    """Follow what a caller asks for, until it asks for nothing more."""
+    try:
+        async for request in requests:
+            if len(request.release_ids) > MOST_ASKED or len(followed) + len(request.release_ids) > _MOST_FOLLOWED:
+                raise InvalidInputError(
+                    f"one message names at most {MOST_ASKED} releases, and one call {_MOST_FOLLOWED}",
+                    where="FollowProgress",
+                )
+            followed.add(request.release_ids)
+    finally:
+        followed.end()
 
 
 class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):

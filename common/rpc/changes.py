@@ -10,8 +10,9 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
+from itertools import count, islice
 
+from veiltab.common.errors import UnavailableError
 from veiltab.common.rpc.identity import Party
 
 LONGEST_WAIT = 2.0
@@ -37,6 +38,7 @@ class Changes:
         self._number_of_others = 0
         # Who waits for what, in the order in which they came.
         self._waiting: dict[str, dict[asyncio.Event, None]] = {}
+        self._followed: set[Followed] = set()
         self._callers: Counter[Party] = Counter()
         self._is_open = True
 
@@ -79,9 +81,30 @@ class Changes:
                     await changed.wait()
                     changed.clear()
 
+    @contextmanager
+    def followed(self, caller: Party) -> Iterator["Followed"]:
+        """Let a call hear of changes as long as a block lasts.
+
+        Raises:
+            UnavailableError: the caller has enough calls that wait.
+        """
+        if self._callers[caller] >= MOST_WAITING:
+            raise UnavailableError("the caller has enough calls that wait for changes", remedy="Ask again later.")
+        followed = Followed(self)
+        self._callers[caller] += 1
+        self._followed.add(followed)
+        try:
+            yield followed
+        finally:
+            self._callers[caller] -= 1
+            self._followed.remove(followed)
+            followed.end()
+
     def close(self) -> None:
         """Let nobody wait any more."""
         self._is_open = False
+        for followed in self._followed:
+            followed.end()
         self.notify_all()
 
     @contextmanager
@@ -89,15 +112,82 @@ class Changes:
         changed = asyncio.Event()
         self._callers[caller] += 1
         for name in names:
-            self._waiting.setdefault(name, {})[changed] = None
+            self.register(name, changed)
         try:
             yield changed
         finally:
             self._callers[caller] -= 1
             for name in dict.fromkeys(names):
-                del self._waiting[name][changed]
-                if not self._waiting[name]:
-                    del self._waiting[name]
+                self.unregister(name, changed)
+
+    def register(self, name: str, changed: asyncio.Event) -> None:
+        """Set an event at every change of a name from now on."""
+        self._waiting.setdefault(name, {})[changed] = None
+
+    def unregister(self, name: str, changed: asyncio.Event) -> None:
+        """Set a registered event no more."""
+        del self._waiting[name][changed]
+        if not self._waiting[name]:
+            del self._waiting[name]
+
+
+class Followed:
+    """Names whose changes one call hears of, until it is over."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        # The version of each name that the call has heard; empty if it is to hear of it anyhow.
+        self._heard: dict[str, bytes] = {}
+        self._changed = asyncio.Event()
+        self._is_over = False
+
+    def __len__(self) -> int:
+        """Number of names."""
+        return len(self._heard)
+
+    def add(self, names: Collection[str]) -> None:
+        """Let the call hear of some names, at once and whenever they change."""
+        for name in () if self._is_over else names:
+            self._changes.register(name, self._changed)
+            self._heard[name] = b""
+        self._changed.set()
+
+    def remove(self, name: str) -> None:
+        """Let the call hear no more of a name."""
+        self._changes.unregister(name, self._changed)
+        del self._heard[name]
+
+    def end(self) -> None:
+        """Let it hear of nothing any more."""
+        self._is_over = True
+        for name in list(self._heard):
+            self.remove(name)
+        self._changed.set()
+
+    async def news(self, most: int) -> tuple[str, ...] | None:
+        """Wait for names that the call is to hear of; if nothing changes for LONGEST_WAIT, return all of them in turns.
+
+        Args:
+            most: names to return.
+
+        Returns:
+            The names, perhaps none; None once nothing more will come.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_WAIT):
+                while not self._is_over and not (names := self._names(most)):
+                    self._changed.clear()
+                    await self._changed.wait()
+                return None if self._is_over else names
+        self._heard = dict.fromkeys(self._heard, b"")
+        return self._names(most)
+
+    def _names(self, most: int) -> tuple[str, ...]:
+        """Return some names that have another version than the call has heard; it hears of them now."""
+        version = self._changes.version
+        names = tuple(islice((name for name, heard in self._heard.items() if version(name) != heard), most))
+        self._heard |= {name: version(name) for name in names}
+        return names
 
 
 def offered_seconds(milliseconds: int) -> float:

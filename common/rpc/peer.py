@@ -6,11 +6,11 @@ from typing import Generic, TypeVar
 
 import grpc
 
-from veiltab.common.errors import UnavailableError
+from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.rpc.channel import call, connect
 from veiltab.common.rpc.chunks import MOST, ChunkMessage, received
 from veiltab.common.rpc.identity import Identity, Party
-from veiltab.common.rpc.status import NO_CONNECTION
+from veiltab.common.rpc.status import NO_CONNECTION, error_from_rpc
 
 Stub = TypeVar("Stub")
 Request = TypeVar("Request")
@@ -73,10 +73,18 @@ class Peer(Generic[Stub]):
         try:
             return await call(method, request, peer=self.party, within=within, once=once)
         except UnavailableError as error:
-            if error.problem != NO_CONNECTION or not self._endpoint:
-                raise
-            remedy = f"{error.remedy} It is called at {self._endpoint}."
-            raise UnavailableError(error.problem, where=error.where, remedy=remedy) from error
+            raise self._with_endpoint(error) from error
+
+    def error_of(self, error: grpc.aio.AioRpcError) -> VeiltabError:
+        """Return why a call of another kind failed."""
+        return self._with_endpoint(error_from_rpc(error, str(self.party)))
+
+    def _with_endpoint(self, error: VeiltabError) -> VeiltabError:
+        """Say where the peer is called if there is no connection."""
+        if error.problem != NO_CONNECTION or not self._endpoint:
+            return error
+        remedy = f"{error.remedy} It is called at {self._endpoint}."
+        return UnavailableError(error.problem, where=error.where, remedy=remedy)
 
     async def stream(  # noqa: PLR0913 - what a stream may be
         self,

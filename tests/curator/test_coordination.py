@@ -1,7 +1,7 @@
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
+import grpc
 import pytest
 
 from tests.conftest import reserve
@@ -34,7 +35,7 @@ from veiltab.curator.alignment.intersection import MAX_RESPONDENTS
 from veiltab.curator.coordination import Peers, check_study_digest
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
-from veiltab.curator.looks import Others
+from veiltab.curator.looks import NoFollowingError, Others, Said
 from veiltab.curator.policy import Policy
 from veiltab.curator.progress import Progress
 from veiltab.curator.service import CuratorPeerServicer
@@ -93,7 +94,13 @@ class Village:
 
             return called
 
-        return SimpleNamespace(**{rpc: method(rpc) for rpc in ("Hello", "Commit", "Reveal", "GetProgress")})
+        def follow(requests: AsyncIterator[Any], timeout: float) -> "Following":
+            assert timeout > 0
+            twist = self.twist.get((peer, "FollowProgress"), lambda unchanged: unchanged)
+            return Following(servicer.FollowProgress(requests, cast("Any", caller)), twist)
+
+        unary = {rpc: method(rpc) for rpc in ("Hello", "Commit", "Reveal", "GetProgress")}
+        return SimpleNamespace(**unary, FollowProgress=follow)
 
     async def tossed(self, name: str, coin: str) -> bytes:
         """Let one curator toss once."""
@@ -444,6 +451,121 @@ def test_an_older_curator_gives_no_versions(village: Village, make_request: Make
     assert isinstance(said[ID].progress, Progress)
     assert isinstance(said["f" * 32].progress, NotReadyError)
     assert {one.version for one in said.values()} == {b""}
+
+
+class Following:
+    """A call that follows releases, as gRPC's client has it."""
+
+    def __init__(self, answers: AsyncIterator[Any], twist: Callable[[Any], Any]) -> None:
+        self.answers = answers
+        self.twist = twist
+
+    async def read(self) -> Any:  # noqa: ANN401 - a message, or the end
+        return self.twist(await anext(self.answers, grpc.aio.EOF))
+
+    def cancel(self) -> None:
+        """Take notice."""
+
+
+async def names_of(*names: tuple[str, ...]) -> AsyncIterator[tuple[str, ...]]:
+    """Ask for some releases, and for no more until the call is over."""
+    for some in names:
+        yield some
+    await asyncio.sleep(1000)
+
+
+def followed(village: Village, *names: tuple[str, ...]) -> AsyncGenerator[dict[str, Said], None]:
+    """Let alice follow bob."""
+    return village.peers("alice").follow("bob", names_of(*names))
+
+
+def test_what_is_followed_is_said_at_once_and_after_each_change(village: Village, make_request: Make) -> None:
+    bob, other = village.drivers["bob"], "f" * 32
+    bob.store.add(make_request(), 1)
+
+    async def scenario() -> None:
+        async with asyncio.timeout(20), aclosing(followed(village, (ID, other))) as answers:
+            said = await anext(answers)
+            assert isinstance(said[ID].progress, Progress)
+            assert isinstance(said[other].progress, NotReadyError)
+            bob.propose(make_request(release_id=other, deadline=int(time.time()) + 60), village.study.digest)
+            said = await anext(answers)
+            assert list(said) == [other]
+            assert isinstance(said[other].progress, Progress)
+            bob.store.set_state(ID, ReleaseState.FAILED, "why")
+            bob.changes.notify(ID)
+            failed = (await anext(answers))[ID].progress
+            assert isinstance(failed, Progress)
+            assert failed.failure == "why"
+            bob.changes.notify(ID)  # it is over, and said
+            bob.changes.notify(other)
+            assert list(await anext(answers)) == [other]
+            bob.changes.close()
+            assert await anext(answers, None) is None
+
+    asyncio.run(scenario())
+
+
+def test_a_call_that_follows_ends_so_that_the_next_one_shows_its_certificate(
+    village: Village, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veiltab.curator.service._FOLLOWED_SECONDS", 0.01)
+
+    async def scenario() -> None:
+        async with asyncio.timeout(20), aclosing(followed(village, (ID,))) as answers:
+            assert [list(said) async for said in answers] == [[ID]]
+
+    asyncio.run(scenario())
+
+
+def test_one_message_and_one_call_follow_so_many_releases(village: Village, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.curator.service._MOST_FOLLOWED", 300)
+    many = tuple(f"{number:032x}" for number in range(301))
+
+    async def numbers(*names: tuple[str, ...]) -> list[int]:
+        async with asyncio.timeout(20), aclosing(followed(village, *names)) as answers:
+            return [len(said) async for said in answers]
+
+    for names in [(many[:257],), (many[:256], many[256:])]:
+        with pytest.raises(InvalidInputError, match="at most 256 releases, and one call 300"):
+            asyncio.run(numbers(*names))
+
+
+def test_a_curator_that_cannot_be_followed_is_an_earlier_version_or_says_why(village: Village) -> None:
+    def refused(code: grpc.StatusCode) -> Callable[[object], NoReturn]:
+        def refuse(_: object) -> NoReturn:
+            raise grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata())
+
+        return refuse
+
+    async def first() -> object:
+        async with aclosing(followed(village, (ID,))) as answers:
+            return await anext(answers)
+
+    village.twist["bob", "FollowProgress"] = refused(grpc.StatusCode.UNIMPLEMENTED)
+    with pytest.raises(NoFollowingError):
+        asyncio.run(first())
+    village.twist["bob", "FollowProgress"] = refused(grpc.StatusCode.UNAVAILABLE)
+    with pytest.raises(UnavailableError, match="no connection"):
+        asyncio.run(first())
+    village.twist["bob", "FollowProgress"] = lambda _: curator_peer_pb2.FollowProgressResponse(
+        releases=[curator_peer_pb2.ReleaseProgress(release_id=ID, state=cast("Any", 99))]
+    )
+    said = asyncio.run(first())
+    assert isinstance(said, dict)
+    assert isinstance(said[ID].progress, InvalidInputError)
+
+
+def test_a_curator_that_is_followed_and_says_nothing_is_away(village: Village, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("ASK_SECONDS", "LONGEST_WAIT"):
+        monkeypatch.setattr(f"veiltab.curator.coordination.{limit}", 0.005)
+
+    async def first() -> object:
+        async with aclosing(followed(village)) as answers:
+            return await anext(answers)
+
+    with pytest.raises(UnavailableError, match="no answer before the deadline"):
+        asyncio.run(first())
 
 
 class Tokens:

@@ -1,15 +1,16 @@
 """What waiting costs: calls and wakes are counted, not seconds."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
 
 import pytest
 
 from tests.curator.test_progress import progress
-from veiltab.common.errors import UnavailableError
+from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.changes import LONGEST_WAIT
-from veiltab.curator.looks import Looks, Others, Said
+from veiltab.curator.looks import Looks, NoFollowingError, Others, Said
 
 MANY = [f"{number:032x}" for number in range(256)]
 AHEAD = 2_000_000_000.0
@@ -17,7 +18,7 @@ AWAY = UnavailableError("no connection", where="curator bob")
 
 
 class Bob:
-    """A peer that counts what it is asked, and answers once it has news; an old one does not wait."""
+    """A peer that counts what it is asked, and answers once it has news; a very old one does not wait."""
 
     def __init__(self, *, waits: bool = True) -> None:
         self.curators = ("bob",)
@@ -45,6 +46,10 @@ class Bob:
             self.changed.clear()
             await self.changed.wait()
         return news
+
+    def follow(self, curator: str, asked: AsyncIterator[tuple[str, ...]]) -> AsyncIterator[Mapping[str, Said]]:
+        del curator, asked
+        raise NoFollowingError
 
     def news_for(self, seen: Mapping[str, bytes]) -> dict[str, Said]:
         said = {name: self.says.get(name, self.now) for name in seen}
@@ -217,3 +222,114 @@ def test_a_deadline_ends_the_wait_and_so_does_a_pause_after_a_step_that_was_refu
         await asyncio.gather(*await waiting(looks, MANY[1], attempt=9, is_refused=True))
 
     run(scenario)
+
+
+class Carol:
+    """A peer that is followed: it says what it is told to, and counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.curators = ("carol",)
+        self.calls: list[list[tuple[str, ...]]] = []
+        self.says: asyncio.Queue[Mapping[str, Said] | VeiltabError | None] = asyncio.Queue()
+
+    async def news(self, curator: str, seen: Mapping[str, bytes], seconds: float) -> Mapping[str, Said]:
+        raise AssertionError((curator, seen, seconds))
+
+    async def follow(self, curator: str, asked: AsyncIterator[tuple[str, ...]]) -> AsyncIterator[Mapping[str, Said]]:
+        assert curator == "carol"
+        heard = list[tuple[str, ...]]()
+        self.calls.append(heard)
+        listening = asyncio.create_task(self.hear(asked, heard))
+        try:
+            while (said := await self.says.get()) is not None:
+                if isinstance(said, VeiltabError):
+                    raise said
+                yield said
+        finally:
+            listening.cancel()
+
+    @staticmethod
+    async def hear(asked: AsyncIterator[tuple[str, ...]], heard: list[tuple[str, ...]]) -> None:
+        async for names in asked:
+            heard.append(names)  # noqa: PERF401 - they come one after the other
+
+
+def follow(scenario: Callable[[Looks, Carol], Awaitable[None]]) -> None:
+    """Let alice follow carol."""
+
+    async def limited() -> None:
+        looks, carol = Looks(), Carol()
+        following = asyncio.create_task(looks.run(carol))
+        async with asyncio.timeout(20):
+            await scenario(looks, carol)
+        await ended(following)
+
+    asyncio.run(limited())
+
+
+def said(**what: Any) -> Said:  # noqa: ANN401 - fields of a progress
+    return Said(progress=progress(**what))
+
+
+def test_hundreds_that_are_followed_are_asked_about_once() -> None:
+    async def scenario(looks: Looks, carol: Carol) -> None:
+        names = [*MANY, "f" * 32]
+        carol.says.put_nowait(dict.fromkeys(names, said()))
+        tasks = await waiting(looks, *names)
+        carol.says.put_nowait(dict.fromkeys(names, said()))
+        await turns()
+        assert not any(task.done() for task in tasks)
+        carol.says.put_nowait({MANY[1]: said(charged=True)})
+        await tasks[1]
+        assert [task.done() for task in tasks] == [number == 1 for number in range(257)]
+        assert carol.calls == [[tuple(MANY), ("f" * 32,)]]
+        await ended(*tasks)
+
+    follow(scenario)
+
+
+def test_a_release_more_is_followed_in_the_same_call_and_one_that_was_forgotten_again() -> None:
+    async def scenario(looks: Looks, carol: Carol) -> None:
+        for names in ("1", "2", "1"):
+            looks.forget(names)
+            asking = asyncio.create_task(looks.progress(names))
+            await turns()
+            assert not asking.done()
+            carol.says.put_nowait({names: said(), "of another call": said()})
+            assert await asking == (progress(),)
+        assert carol.calls == [[("1",), ("2",), ("1",)]]
+
+    follow(scenario)
+
+
+def test_a_call_that_ends_is_made_again_at_once_and_one_that_fails_after_a_pause() -> None:
+    async def scenario(looks: Looks, carol: Carol) -> None:
+        carol.says.put_nowait({"1": said()})
+        (task,) = await waiting(looks, "1")
+        carol.says.put_nowait(None)
+        carol.says.put_nowait({"1": said()})
+        await turns()
+        assert carol.calls == [[("1",)], [("1",)]]
+        assert not task.done()
+        carol.says.put_nowait(AWAY)
+        await task
+        assert await looks.progress("1") == AWAY
+        carol.says.put_nowait({"1": said()})
+        await looks.news("1", AWAY, attempt=0, wakes=looks.wakes, deadline=AHEAD, is_refused=False)
+        assert await looks.progress("1") == (progress(),)
+        assert carol.calls[2:] == [[("1",)]]
+
+    follow(scenario)
+
+
+def test_without_a_release_nobody_is_called() -> None:
+    async def scenario(looks: Looks, carol: Carol) -> None:
+        await turns()
+        carol.says.put_nowait({"1": said()})
+        await looks.progress("1")
+        looks.forget("1")
+        carol.says.put_nowait(None)
+        await turns()
+        assert carol.calls == [[("1",)]]
+
+    follow(scenario)

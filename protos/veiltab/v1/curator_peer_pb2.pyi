@@ -158,6 +158,20 @@ class GetProgressResponse(_message.Message):
     versions: _containers.RepeatedScalarFieldContainer[bytes]
     def __init__(self, releases: _Optional[_Iterable[_Union[ReleaseProgress, _Mapping]]] = ..., versions: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
+class FollowProgressRequest(_message.Message):
+    __slots__ = ("release_ids",)
+    RELEASE_IDS_FIELD_NUMBER: _ClassVar[int]
+    release_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, release_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class FollowProgressResponse(_message.Message):
+    __slots__ = ("releases", "unknown")
+    RELEASES_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    releases: _containers.RepeatedCompositeFieldContainer[ReleaseProgress]
+    unknown: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, releases: _Optional[_Iterable[_Union[ReleaseProgress, _Mapping]]] = ..., unknown: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class ReleaseProgress(_message.Message):
     __slots__ = ("release_id", "state", "decided", "granted", "denied", "spec_digest", "reserved", "charged", "sample_check", "failure", "tested")
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]

@@ -76,6 +76,11 @@ class CuratorPeerServiceStub(object):
                 request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.GetProgressRequest.SerializeToString,
                 response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.GetProgressResponse.FromString,
                 _registered_method=True)
+        self.FollowProgress = channel.stream_stream(
+                '/veiltab.v1.CuratorPeerService/FollowProgress',
+                request_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FollowProgressRequest.SerializeToString,
+                response_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FollowProgressResponse.FromString,
+                _registered_method=True)
 
 
 class CuratorPeerServiceServicer(object):
@@ -139,6 +144,14 @@ class CuratorPeerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FollowProgress(self, request_iterator, context):
+        """Says how far this curator is with the releases that the caller names, and again whenever that changes. It ends the
+        call after some seconds, so that a certificate is checked again. Callers: curators.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CuratorPeerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -181,6 +194,11 @@ def add_CuratorPeerServiceServicer_to_server(servicer, server):
                     servicer.GetProgress,
                     request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.GetProgressRequest.FromString,
                     response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.GetProgressResponse.SerializeToString,
+            ),
+            'FollowProgress': grpc.stream_stream_rpc_method_handler(
+                    servicer.FollowProgress,
+                    request_deserializer=veiltab_dot_v1_dot_curator__peer__pb2.FollowProgressRequest.FromString,
+                    response_serializer=veiltab_dot_v1_dot_curator__peer__pb2.FollowProgressResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -401,6 +419,33 @@ class CuratorPeerService(object):
             '/veiltab.v1.CuratorPeerService/GetProgress',
             veiltab_dot_v1_dot_curator__peer__pb2.GetProgressRequest.SerializeToString,
             veiltab_dot_v1_dot_curator__peer__pb2.GetProgressResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FollowProgress(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/veiltab.v1.CuratorPeerService/FollowProgress',
+            veiltab_dot_v1_dot_curator__peer__pb2.FollowProgressRequest.SerializeToString,
+            veiltab_dot_v1_dot_curator__peer__pb2.FollowProgressResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 
 import pytest
 
+from veiltab.common.errors import UnavailableError
 from veiltab.common.rpc import changes as module
 from veiltab.common.rpc.changes import MOST_WAITING, Changes, offered_seconds
 from veiltab.common.rpc.identity import Party, Role
@@ -96,6 +98,69 @@ def test_calls_beyond_the_limit_of_one_caller_wait_for_nothing_and_those_of_othe
         await asyncio.gather(*waiting[1:], bobs, again)
         assert not changes._waiting
         assert not +changes._callers
+
+    run(scenario)
+
+
+def test_a_call_hears_of_what_it_follows_at_once_and_of_each_change() -> None:
+    async def scenario(changes: Changes) -> None:
+        with changes.followed(ALICE) as followed:
+            followed.add(["one", "two", "three"])
+            assert await followed.news(2) == ("one", "two")
+            assert await followed.news(2) == ("three",)
+            hearing = asyncio.create_task(followed.news(2))
+            await turns()
+            changes.notify("four")
+            await turns()
+            assert not hearing.done()
+            changes.notify("two")
+            assert await hearing == ("two",)
+            changes.notify_all()
+            followed.remove("one")
+            assert await followed.news(9) == ("two", "three")
+            followed.add(["two"])
+            assert await followed.news(9) == ("two",)
+            assert len(followed) == 2
+        assert await followed.news(9) is None
+        assert not changes._waiting
+        assert not +changes._callers
+
+    run(scenario)
+
+
+def test_what_a_call_follows_is_said_again_in_turns_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_WAIT", 0.001)
+
+    async def scenario(changes: Changes) -> None:
+        with changes.followed(ALICE) as followed:
+            assert await followed.news(2) == ()
+            followed.add(["one", "two", "three"])
+            for names in [("one", "two"), ("three",)] * 2:
+                assert await followed.news(2) == names
+
+    run(scenario)
+
+
+def test_so_many_calls_of_one_caller_follow_anything() -> None:
+    changes = Changes()
+    with ExitStack() as calls:
+        for _ in range(MOST_WAITING):
+            calls.enter_context(changes.followed(ALICE))
+        with pytest.raises(UnavailableError, match="enough calls"), changes.followed(ALICE):
+            pass
+        with changes.followed(BOB):
+            pass
+
+
+def test_nothing_is_followed_after_the_end() -> None:
+    async def scenario(changes: Changes) -> None:
+        with changes.followed(ALICE) as followed:
+            hearing = asyncio.create_task(followed.news(9))
+            await turns()
+            changes.close()
+            assert await hearing is None
+            followed.add(["one"])
+            assert await followed.news(9) is None
 
     run(scenario)
 
