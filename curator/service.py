@@ -17,6 +17,7 @@ from veiltab.common.release.wire import (
 from veiltab.common.rpc.authorisation import Context, caller
 from veiltab.common.rpc.changes import Followed, offered_seconds
 from veiltab.common.rpc.chunks import chunk_messages, file_chunks, streamed
+from veiltab.common.rpc.identity import Party
 from veiltab.common.rpc.signing import signed_to_proto
 from veiltab.curator.alignment.ring_wire import flow_kind_from_proto
 from veiltab.curator.driver import CuratorDriver, Key
@@ -167,13 +168,19 @@ class CuratorServicer(curator_pb2_grpc.CuratorServiceServicer):
         self, request: curator_pb2.ProposeReleaseRequest, context: Context
     ) -> curator_pb2.ProposeReleaseResponse:
         stored = self._driver.propose(request_from_proto(request.request, caller(context).name), request.study_digest)
-        return curator_pb2.ProposeReleaseResponse(state=state_to_proto(stored.state))
+        state, milliseconds = state_to_proto(stored.state), request.wait_milliseconds
+        if not milliseconds:
+            return curator_pb2.ProposeReleaseResponse(state=state)
+        proposal = await self._proposal(stored.request.release_id, caller(context), milliseconds)
+        return curator_pb2.ProposeReleaseResponse(state=state, proposal=proposal)
 
     async def GetProposal(
         self, request: curator_pb2.GetProposalRequest, context: Context
     ) -> curator_pb2.GetProposalResponse:
-        offered = offered_seconds(request.wait_milliseconds)
-        stored, progress = await self._driver.proposal(request.release_id, caller(context), offered)
+        return await self._proposal(request.release_id, caller(context), request.wait_milliseconds)
+
+    async def _proposal(self, release_id: str, asker: Party, milliseconds: int) -> curator_pb2.GetProposalResponse:
+        stored, progress = await self._driver.proposal(release_id, asker, offered_seconds(milliseconds))
         return curator_pb2.GetProposalResponse(
             state=state_to_proto(stored.state),
             waiting_for=stored.waiting_for,

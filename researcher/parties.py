@@ -67,28 +67,33 @@ class PartyLinks:
         Raises:
             NotReadyError: it does not know the table yet, which it makes itself of what it charged.
         """
+        if is_first and not stored.part_of:
+            return await self._propose(name, stored, seconds)
+        try:
+            return await self._proposal(name, stored, seconds)
+        except NotFoundError:
+            if stored.part_of:
+                raise NotReadyError("has not begun with this table yet", where=f"curator {name}") from None
+        return await self._propose(name, stored, seconds)
+
+    async def _proposal(self, name: str, stored: ResearcherRelease, seconds: float) -> curator_pb2.GetProposalResponse:
         curator = self.curators[name]
         question = curator_pb2.GetProposalRequest(
             release_id=stored.request.release_id, wait_milliseconds=int(1000 * seconds)
         )
-        method, within = curator.stub.GetProposal, ASK_SECONDS + seconds
-        if is_first and not stored.part_of:
-            await self._propose(name, stored)
-        try:
-            return await curator.ask(method, question, within=within, once=True)
-        except NotFoundError:
-            if stored.part_of:
-                raise NotReadyError("has not begun with this table yet", where=f"curator {name}") from None
-        await self._propose(name, stored)
-        return await curator.ask(method, question, within=within, once=True)
+        return await curator.ask(curator.stub.GetProposal, question, within=ASK_SECONDS + seconds, once=True)
 
-    async def _propose(self, name: str, stored: ResearcherRelease) -> None:
-        """Submit a request to a curator; the same one again changes nothing."""
+    async def _propose(self, name: str, stored: ResearcherRelease, seconds: float) -> curator_pb2.GetProposalResponse:
+        """Submit a request to a curator, and return how it stands there; the same one again changes nothing."""
         curator = self.curators[name]
         proposal = curator_pb2.ProposeReleaseRequest(
-            study_digest=self._study.digest, request=request_to_proto(stored.request)
+            study_digest=self._study.digest,
+            request=request_to_proto(stored.request),
+            wait_milliseconds=int(1000 * seconds),
         )
-        await curator.ask(curator.stub.ProposeRelease, proposal, once=True)
+        answer = await curator.ask(curator.stub.ProposeRelease, proposal, within=ASK_SECONDS + seconds, once=True)
+        # An older curator answers the second question by itself alone.
+        return answer.proposal if answer.HasField("proposal") else await self._proposal(name, stored, seconds)
 
     async def choose_tables(self, name: str, release_id: str, numbers: Sequence[int]) -> None:
         """Name to a curator the tables of a release that run a second time; the same again changes nothing."""

@@ -211,7 +211,12 @@ def test_an_attribute_that_was_granted_but_left_out_has_no_key(
         fetch(driver, "age")
 
 
-def submit(driver: CuratorDriver, researcher: str = "rosa", **changes: Any) -> int:  # noqa: ANN401
+def proposed(
+    driver: CuratorDriver,
+    researcher: str = "rosa",
+    **changes: Any,  # noqa: ANN401
+) -> curator_pb2.ProposeReleaseResponse:
+    waiting = changes.pop("wait_milliseconds", 0)
     fields: dict[str, Any] = {
         "release_id": ID,
         "study_digest": driver.study.digest,
@@ -224,9 +229,25 @@ def submit(driver: CuratorDriver, researcher: str = "rosa", **changes: Any) -> i
         "noise_split": "0",
     } | changes
     message = curator_pb2.ProposeReleaseRequest(
-        study_digest=fields.pop("study_digest"), request=release_pb2.ReleaseRequest(**fields)
+        study_digest=fields.pop("study_digest"),
+        request=release_pb2.ReleaseRequest(**fields),
+        wait_milliseconds=waiting,
     )
-    return asyncio.run(CuratorServicer(driver).ProposeRelease(message, cast("Any", researcher))).state
+    return asyncio.run(CuratorServicer(driver).ProposeRelease(message, cast("Any", researcher)))
+
+
+def submit(driver: CuratorDriver, researcher: str = "rosa", **changes: Any) -> int:  # noqa: ANN401
+    return proposed(driver, researcher, **changes).state
+
+
+def test_who_offers_to_wait_reads_how_the_request_stands(
+    driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veiltab.curator.driver.time.time", lambda: 1_999_999_000)
+    assert not proposed(driver).HasField("proposal")
+    driver.store.set_state(ID, ReleaseState.DENIED, "a person denied it")
+    answer = proposed(driver, wait_milliseconds=1)
+    assert (answer.proposal.failure, answer.proposal) == ("a person denied it", ask(driver, "rosa"))
 
 
 def test_a_request_is_the_caller_s(driver: CuratorDriver, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,14 +1,19 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from veiltab.common.rpc.peer import ASK_SECONDS
+from veiltab.common.study.file import Study
 from veiltab.researcher import parties
 from veiltab.researcher.parties import PartyLinks
+from veiltab.researcher.store import ResearcherStore
+from veiltab.v1 import curator_pb2
 
 Make = Callable[..., Any]
 
@@ -20,6 +25,36 @@ class Server:
 
     async def stream(self, _method: object, _request: object, total: int) -> AsyncIterator[bytes]:
         yield bytes(total)
+
+
+class Curator:
+    """A curator that answers what the researcher's service proposes, of this version or of an older one."""
+
+    def __init__(self, *, is_older: bool) -> None:
+        self.is_older = is_older
+        self.stub = SimpleNamespace(ProposeRelease="propose", GetProposal="ask")
+        self.asked: list[tuple[str, int]] = []
+
+    async def ask(self, method: str, request: Any, *, within: float, once: bool) -> Any:  # noqa: ANN401
+        assert (within, once) == (ASK_SECONDS + 0.5, True)
+        self.asked.append((method, request.wait_milliseconds))
+        proposal = curator_pb2.GetProposalResponse(waiting_for="a person decides")
+        if method == "ask":
+            return proposal
+        return curator_pb2.ProposeReleaseResponse(proposal=None if self.is_older else proposal)
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+def test_a_request_is_proposed_and_asked_about_in_one_question(
+    study: Study, make_request: Make, tmp_path: Path, *, is_older: bool
+) -> None:
+    links, curator = object.__new__(PartyLinks), Curator(is_older=is_older)
+    links._study, links.curators = study, {"alice": cast("Any", curator)}
+    with closing(ResearcherStore(tmp_path, study)) as store:
+        stored, _ = store.start(make_request(), "", 100)
+    answer = asyncio.run(links.ask_curator("alice", stored, 0.5, is_first=True))
+    assert answer.waiting_for == "a person decides"
+    assert curator.asked == [("propose", 500), ("ask", 500)][: 2 if is_older else 1]
 
 
 @pytest.mark.parametrize("excess", [0, 1])

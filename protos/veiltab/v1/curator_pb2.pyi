@@ -9,18 +9,22 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ProposeReleaseRequest(_message.Message):
-    __slots__ = ("study_digest", "request")
+    __slots__ = ("study_digest", "request", "wait_milliseconds")
     STUDY_DIGEST_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
     study_digest: str
     request: _release_pb2.ReleaseRequest
-    def __init__(self, study_digest: _Optional[str] = ..., request: _Optional[_Union[_release_pb2.ReleaseRequest, _Mapping]] = ...) -> None: ...
+    wait_milliseconds: int
+    def __init__(self, study_digest: _Optional[str] = ..., request: _Optional[_Union[_release_pb2.ReleaseRequest, _Mapping]] = ..., wait_milliseconds: _Optional[int] = ...) -> None: ...
 
 class ProposeReleaseResponse(_message.Message):
-    __slots__ = ("state",)
+    __slots__ = ("state", "proposal")
     STATE_FIELD_NUMBER: _ClassVar[int]
+    PROPOSAL_FIELD_NUMBER: _ClassVar[int]
     state: _release_pb2.ReleaseState
-    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ...) -> None: ...
+    proposal: GetProposalResponse
+    def __init__(self, state: _Optional[_Union[_release_pb2.ReleaseState, str]] = ..., proposal: _Optional[_Union[GetProposalResponse, _Mapping]] = ...) -> None: ...
 
 class GetProposalRequest(_message.Message):
     __slots__ = ("release_id", "wait_milliseconds")
