@@ -37,7 +37,7 @@ class ShapeReader:
         ids = ids.drop_null()
         if not len(ids):
             return
-        self._are_decimals = self._are_decimals and _all(ids, r"^[0-9]+\.0+$")
+        self._are_decimals = self._are_decimals and _all(ids, r"^\s*[0-9]+\.0+\s*$")
         self._are_whole = self._are_whole and _all(ids, r"^[0-9]+$")
         self._has_leading_zeros |= bool(pc.any(pc.match_substring_regex(ids, r"^0[0-9]")).as_py())
         # Two patterns are no pattern, so no more are needed.

@@ -75,10 +75,14 @@ def draft(
     from veiltab.common.study.draft import draft_from_bytes
     from veiltab.common.study.toml_text import toml_text
     from veiltab.curator.drafting.table import propose_table
-    from veiltab.deploy.study_dialogue import confirm_table
+    from veiltab.deploy.study_dialogue import check_person_is_there, confirm_table
 
     path = out or Path(f"{name}.toml")
-    _refuse_present(path)
+    # A large table is read for minutes: what is wrong beside it is said before.
+    if yes or not as_json:
+        _refuse_present(path)
+    if not (yes or as_json):
+        check_person_is_there()
     proposal = propose_table(table, name, id_columns=id_columns, without=without, use_quantiles=use_quantiles)
     if as_json and not yes:
         emit(as_json, {"file": None, **proposal.as_dict()}, "")
@@ -92,7 +96,8 @@ def draft(
     text = toml_text(proposal.draft())
     draft_from_bytes(text.encode(), str(path))
     _write(path, text)
-    said = f"{path} is written, with {len(proposal.attributes)} attributes. Read it: every party will."
+    many = len(proposal.attributes)
+    said = f"{path} is written, with {many} {'attribute' if many == 1 else 'attributes'}. Read it: every party will."
     emit(as_json, {"file": path, **proposal.as_dict()}, said)
 
 

@@ -12,6 +12,15 @@ from veiltab.curator.drafting.proposal import AttributeProposal
 from veiltab.curator.drafting.table import TableProposal
 
 
+def check_person_is_there() -> None:
+    """Refuse to ask where nobody can answer, with InvalidInputError."""
+    if not sys.stdin.isatty():
+        raise InvalidInputError(
+            "nobody can be asked: the standard input is no terminal",
+            remedy="Add --yes to take every proposal, or --json to see them.",
+        )
+
+
 def confirm_table(proposal: TableProposal, *, takes_all: bool) -> TableProposal:
     """Show what is proposed and why; return what the person at the terminal takes.
 
@@ -20,14 +29,9 @@ def confirm_table(proposal: TableProposal, *, takes_all: bool) -> TableProposal:
         takes_all: whether to show everything, and to ask nothing.
 
     Raises:
-        InvalidInputError: nobody is there to ask, or the person does not take the id columns.
+        InvalidInputError: the person does not take the id columns.
     """
-    if not takes_all and not sys.stdin.isatty():
-        raise InvalidInputError(
-            "nobody can be asked: the standard input is no terminal",
-            remedy="Add --yes to take every proposal, or --json to see them.",
-        )
-    _show(f"{proposal.rows:,} rows, {proposal.respondents:,} of them complete; the table {proposal.description}.")
+    _show(f"{proposal.rows:,} rows, {proposal.respondents:,} of them complete. Table: {proposal.description}.")
     for omission in proposal.omissions:
         _show(f"{omission.column or 'a column without a name'} stays out: {omission.reason}")
     _show(f"\n{proposal.ids.as_text()}")

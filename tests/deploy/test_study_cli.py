@@ -128,10 +128,11 @@ def test_from_two_tables_to_a_study_that_both_load(tables: Run) -> None:
 
 
 def test_as_json_a_draft_without_yes_shows_and_writes_nothing(tables: Run) -> None:
+    Path("bob.toml").write_text("", "utf-8")
     shown = as_json(tables, "draft", "--name", "bob", "--table", "bob.csv")
     assert (shown["file"], shown["curator"], shown["ids"]["columns"]) == (None, "bob", ["person"])
     assert [one["name"] for one in shown["attributes"]] == ["wage", "town"]
-    assert not Path("bob.toml").exists()
+    assert not Path("bob.toml").read_text("utf-8")
     written = as_json(tables, "draft", "--name", "bob", "--table", "bob.csv", "--yes", "--out", "b.toml")
     assert written == {**shown, "file": "b.toml"}
     assert tables("check", "b.toml")[0] == 0
@@ -172,9 +173,11 @@ def test_a_person_who_takes_nothing_gets_no_draft(
     assert not Path("bob.toml").exists()
 
 
-def test_where_nobody_can_be_asked_the_option_is_named(tables: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nobody_can_be_asked_the_option_is_named_before_anything_is_read(
+    tables: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    code, _, err = tables("draft", "--name", "bob", "--table", "bob.csv")
+    code, _, err = tables("draft", "--name", "bob", "--table", "nowhere.csv")
     assert code == 2
     assert "Add --yes to take every proposal, or --json to see them" in err
 

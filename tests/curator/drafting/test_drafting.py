@@ -246,8 +246,9 @@ def test_a_decimal_comma_is_read(propose: Propose) -> None:
     assert attribute(propose, ['"1,234"', "few", "many"] * 5).rule.attribute.categories == ("1,234", "few", "many")
 
 
-def test_ids_of_a_spreadsheet_become_whole_numbers(propose: Propose) -> None:
-    rows = [[f"{row}.0", "f" if row % 2 else "m"] for row in range(1, 200)]
+@pytest.mark.parametrize("around", ["", " "])
+def test_ids_of_a_spreadsheet_become_whole_numbers(propose: Propose, around: str) -> None:
+    rows = [[f"{around}{row}.0{around}", "f" if row % 2 else "m"] for row in range(1, 200)]
     ids = propose(["id", "sex"], rows).ids
     assert (ids.normalise, ids.shapes) == (("strip", "casefold", "nfc", "integer"), ("9+",))
     assert "normalised by strip, casefold, nfc, integer" in ids.as_text()
