@@ -245,10 +245,11 @@ class Run:
 
     def _kill(self, phase: int, seconds: float, *, after_load: bool) -> None:
         """Kill alice and start her again, at moments of so many seconds after her start or her loading."""
-        for _ in range(phase, self.kills, _PHASES):
+        # Once a stage is over it does not begin again: so the early moments come first.
+        for moment in sorted(self.chance.uniform(0, seconds) for _ in range(phase, self.kills, _PHASES)):
             if after_load:
                 self._wait(self._has_loaded)
-            time.sleep(self.chance.uniform(0, seconds))
+            time.sleep(moment)
             self.world.local.kill(*ALICE)
             self.stages[self._stage()] += 1
             self.found += traces(self.world.local.folder)
