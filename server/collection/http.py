@@ -8,9 +8,8 @@ import asyncio
 import logging
 import socket
 import ssl
-from asyncio import sslproto
 from collections.abc import AsyncIterator, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +21,24 @@ from veiltab.common.observe.sinks import loopback_address
 from veiltab.common.rpc.connections import connection_opened
 from veiltab.server.collection.http_application import SECONDS, application
 from veiltab.server.collection.http_options import MOST_CONNECTIONS
+from veiltab.server.collection.places import Places, client_of
 from veiltab.server.collection.rounds import RoundKeeper
-
-MOST_OPEN = 2 * MOST_CONNECTIONS
-"""Connections at a time that are accepted, also before TLS is established; further ones wait."""
+from veiltab.server.collection.tls_connection import TlsConnection
 
 MOST_BESIDE_BODY = 8192
 """Bytes of a request beside its body: request line, headers, sizes of chunks, trailers."""
 
 _HANDSHAKE_SECONDS = 5.0
-_SHUTDOWN_SECONDS = 3.0
+_IDLE_SECONDS = 5.0
+"""How long a connection may wait for the next request after an answer."""
+
+_BODY_SECONDS = 2 * SECONDS
+"""The application ends a request before that, with an answer."""
+
+_SWEEP_SECONDS = 1.0
 _FULL_SECONDS = 0.01
-_TLS_RECORD = 2**14
-"""Bytes of the buffer of a connection: TLS sends no more at once, and asyncio would keep 256 KiB for each."""
+_AT_ONCE = 16
+"""Connections that are accepted before those that are here have their turn."""
 
 
 @asynccontextmanager
@@ -57,10 +61,9 @@ async def serving_reports(rounds: RoundKeeper, listener: socket.socket, tls: ssl
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=MOST_CONNECTIONS,
             timeout_graceful_shutdown=5,
-            ssl_context_factory=lambda _config, _default: tls,
-        )
+        ),
+        tls,
     )
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
@@ -78,8 +81,9 @@ def server_tls(certificate: Path, key: Path) -> ssl.SSLContext:
     """
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.minimum_version = ssl.TLSVersion.TLSv1_2
-    # A node comes once: tickets for a next connection would be made for nothing.
-    tls.num_tickets = 0
+    # A node comes once: tickets for a next connection would be made for nothing, and known again if it comes twice.
+    tls.num_tickets = 0  # of TLS 1.3
+    tls.options |= ssl.OP_NO_TICKET  # of TLS 1.2
     try:
         tls.load_cert_chain(certificate, key)
     except OSError:  # of which SSLError is one
@@ -125,10 +129,11 @@ def bound(address: str, *, shared: bool = False) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals of the process to the party that it is a part of, and accepts no more than it has room for.
+    """Leaves the signals of the process to the party that it is a part of, and accepts connections itself."""
 
-    Whoever reaches the port makes a connection here, and asyncio keeps a buffer for each from its first moment on.
-    """
+    def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext) -> None:
+        super().__init__(config)
+        self._tls, self._places = tls, Places(MOST_CONNECTIONS)
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -137,76 +142,82 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve on bound sockets."""
-        sslproto.SSLProtocol.max_size = _TLS_RECORD
         self.servers = []
-        self._handshakes = set[asyncio.Task[None]]()
-        self._accepting = [asyncio.create_task(self._accept(one)) for one in sockets or ()]
+        for listener in sockets or ():
+            listener.settimeout(0)
+            listener.listen(self.config.backlog)
+            self._listen(listener)
+        self._sweeping = asyncio.create_task(self._sweep())
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more, and end what is under way."""
-        for task in (*self._accepting, *self._handshakes):
-            task.cancel()
+        for listener in sockets or ():
+            asyncio.get_running_loop().remove_reader(listener)
+        established = {protocol.transport for protocol in self.server_state.connections}
+        for connection in self._places:
+            if connection not in established:
+                connection.abort()
         await super().shutdown(sockets)
+        self._sweeping.cancel()
+        for connection in self._places:
+            connection.abort()
 
-    async def _accept(self, listener: socket.socket) -> None:
-        """Accept connections while there is room; the others wait in the system's queue."""
-        loop = asyncio.get_running_loop()
-        listener.settimeout(0)
-        listener.listen(self.config.backlog)
+    async def _sweep(self) -> None:
         while True:
-            if len(self._handshakes) + len(self.server_state.connections) >= MOST_OPEN:
-                await asyncio.sleep(_FULL_SECONDS)
-                continue
+            await asyncio.sleep(_SWEEP_SECONDS)
+            self._places.sweep()
+
+    def _listen(self, listener: socket.socket) -> None:
+        if listener.fileno() != -1:  # it may have been closed meanwhile
+            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
+
+    def _pause(self, listener: socket.socket) -> None:
+        """Leave further connections in the system's queue for a moment."""
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(listener)
+        loop.call_later(_FULL_SECONDS, self._listen, listener)
+
+    def _accept(self, listener: socket.socket) -> None:
+        """Accept some connections; then those that are here have their turn, too."""
+        for _ in range(_AT_ONCE):
+            if not self._places.has_room():
+                self._pause(listener)
+                return
             try:
-                connection, _ = await loop.sock_accept(listener)
+                accepted, (host, *_) = listener.accept()
+            except BlockingIOError:
+                return
             except OSError:  # this process has too many files open
-                await asyncio.sleep(_FULL_SECONDS)
-                continue
-            task = loop.create_task(self._connect(connection))
-            self._handshakes.add(task)
-            task.add_done_callback(self._handshakes.discard)
-            # Those that are here have their turn, too.
-            await asyncio.sleep(0)
+                self._places.give_way()
+                self._pause(listener)
+                return
+            accepted.settimeout(0)
+            connection = TlsConnection(accepted, self._tls, self._connected, self._places)
+            self._places.take(connection, client_of(host), _HANDSHAKE_SECONDS)
 
-    async def _connect(self, connection: socket.socket) -> None:
-        """Establish TLS, within a time."""
-
-        def connected() -> asyncio.Protocol:
-            return _Patient(config=self.config, server_state=self.server_state, app_state={})
-
-        with suppress(OSError):  # such as an end, or too long a wait
-            await asyncio.get_running_loop().connect_accepted_socket(
-                connected,
-                connection,
-                ssl=self.config.ssl,
-                ssl_handshake_timeout=_HANDSHAKE_SECONDS,
-                ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
-            )
+    def _connected(self) -> "_Patient":
+        return _Patient(self._places, config=self.config, server_state=self.server_state, app_state={})
 
 
 class _Patient(HttpToolsProtocol):
-    """Ends connections that uvicorn would keep: those that stall, and those that send what no client of ours does.
+    """Says how long each step of its client may take, and ends connections that send what no client of ours does.
 
-    A request under way ends by itself, within SECONDS; a connection that waits for the next one has uvicorn's timer,
-    until its first byte comes. On every other, headers or the rest of a refused body do not come. Headers, trailers
-    and further requests that nobody has answered yet would be kept in memory, however many come.
+    Headers, trailers and further requests that nobody has answered yet would be kept in memory, however many come.
     """
 
-    def __init__(self, **parts: Any) -> None:  # noqa: ANN401 - those of its base
+    transport: TlsConnection
+
+    def __init__(self, places: Places, **parts: Any) -> None:  # noqa: ANN401 - those of its base
         super().__init__(**parts)
+        self._places = places
         self._beside_body = 0
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as its base has it
-        """Begin to look."""
+        """Wait for a request."""
         super().connection_made(transport)
         connection_opened("https")
-        self._look = self.loop.call_later(SECONDS, self._close_if_nothing_comes)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Look no more."""
-        self._look.cancel()
-        super().connection_lost(exc)
+        self._places.wait(self.transport, SECONDS)
 
     def data_received(self, data: bytes) -> None:
         """Read on, unless the request has too much beside its body."""
@@ -221,6 +232,12 @@ class _Patient(HttpToolsProtocol):
             self.transport.abort()
             raise ConnectionAbortedError
         super().on_message_begin()
+        self._places.wait(self.transport, SECONDS)
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer, while the body may still come."""
+        super().on_headers_complete()
+        self._places.wait(self.transport, _BODY_SECONDS)
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body."""
@@ -228,16 +245,18 @@ class _Patient(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """End a request."""
+        """End a request: it is the server's turn."""
         self._beside_body = 0
         super().on_message_complete()
+        if self._is_under_way:
+            self._places.work(self.transport)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, without a timer for each connection as its base has it."""
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            self._places.wait(self.transport, _IDLE_SECONDS)
 
     @property
     def _is_under_way(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
-
-    def _close_if_nothing_comes(self) -> None:
-        if self._is_under_way or self.timeout_keep_alive_task is not None:
-            self._look = self.loop.call_later(SECONDS, self._close_if_nothing_comes)
-        else:
-            self.transport.abort()

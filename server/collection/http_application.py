@@ -20,7 +20,7 @@ from veiltab.server.collection.json_messages import error_to_json, most_bytes, r
 from veiltab.server.collection.rounds import RoundKeeper
 
 MOST_UNDER_WAY = 768
-"""Requests at a time, as many as calls of all nodes over gRPC; further ones are answered 503."""
+"""Whole requests at a time, as many as calls of all nodes over gRPC; further ones are answered 503."""
 
 SECONDS = 20.0
 """Longest that a request may take to arrive and to be answered, headers included."""
@@ -57,16 +57,13 @@ def application(rounds: RoundKeeper, seconds: float = SECONDS) -> Application:
         rounds: the server's part in rounds.
         seconds: longest that a request may take.
     """
-    under_way = 0
+    room = _Room()
 
     async def respond(scope: Message, receive: Receive, send: Send) -> None:
-        nonlocal under_way
         begin_request()
-        under_way += 1
         try:
-            _check_room(under_way)
             async with asyncio.timeout(seconds):
-                response = await _response(rounds, scope, receive)
+                response = await _response(rounds, room, scope, receive)
         except TimeoutError:
             response = _refused(UnavailableError("the request took too long", remedy="Send it again."))
         except Exception as error:  # noqa: BLE001 - whatever it is, its text must not reach the caller
@@ -74,8 +71,6 @@ def application(rounds: RoundKeeper, seconds: float = SECONDS) -> Application:
             if refusal is not error:
                 _log.error("%s", logged, extra={"reason": refusal.reason})
             response = _refused(refusal)
-        finally:
-            under_way -= 1
         headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
@@ -83,22 +78,35 @@ def application(rounds: RoundKeeper, seconds: float = SECONDS) -> Application:
     return respond
 
 
-def _check_room(under_way: int) -> None:
-    if under_way > MOST_UNDER_WAY:
-        raise UnavailableError("too many requests are under way", remedy="Ask again later.")
+class _Room:
+    """Counts requests that are whole and not answered; one whose body has not come takes a connection alone."""
+
+    def __init__(self) -> None:
+        self._under_way = 0
+
+    def __enter__(self) -> None:
+        if self._under_way >= MOST_UNDER_WAY:
+            raise UnavailableError("too many requests are under way", remedy="Ask again later.")
+        self._under_way += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._under_way -= 1
 
 
-async def _response(rounds: RoundKeeper, scope: Message, receive: Receive) -> _Response:
+async def _response(rounds: RoundKeeper, room: _Room, scope: Message, receive: Receive) -> _Response:
     """Answer a request, or raise its refusal."""
     path = _PATH.fullmatch(scope["path"])
     match scope["method"], path and path.groups():
         case "POST", (round_id, "/reports"):
             spec = await rounds.described(round_id)
-            one = report_from_json(await _body(receive, most_bytes(spec.randomiser)))
-            await rounds.report(round_id, one.token, one.stratum, one.report)
+            body = await _body(receive, most_bytes(spec.randomiser))
+            with room:
+                one = report_from_json(body)
+                await rounds.report(round_id, one.token, one.stratum, one.report)
             return _Response(200, b'{"counted": true}')
         case "GET" | "HEAD", (round_id, None):
-            return _Response(200, round_to_json(*await asyncio.to_thread(rounds.round, round_id)))
+            with room:
+                return _Response(200, round_to_json(*await asyncio.to_thread(rounds.round, round_id)))
         case _, at:
             return _refused(
                 NotFoundError("there is nothing here", remedy="See docs/http-reports.md."), 405 if at else 404

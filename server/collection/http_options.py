@@ -5,8 +5,8 @@ from pathlib import Path
 
 from veiltab.common.errors import InvalidInputError
 
-MOST_CONNECTIONS = 1024
-"""Connections at a time; further ones are answered 503."""
+MOST_CONNECTIONS = 2048
+"""Connections at a time; for a further one, one that waits for its client gives way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

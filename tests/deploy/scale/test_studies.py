@@ -186,7 +186,7 @@ def test_a_far_network_runs_out_of_connections_and_over_grpc_sooner() -> None:
     for way in (Way.HTTPS, Way.GRPC):
         scale = scale_of_rounds(replace(ROUNDS, way=way), REPORT_COSTS, TABLE_COSTS, far)
         shares += [need.share for need in scale.needs if need.what.startswith("connections")]
-    assert shares == [pytest.approx(900 / 1024), pytest.approx(900 / 768)]
+    assert shares == [pytest.approx(900 / 2048), pytest.approx(900 / 768)]
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,13 @@
 
 import asyncio
 import errno
-import gc
 import json
 import logging
 import socket
 import ssl
 import threading
-from asyncio import sslproto
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -319,6 +318,7 @@ def test_who_says_no_more_loses_the_connection(
 ) -> None:
     opened(rounds)
     monkeypatch.setattr(http, "SECONDS", 0.05)
+    monkeypatch.setattr(http, "_SWEEP_SECONDS", 0.01)
     trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
     first, then = SILENT[what]
 
@@ -388,36 +388,73 @@ def test_who_does_not_wait_for_an_answer_gets_no_further_one(rounds: RoundKeeper
     assert answers.count(b"HTTP/1.1 ") <= 1
 
 
-def test_further_connections_wait_until_others_end(
+def test_a_flood_of_silent_connections_keeps_nobody_out(
     rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each takes memory from its first moment on, and anybody can make thousands a second."""
-    monkeypatch.setattr(http, "MOST_OPEN", 3)
-    monkeypatch.setattr(http, "_HANDSHAKE_SECONDS", 0.3)
+    """One that comes makes the oldest of the client with most of them go, before and after TLS is established."""
+    opened(rounds)
+    monkeypatch.setattr(http, "MOST_CONNECTIONS", 5)
     trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
 
     def ask(port: int) -> None:
         with ExitStack() as stack:
-            silent = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)) for _ in range(3)]
-            plain = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
-            stack.enter_context(trusting.wrap_socket(plain, server_hostname="localhost"))
-            for one in silent:
-                one.settimeout(0)
-            assert b"" in [received(one) for one in silent]
-            gc.collect()
-            buffers = [len(one._ssl_buffer) for one in gc.get_objects() if isinstance(one, sslproto.SSLProtocol)]  # type: ignore[attr-defined]
-            assert buffers
-            assert max(buffers) <= 2**14
+
+            def connected(source: str) -> socket.socket:
+                plain = socket.create_connection(("127.0.0.1", port), timeout=10, source_address=(source, 0))
+                return stack.enter_context(plain)
+
+            honest = connected("127.0.0.1")
+            flood = [connected("127.0.0.2") for _ in range(8)]
+            flood += [
+                stack.enter_context(trusting.wrap_socket(connected("127.0.0.2"), server_hostname="localhost"))
+                for _ in range(4)
+            ]
+            body = report_to_json(TOKENS[0], "north", Category(symbol=7))
+            head = f"POST {REPORTS} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            secure = stack.enter_context(trusting.wrap_socket(honest, server_hostname="localhost"))
+            secure.sendall(head + body)
+            assert secure.recv(100).startswith(b"HTTP/1.1 200 ")
+            flood[-1].settimeout(0)
+            with pytest.raises(ssl.SSLWantReadError):
+                flood[-1].recv(1)
+            assert [one.recv(1) for one in flood[:8]] == 8 * [b""]
 
     on_a_port(rounds, identity, ask)
 
 
-def received(connection: socket.socket) -> bytes | None:
-    """Return what a connection brings now: nothing at its end, and None while it is silent."""
-    try:
-        return connection.recv(1)
-    except BlockingIOError:
-        return None
+def test_further_connections_wait_while_all_are_answered(
+    rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(rounds)
+    monkeypatch.setattr(http, "MOST_CONNECTIONS", 1)
+    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
+    begun, may_end, record = threading.Event(), threading.Event(), rounds._store.record
+
+    def slow(arrivals: Any) -> Any:  # noqa: ANN401 - those of the store
+        begun.set()
+        assert may_end.wait(10)
+        return record(arrivals)
+
+    monkeypatch.setattr(rounds._store, "record", slow)
+
+    def report(port: int, token: bytes) -> int:
+        with httpx.Client(verify=trusting, base_url=f"https://localhost:{port}") as client:
+            return client.post(REPORTS, content=report_to_json(token, "north", Category(symbol=7))).status_code
+
+    def ask(port: int) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(report, port, TOKENS[0])
+            assert begun.wait(10)
+            with socket.create_connection(("127.0.0.1", port), timeout=0.05) as second:
+                second.sendall(b"\x16\x03\x01\x00\x04\x01\x00\x00\x00")
+                with pytest.raises(TimeoutError):
+                    second.recv(1)
+                may_end.set()
+                assert first.result() == 200
+                second.settimeout(10)
+                assert second.recv(1) == b"\x15"  # at last, an answer to what is no handshake
+
+    on_a_port(rounds, identity, ask)
 
 
 def test_reports_that_are_being_counted_are_answered_when_the_server_ends(
