@@ -2,28 +2,25 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 
 from veiltab.common.errors import IntegrityError
 from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.rpc.identity import Party
 from veiltab.common.rpc.release_certificate import ReleaseCertificate, signers, verified
 from veiltab.common.rpc.signing import SignedText
-from veiltab.common.storage.files import written_whole
 from veiltab.common.study.file import Study
 
 
 async def certify(
-    spec: ReleaseSpec, study: Study, authority: bytes, ask: Callable[[Party, str], Awaitable[SignedText]], path: Path
-) -> None:
-    """Write the certificate of a published release, once every line of it holds.
+    spec: ReleaseSpec, study: Study, authority: bytes, ask: Callable[[Party, str], Awaitable[SignedText]]
+) -> ReleaseCertificate:
+    """Return the certificate of a published release, once every line of it holds.
 
     Args:
         spec: of the release.
         study: the study file under which it was asked for.
         authority: certificate of the study's authority, PEM.
         ask: asks a party for its statement about a release.
-        path: of the certificate's file.
 
     Raises:
         IntegrityError: a statement is not what it should be; names the party.
@@ -33,13 +30,7 @@ async def certify(
     answers = await asyncio.gather(*(ask(party, spec.release_id) for party in parties))
     statements = dict(zip((party.uri for party in parties), answers, strict=True))
     # Its epsilon card takes up to seconds, and that of each of many tables may be asked for.
-    await asyncio.to_thread(_write, path, spec, study, authority, statements)
-
-
-def _write(path: Path, spec: ReleaseSpec, study: Study, authority: bytes, statements: Mapping[str, SignedText]) -> None:
-    certificate = _checked(spec, study, authority, statements)
-    with written_whole(path) as file:
-        file.write(certificate.to_text().encode())
+    return await asyncio.to_thread(_checked, spec, study, authority, statements)
 
 
 def _checked(

@@ -26,6 +26,7 @@ from veiltab.common.rpc.changes import Changes
 from veiltab.common.rpc.identity import Identity
 from veiltab.common.rpc.status import failures_logged
 from veiltab.common.storage.disk import Room
+from veiltab.common.storage.files import written_whole
 from veiltab.common.study.differences import study_differences
 from veiltab.common.study.file import Study, load_study
 from veiltab.researcher.agreement import agreed_spec, agreed_table
@@ -162,7 +163,10 @@ class ResearcherDriver:
             raise NotReadyError("the service has just begun", where=self._own, remedy="Ask again.")
         with step("certify", release_id=release_id):
             study = self._study_of(stored)
-            await certify(stored.spec, study, self._identity.authority, self._parties.ask_statement, path)
+            whole = await certify(stored.spec, study, self._identity.authority, self._parties.ask_statement)
+            # In the event loop: whoever asks at the same time writes the same file.
+            with written_whole(path) as file:
+                file.write(whole.to_text().encode())
         return path
 
     def _study_of(self, stored: ResearcherRelease) -> Study:
