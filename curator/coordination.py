@@ -18,7 +18,7 @@ from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import ASK_SECONDS, STREAM_SECONDS, Peer
 from veiltab.common.rpc.status import refusal_of
 from veiltab.common.study.file import Study
-from veiltab.curator.alignment.intersection import MAX_RESPONDENTS, TOKEN_LENGTH
+from veiltab.curator.alignment.intersection import TOKEN_LENGTH
 from veiltab.curator.alignment.ring import PART_BYTES, Flow
 from veiltab.curator.alignment.ring_wire import flow_kind_to_proto
 from veiltab.curator.ledger import Ledger
@@ -153,7 +153,7 @@ class Peers:
     def tokens(
         self, curator: str, alignment_id: str, offset: int, admit: Callable[[int], None]
     ) -> AsyncIterator[bytes]:
-        """Stream a peer's sorted tokens from a byte on, of as many respondents as a table may have.
+        """Stream a peer's sorted tokens from a byte on, of as many respondents as a table of the study may have.
 
         Args:
             curator: the peer.
@@ -161,7 +161,7 @@ class Peers:
             offset: where to begin, in bytes.
             admit: called with the bytes of all tokens before each piece of them; raises if they are not to be taken.
         """
-        peer, most = self.curators[curator], TOKEN_LENGTH * MAX_RESPONDENTS
+        peer, most = self.curators[curator], TOKEN_LENGTH * self._study.maximum_respondents
 
         def check(answer: curator_peer_pb2.FetchTokensResponse) -> None:
             if answer.total <= most:

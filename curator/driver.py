@@ -39,7 +39,7 @@ from veiltab.common.study.file import Study
 from veiltab.common.study.id_rules import id_rules
 from veiltab.curator.alignment.alignment import Alignment
 from veiltab.curator.alignment.intersection import AlignedTable
-from veiltab.curator.alignment.masking import Masking
+from veiltab.curator.alignment.masking import MAX_IDS, Masking
 from veiltab.curator.alignment.private_exchange import PrivateExchange
 from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.coins import Coins, release_coin
@@ -157,7 +157,16 @@ class CuratorDriver:
         self._exchange = self._exchange_of(folder / "alignments")
         rules = id_rules(study.curators)
         self.alignment = Alignment(
-            self.name, folder, store, ledger, self.coins, self._exchange, self._room, workplace, id_rules=rules
+            self.name,
+            folder,
+            store,
+            ledger,
+            self.coins,
+            self._exchange,
+            self._room,
+            workplace,
+            most_respondents=study.maximum_respondents,
+            id_rules=rules,
         )
         self._folder = folder / "releases"
         self.server_check = ServerCheck(self.name, store)
@@ -190,7 +199,15 @@ class CuratorDriver:
         if self.study.alignment == "tokens":
             return TokenExchange(len(self.study.curators), folder, self._room)
         names = [curator.name for curator in self.study.curators]
-        return PrivateExchange(self.name, names, folder, self.store, Masking(folder.parent), self._room)
+        return PrivateExchange(
+            self.name,
+            names,
+            folder,
+            self.store,
+            Masking(folder.parent),
+            self._room,
+            most_ids=min(MAX_IDS, self.study.maximum_respondents),
+        )
 
     # Called by the RPCs
 

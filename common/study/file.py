@@ -31,6 +31,7 @@ from veiltab.common.study.toml_text import parsed_toml_text
 
 __all__ = [
     "MAX_CELLS",
+    "MAX_RESPONDENTS",
     "MAX_TABLES",
     "NORMALISE_STEPS",
     "TABLE_READERS",
@@ -50,6 +51,9 @@ __all__ = [
 
 MAX_CELLS = 2**22
 """Largest number of cells that a study may allow a table."""
+
+MAX_RESPONDENTS = 10**9
+"""Largest number of respondents that a study may allow a table: its tokens take 16 GB of each other curator's disk."""
 
 MAX_TABLES = 2000
 """Largest number of tables that a study may allow a release."""
@@ -125,6 +129,7 @@ class Study:
         nodes: the nodes, if there are any.
         questions: what they may be asked.
         maximum_tables: most tables of a release.
+        maximum_respondents: most respondents of a curator's table; no more than theirs is taken of another curator.
 
     Raises:
         InvalidInputError: if the parts contradict one another.
@@ -152,6 +157,7 @@ class Study:
     nodes: NodeGroup | None = None
     questions: tuple[Question, ...] = ()
     maximum_tables: int = 1000
+    maximum_respondents: int = MAX_RESPONDENTS
 
     def __post_init__(self) -> None:
         check_name("id", self.id)
@@ -301,6 +307,7 @@ def _study(root: Fields, source: bytes) -> Study:
             nodes=_nodes(root.table("nodes")) if root.holds("nodes", object) else None,
             questions=tuple(_question(fields) for fields in root.tables("question", required=False)),
             maximum_tables=head.integer("maximum_tables", 1000),
+            maximum_respondents=head.integer("maximum_respondents", MAX_RESPONDENTS),
         )
     )
     for fields in (head, budget, release, root):
@@ -466,6 +473,11 @@ def _check_numbers(study: Study) -> None:
         raise InvalidInputError(f"maximum_cells is not between 2 and {MAX_CELLS}", remedy="100000 is a usual value.")
     if not 1 <= study.maximum_tables <= MAX_TABLES:
         raise InvalidInputError(f"maximum_tables is not between 1 and {MAX_TABLES}", remedy="1000 is a usual value.")
+    if not 1 <= study.maximum_respondents <= MAX_RESPONDENTS:
+        raise InvalidInputError(
+            f"maximum_respondents is not between 1 and {MAX_RESPONDENTS}",
+            remedy="Give somewhat more than the largest table has.",
+        )
     if study.curators:
         check_epsilon_budget(study.budget_epsilon)
     if study.noise_split is not None and not 0 <= study.noise_split < 1:

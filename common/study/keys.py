@@ -143,6 +143,11 @@ STUDY_TABLES: Mapping[str, TableKeys] = MappingProxyType(
                     kind=Kind.WHOLE_NUMBER, meaning="most cells of a table of a release", default="100000"
                 ),
                 "maximum_tables": Key(kind=Kind.WHOLE_NUMBER, meaning="most tables of a release", default="1000"),
+                "maximum_respondents": Key(
+                    kind=Kind.WHOLE_NUMBER,
+                    meaning="most respondents of a curator's table; more are not taken from any other curator",
+                    default="1000000000",
+                ),
                 "alignment": _text(
                     'how curators find their common respondents: "tokens", or "psi", private set intersection',
                     '"tokens"',

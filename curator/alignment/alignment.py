@@ -22,7 +22,6 @@ from veiltab.common.rpc.status import refusal_of
 from veiltab.common.storage.disk import Room
 from veiltab.curator.alignment.exchange import Exchange, own_order, own_tokens
 from veiltab.curator.alignment.intersection import (
-    MAX_RESPONDENTS,
     TOKEN_LENGTH,
     AlignedTable,
     PopulationDigest,
@@ -55,6 +54,7 @@ class Alignment:
         exchange: how the common respondents are found.
         room: on the disk of the folder.
         workplace: performs the passes over the table.
+        most_respondents: that a table of the study may have.
         id_rules: how the study names respondents, for a message where nobody is common.
     """
 
@@ -69,9 +69,11 @@ class Alignment:
         room: Room,
         workplace: Workplace,
         *,
+        most_respondents: int,
         id_rules: str,
     ) -> None:
         self._id_rules = id_rules
+        self._most_respondents = most_respondents
         self._name = name
         self._folder = folder / "alignments"
         self._store = store
@@ -160,11 +162,11 @@ class Alignment:
             await asyncio.sleep(pause)
 
     async def _align(self, name: str, table: Table, peers: Peers) -> None:
-        if table.rows > MAX_RESPONDENTS:
+        if table.rows > self._most_respondents:
             raise InvalidInputError(
-                f"a table has at most {MAX_RESPONDENTS:,} respondents",
+                f"a table of this study has at most {self._most_respondents:,} respondents, not {table.rows:,}",
                 where="alignment",
-                remedy="Divide them between studies, by region for instance.",
+                remedy="Raise maximum_respondents in the study file, at every party, or divide them between studies.",
             )
         aligned = AlignedTable(self._folder / name)
         is_made = self._store.alignment(name) is not None

@@ -24,9 +24,6 @@ from veiltab.common.storage.files import written_whole
 
 TOKEN_LENGTH = 16
 
-MAX_RESPONDENTS = 10**9
-"""Most respondents of a table: its tokens take 16 GB of each other curator's disk while the tables are aligned."""
-
 SymbolType = np.dtype[np.unsignedinteger]
 
 PIECE = 2**16

@@ -40,10 +40,19 @@ class PrivateExchange:
         store: keeps part and scalar.
         masking: computes.
         room: of the disk where they lie.
+        most_ids: that a curator may have.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a part consists of
-        self, name: str, curators: Sequence[str], folder: Path, store: CuratorStore, masking: Masking, room: Room
+        self,
+        name: str,
+        curators: Sequence[str],
+        folder: Path,
+        store: CuratorStore,
+        masking: Masking,
+        room: Room,
+        *,
+        most_ids: int = MAX_IDS,
     ) -> None:
         self._name = name
         self._flows = flows(curators)
@@ -51,6 +60,7 @@ class PrivateExchange:
         self._store = store
         self._masking = masking
         self._room = room
+        self._most_ids = most_ids
 
     needs_order = True
 
@@ -120,6 +130,7 @@ class PrivateExchange:
             masking=self._masking,
             peers=peers,
             room=self._room,
+            most_ids=self._most_ids,
         )
         return await work.run()
 

@@ -15,7 +15,7 @@ from veiltab.common.storage.disk import Room
 from veiltab.common.storage.files import file_digest, written_whole
 from veiltab.curator.alignment.exchange import own_order, own_tokens
 from veiltab.curator.alignment.intersection import TOKEN_LENGTH, common_tokens, slices, token_pieces, tokens_of
-from veiltab.curator.alignment.masking import MAX_IDS, Masking, among, count, elements_of, is_ascending, sort
+from veiltab.curator.alignment.masking import Masking, among, count, elements_of, is_ascending, sort
 from veiltab.curator.alignment.ring import Flow, FlowKind
 from veiltab.curator.alignment.ristretto import ELEMENT_BYTES
 from veiltab.curator.coordination import Peers
@@ -40,6 +40,7 @@ class Work:
         masking: computes.
         peers: the other curators.
         room: of the disk of the folder.
+        most_ids: that another curator may have.
     """
 
     curator: str
@@ -51,6 +52,7 @@ class Work:
     masking: Masking
     peers: Peers
     room: Room
+    most_ids: int
     _beyond: dict[Flow, int] = field(default_factory=dict, init=False)
 
     async def run(self) -> Mapping[str, Path]:
@@ -180,7 +182,7 @@ class Work:
         """Return how much a peer may send."""
         if flow.kind is FlowKind.RESPONDENTS:
             return TOKEN_LENGTH * self.table.rows
-        return ELEMENT_BYTES * (self.table.rows if flow.owner == self.curator else MAX_IDS)
+        return ELEMENT_BYTES * (self.table.rows if flow.owner == self.curator else self.most_ids)
 
     async def _check(self, flow: Flow, path: Path) -> None:
         """Refuse elements that no honest curator sends.

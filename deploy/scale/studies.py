@@ -16,8 +16,8 @@ from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.shuffle import MAX_SAMPLE
 from veiltab.common.release.wire import MAX_COLUMNS
 from veiltab.common.rpc.server import Limits
-from veiltab.common.study.file import MAX_CELLS, MAX_TABLES
-from veiltab.curator.alignment.intersection import MAX_RESPONDENTS, TOKEN_LENGTH
+from veiltab.common.study.file import MAX_CELLS, MAX_RESPONDENTS, MAX_TABLES
+from veiltab.curator.alignment.intersection import TOKEN_LENGTH
 from veiltab.curator.room import alignment_bytes
 from veiltab.curator.workload import MOST_TABLES_AT_A_TIME
 from veiltab.deploy.scale.costs import ReportCosts, TableCosts, Way

@@ -2,7 +2,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -30,8 +30,7 @@ from veiltab.common.rpc.changes import LONGEST_WAIT
 from veiltab.common.rpc.chunks import chunk_messages, streamed
 from veiltab.common.rpc.identity import Identity, Party, Role
 from veiltab.common.rpc.peer import Peer
-from veiltab.common.study.file import Study, study_from_bytes
-from veiltab.curator.alignment.intersection import MAX_RESPONDENTS
+from veiltab.common.study.file import MAX_RESPONDENTS, Study, study_from_bytes
 from veiltab.curator.coordination import Peers, check_study_digest
 from veiltab.curator.driver import CuratorDriver
 from veiltab.curator.ledger import Ledger
@@ -590,9 +589,10 @@ class Tokens:
 
 
 @pytest.mark.parametrize("offset", [0, 16, 2_000_000, 3_000_000])
-def test_tokens_are_streamed_from_any_byte(offset: int) -> None:
+def test_tokens_are_streamed_from_any_byte(study: Study, offset: int) -> None:
     data, totals = bytes(range(250)) * 12_000, set[int]()
     stub, peers = Tokens(data), object.__new__(Peers)
+    peers._study = study
     party = Party(study="survey", role=Role.CURATOR, name="bob")
     peers.curators = {"bob": Peer(party, cast("Any", "bob"), lambda _: cast("Any", stub))}
 
@@ -604,20 +604,22 @@ def test_tokens_are_streamed_from_any_byte(offset: int) -> None:
     assert totals == {len(data)}
 
 
-@pytest.mark.parametrize("rows", [MAX_RESPONDENTS, MAX_RESPONDENTS + 1])
-def test_tokens_of_more_respondents_than_a_table_may_have_are_not_taken(rows: int) -> None:
-    data, totals = bytes(16), list[int]()
+@pytest.mark.parametrize("most", [MAX_RESPONDENTS, 5000])
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_tokens_of_more_respondents_than_a_table_may_have_are_not_taken(study: Study, most: int, beyond: int) -> None:
+    data, totals, rows = bytes(16), list[int](), most + beyond
     stub, peers = Tokens(data, 16 * rows), object.__new__(Peers)
+    peers._study = replace(study, maximum_respondents=most)
     party = Party(study="survey", role=Role.CURATOR, name="bob")
     peers.curators = {"bob": Peer(party, cast("Any", "bob"), lambda _: cast("Any", stub))}
 
     async def first() -> bytes:
         return await anext(peers.tokens("bob", "a" * 32, 0, totals.append))
 
-    if rows == 10**9:
+    if not beyond:
         assert asyncio.run(first()) == data
         assert totals == [16 * rows]
     else:
-        with pytest.raises(TransferError, match="longer than the 16000000000 bytes"):
+        with pytest.raises(TransferError, match=f"longer than the {16 * most} bytes"):
             asyncio.run(first())
         assert totals == []

@@ -18,8 +18,7 @@ from veiltab.common.release.request import ReleaseRequest
 from veiltab.common.release.spec import Column, ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.release.wire import spec_from_proto, spec_to_proto
-from veiltab.common.study.file import Study
-from veiltab.curator.alignment.intersection import MAX_RESPONDENTS
+from veiltab.common.study.file import MAX_RESPONDENTS, Study
 from veiltab.curator.progress import Progress
 from veiltab.curator.release import (
     agreed_columns,

@@ -19,7 +19,7 @@ from tests.hostile.clients import Behaviour, Message, call, code_of, connection,
 from tests.protocol.village import Rules
 from tests.protocol.world import ALICE, BOB, ROSA, World, made_world
 from veiltab.common.core.coin import commitment
-from veiltab.curator.alignment.intersection import MAX_RESPONDENTS
+from veiltab.common.study.file import MAX_RESPONDENTS
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 PEER = "CuratorPeerService"

@@ -20,6 +20,7 @@ title = "A survey"
 minimum_population = 2
 maximum_cells = 1000
 maximum_tables = 9
+maximum_respondents = 8000
 alignment = "psi"
 left_out = "stated"
 noise_split = 0.25
@@ -112,6 +113,11 @@ CHANGES: dict[str, tuple[bytes, bytes, str]] = {
     "minimum population": (b"minimum_population = 2", b"minimum_population = 3", "gives another minimum population"),
     "maximum of cells": (b"maximum_cells = 1000", b"maximum_cells = 999", "gives another maximum cells"),
     "maximum of tables": (b"maximum_tables = 9", b"maximum_tables = 10", "gives another maximum tables"),
+    "maximum of respondents": (
+        b"maximum_respondents = 8000",
+        b"maximum_respondents = 9000",
+        "gives another maximum respondents",
+    ),
     "budget's epsilon": (b"\nepsilon = 1\n", b"\nepsilon = 2\n", "gives another budget epsilon"),
     "budget's delta": (b"delta = 1e-6", b"delta = 1e-5", "gives another budget delta"),
     "sampling": (b'sampling = "seed"', b'sampling = "indices"', "gives another sampling"),

@@ -17,6 +17,7 @@ title = "A study"
 minimum_population = 50
 maximum_cells = 4096
 maximum_tables = 12
+maximum_respondents = 5000
 [budget]
 epsilon = 0.1
 [release]
@@ -66,7 +67,7 @@ def study(text: str = TEXT) -> Study:
 def test_every_key_is_read() -> None:
     read = study()
     assert (read.id, read.title, read.minimum_population, read.maximum_cells) == ("s1", "A study", 50, 4096)
-    assert read.maximum_tables == 12
+    assert (read.maximum_tables, read.maximum_respondents) == (12, 5000)
     assert (read.sampling, read.pad, read.server.endpoint) == ("indices", "otp", "cloud.example.org:7400")
     assert read.budget_epsilon == Decimal("0.1")
     assert read.digest == hashlib.sha256(TEXT.encode()).hexdigest()
@@ -85,8 +86,10 @@ def test_every_key_is_read() -> None:
 
 def test_defaults() -> None:
     lines = TEXT.replace("minimum_population = 50\nmaximum_cells = 4096\nmaximum_tables = 12\n", "")
+    lines = lines.replace("maximum_respondents = 5000\n", "")
     read = study(lines.replace('[release]\nsampling = "indices"\npad = "otp"\n', ""))
     assert (read.minimum_population, read.maximum_cells, read.maximum_tables) == (100, 100_000, 1000)
+    assert read.maximum_respondents == 10**9
     assert (read.sampling, read.pad, read.alignment) == ("seed", "chacha20", "tokens")
     assert (read.noise_split, read.canaries) == (None, None)
 
@@ -157,6 +160,8 @@ def test_missing_values_may_add_a_category_of_their_own() -> None:
         ("maximum_cells = 4096", "maximum_cells = 4194305", "maximum_cells"),
         ("maximum_cells = 4096", "maximum_cells = 1", "maximum_cells"),
         ("maximum_tables = 12", "maximum_tables = 0", "maximum_tables"),
+        ("maximum_respondents = 5000", "maximum_respondents = 0", "maximum_respondents"),
+        ("maximum_respondents = 5000", "maximum_respondents = 1000000001", "maximum_respondents"),
         ("maximum_tables = 12", "maximum_tables = 2001", "maximum_tables"),
         ("epsilon = 0.1", "epsilon = 0", "above 0"),
         ("epsilon = 0.1", "epsilon = -1.0", "above 0"),

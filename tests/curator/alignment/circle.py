@@ -79,7 +79,16 @@ class Curator:
         ledger = Ledger(self.store.connection, Decimal(1))
         place = workplace(folder)
         self.alignment = Alignment(
-            name, folder, self.store, ledger, cast("Coins", self), self.exchange, self.room, place, id_rules=""
+            name,
+            folder,
+            self.store,
+            ledger,
+            cast("Coins", self),
+            self.exchange,
+            self.room,
+            place,
+            most_respondents=10**9,
+            id_rules="",
         )
         self.circle: Mapping[str, Curator] = {}
         self.received: dict[tuple[str, str, str], bytes] = {}

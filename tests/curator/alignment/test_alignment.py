@@ -67,6 +67,7 @@ class Curator:
             TokenExchange(2, folder / "alignments", room),
             room,
             workplace(folder),
+            most_respondents=10**9,
             id_rules="alice has id by integer",
         )
         self.table = table_of(ids, "content of " + name)
@@ -229,16 +230,14 @@ def test_an_alignment_for_which_there_is_no_room_is_not_begun(both: tuple[Curato
     align(alice, bob)  # what is made takes no more room
 
 
-def test_more_respondents_than_a_table_may_have_are_refused(
-    both: tuple[Curator, Curator], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_respondents_than_a_table_may_have_are_refused(both: tuple[Curator, Curator]) -> None:
     alice, bob = both
-    monkeypatch.setattr("veiltab.curator.alignment.alignment.MAX_RESPONDENTS", 299)
+    alice.alignment._most_respondents = 299
     align(alice, bob)
-    with pytest.raises(InvalidInputError, match="at most 299 respondents"):
+    with pytest.raises(InvalidInputError, match="at most 299 respondents, not 300"):
         alice.alignment.result()
     assert files(alice) == {}
-    monkeypatch.setattr("veiltab.curator.alignment.alignment.MAX_RESPONDENTS", 300)
+    alice.alignment._most_respondents = 300
     align(alice, bob)
     assert alice.alignment.result() == bob.alignment.result()
 

@@ -10,8 +10,7 @@ from tests.deploy.scale.small import MACHINE, REPORT_COSTS, ROUNDS, STUDY, TABLE
 from veiltab.common.collection.round import MAX_POPULATION
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.shuffle import MAX_SAMPLE
-from veiltab.common.study.file import MAX_TABLES
-from veiltab.curator.alignment.intersection import MAX_RESPONDENTS
+from veiltab.common.study.file import MAX_RESPONDENTS, MAX_TABLES
 from veiltab.deploy.scale.costs import REPORT_COSTS as SHIPPED_REPORTS
 from veiltab.deploy.scale.costs import TABLE_COSTS as SHIPPED_TABLES
 from veiltab.deploy.scale.costs import Way
