@@ -41,7 +41,7 @@ class _Whole(click.ParamType[int]):
 
 
 _whole = _Whole()
-_OF_TABLES = ("curators", "attributes", "sample", "pairs")
+_OF_TABLES = ("curators", "attributes", "sample", "pairs", "canaries")
 _OF_NODES = ("reports_per_node", "over")
 
 
@@ -54,6 +54,9 @@ _OF_NODES = ("reports_per_node", "over")
 @click.option("--attributes", type=_whole, default=1, show_default=True, help="Attributes of each curator.")
 @click.option("--sample", type=_whole, help="Rows of the release; by default everybody.")
 @click.option("--pairs", is_flag=True, help="Release every pair of attributes as a table, not one table of all.")
+@click.option(
+    "--canaries", type=_whole, default=0, help="Canaries of each table, as `veiltab plan` says; none by default."
+)
 @click.option("--nodes", type=_whole, help="Nodes that report one value a round.")
 @click.option("--reports-per-node", type=_whole, default=1, show_default=True, help="Rounds.")
 @click.option(
@@ -79,6 +82,7 @@ def scale(
     attributes: int,
     sample: int | None,
     pairs: bool,
+    canaries: int,
     nodes: int | None,
     reports_per_node: int,
     over: str,
@@ -119,6 +123,7 @@ def scale(
                 attributes=attributes,
                 sample=rows if sample is None else sample,
                 pairs=pairs,
+                canaries=canaries,
             )
             title, costs = _tables_title(study), _table_costs(measure=measure)
             found = scale_of_tables(study, costs, machine)
@@ -136,7 +141,7 @@ def scale(
         from veiltab.deploy.scale.picture import draw
 
         draw(title, found, picture)
-    emit(as_json, _as_dict(found, costs), _text(title, found, costs))
+    emit(as_json, _as_dict(found, costs), _text(title, found, costs, is_measured=measure))
 
 
 def _table_costs(*, measure: bool) -> TableCosts:
@@ -170,6 +175,7 @@ def _check_fits(context: click.Context, others: Sequence[str]) -> None:
 def _tables_title(study: "Tables") -> str:
     release = f"{study.tables:,} tables of two attributes" if study.pairs else "one table of all attributes"
     drawn = "everybody" if study.sample == study.rows else f"{study.sample:,} rows"
+    drawn += f", and {study.canaries:,} canaries" if study.canaries else ""
     return (
         f"{study.curators:,} curators, {study.rows:,} respondents, {_counted(study.attributes, 'attribute')} of each;"
         f" a release of {release}, {drawn}"
@@ -218,7 +224,8 @@ def _as_dict(found: Scale, costs: Costs) -> dict[str, Any]:
     }
 
 
-def _text(title: str, found: Scale, costs: Costs) -> str:
+def _text(title: str, found: Scale, costs: Costs, *, is_measured: bool) -> str:
+    here = ", measured now" if is_measured else ", --measure measures them here"
     machine = found.machine
     equipment = (
         f"Each party: {machine.cores:,} cores, {_bytes(machine.memory)} of memory, {_bytes(machine.disk)} of disk with"
@@ -249,7 +256,7 @@ def _text(title: str, found: Scale, costs: Costs) -> str:
         lines += ["What breaks, the first first:", *map(_need, found.broken)]
     else:
         lines += ["Nothing breaks. What is nearest to it:", *map(_need, found.needs[:_NAMED])]
-    return "\n".join([*lines, "", f"Unit costs: {costs.source}; --json lists them, --measure measures them here."])
+    return "\n".join([*lines, "", f"Unit costs: {costs.source}; --json lists them{here}."])
 
 
 def _need(need: Need) -> str:
@@ -260,18 +267,23 @@ def _need(need: Need) -> str:
 def _amount(size: float, unit: str) -> str:
     if unit == "B":
         return _bytes(size)
-    return (f"{size:,.0f}" if size >= 100 else f"{size:.3g}") + (f" {unit}" if unit else "")
+    return _rounded(size) + (f" {unit}" if unit else "")
 
 
 def _bytes(size: float) -> str:
     for unit, factor in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
-            return f"{size / factor:,.3g} {unit}"
+            return f"{_rounded(size / factor)} {unit}"
     return f"{size:.0f} B"
 
 
 def _time(seconds: float) -> str:
     for unit, factor in (("days", 86_400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * factor:
-            return f"{seconds / factor:,.3g} {unit}"
+            return f"{_rounded(seconds / factor)} {unit}"
     return f"{seconds:.3g} s"
+
+
+def _rounded(number: float) -> str:
+    """Return three digits of a number, or all that stand before its point."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"

@@ -55,6 +55,7 @@ class TableCosts(Costs):
         count: digest, decryption and tabulation of a symbol.
         certify: the epsilon cards of the certificate of a release of one table.
         curator, server, researcher: memory of its own that a process takes.
+        worker: memory of each process that computes beside a curator's, one a core; small tables need none.
     """
 
     start_curator: float = _cost("s of CPU")
@@ -77,6 +78,7 @@ class TableCosts(Costs):
     curator: float = _cost("bytes of memory")
     server: float = _cost("bytes of memory")
     researcher: float = _cost("bytes of memory")
+    worker: float = _cost("bytes of memory")
 
 
 class Way(StrEnum):
@@ -135,6 +137,7 @@ TABLE_COSTS = TableCosts(
     curator=250e6,
     server=70e6,
     researcher=110e6,
+    worker=80e6,
 )
 """Those of a machine that was measured."""
 

@@ -20,6 +20,7 @@ from veiltab.common.study.file import MAX_CELLS, MAX_RESPONDENTS, MAX_TABLES
 from veiltab.curator.alignment.intersection import TOKEN_LENGTH
 from veiltab.curator.room import alignment_bytes
 from veiltab.curator.workload import MOST_TABLES_AT_A_TIME
+from veiltab.curator.workplace import is_small
 from veiltab.deploy.scale.costs import ReportCosts, TableCosts, Way
 from veiltab.deploy.scale.model import Machine, Need, Party, Room, Scale, Work, seconds_to_result
 from veiltab.server.collection.http_options import MOST_CONNECTIONS
@@ -53,6 +54,7 @@ class Tables:
         attributes: of each curator, of at most 256 categories; all are released.
         sample: rows of the release, m.
         pairs: whether every pair of attributes is a table of the release, and not one table of all.
+        canaries: rows of each table of the release besides, which test the server.
 
     Raises:
         InvalidInputError: there can be no such study.
@@ -63,6 +65,7 @@ class Tables:
     attributes: int
     sample: int
     pairs: bool
+    canaries: int = 0
 
     def __post_init__(self) -> None:
         """Check."""
@@ -70,6 +73,7 @@ class Tables:
         _check(self.rows, 1, "--rows", "Give the respondents of a table, such as 1e8.")
         _check(self.attributes, 1, "--attributes", "Give those of one curator.")
         _check(self.sample, 1, "--sample", "Leave it away to sample everybody.")
+        _check(self.canaries, 0, "--canaries", "`veiltab plan` says how many a release has.")
         if self.sample > self.rows:
             raise InvalidInputError(
                 f"{self.sample:,} rows cannot be drawn from {self.rows:,}",
@@ -97,6 +101,11 @@ class Tables:
     def uploads(self) -> int:
         """Columns that one curator encrypts and sends."""
         return self.attributes * (self.columns - 1) if self.pairs else self.attributes
+
+    @property
+    def uploaded(self) -> int:
+        """Rows of an uploaded column."""
+        return self.sample + self.canaries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +144,7 @@ def scale_of_tables(study: Tables, costs: TableCosts, machine: Machine) -> Scale
         costs: of a row and a byte.
         machine: of each party.
     """
-    rooms = _table_rooms(study, costs)
+    rooms = _table_rooms(study, costs, machine)
     starts = {
         Party.CURATOR: costs.start_curator,
         Party.SERVER: costs.start_server,
@@ -229,7 +238,7 @@ def _alignment(study: Tables, costs: TableCosts) -> Iterable[Work]:
 
 def _release(study: Tables, costs: TableCosts) -> Iterable[Work]:
     """Yield the works from the announcement to the counts."""
-    symbols, numbers = study.sample * study.uploads, _ROW_BYTES * study.sample
+    symbols, numbers = study.uploaded * study.uploads, _ROW_BYTES * study.sample
     every = study.curators * symbols
     yield Work(
         stage="draw",
@@ -269,24 +278,26 @@ def _release(study: Tables, costs: TableCosts) -> Iterable[Work]:
         )
 
 
-def _table_rooms(study: Tables, costs: TableCosts) -> dict[Party, Room]:
+def _table_rooms(study: Tables, costs: TableCosts, machine: Machine) -> dict[Party, Room]:
     """Return the room of each party.
 
     A curator has its table. Beside it are first an alignment on its way, then what is left of it with a release. The
-    server keeps what it published; columns under way are there with and without its noise.
+    server keeps what it published; columns under way are there with and without its noise, and the places of canaries.
     """
-    at_a_time = study.sample * min(study.tables, MOST_TABLES_AT_A_TIME)
+    at_a_time = min(study.tables, MOST_TABLES_AT_A_TIME)
     width = 2 if study.pairs else study.columns
     table = study.rows * (ID_BYTES + study.attributes)
     types = [np.dtype(np.uint8)] * study.attributes
     aligning = alignment_bytes(study.rows, types, study.curators)
     aligned = study.rows * (2 * TOKEN_LENGTH + study.attributes)
-    releasing = aligned + at_a_time * (3 * _ROW_BYTES + min(width, study.attributes))
-    published = study.sample * study.uploads * study.curators
+    releasing = aligned + at_a_time * (3 * _ROW_BYTES * study.sample + study.uploaded * min(width, study.attributes))
+    published = study.uploaded * study.uploads * study.curators
+    under_way = at_a_time * (study.uploaded * width + _ROW_BYTES * study.canaries)
+    computing = costs.curator + (0 if is_small(study.rows) else machine.cores * costs.worker)
     return {
-        Party.CURATOR: Room(memory=costs.curator, disk=table + max(aligning, releasing), kept=table + aligned),
-        Party.SERVER: Room(memory=costs.server, disk=published + at_a_time * width, kept=published),
-        Party.RESEARCHER: Room(memory=costs.researcher, disk=at_a_time * width, kept=0.0),
+        Party.CURATOR: Room(memory=computing, disk=table + max(aligning, releasing), kept=table + aligned),
+        Party.SERVER: Room(memory=costs.server, disk=published + under_way, kept=published),
+        Party.RESEARCHER: Room(memory=costs.researcher, disk=under_way, kept=0.0),
     }
 
 

@@ -29,6 +29,7 @@ TABLE_COSTS = TableCosts(
     curator=200e6,
     server=100e6,
     researcher=50e6,
+    worker=30e6,
 )
 REPORT_COSTS = ReportCosts(
     source="round numbers", report=1000.0, received=800.0, sent=1600.0, enrol=5.0, token_bytes=80.0, flush=0.01

@@ -13,6 +13,8 @@ from veiltab.common.command.cli import run
 from veiltab.common.errors import InvalidInputError
 from veiltab.deploy.cli import veiltab
 from veiltab.deploy.plan_cli import plan
+from veiltab.deploy.scale import tables_measure
+from veiltab.deploy.scale.costs import TABLE_COSTS
 
 
 def said(words: str) -> str:
@@ -40,6 +42,12 @@ def test_a_hundred_million_phones_as_one_object() -> None:
     assert found["unit_costs"]["costs"]["report"]["unit"] == "us of CPU a report"
 
 
+def test_the_last_line_says_whether_costs_were_measured_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables_measure, "measured_tables", lambda: TABLE_COSTS)
+    assert said("--rows 10").endswith("--json lists them, --measure measures them here.\n")
+    assert said("--rows 10 --measure").endswith("--json lists them, measured now.\n")
+
+
 @pytest.mark.parametrize(
     ("text", "number"),
     [("1000000", 10**6), ("1e6", 10**6), ("2.5e8", 250_000_000), ("10^9", 10**9), ("1.50e1", 15), ("3.0", 3)],
@@ -63,6 +71,7 @@ def test_what_is_no_whole_number_is_refused(text: str) -> None:
         ("--rows 10 --reports-per-node 2", "--reports-per-node"),
         ("--nodes 10 --pairs", "--pairs"),
         ("--nodes 10 --sample 3", "--sample"),
+        ("--nodes 10 --canaries 3", "--canaries"),
         ("--rows 10 --link 0", "--link"),
         ("--rows 10 --sample 0", "--sample"),
         ("--rows 10 --picture scale.txt", "scale.txt"),

@@ -63,6 +63,28 @@ def test_a_release_by_hand(stage: str, party: Party, cpu: float, sent: float, re
     assert received <= work.received <= 1.01 * received
 
 
+def test_canaries_travel_with_the_rows_and_are_not_drawn() -> None:
+    tested, plain = scaled(replace(STUDY, canaries=400_000)), scaled()
+    for stage, party, factor in (
+        ("draw", Party.CURATOR, 1),
+        ("encrypt", Party.CURATOR, 2),
+        ("upload", Party.CURATOR, 2),
+        ("perturb", Party.SERVER, 2),
+        ("fetch", Party.RESEARCHER, 2),
+        ("count", Party.RESEARCHER, 2),
+    ):
+        assert work_of(tested, stage, party).cpu == pytest.approx(factor * work_of(plain, stage, party).cpu)
+    assert work_of(tested, "upload", Party.CURATOR).sent == 2 * work_of(plain, "upload", Party.CURATOR).sent
+    # Of 800,000 rows in 6 columns once published and once under way; 8 bytes a canary besides.
+    assert tested.rooms[Party.SERVER].disk == 2 * 6 * 800_000 + 8 * 400_000
+    assert tested.rooms[Party.RESEARCHER].disk == 6 * 800_000 + 8 * 400_000
+
+
+def test_a_curator_of_a_large_table_has_a_process_a_core() -> None:
+    memory = {rows: scaled(replace(STUDY, rows=rows)).rooms[Party.CURATOR].memory for rows in (2**22 - 1, 2**22)}
+    assert memory == {2**22 - 1: 200e6, 2**22: 200e6 + 4 * 30e6}
+
+
 def test_every_stage_is_one_of_those_by_hand() -> None:
     assert len(scaled().works) == len(CURATOR) + len(OTHERS)
 
