@@ -67,11 +67,14 @@ def serve_curator(options: ServeOptions, *, table: TableAddress, policy_path: Pa
         seen = partial(observe, driver)
         with observing(identity, seen, metrics=options.metrics, trace_file=options.trace_file) as status:
             file = _file_as_it_is(table)
+            note(f"reading {table.shown}")
             with step("load table"):
                 loaded = load_table(table, study, options.name, run=workplace.run)
             version = store.table_version(loaded.content_digest, secrets.token_hex(16))
             store.set_served_table(file, loaded.rows, version)
             note(f"table: {loaded.description}")
+            if file is not None and file.note:
+                note(file.note)
             note(f"policy: {policy_source(policy_path, len(policy.rules))}")
             address = options.address(study.curator(options.name).endpoint)
             driving = partial(_work, driver, loaded, _notifier(driver, identity, policy.notify), workplace.engine)

@@ -122,7 +122,11 @@ def show_workload(
             remedy="Leave away --epsilon, --delta or --population.",
         )
     if not (options.tables or options.workload):
-        raise InvalidInputError("name the tables, or a workload of the attributes", where="--workload")
+        raise InvalidInputError(
+            "name one table of the study by its attributes, or several",
+            where="--study",
+            remedy="Add --attributes A,B, or --tables A,B A,C, or --workload pairs.",
+        )
     study = options.load()
     names, several = asked_tables(study, options.attributes, options.tables, options.workload, options.repeats)
     request = ReleaseRequest(

@@ -89,7 +89,8 @@ def _reports(
         from veiltab.server.collection import http as reports  # noqa: PLC0415 - optional packages
     certificate, key = http.files(identity_folder, identity.party.name)
     tls, listener = reports.server_tls(certificate, key), reports.bound(http.address, shared=shared)
-    note(f"reports over HTTPS on port {listener.getsockname()[1]}")
+    host, port, *_ = listener.getsockname()
+    note(f"reports over HTTPS at {f'[{host}]' if ':' in host else host}:{port}")
     return reports.serving_reports(rounds, listener, tls)
 
 

@@ -108,7 +108,7 @@ def test_tables_may_be_listed(study_path: Path) -> None:
         ("--study S --workload linked --delta 1e-6 --population 500 --epsilon 1 --least-delta", "of one table"),
         ("--study S --workload linked --delta 1e-6 --population 500 --pair-error 0", "between 0 and 1"),
         ("--study S --workload linked --delta 1e-6 --population 500 --pair-error 1", "between 0 and 1"),
-        ("--study S --delta 1e-6 --population 500 --epsilon 1", "name the tables, or a workload"),
+        ("--study S --delta 1e-6 --population 500 --epsilon 1", "name one table of the study"),
         ("--study S --workload pairs --attributes sex --delta 1e-6 --population 500 --epsilon 1", "at least three"),
         ("--study S --workload pairs --attributes sex,sex,age --delta 1e-6 --population 500 --epsilon 1", "twice"),
         ("--study S --workload pairs --attributes sex,age,x --delta 1e-6 --population 500 --epsilon 1", "no attribute"),

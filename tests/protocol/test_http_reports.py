@@ -60,7 +60,7 @@ def test_a_token_counts_once_whichever_way_it_comes(tmp_path: Path) -> None:
             silent.sendall(b"\x16\x03")
             poll.local.kill(*CLOUD, 15)
         log = poll.log().decode()
-        assert re.search(rf"reports over HTTPS on port {port}\n", log)
+        assert re.search(rf"reports over HTTPS at 127\.0\.0\.1:{port}\n", log)
         assert first.hex() not in log
         assert "Traceback" not in log
 
