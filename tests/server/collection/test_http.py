@@ -217,6 +217,27 @@ def test_one_request_too_many_is_asked_to_come_again(rounds: RoundKeeper, monkey
     assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
 
 
+def test_bodies_that_do_not_come_take_no_place_of_those_that_come(
+    rounds: RoundKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(rounds)
+    monkeypatch.setattr(http_application, "MOST_UNDER_WAY", 1)
+
+    async def never() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.sleep(3600)
+
+    async def scenario() -> list[int]:
+        async with client_of(rounds, seconds=0.2) as client, asyncio.TaskGroup() as tasks:
+            for _ in range(3):
+                tasks.create_task(client.post(REPORTS, content=never()))
+            await asyncio.sleep(0.01)
+            bodies = [report_to_json(token, "north", Category(symbol=7)) for token in TOKENS[:2]]
+            return [(await client.post(REPORTS, content=body)).status_code for body in bodies]
+
+    assert asyncio.run(scenario()) == [200, 200]
+
+
 def test_an_incident_keeps_its_text_to_itself(
     rounds: RoundKeeper, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -334,6 +355,27 @@ def test_who_says_no_more_loses_the_connection(
                     connection.sendall(then)
                 while connection.recv(65_536):
                     pass
+
+    on_a_port(rounds, identity, ask)
+
+
+def test_a_client_has_time_for_its_request_after_the_handshake(
+    rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(rounds)
+    monkeypatch.setattr(http, "_HANDSHAKE_SECONDS", 0.05)
+    monkeypatch.setattr(http, "_SWEEP_SECONDS", 0.01)
+    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
+
+    def ask(port: int) -> None:
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
+            socket.create_connection(("127.0.0.1", port), timeout=10) as silent,
+            trusting.wrap_socket(plain, server_hostname="localhost") as connection,
+        ):
+            assert silent.recv(1) == b""
+            connection.sendall(f"GET {PATH} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            assert connection.recv(15) == b"HTTP/1.1 200 OK"
 
     on_a_port(rounds, identity, ask)
 

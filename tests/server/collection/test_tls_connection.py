@@ -148,6 +148,8 @@ class Late(Echo):
 
     def resume(self) -> None:
         assert len(self.data) <= 2**14
+        assert self.transport._tls is not None
+        assert self.transport._tls.incoming.pending <= 2**14
         self.transport.resume_reading()
 
 
