@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_PIECE = 16384
+PIECE = 8192
 """Most numbers that are worked on at once, so that their temporary arrays stay in the processor's cache."""
 
 _EXACT_BELOW = 16
@@ -61,7 +61,7 @@ def _with_axes(array: NDArray[np.int64], count: int) -> NDArray[np.int64]:
 
 def _fill(result: Floats, x: NDArray[np.int64], n: NDArray[np.int64], p: float) -> None:
     """Fill an array with probabilities, by halves of its longest axis down to pieces."""
-    if result.size <= _PIECE:
+    if result.size <= PIECE:
         result[...] = _pmf(x, n, p)
         return
     axis = int(np.argmax(result.shape))

@@ -37,7 +37,7 @@ from math import exp, inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-from veiltab.common.core.binomial import Floats, binomial_pmf, window
+from veiltab.common.core.binomial import PIECE, Floats, binomial_pmf, window
 from veiltab.common.core.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.root import largest_allowed
@@ -67,6 +67,12 @@ _ROWS_OF_SAMPLE = 10**8
 
 _WORK = 400_000
 """How many probabilities of hr are worked on at once, about."""
+
+_ONE_SUM = 128
+"""Most numbers that NumPy sums at once; of more it adds the sums of two halves, the first a multiple of 8 long."""
+
+_MOST_KEPT = 4_000_000
+"""How many numbers are kept for the next epsilon: 32 MB."""
 
 _LITTLE_WORK = 3_000
 """How many probabilities of hr allow a law of its own for every s."""
@@ -114,19 +120,23 @@ class OrderCertificate:
         """Return an upper bound of delta at an epsilon (nats, at least 0); zero where the pure guarantee holds."""
         if not epsilon >= 0:
             raise InvalidInputError("epsilon must be a number from 0", where="epsilon")
+        return self._delta(epsilon, _Rests())
+
+    def _delta(self, epsilon: float, rests: "_Rests") -> float:
         if epsilon > log(self.pure_ratio) + 1:
             return 0.0
         e = max(Fraction(1), exp_below(Decimal(epsilon)))
-        return 0.0 if e >= self.pure_ratio else min(1.0, _Sum(self, e).value())
+        return 0.0 if e >= self.pure_ratio else min(1.0, _Sum(self, e, rests).value())
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon (nats) that the certificate grants at a delta in (0, 1), rounded up."""
         check_delta(delta)
         top = log(self.pure_ratio) * (1 + 1e-15) + 1e-15
         q = float(self.gamma) + self.cells - 1
+        rests = _Rests()
 
         def excess(x: float) -> float:
-            found = self.delta(-x)
+            found = self._delta(-x, rests)
             return log(found / delta) if found > 0 else -inf
 
         guess = min(top, self.sample / self.population * (2.5 * log(1 / delta) * q / self.sample) ** 0.5)
@@ -142,7 +152,8 @@ def check_delta(delta: float) -> None:
 class _Sum:
     """The sum above for one e, exact and below the pure ratio."""
 
-    def __init__(self, certificate: OrderCertificate, e: Fraction) -> None:
+    def __init__(self, certificate: OrderCertificate, e: Fraction, laws: "_Rests") -> None:
+        self.laws = laws
         self.n, self.m = certificate.population, certificate.sample
         self.a = float(certificate.gamma - 1)
         present, absent = float(certificate.presence), float(1 - certificate.presence)
@@ -182,8 +193,8 @@ class _Sum:
         span = rows * max(1, min(self.m // _ROWS_OF_SAMPLE, self.shared // rows))
         for start in range(self.low, self.high + 1, span):
             stop = min(start + span, self.high + 1)
-            laws = (min(rows, stop - start) - 1) // self.shared + 1
-            rest = _Rest(self.m - start - self.shared * np.arange(laws), self.rest_probability)
+            count = (min(rows, stop - start) - 1) // self.shared + 1
+            rest = self.laws.of(self.m - start - self.shared * np.arange(count), self.rest_probability)
             for at in range(start, stop, rows):
                 yield self._block(np.arange(at, min(at + rows, stop), dtype=np.int64), start, rest)
 
@@ -248,8 +259,14 @@ class _Rest:
         self.high = window(int(trials.max()), p, log_mass=_OMITTED)[1]
         self.means = np.asarray(trials * p, np.float64)
         points = np.arange(self.low, self.high + 1, dtype=np.int64)
-        below = np.cumsum(binomial_pmf(points, trials[:, None], p), axis=1)
-        self._psi = np.cumsum(below, axis=1)
+        psi = binomial_pmf(points, trials[:, None], p)
+        np.cumsum(psi, axis=1, out=psi)
+        self._psi = np.cumsum(psi, axis=1, out=psi)
+
+    @property
+    def size(self) -> int:
+        """How many numbers it keeps."""
+        return self._psi.size
 
     def shortfall(self, x: Floats, which: NDArray[np.int64]) -> Floats:
         """Return Psi(x) of law which[i] for row i of x; it is linear between integers."""
@@ -263,6 +280,24 @@ class _Rest:
         return np.where(x >= self.high, beyond, np.where(x <= self.low, 0.0, inside))
 
 
+class _Rests:
+    """The laws of hr for one certificate: a search for its epsilon needs most of them at each epsilon."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, ...], _Rest] = {}
+        self._room = _MOST_KEPT
+
+    def of(self, trials: NDArray[np.int64], p: float) -> _Rest:
+        """Return the laws for some numbers of trials, evenly spaced; p is always the same."""
+        key = (int(trials[0]), int(trials[-1]), len(trials))
+        if (rest := self._kept.get(key)) is None:
+            rest = _Rest(trials, p)
+            if rest.size <= self._room:
+                self._kept[key] = rest
+                self._room -= rest.size
+        return rest
+
+
 def tails(s: NDArray[np.int64], a: NDArray[np.int64]) -> Floats:
     """Return P(Bin(s, 1/2) >= a) for consecutive ascending s and a that rises by 0 or 1 from one to the next.
 
@@ -273,11 +308,20 @@ def tails(s: NDArray[np.int64], a: NDArray[np.int64]) -> Floats:
     decay = -log(steepest) if 0 < steepest < 1 else (1e9 if steepest <= 0 else 0.0)
     terms = int(min(42 / decay if decay > 0 else 1e9, 14 * s[-1] ** 0.5 + 40, max(int(np.max(s - a)), 0) + 1))
     if terms * len(s) <= 1_600_000:
-        h = a[:, None] + np.arange(terms - 1, dtype=float)
-        ratios = np.maximum(s[:, None] - h, 0) / (h + 1)
-        summed: Floats = binomial_pmf(a, s, 0.5) * (1 + np.cumprod(ratios, axis=1).sum(axis=1))
+        size = max(1, PIECE // max(1, terms))
+        parts = [_tail_ratios(s[at : at + size], a[at : at + size], terms) for at in range(0, len(s), size)]
+        summed: Floats = binomial_pmf(a, s, 0.5) * np.concatenate(parts)
         return summed
     return _carried(s, a, stretch=int(max(4, min(s[-1] ** 0.5 / 3, 4 / max(decay, 1e-9)))))
+
+
+def _tail_ratios(s: NDArray[np.int64], a: NDArray[np.int64], terms: int) -> Floats:
+    """Return P(Bin(s, 1/2) >= a) / P(Bin(s, 1/2) = a), by so many terms."""
+    h = a[:, None] + np.arange(terms - 1, dtype=float)
+    ratios = np.maximum(s[:, None] - h, 0)
+    ratios /= h + 1
+    total: Floats = 1 + np.cumprod(ratios, axis=1, out=ratios).sum(axis=1)
+    return total
 
 
 def _carried(s: NDArray[np.int64], a: NDArray[np.int64], *, stretch: int) -> Floats:
@@ -298,9 +342,20 @@ def _carried(s: NDArray[np.int64], a: NDArray[np.int64], *, stretch: int) -> Flo
 
 
 def _summed(s: NDArray[np.int64], a: NDArray[np.int64]) -> list[float]:
-    """Return P(Bin(s, 1/2) >= a), summed to where nothing is left."""
+    """Return P(Bin(s, 1/2) >= a), summed to where nothing is left.
+
+    Many terms are summed in two halves. The second one is not computed where even a geometric series above it is less
+    than half a unit in the last place of the first: adding it would change nothing.
+    """
     first = np.maximum(a, 0)
-    ends = (window(n, 0.5, log_mass=2 * _OMITTED)[1] for n in s.tolist())
-    counts = [max(end - start, 0) + 1 for start, end in zip(first.tolist(), ends, strict=True)]
-    pmf = binomial_pmf(first[:, None] + np.arange(max(counts)), s[:, None], 0.5)
-    return [float(row[:count].sum()) for row, count in zip(pmf, counts, strict=True)]
+    ends = np.array([window(n, 0.5, log_mass=2 * _OMITTED)[1] for n in s.tolist()])
+    counts = np.maximum(ends - first, 0) + 1
+    halves = np.where(counts > _ONE_SUM, counts // 2 // 8 * 8, counts)
+    pmf = binomial_pmf(first[:, None] + np.arange(halves.max() + 1), s[:, None], 0.5)
+    sums = []
+    for row, n, low, middle, stop in zip(pmf, s.tolist(), first, first + halves, first + counts, strict=True):
+        total = float(row[: middle - low].sum())
+        if middle < stop and row[middle - low] * (middle + 1) > 2.0**-55 * total * (2 * middle + 1 - n):
+            total += float(binomial_pmf(np.arange(middle, stop), n, 0.5).sum())
+        sums.append(total)
+    return sums

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tests.common.privacy.enumeration import bracketed
 from tests.common.privacy.precise import Half, with_few_counts, with_many_counts
+from veiltab.common.core.binomial import binomial_pmf, window
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy import shuffle
 from veiltab.common.privacy.calibration import calibrate
@@ -210,11 +211,40 @@ def test_one_law_of_the_rest_serves_more_of_a_large_sample(monkeypatch: pytest.M
     monkeypatch.setattr(shuffle._Rest, "__init__", init)
     together = bound.delta(0.2)
     assert set(laws) == {1}
-    assert len(laws) == -(
-        -(shuffle._Sum(bound, Fraction(6, 5)).high - shuffle._Sum(bound, Fraction(6, 5)).low + 1) // 160
-    )
+    whole = shuffle._Sum(bound, Fraction(6, 5), shuffle._Rests())
+    assert len(laws) == -(-(whole.high - whole.low + 1) // 160)
     assert with_many_counts(bound, 0.2) <= Fraction(together)
     assert together == pytest.approx(apart, rel=1e-8)
+
+
+def test_laws_that_are_kept_change_no_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = certificate(30_000, 30_000, 24, "10")
+    monkeypatch.setattr(shuffle, "_ROWS", 512)
+    made: list[int] = []
+    init = shuffle._Rest.__init__
+
+    def counted(self: shuffle._Rest, trials: NDArray[np.int64], p: float) -> None:
+        made.append(len(trials))
+        init(self, trials, p)
+
+    monkeypatch.setattr(shuffle._Rest, "__init__", counted)
+    epsilons, numbers = [], []
+    for room in (0, 3_000, 10**6):
+        monkeypatch.setattr(shuffle, "_MOST_KEPT", room)
+        made.clear()
+        epsilons.append(bound.epsilon(1e-7))
+        numbers.append(len(made))
+    assert len(set(epsilons)) == 1
+    assert numbers[0] > numbers[1] > numbers[2]
+
+
+@pytest.mark.parametrize("n", [1, 300, 10**4, 10**6])
+def test_terms_are_left_out_of_a_tail_where_they_change_no_digit(n: int) -> None:
+    a = np.unique(np.rint(n / 2 + n**0.5 * np.linspace(-9, 9, 25)).astype(np.int64))
+    s = np.full(len(a), n)
+    last = window(n, 0.5, log_mass=150)[1]
+    whole = [float(binomial_pmf(np.arange(max(one, 0), max(one, last) + 1), n, 0.5).sum()) for one in a.tolist()]
+    assert shuffle._summed(s, a) == whole
 
 
 def test_what_is_hardly_too_unlikely_is_summed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +264,7 @@ def test_a_law_of_the_rest_serves_no_more_than_it_may(monkeypatch: pytest.Monkey
     for m in (30, 60, 200):
         for epsilon in (0.05, 0.2, 0.5):
             bound = certificate(m, m, 5, "9")
-            served.add(shuffle._Sum(bound, Fraction(np.exp(epsilon))).shared)
+            served.add(shuffle._Sum(bound, Fraction(np.exp(epsilon)), shuffle._Rests()).shared)
             exact = with_many_counts(bound, epsilon)
             assert exact <= Fraction(bound.delta(epsilon)) <= exact * Fraction(11, 10)
     assert min(served) < 4 * 3
