@@ -214,17 +214,20 @@ class Polling:
 
         Args:
             release_id: the release.
-            answers: what every curator says about it; at first, before any of them sends columns, the server is not
-                asked.
+            answers: what every curator says about it. At first, before any of them sends columns, the server is not
+                asked; nor while some of them are ready and others have still to test it: no key leaves before.
             parties: leads to the server.
         """
         statuses = self.of(release_id)
         who = f"server {self._study.server.name}"
-        furthest = max(_position(state_from_proto(one.state)) for one in answers.values())
+        states = [state_from_proto(one.state) for one in answers.values()]
+        furthest = max(map(_position, states))
         self._asked[release_id].looks_at_server += 1
         if self._asked[release_id].looks_at_server == 1 and furthest < _position(ReleaseState.UPLOADING):
             statuses[who] = (ReleaseState.REQUESTED, "")
             raise NotReadyError("nothing was uploaded yet", where=who)
+        if ReleaseState.READY in states and not all(state.finished for state in states):
+            raise NotReadyError("not every curator has tested the server yet", where=who)
         try:
             answer = await parties.ask_server(release_id)
         except NotFoundError:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -103,6 +104,40 @@ async def turns() -> None:
     """Let everything happen that can."""
     for _ in range(10):
         await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("states", "is_asked"),
+    [
+        ((ReleaseState.READY, ReleaseState.PERTURBING), False),
+        ((ReleaseState.READY, ReleaseState.UPLOADING), False),
+        ((ReleaseState.PERTURBING, ReleaseState.UPLOADING), True),
+        ((ReleaseState.READY, ReleaseState.READY), True),
+        ((ReleaseState.READY, ReleaseState.EXPIRED), True),
+    ],
+)
+def test_the_server_is_not_asked_while_a_curator_still_tests_it(
+    polling: Polling, stored: ResearcherRelease, states: tuple[ReleaseState, ReleaseState], *, is_asked: bool
+) -> None:
+    asked = list[str]()
+
+    async def ask_server(release_id: str) -> None:
+        asked.append(release_id)
+        raise AWAY
+
+    async def scenario() -> None:
+        curators = Curators()
+        await all_answers(polling, stored, curators)
+        answers = {
+            name: curator_pb2.GetProposalResponse(state=state_to_proto(state))
+            for name, state in zip(curators.curators, states, strict=True)
+        }
+        with pytest.raises(UnavailableError if is_asked else NotReadyError):
+            await polling.ask_server(ID, answers, cast("PartyLinks", SimpleNamespace(ask_server=ask_server)))
+        polling.stop_asking(ID)
+
+    run(scenario)
+    assert asked == [ID] * is_asked
 
 
 def test_curators_are_waited_for_until_they_have_nothing_left_to_do(
