@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, assert_never
 
+from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import (
     BudgetExceededError,
     DeniedError,
@@ -45,7 +46,7 @@ from veiltab.curator.alignment.token_exchange import TokenExchange
 from veiltab.curator.coins import Coins, release_coin
 from veiltab.curator.coordination import Peers, check_study_digest
 from veiltab.curator.decisions import Decisions
-from veiltab.curator.encryption import ColumnEncryption
+from veiltab.curator.encryption import ColumnEncryption, PlainColumn
 from veiltab.curator.ledger import Ledger
 from veiltab.curator.looks import MOST_ASKED, Looks, Others
 from veiltab.curator.planning import Planner
@@ -743,11 +744,17 @@ class CuratorDriver:
     def _encrypt_columns(self, spec: ReleaseSpec, table: AlignedTable, sample: SharedSample, stage: Stage) -> None:
         columns, encryption = spec.columns_of(self.name), self.encryption(spec.release_id)
         with stage.of("encrypting columns", len(columns) * spec.uploaded_rows) as progress:
-            for column in columns:
-                size = column.byte_length(spec.uploaded_rows)
-                with step("encrypt", release_id=spec.release_id, attribute=column.attribute, size=size):
-                    values = sample.rows.column(table, column.attribute)
-                    encryption.encrypt(column.attribute, values, column.size, spec.pad, sample.noise, progress.advance)
+            plain = [
+                PlainColumn(
+                    attribute=column.attribute,
+                    symbols=sample.rows.column(table, column.attribute),
+                    size=column.size,
+                )
+                for column in columns
+            ]
+            # A long column is recorded by itself: after a crash it is not made again.
+            for some in [plain] if spec.uploaded_rows <= CHUNK else [[one] for one in plain]:
+                encryption.encrypt_together(some, spec.pad, sample.noise, progress.advance)
 
     async def _upload(self, spec: ReleaseSpec, stage: Stage, server: ServerLink) -> None:
         encryption = self.encryption(spec.release_id)

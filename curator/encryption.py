@@ -9,6 +9,8 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import assert_never
 
@@ -20,8 +22,10 @@ from veiltab.common.core.pads import PAD, encrypt
 from veiltab.common.core.randomness import CipherStream, SystemSource
 from veiltab.common.core.symbols import CHUNK, add, check_symbols, fill_uniform, row_slices
 from veiltab.common.errors import IntegrityError
+from veiltab.common.observe.steps import step
 from veiltab.common.release.modes import Pad
-from veiltab.common.storage.files import file_digest, written_whole
+from veiltab.common.storage.database import transaction
+from veiltab.common.storage.files import file_digest, sync_folder, written_whole
 from veiltab.curator.draw_tasks import DrawnColumn
 from veiltab.curator.encryption_tasks import encrypted_in_tasks
 from veiltab.curator.noise import Column, CuratorsNoise
@@ -29,6 +33,21 @@ from veiltab.curator.store import CuratorStore
 
 _DISTINCT = 128
 """Length of a pad, in symbols, from which on two pads are never equal by chance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainColumn:
+    """A column to encrypt.
+
+    Args:
+        attribute: its name.
+        symbols: (m,) symbols 0..size-1 in sample order.
+        size: alphabet size K_a.
+    """
+
+    attribute: str
+    symbols: Column = field(repr=False)
+    size: int
 
 
 class ColumnEncryption:
@@ -60,50 +79,82 @@ class ColumnEncryption:
         noise: CuratorsNoise,
         advance: Callable[[int], None] = lambda _: None,
     ) -> bytes:
-        """Encrypt a column, unless that was done, and return the SHA-256 of its ciphertext.
+        """Encrypt one column, and return the SHA-256 of its ciphertext; see `encrypt_together`."""
+        plain = PlainColumn(attribute=attribute, symbols=column, size=size)
+        self.encrypt_together([plain], pad, noise, advance)
+        return self._store.ciphertext_digest(self._release_id, attribute)
+
+    def encrypt_together(
+        self,
+        columns: Iterable[PlainColumn],
+        pad: Pad,
+        noise: CuratorsNoise,
+        advance: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Encrypt columns, but for those that are; what is recorded of them becomes durable together.
 
         ciphertext = (column with the curators' noise, and canaries among its rows) + pad mod size
 
         Args:
-            attribute: the column's name.
-            column: (m,) symbols 0..size-1 in sample order.
-            size: alphabet size K_a.
-            pad: where the pad comes from.
+            columns: the columns, of the same length.
+            pad: where the pads come from.
             noise: the coins and the canaries.
             advance: called with the number of rows whenever some more are encrypted.
 
         Raises:
-            IntegrityError: the pad is spent and its ciphertext is not complete here; it is never made again.
+            IntegrityError: a pad is spent and its ciphertext is not complete here; it is never made again.
 
         Source: Lin, Wang, Rane, Section III-A (one-time pad), with a stream cipher as the alternative.
         """
-        done = self._store.pad(self._release_id, attribute)
-        if done is not None:
-            self._check(attribute, done[1])
-            return done[1]
-        source: CipherStream | None
+        keys = [(column, *self._keys(column, pad, noise)) for column in columns if not self._is_encrypted(column)]
+        if not keys:
+            return
+        with transaction(self._store.connection):
+            for column, key, replacement_key in keys:
+                self._store.spend_key(self._release_id, column.attribute, key, replacement_key)
+        digests = {}
+        for column, key, replacement_key in keys:
+            size = (len(column.symbols) + len(noise.places)) * symbol_dtype(column.size).itemsize
+            with step("encrypt", release_id=self._release_id, attribute=column.attribute, size=size):
+                chunks = self._ciphertext(column, pad, key, replacement_key, noise)
+                digests[column.attribute] = self._write(column.attribute, chunks, noise.places, advance)
+        sync_folder(self._folder)
+        with transaction(self._store.connection):
+            for attribute, digest in digests.items():
+                self._store.set_pad_digest(self._release_id, attribute, digest)
+
+    def _is_encrypted(self, column: PlainColumn) -> bool:
+        done = self._store.pad(self._release_id, column.attribute)
+        if done is None:
+            return False
+        self._check(column.attribute, done[1])
+        return True
+
+    def _keys(self, column: PlainColumn, pad: Pad, noise: CuratorsNoise) -> tuple[bytes, bytes]:
+        """Draw the key of a column's pad and that of its replaced symbols, which is empty if there is no noise."""
+        replacement_key = b"" if noise.mechanism is None else os.urandom(32)
         match pad:
             case Pad.CHACHA20:
-                key = os.urandom(32)
-                source = CipherStream(key)
+                return os.urandom(32), replacement_key
             case Pad.OTP:
-                length = len(column) + len(noise.places)
-                self._draw_one_time_pad(attribute, length, size)
+                length = len(column.symbols) + len(noise.places)
+                self._draw_one_time_pad(column.attribute, length, column.size)
                 # A short pad may repeat, or it would not be uniform; a long one that repeats tells of a bad generator.
-                key = file_digest(self.pad_file(attribute)) if length >= _DISTINCT else os.urandom(32)
-                source = None
+                is_long = length >= _DISTINCT
+                return file_digest(self.pad_file(column.attribute)) if is_long else os.urandom(32), replacement_key
             case _:
                 assert_never(pad)
-        replacement_key = b"" if noise.mechanism is None else os.urandom(32)
-        self._store.spend_key(self._release_id, attribute, key, replacement_key)
-        if source is not None and isinstance(column, DrawnColumn):
-            chunks = encrypted_in_tasks(attribute, column, size, key, replacement_key, noise)
-        else:
-            rows = noise.applied(attribute, column, size, replacement_key)
-            chunks = (self._encrypted(attribute, chunk, size, source, number) for number, chunk in enumerate(rows))
-        digest = self._write(attribute, chunks, noise.places, advance)
-        self._store.set_pad_digest(self._release_id, attribute, digest)
-        return digest
+
+    def _ciphertext(
+        self, column: PlainColumn, pad: Pad, key: bytes, replacement_key: bytes, noise: CuratorsNoise
+    ) -> Iterable[Symbols]:
+        """Return the ciphertext of a column chunk by chunk."""
+        attribute, symbols, size = column.attribute, column.symbols, column.size
+        source = CipherStream(key) if pad is Pad.CHACHA20 else None
+        if source is not None and isinstance(symbols, DrawnColumn):
+            return encrypted_in_tasks(attribute, symbols, size, key, replacement_key, noise)
+        rows = noise.applied(attribute, symbols, size, replacement_key)
+        return (self._encrypted(attribute, chunk, size, source, number) for number, chunk in enumerate(rows))
 
     def forget_ciphertext(self) -> None:
         """Delete the ciphertexts: the server has them."""
@@ -132,11 +183,15 @@ class ColumnEncryption:
     def _write(
         self, attribute: str, chunks: Iterable[Symbols], places: CanaryPlaces, advance: Callable[[int], None]
     ) -> bytes:
-        """Write the ciphertext of a column that comes in chunks, and that of its canaries; return its SHA-256."""
+        """Write the ciphertext of a column that comes in chunks, and that of its canaries; return its SHA-256.
+
+        The names of the files are not durable yet.
+        """
         digest = hashlib.sha256()
         with ExitStack() as files:
-            file = files.enter_context(written_whole(self.ciphertext(attribute)))
-            canaries = files.enter_context(written_whole(self.canaries(attribute))) if len(places) else None
+            written = partial(written_whole, is_folder_synced=False)
+            file = files.enter_context(written(self.ciphertext(attribute)))
+            canaries = files.enter_context(written(self.canaries(attribute))) if len(places) else None
             start = 0
             for ciphertext in chunks:
                 part = slice(start, start + len(ciphertext))

@@ -101,6 +101,7 @@ class Database(sqlite3.Connection):
     def __init__(self, path: Path, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of sqlite3
         super().__init__(path, *args, **kwargs)
         self.turn = threading.RLock()
+        self._is_writing = False
         self._path = path
 
     def execute(self, *args: Any) -> FetchedRows:  # type: ignore[override]  # noqa: ANN401 - as above
@@ -135,9 +136,16 @@ class Database(sqlite3.Connection):
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:
-        """Run a block as one durable transaction, taking the write lock first; undone when the block raises."""
+        """Run a block as one durable transaction, taking the write lock first; undone when the block raises.
+
+        A block within the block of another, in the same thread, is a part of that one's transaction.
+        """
         with self.turn:
+            if self._is_writing:
+                yield self
+                return
             self.execute("BEGIN IMMEDIATE")
+            self._is_writing = True
             try:
                 yield self
                 self.execute("COMMIT")
@@ -146,6 +154,8 @@ class Database(sqlite3.Connection):
                 if self.in_transaction:
                     self.execute("ROLLBACK")
                 raise
+            finally:
+                self._is_writing = False
 
     @contextmanager
     def snapshot(self) -> Iterator[Self]:

@@ -13,12 +13,13 @@ from veiltab.common.storage.disk import named_in_errors
 
 
 @contextmanager
-def written_whole(path: Path, *, is_durable: bool = True) -> Iterator[BinaryIO]:
+def written_whole(path: Path, *, is_durable: bool = True, is_folder_synced: bool = True) -> Iterator[BinaryIO]:
     """Open a temporary file beside `path`, which its name says; when the block ends, sync it and rename it into place.
 
     Args:
         path: the file.
         is_durable: whether a failing power leaves it whole too, and not only a kill; else nothing is synced.
+        is_folder_synced: whether its name is durable too; else whoever writes several files syncs their folder once.
     """
     temporary = path.with_name(path.name + ".tmp")
     with named_in_errors(path):
@@ -33,7 +34,7 @@ def written_whole(path: Path, *, is_durable: bool = True) -> Iterator[BinaryIO]:
             temporary.unlink(missing_ok=True)
             raise
         temporary.replace(path)
-        if is_durable:
+        if is_durable and is_folder_synced:
             sync_folder(path.parent)
 
 

@@ -450,14 +450,14 @@ def test_a_sample_whose_files_are_damaged_is_drawn_again(
     world: World, make_request: Make, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """What is damaged before the encryption costs no charged release."""
-    encrypt, errors = ColumnEncryption.encrypt, [error]
+    encrypt, errors = ColumnEncryption.encrypt_together, [error]
 
-    def encrypt_once_in_vain(*args: Any) -> bytes:  # noqa: ANN401 - those of the method
+    def encrypt_once_in_vain(*args: Any) -> None:  # noqa: ANN401 - those of the method
         if errors:
             raise errors.pop()
-        return encrypt(*args)
+        encrypt(*args)
 
-    monkeypatch.setattr(ColumnEncryption, "encrypt", encrypt_once_in_vain)
+    monkeypatch.setattr(ColumnEncryption, "encrypt_together", encrypt_once_in_vain)
     carried_to(world, ReleaseState.READY, make_request(sample=400))
     assert not errors
     assert len(world.tosses) == 2
@@ -481,7 +481,7 @@ def test_a_release_says_what_is_done_for_it_instead_of_what_it_waited_for(
         said.append(waiting_for())
         raise UnavailableError("not now")
 
-    monkeypatch.setattr(ColumnEncryption, "encrypt", encrypt_in_vain)
+    monkeypatch.setattr(ColumnEncryption, "encrypt_together", encrypt_in_vain)
     world.follow()
     for _ in range(3):
         assert not world.step()

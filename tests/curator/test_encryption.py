@@ -2,7 +2,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from veiltab.common.core.symbols import CHUNK
 from veiltab.common.errors import ConflictError, IntegrityError
 from veiltab.common.release.modes import Pad
 from veiltab.common.storage.files import file_digest
-from veiltab.curator.encryption import ColumnEncryption
+from veiltab.curator.encryption import ColumnEncryption, PlainColumn
 from veiltab.curator.noise import Column, CuratorsNoise
 from veiltab.curator.store import CuratorStore
 
@@ -160,6 +160,36 @@ def test_every_attribute_and_release_has_a_key_of_its_own(store: CuratorStore, t
 
 def crash(*_: object) -> NoReturn:
     raise KeyboardInterrupt
+
+
+@BOTH
+def test_several_columns_are_recorded_together_before_their_first_symbol_and_after_their_last(
+    store: CuratorStore, encryption: ColumnEncryption, monkeypatch: pytest.MonkeyPatch, pad: Pad
+) -> None:
+    done = list[tuple[str, bool]]()
+
+    def watch(owner: object, name: str) -> None:
+        call = getattr(owner, name)
+
+        def watched(*args: Any) -> Any:  # noqa: ANN401 - those of the method
+            done.append((name, store.connection.in_transaction))
+            return call(*args)
+
+        monkeypatch.setattr(owner, name, watched)
+
+    for name in ("spend_key", "set_pad_digest"):
+        watch(store, name)
+    watch(encryption, "_write")
+    columns = [PlainColumn(attribute=name, symbols=SYMBOLS, size=5) for name in ("sex", "age")]
+    encryption.encrypt_together(columns, pad, PLAIN)
+    encryption.encrypt_together(columns, pad, PLAIN)
+    assert done == [("spend_key", True)] * 2 + [("_write", False)] * 2 + [("set_pad_digest", True)] * 2
+    with monkeypatch.context() as broken:
+        broken.setattr(store, "set_pad_digest", crash)
+        with pytest.raises(KeyboardInterrupt):
+            encryption.encrypt("job", SYMBOLS, 5, pad, PLAIN)
+    assert store.pad(ID, "job") is None
+    assert store.ciphertext_digest(ID, "sex") != store.ciphertext_digest(ID, "age")
 
 
 @BOTH

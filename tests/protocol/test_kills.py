@@ -41,7 +41,7 @@ QUICK = {
     "server, after the rename": Kill(who=CLOUD, point="veiltab.server.store:ServerStore.publish:1"),
     "server, published": Kill(who=CLOUD, point="veiltab.server.store:ServerStore.publish:1:after", published=True),
     "curator, charged": Kill(who=ALICE, point="veiltab.curator.ledger:Ledger.charge:1:after"),
-    "curator, encrypting": Kill(who=BOB, point="veiltab.curator.store:CuratorStore.spend_key:2:after"),
+    "curator, encrypting": Kill(who=BOB, point="veiltab.curator.encryption:ColumnEncryption._write:2"),
     "curator, testing": Kill(who=ALICE, point="veiltab.curator.store:CuratorStore.record_publication:1:after"),
     "curator, uploading": Kill(who=BOB, point="veiltab.common.rpc.chunks:chunk_of:3"),
     "researcher, fetching": Kill(who=ROSA, point="veiltab.common.rpc.chunks:verify:3"),
@@ -232,7 +232,7 @@ def test_a_party_that_is_killed_and_started_again_continues_the_release(mortal: 
 @pytest.mark.long
 def test_a_curator_that_is_killed_after_its_upload_waits_for_the_other(mortal: World) -> None:
     # Alice has deleted her ciphertext, and the server still waits for Bob's when she is back.
-    mortal.restart(BOB, how=launcher(PACE, "veiltab.curator.encryption:ColumnEncryption.encrypt:1:4"))
+    mortal.restart(BOB, how=launcher(PACE, "veiltab.curator.encryption:ColumnEncryption.encrypt_together:1:4"))
     killed(mortal, Kill(who=ALICE, point="veiltab.curator.encryption:ColumnEncryption.forget_ciphertext:1:after"))
 
 

@@ -261,3 +261,26 @@ def test_threads_that_run_the_same_statement_read_their_own_rows(tmp_path: Path)
         sys.setswitchinterval(interval)
         database.close()
     assert wrong == []
+
+
+def test_a_transaction_within_another_is_part_of_it(path: Path) -> None:
+    db = open_database(path, SCRIPTS)
+    with transaction(db):
+        with transaction(db):
+            db.execute("INSERT INTO note (text) VALUES ('kept')")
+        assert db.in_transaction
+    assert texts(db) == ["kept"]
+
+    def add_in_vain() -> None:
+        with transaction(db):
+            with transaction(db):
+                db.execute("INSERT INTO note (text) VALUES ('undone')")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        add_in_vain()
+    assert texts(db) == ["kept"]
+    with transaction(db):
+        db.execute("INSERT INTO note (text) VALUES ('later')")
+    assert not db.in_transaction
+    db.close()
