@@ -94,7 +94,8 @@ def run(command: click.Command) -> int:
         refusal = disk_refusal(error)
         if refusal is None:
             raise
-        note(f"veiltab: {files_of(error) or 'a file'}: {refusal}")
+        # What a running party says of its full disk is that it goes on by itself; this process ends.
+        note(f"veiltab: {files_of(error) or 'a file'}: {refusal.problem}. Mend that, and begin again.")
         return refusal.exit_code
     return result if isinstance(result, int) else 0
 

@@ -1,3 +1,4 @@
+import errno
 import json
 import sys
 from decimal import Decimal
@@ -151,3 +152,11 @@ def test_no_text_commands_a_terminal(capsys: pytest.CaptureFixture[str]) -> None
     out = capsys.readouterr().out
     assert out.rstrip("\n").isprintable()
     assert json.loads(out) == {"said": HOSTILE}
+
+
+def test_a_command_that_a_full_disk_ends_does_not_say_that_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device", "state/run")
+    assert run_with(monkeypatch, raising(full)) == UnavailableError.exit_code
+    assert capsys.readouterr().err == "veiltab: state/run: this party's disk is full. Mend that, and begin again.\n"
