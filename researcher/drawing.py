@@ -79,7 +79,9 @@ def check_picture(path: Path) -> None:
     """
     _check_suffix(path)
     if not path.parent.is_dir():
-        raise InvalidInputError("the folder of the picture does not exist", where=str(path))
+        raise InvalidInputError(
+            "the folder of the picture does not exist", where=str(path), remedy="Make it, or name another."
+        )
 
 
 def _check_suffix(path: Path) -> None:

@@ -188,14 +188,14 @@ def error_from_rpc(error: grpc.aio.AioRpcError, peer: str) -> VeiltabError:
         peer: the peer that was called, as in "curator alice", for the person who reads the error.
 
     Returns:
-        The error that the peer raised, of the same class, with the peer before its `where`; or, if the status is gRPC's
-        own, what that most likely means.
+        The error that the peer raised, of the same class, with the peer before its `where` if that is another; or, if
+        the status is gRPC's own, what that most likely means.
     """
     info = _detail(error)
     if info is None:
         return _plain(error, peer)
     text = {key: words_from_proto(info.metadata.get(key, ""), length) for key, length in _LENGTHS.items()}
-    where = f"{peer}, {text['where']}" if text["where"] else peer
+    where = peer if text["where"] in {"", peer} else f"{peer}, {text['where']}"
     return error_class(info.reason)(text["problem"] or "a refusal without words", where=where, remedy=text["remedy"])
 
 

@@ -60,6 +60,8 @@ def test_abort_sends_code_message_and_detail_over_a_call() -> None:
     assert error.code() is grpc.StatusCode.NOT_FOUND
     assert error.details() == "no such release"
     assert str(error_from_rpc(error, "server cloud")) == "server cloud, release: no such release"
+    # A peer that names itself is named once.
+    assert str(error_from_rpc(error, "release")) == "release: no such release"
 
 
 @pytest.mark.parametrize("kind", KINDS)
