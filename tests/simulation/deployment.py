@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -28,7 +28,7 @@ from veiltab.common.release.spec import ReleaseSpec
 from veiltab.common.release.state import ReleaseState
 from veiltab.common.rpc.identity import Role
 from veiltab.common.schemes.registry import SCHEMES, has_stage
-from veiltab.curator.encryption import ColumnEncryption
+from veiltab.curator.encryption import ColumnEncryption, PlainColumn
 from veiltab.curator.progress import APPROVED, DENIED, HELD, GrantDecision
 from veiltab.curator.store import CuratorStore
 from veiltab.researcher.receiving import Receiver
@@ -124,11 +124,13 @@ class Deployment:
                     village=self.village, network=self.network, party=party, folder=folder, seed=self.seed
                 )
         self.loop = VirtualLoop(self._generator("threads"))
-        encrypt, test = ColumnEncryption.encrypt, Receiver._test_again
+        encrypt, test = ColumnEncryption.encrypt_together, Receiver._test_again
 
-        def encrypted(columns: ColumnEncryption, attribute: str, column: Any, *others: Any) -> bytes:  # noqa: ANN401
-            self.watch.see_plain(columns._release_id, attribute, column[:])
-            return encrypt(columns, attribute, column, *others)
+        def encrypted(encryption: ColumnEncryption, columns: Iterable[PlainColumn], *others: Any) -> None:  # noqa: ANN401
+            columns = tuple(columns)
+            for one in columns:
+                self.watch.see_plain(encryption._release_id, one.attribute, one.symbols[:])
+            encrypt(encryption, columns, *others)
 
         def tested(receiver: Receiver, spec: ReleaseSpec, *found: Any) -> None:  # noqa: ANN401
             _, rows, columns, _ = found
@@ -138,7 +140,7 @@ class Deployment:
         try:
             with (
                 simulated(self.loop, stream_of(self.seed, "elsewhere"), self.network.channel),
-                patch.object(ColumnEncryption, "encrypt", encrypted),
+                patch.object(ColumnEncryption, "encrypt_together", encrypted),
                 patch.object(Receiver, "_test_again", tested),
                 asyncio.Runner(loop_factory=lambda: self.loop) as runner,
             ):

@@ -399,6 +399,10 @@ class _Method:
         requests.put_nowait(None)
         return _Stream(self, self.begin(requests, timeout))
 
+    def both(self, messages: AsyncIterator[Any], timeout: float) -> "_Dialogue":
+        """Send some messages, and return what reads some meanwhile."""
+        return _Dialogue(self, messages, timeout)
+
 
 class _Stream:
     """The answers of a call, one after another."""
@@ -423,6 +427,32 @@ class _Stream:
     def cancel(self) -> None:
         """Take no more answers."""
         self._over = True
+
+
+class _Dialogue:
+    """A call in which both sides send messages until one of them ends it."""
+
+    def __init__(self, method: _Method, messages: AsyncIterator[Any], seconds: float) -> None:
+        self._method = method
+        self._requests: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._answers = method.begin(self._requests, seconds)
+        self._sending = asyncio.create_task(self._send(messages))
+
+    async def _send(self, messages: AsyncIterator[Any]) -> None:
+        try:
+            async for message in messages:
+                self._requests.put_nowait(self._method.to_bytes(message))
+        finally:
+            self._requests.put_nowait(None)
+
+    async def read(self) -> Any:  # noqa: ANN401 - a message
+        """Return the next answer, or what says that there is none."""
+        one = await self._answers.get()
+        return grpc.aio.EOF if one == Ended() else self._method.read(one)
+
+    def cancel(self) -> None:
+        """End the call."""
+        self._sending.cancel()
 
 
 def _nowhere() -> Any:  # noqa: ANN401 - a Context
@@ -450,6 +480,10 @@ class Channel:
     def stream_unary(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
         """Return an RPC."""
         return _Method(self, method, request_serializer, response_deserializer).upload
+
+    def stream_stream(self, method: str, request_serializer: Any, response_deserializer: Any, **_: object) -> Any:  # noqa: ANN401
+        """Return an RPC."""
+        return _Method(self, method, request_serializer, response_deserializer).both
 
     async def close(self) -> None:
         """Do nothing."""
