@@ -72,7 +72,7 @@ _ONE_SUM = 128
 """Most numbers that NumPy sums at once; of more it adds the sums of two halves, the first a multiple of 8 long."""
 
 _MOST_KEPT = 4_000_000
-"""How many numbers are kept for the next epsilon: 32 MB."""
+"""How many numbers of laws of hr are kept for the next epsilon: 32 MB."""
 
 _LITTLE_WORK = 3_000
 """How many probabilities of hr allow a law of its own for every s."""
@@ -120,23 +120,23 @@ class OrderCertificate:
         """Return an upper bound of delta at an epsilon (nats, at least 0); zero where the pure guarantee holds."""
         if not epsilon >= 0:
             raise InvalidInputError("epsilon must be a number from 0", where="epsilon")
-        return self._delta(epsilon, _Rests())
+        return self._delta(epsilon, _Memory())
 
-    def _delta(self, epsilon: float, rests: "_Rests") -> float:
+    def _delta(self, epsilon: float, memory: "_Memory") -> float:
         if epsilon > log(self.pure_ratio) + 1:
             return 0.0
         e = max(Fraction(1), exp_below(Decimal(epsilon)))
-        return 0.0 if e >= self.pure_ratio else min(1.0, _Sum(self, e, rests).value())
+        return 0.0 if e >= self.pure_ratio else min(1.0, _Sum(self, e, memory).value())
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon (nats) that the certificate grants at a delta in (0, 1), rounded up."""
         check_delta(delta)
         top = log(self.pure_ratio) * (1 + 1e-15) + 1e-15
         q = float(self.gamma) + self.cells - 1
-        rests = _Rests()
+        memory = _Memory()
 
         def excess(x: float) -> float:
-            found = self._delta(-x, rests)
+            found = self._delta(-x, memory)
             return log(found / delta) if found > 0 else -inf
 
         guess = min(top, self.sample / self.population * (2.5 * log(1 / delta) * q / self.sample) ** 0.5)
@@ -152,8 +152,8 @@ def check_delta(delta: float) -> None:
 class _Sum:
     """The sum above for one e, exact and below the pure ratio."""
 
-    def __init__(self, certificate: OrderCertificate, e: Fraction, laws: "_Rests") -> None:
-        self.laws = laws
+    def __init__(self, certificate: OrderCertificate, e: Fraction, memory: "_Memory") -> None:
+        self.memory = memory
         self.n, self.m = certificate.population, certificate.sample
         self.a = float(certificate.gamma - 1)
         present, absent = float(certificate.presence), float(1 - certificate.presence)
@@ -194,7 +194,7 @@ class _Sum:
         for start in range(self.low, self.high + 1, span):
             stop = min(start + span, self.high + 1)
             count = (min(rows, stop - start) - 1) // self.shared + 1
-            rest = self.laws.of(self.m - start - self.shared * np.arange(count), self.rest_probability)
+            rest = self.memory.rest(self.m - start - self.shared * np.arange(count), self.rest_probability)
             for at in range(start, stop, rows):
                 yield self._block(np.arange(at, min(at + rows, stop), dtype=np.int64), start, rest)
 
@@ -232,7 +232,7 @@ class _Sum:
         one_by_one = (binomial_pmf(h, s[:, None], 0.5) * rest.shortfall(x, group)).sum(axis=1)
         below = most - width
         least = np.where(below <= decided, rest.means[group] - centre, rest.low - centre)
-        linear = _shortfall(s, below, s - self.c * (others + least) - self.step * below, self.step)
+        linear = _shortfall(s, below, s - self.c * (others + least) - self.step * below, self.step, self.memory)
         return float(binomial_pmf(s, self.m, self.p) @ (self.c * one_by_one + linear))
 
     def _turn(self, s: NDArray[np.int64], others: Floats) -> NDArray[np.int64]:
@@ -240,11 +240,11 @@ class _Sum:
         return np.floor((s - self.c * others) / self.step).astype(np.int64)
 
 
-def _shortfall(s: NDArray[np.int64], b: NDArray[np.int64], margin: Floats, step: float) -> Floats:
+def _shortfall(s: NDArray[np.int64], b: NDArray[np.int64], margin: Floats, step: float, memory: "_Memory") -> Floats:
     """Return the sum over h <= b of P(Bin(s, 1/2) = h) (margin + step (b - h)), for s and b that `tails` takes."""
     if b.max() < 0:
         return np.zeros(len(s))
-    within = tails(s, s - b)
+    within = tails(s, s - b, memory)
     # E (b - h)_+, where it is not zero.
     integral = np.where(b > 0, (b - s / 2) * within + (s - b) / 2 * binomial_pmf(b, s, 0.5), 0.0)
     total: Floats = np.maximum(margin, 0.0) * within + step * np.maximum(integral, 0.0)
@@ -280,25 +280,46 @@ class _Rest:
         return np.where(x >= self.high, beyond, np.where(x <= self.low, 0.0, inside))
 
 
-class _Rests:
-    """The laws of hr for one certificate: a search for its epsilon needs most of them at each epsilon."""
+class _Memory:
+    """What the sums for one certificate at several epsilons have in common: a search for its epsilon needs it again."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[int, ...], _Rest] = {}
+        self._rests: dict[tuple[int, ...], _Rest] = {}
         self._room = _MOST_KEPT
+        self._ratios: dict[tuple[int, int], tuple[int, NDArray[np.int64], Floats]] = {}
+        self._tails: dict[tuple[int, int], float] = {}
 
-    def of(self, trials: NDArray[np.int64], p: float) -> _Rest:
-        """Return the laws for some numbers of trials, evenly spaced; p is always the same."""
+    def rest(self, trials: NDArray[np.int64], p: float) -> _Rest:
+        """Return the laws of hr for some numbers of trials, evenly spaced; p is always the same."""
         key = (int(trials[0]), int(trials[-1]), len(trials))
-        if (rest := self._kept.get(key)) is None:
+        if (rest := self._rests.get(key)) is None:
             rest = _Rest(trials, p)
             if rest.size <= self._room:
-                self._kept[key] = rest
+                self._rests[key] = rest
                 self._room -= rest.size
         return rest
 
+    def tail_ratios(self, s: NDArray[np.int64], a: NDArray[np.int64], terms: int) -> Floats:
+        """Return `_tail_ratios` for consecutive s; it is computed for each a that is not as it was the last time."""
+        key = (int(s[0]), len(s))
+        last_terms, last, ratios = self._ratios.get(key, (-1, a, np.empty(len(s))))
+        others = np.flatnonzero(a != last) if terms == last_terms else np.arange(len(s))
+        size = max(1, PIECE // max(1, terms))
+        for some in (others[at : at + size] for at in range(0, len(others), size)):
+            ratios[some] = _tail_ratios(s[some], a[some], terms)
+        self._ratios[key] = terms, a, ratios
+        return ratios
 
-def tails(s: NDArray[np.int64], a: NDArray[np.int64]) -> Floats:
+    def tails(self, s: NDArray[np.int64], a: NDArray[np.int64]) -> list[float]:
+        """Return `_summed` for some s and a; it is computed once for each pair of them."""
+        pairs = list(zip(s.tolist(), a.tolist(), strict=True))
+        others = [i for i, pair in enumerate(pairs) if pair not in self._tails]
+        if others:
+            self._tails.update(zip((pairs[i] for i in others), _summed(s[others], a[others]), strict=True))
+        return [self._tails[pair] for pair in pairs]
+
+
+def tails(s: NDArray[np.int64], a: NDArray[np.int64], memory: _Memory) -> Floats:
     """Return P(Bin(s, 1/2) >= a) for consecutive ascending s and a that rises by 0 or 1 from one to the next.
 
     Few terms are summed directly, each the one before times (s-h)/(h+1). Where they would be many, the sum is carried
@@ -308,11 +329,8 @@ def tails(s: NDArray[np.int64], a: NDArray[np.int64]) -> Floats:
     decay = -log(steepest) if 0 < steepest < 1 else (1e9 if steepest <= 0 else 0.0)
     terms = int(min(42 / decay if decay > 0 else 1e9, 14 * s[-1] ** 0.5 + 40, max(int(np.max(s - a)), 0) + 1))
     if terms * len(s) <= 1_600_000:
-        size = max(1, PIECE // max(1, terms))
-        parts = [_tail_ratios(s[at : at + size], a[at : at + size], terms) for at in range(0, len(s), size)]
-        summed: Floats = binomial_pmf(a, s, 0.5) * np.concatenate(parts)
-        return summed
-    return _carried(s, a, stretch=int(max(4, min(s[-1] ** 0.5 / 3, 4 / max(decay, 1e-9)))))
+        return binomial_pmf(a, s, 0.5) * memory.tail_ratios(s, a, terms)
+    return _carried(s, a, memory, stretch=int(max(4, min(s[-1] ** 0.5 / 3, 4 / max(decay, 1e-9)))))
 
 
 def _tail_ratios(s: NDArray[np.int64], a: NDArray[np.int64], terms: int) -> Floats:
@@ -324,7 +342,7 @@ def _tail_ratios(s: NDArray[np.int64], a: NDArray[np.int64], terms: int) -> Floa
     return total
 
 
-def _carried(s: NDArray[np.int64], a: NDArray[np.int64], *, stretch: int) -> Floats:
+def _carried(s: NDArray[np.int64], a: NDArray[np.int64], memory: _Memory, *, stretch: int) -> Floats:
     """Sum the tail of the last s of each stretch, and carry it down to the others.
 
     P(Bin(s) >= a) = P(Bin(s+1) >= a+1) + P(Bin(s) = a)/2 = P(Bin(s+1) >= a) - P(Bin(s) = a-1)/2
@@ -335,7 +353,7 @@ def _carried(s: NDArray[np.int64], a: NDArray[np.int64], *, stretch: int) -> Flo
     starts = range(0, len(s), stretch)
     lasts = np.minimum(np.array(starts) + stretch, len(s)) - 1
     carried = np.empty(len(s))
-    for start, last, tail in zip(starts, lasts.tolist(), _summed(s[lasts], a[lasts]), strict=True):
+    for start, last, tail in zip(starts, lasts.tolist(), memory.tails(s[lasts], a[lasts]), strict=True):
         carried[start:last] = np.cumsum(steps[start:last][::-1])[::-1] + tail
         carried[last] = tail
     return np.maximum(carried, 0.0)

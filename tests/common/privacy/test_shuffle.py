@@ -18,7 +18,7 @@ from veiltab.common.core.binomial import binomial_pmf
 from veiltab.common.core.rounding import exp_below
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.privacy.calibration import calibrate
-from veiltab.common.privacy.shuffle import OrderCertificate, tails
+from veiltab.common.privacy.shuffle import OrderCertificate, _Memory, tails
 
 VECTORS = [
     (0.5, 45222, 24, "356.78", 45222, 9.98105e-7),
@@ -353,7 +353,7 @@ def test_binomial_probabilities_at_the_edges() -> None:
 def test_tails_are_those_of_the_binomial(start: int, rows: int, slope: float) -> None:
     s = np.arange(start, start + rows, dtype=np.int64)
     a = np.floor(slope * s).astype(np.int64) + 1
-    found = tails(s, a)
+    found = tails(s, a, _Memory())
     for index in (0, rows // 2, rows - 1):
         n, k = int(s[index]), int(a[index])
         with mpmath.workdps(40):
