@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from veiltab.common.core.canaries import places_key
 from veiltab.common.core.domain import Symbols, symbol_dtype
-from veiltab.common.core.symbols import check_symbols
+from veiltab.common.core.symbols import check_symbols, row_slices
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.release.receipt import Receipt, accepted, level_of, receipt_of
 from veiltab.common.release.spec import Column, ReleaseSpec
+from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.bounded_set import BoundedSet
 from veiltab.curator.encryption import ColumnEncryption
 from veiltab.curator.progress import PublicationDigests
@@ -50,12 +51,14 @@ class PublishedCanaries:
     """The canaries as a server published them.
 
     Args:
-        numbers: which of the release's canaries these are, by order of their places: all of them, or those that the
-            server sampled.
-        symbols: attribute of the curator's own -> symbols, shape (len(numbers),).
+        count: how many they are.
+        numbers: which of the release's canaries these are, by order of their places, if the server samples; None if
+            they are all of them.
+        symbols: attribute of the curator's own -> symbols, shape (count,).
     """
 
-    numbers: NDArray[np.int64]
+    count: int
+    numbers: NDArray[np.int64] | None
     symbols: dict[str, Symbols]
 
 
@@ -80,7 +83,7 @@ def published_canaries(spec: ReleaseSpec, curator: str, data: bytes) -> Publishe
     count, rest = divmod(len(data), canary_width(spec, curator))
     if rest or (count != spec.canaries and not spec.sampling.is_by_server):
         raise IntegrityError(f"{len(data)} bytes are not the symbols of {spec.canaries} canaries", where="canaries")
-    offset, numbers = 0, np.arange(count)
+    offset, numbers = 0, None
     if spec.sampling.is_by_server:
         offset, numbers = count * _PLACE_BYTES, np.frombuffer(data, "<i8", count).astype(np.int64)
         _check_sampled(spec, numbers)
@@ -88,7 +91,7 @@ def published_canaries(spec: ReleaseSpec, curator: str, data: bytes) -> Publishe
     for column in spec.columns_of(curator):
         symbols[column.attribute] = _symbols(data, column, count, offset)
         offset += column.byte_length(count)
-    return PublishedCanaries(numbers=numbers, symbols=symbols)
+    return PublishedCanaries(count=count, numbers=numbers, symbols=symbols)
 
 
 def changed_canaries(published: PublishedCanaries, spec: ReleaseSpec, encryption: ColumnEncryption) -> int:
@@ -97,14 +100,22 @@ def changed_canaries(published: PublishedCanaries, spec: ReleaseSpec, encryption
     Raises:
         IntegrityError: the ciphertext that was sent is not here any more.
     """
-    changed = np.zeros(len(published.numbers), np.bool_)
-    for attribute, symbols in published.symbols.items():
-        path, column = encryption.canaries(attribute), spec.column(attribute)
-        if not path.exists() or path.stat().st_size != column.byte_length(spec.canaries):
-            raise IntegrityError("the ciphertext of the canaries is gone or cut off", where=f"attribute {attribute}")
-        sent = np.fromfile(path, symbol_dtype(column.size))
-        changed |= symbols != sent[published.numbers]
-    return int(changed.sum())
+    sent = {attribute: _sent(spec, attribute, encryption) for attribute in published.symbols}
+    changed = 0
+    for part in row_slices(published.count):
+        rows = part if published.numbers is None else published.numbers[part]
+        differ = [symbols[part] != sent[attribute][rows] for attribute, symbols in published.symbols.items()]
+        changed += int(np.any(differ, axis=0).sum())
+    return changed
+
+
+def _sent(spec: ReleaseSpec, attribute: str, encryption: ColumnEncryption) -> Symbols:
+    """Return the ciphertext of a column's canaries that the server was sent, mapped from disk."""
+    path, column = encryption.canaries(attribute), spec.column(attribute)
+    if not path.exists() or path.stat().st_size != column.byte_length(spec.canaries):
+        raise IntegrityError("the ciphertext of the canaries is gone or cut off", where=f"attribute {attribute}")
+    sent: Symbols = mapped_array(path, symbol_dtype(column.size))
+    return sent
 
 
 class ServerCheck:
@@ -183,7 +194,7 @@ class ServerCheck:
             raise IntegrityError(f"{error}; no key leaves", where=server) from None
         changed = changed_canaries(published, spec, encryption) if spec.canaries else 0
         digests = {name: hashlib.sha256(symbols.data).digest() for name, symbols in published.symbols.items()}
-        self._store.set_receipt(spec.release_id, len(published.numbers), changed, digests)
+        self._store.set_receipt(spec.release_id, published.count, changed, digests)
 
 
 def check_passed(receipt: Receipt, server: str) -> None:

@@ -35,6 +35,9 @@ RELEASE_HOURS = 24.0
 _ROW_BYTES = 8
 """Of a row number, or a word by which rows are ordered."""
 
+_TESTED_BYTES = 2
+"""Of memory for the symbol of a canary that a curator compares: as it came, and as an array."""
+
 _WIRE = 1.004
 """Bytes on the link for a byte of a stream: digests of its chunks, frames, and records of TLS."""
 
@@ -294,8 +297,9 @@ def _table_rooms(study: Tables, costs: TableCosts, machine: Machine) -> dict[Par
     published = study.uploaded * study.uploads * study.curators
     under_way = at_a_time * (study.uploaded * width + _ROW_BYTES * study.canaries)
     computing = costs.curator + (0 if is_small(study.rows) else machine.cores * costs.worker)
+    testing = at_a_time * study.canaries * min(width, study.attributes) * _TESTED_BYTES
     return {
-        Party.CURATOR: Room(memory=computing, disk=table + max(aligning, releasing), kept=table + aligned),
+        Party.CURATOR: Room(memory=computing + testing, disk=table + max(aligning, releasing), kept=table + aligned),
         Party.SERVER: Room(memory=costs.server, disk=published + under_way, kept=published),
         Party.RESEARCHER: Room(memory=costs.researcher, disk=under_way, kept=0.0),
     }
