@@ -144,6 +144,7 @@ class Looks:
         attempt = 0
         while True:
             await self._any(curator)
+            attempt += 1
             try:
                 async for news in peers.follow(curator, self._asked(curator)):
                     self._take(curator, news)
@@ -154,16 +155,18 @@ class Looks:
                         await self._poll(curator, peers)
             except VeiltabError as error:
                 self._take(curator, dict.fromkeys(self._looks, Said(progress=error)))
-                pause, attempt = PAUSES[min(attempt, len(PAUSES) - 1)], attempt + 1
+                attempt = max(attempt, 1)
+            if attempt:  # the call failed, or brought nothing
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._more[curator].wait(), pause)
+                    await asyncio.wait_for(self._more[curator].wait(), PAUSES[min(attempt, len(PAUSES)) - 1])
 
     async def _any(self, curator: str) -> None:
-        """Wait until any release is under way."""
+        """Wait until any release is under way; from then on `_more` says that there are others."""
         more = self._more[curator]
+        more.clear()
         while not self._looks:
-            more.clear()
             await more.wait()
+            more.clear()
 
     async def _asked(self, curator: str) -> AsyncIterator[tuple[str, ...]]:
         """Yield the releases under way, and then those that come, some at a time."""
@@ -182,7 +185,6 @@ class Looks:
         all_asked = loop.time()
         while True:
             await self._any(curator)
-            more.clear()
             began, names = loop.time(), tuple(self._looks)
             if began > all_asked + LONGEST_WAIT:
                 all_asked = began

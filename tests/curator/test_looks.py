@@ -322,6 +322,21 @@ def test_a_call_that_ends_is_made_again_at_once_and_one_that_fails_after_a_pause
     follow(scenario)
 
 
+def test_a_call_that_ends_without_a_word_is_made_again_after_a_pause() -> None:
+    async def scenario(looks: Looks, carol: Carol) -> None:
+        asking = asyncio.create_task(looks.progress("1"))
+        for _ in range(3):
+            carol.says.put_nowait(None)
+        await turns()
+        assert len(carol.calls) == 1
+        carol.says.put_nowait({"1": said()})
+        assert await asking == (progress(),)
+        assert len(carol.calls) == 4
+        assert carol.calls[-1] == [("1",)]
+
+    follow(scenario)
+
+
 def test_without_a_release_nobody_is_called() -> None:
     async def scenario(looks: Looks, carol: Carol) -> None:
         await turns()
