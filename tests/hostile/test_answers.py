@@ -218,6 +218,7 @@ def test_what_a_curator_says_reaches_a_terminal_as_plain_text(running: World) ->
         return message("GetProgressResponse", releases=failed)
 
     behaviours: dict[str, Behaviour] = {
+        "CuratorService/ProposeRelease": lambda _request, _context: message("ProposeReleaseResponse", proposal=said),
         GET_PROPOSAL: lambda _request, _context: said,
         "CuratorPeerService/GetProgress": progress,
     }
