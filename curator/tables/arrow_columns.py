@@ -78,6 +78,8 @@ def _joined(texts: pa.Array, end: str) -> pa.Array:
 
 def _encoded(column: pa.Array) -> pa.Array:
     """Return a column as dictionary-encoded text."""
-    if pa.types.is_dictionary(column.type) and pa.types.is_string(column.type.value_type):
+    type_ = column.type
+    # Numbers of 64 bits without a sign count nothing in numpy.
+    if pa.types.is_dictionary(type_) and pa.types.is_string(type_.value_type) and type_.index_type != pa.uint64():
         return column
     return _text(column).dictionary_encode()

@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -85,6 +86,7 @@ def test_one_table_has_one_digest_in_all_forms(tmp_path: Path, study: Study) -> 
             tmp_path / "t.tsv.gz", ROWS, separator="\t"
         ),
         "a Parquet file": written.write_parquet(tmp_path / "t.parquet", ROWS),
+        "an Arrow file": written.write_arrow(tmp_path / "t.feather", ROWS),
         "2 Parquet files, land from the names of folders": written.write_folder(tmp_path / "folder", ROWS, "land"),
         "sheet 'people' of a spreadsheet": written.write_xlsx(tmp_path / "t.xlsx", {"empty": [], "people": ROWS}),
         "sheet 'people' of a spreadsheet.": written.write_ods(tmp_path / "t.ods", ROWS),
@@ -103,6 +105,50 @@ def test_one_table_has_one_digest_in_all_forms(tmp_path: Path, study: Study) -> 
         [0, 1, 1, 1],
         [0, 3, 1, 0],
     ]
+
+
+def test_arrow_files_of_other_libraries(tmp_path: Path, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.curator.tables.arrow_file.BATCH_ROWS", 3)
+    expected = load_table(written.write_parquet(tmp_path / "t.parquet", ROWS), study, "alice").content_digest
+    table = pa.table(written.columns(ROWS))
+    for land in (
+        pa.dictionary(pa.uint64(), pa.string()),
+        pa.dictionary(pa.uint32(), pa.large_string()),
+        pa.string_view(),
+    ):
+        path = tmp_path / "t.arrow"
+        column = table["land"].combine_chunks()
+        made = column.dictionary_encode().cast(land) if pa.types.is_dictionary(land) else column.cast(land)
+        other = table.set_column(1, "land", made)
+        with pa.ipc.new_file(path, other.schema) as file:
+            file.write_table(other)
+        assert load_table(path, study, "alice").content_digest == expected
+
+
+def test_what_is_no_arrow_file_is_refused_without_a_word_of_it(tmp_path: Path, study: Study) -> None:
+    whole = written.write_arrow(tmp_path / "whole.arrow", ROWS, compression="uncompressed").read_bytes()
+    with pa.ipc.new_stream(tmp_path / "stream.arrow", pa.table(written.columns(ROWS)).schema) as stream:
+        stream.write_table(pa.table(written.columns(ROWS)))
+    (tmp_path / "old.feather").write_bytes(b"FEA1" + bytes(40) + b"FEA1")
+    (tmp_path / "cut.arrow").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "text.arrow").write_bytes(b"pid,land,wage,kids\n100,A,1,1\n")
+    for name in ("stream.arrow", "old.feather", "cut.arrow", "text.arrow"):
+        with pytest.raises(InvalidInputError, match="is not a readable Arrow file") as refused:
+            load_table(tmp_path / name, study, "alice")
+        assert "Feather of version 2" in str(refused.value)
+        assert "100" not in str(refused.value)
+
+
+def test_an_arrow_file_whose_offsets_lie_is_refused(tmp_path: Path, study: Study) -> None:
+    texts = pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 2**30, 3], np.int32)), pa.py_buffer(b"abc"))
+    table = {"pid": [1, 2], "land": texts, "wage": [1.0, 2.0], "kids": [1, 2]}
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(one) if isinstance(one, list) else one for one in table.values()], list(table)
+    )
+    with pa.ipc.new_file(tmp_path / "t.arrow", batch.schema) as file:
+        file.write_batch(batch)
+    with pytest.raises(InvalidInputError, match="is not a readable Arrow file"):
+        load_table(tmp_path / "t.arrow", study, "alice")
 
 
 def test_files_of_a_pattern_follow_one_another(tmp_path: Path, study: Study) -> None:

@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import feather
 
 Value = object
 Rows = Sequence[Sequence[object]]
@@ -42,6 +43,12 @@ def columns(rows: Rows) -> dict[str, list[Value]]:
 def write_parquet(path: Path, rows: Rows) -> Path:
     """Write one Parquet file."""
     pq.write_table(pa.table(columns(rows)), path, row_group_size=2)
+    return path
+
+
+def write_arrow(path: Path, rows: Rows, *, compression: str = "zstd") -> Path:
+    """Write one Arrow file of several record batches."""
+    feather.write_feather(pa.table(columns(rows)), path, compression=compression, chunksize=2)
     return path
 
 
