@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class CuratorPeerServiceStub(object):
-    """What curators ask one another. Each curator drives its own side and reads the others'; nothing is pushed,
-    so every call may be repeated at any time.
+    """What curators ask one another. Each curator drives its own side and reads the others'; nothing is said that was not
+    asked for, so every call may be repeated at any time.
     """
 
     def __init__(self, channel):
@@ -84,8 +84,8 @@ class CuratorPeerServiceStub(object):
 
 
 class CuratorPeerServiceServicer(object):
-    """What curators ask one another. Each curator drives its own side and reads the others'; nothing is pushed,
-    so every call may be repeated at any time.
+    """What curators ask one another. Each curator drives its own side and reads the others'; nothing is said that was not
+    asked for, so every call may be repeated at any time.
     """
 
     def Hello(self, request, context):
@@ -209,8 +209,8 @@ def add_CuratorPeerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class CuratorPeerService(object):
-    """What curators ask one another. Each curator drives its own side and reads the others'; nothing is pushed,
-    so every call may be repeated at any time.
+    """What curators ask one another. Each curator drives its own side and reads the others'; nothing is said that was not
+    asked for, so every call may be repeated at any time.
     """
 
     @staticmethod

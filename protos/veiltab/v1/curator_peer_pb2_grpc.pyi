@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class CuratorPeerServiceStub:
-    """What curators ask one another. Each curator drives its own side and reads the others'; nothing is pushed,
-    so every call may be repeated at any time.
+    """What curators ask one another. Each curator drives its own side and reads the others'; nothing is said that was not
+    asked for, so every call may be repeated at any time.
     """
 
     @_typing.overload
@@ -58,8 +58,8 @@ class CuratorPeerServiceStub:
 
 @_typing.type_check_only
 class CuratorPeerServiceAsyncStub(CuratorPeerServiceStub):
-    """What curators ask one another. Each curator drives its own side and reads the others'; nothing is pushed,
-    so every call may be repeated at any time.
+    """What curators ask one another. Each curator drives its own side and reads the others'; nothing is said that was not
+    asked for, so every call may be repeated at any time.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -85,8 +85,8 @@ class CuratorPeerServiceAsyncStub(CuratorPeerServiceStub):
     """
 
 class CuratorPeerServiceServicer(metaclass=_abc_1.ABCMeta):
-    """What curators ask one another. Each curator drives its own side and reads the others'; nothing is pushed,
-    so every call may be repeated at any time.
+    """What curators ask one another. Each curator drives its own side and reads the others'; nothing is said that was not
+    asked for, so every call may be repeated at any time.
     """
 
     @_abc_1.abstractmethod
