@@ -126,7 +126,11 @@ async def outcome(method: MethodDescriptor, channel: grpc.aio.Channel) -> grpc.S
     """Call any kind of method and return how it ended."""
     request = GetMessageClass(method.input_type)()
     call: Any
-    if method.client_streaming:
+    if method.client_streaming and method.server_streaming:
+        call = raw(channel).stream_stream(path_of(method))(iter([request.SerializeToString()]), timeout=5.0)
+        async for _ in _quiet(call):
+            pass
+    elif method.client_streaming:
         call = raw(channel).stream_unary(path_of(method))(iter([request.SerializeToString()]), timeout=5.0)
     elif method.server_streaming:
         call = raw(channel).unary_stream(path_of(method))(request.SerializeToString(), timeout=5.0)
