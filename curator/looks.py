@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from veiltab.common.errors import VeiltabError
+from veiltab.common.errors import UnavailableError, VeiltabError
 from veiltab.common.rpc.changes import LONGEST_WAIT
-from veiltab.common.rpc.peer import PAUSES
+from veiltab.common.rpc.peer import ASK_SECONDS, PAUSES
 from veiltab.curator.progress import Progress
 
 MOST_ASKED = 256
@@ -25,6 +25,9 @@ Others = tuple[Progress, ...] | VeiltabError
 
 _PACE = 0.002
 _LONGEST_PACE = 0.02
+
+_SILENT_SECONDS = ASK_SECONDS + LONGEST_WAIT
+"""How long a curator may say nothing of a release that it was asked about."""
 
 _POLLED_SECONDS = 600.0
 """How long a curator whose version cannot be followed is asked again and again, before following it is tried again."""
@@ -91,12 +94,19 @@ class Looks:
         self._more: dict[str, asyncio.Event] = {}
 
     async def progress(self, release_id: str) -> Others:
-        """Return what the others say of a release, as far as is known; they are asked if nothing is."""
+        """Return what the others say of a release, as far as is known; they are asked if nothing is.
+
+        Who says nothing of it, and perhaps something of others, is a curator that cannot be asked: a deadline holds.
+        """
         look = self._look(release_id)
-        while (others := self._known(look)) is None:
-            look.changed.clear()
-            await look.changed.wait()
-        return others
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SILENT_SECONDS):
+                while (others := self._known(look)) is None:
+                    look.changed.clear()
+                    await look.changed.wait()
+                return others
+        silent = next((name for name in self._curators or () if name not in look.said), "?")
+        return UnavailableError("no answer about this release", where=f"curator {silent}", remedy="Ask again later.")
 
     async def news(  # noqa: PLR0913 - what a wait depends on
         self, release_id: str, seen: Others, *, attempt: int, wakes: int, deadline: float, is_refused: bool

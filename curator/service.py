@@ -7,6 +7,7 @@ from pathlib import Path
 from veiltab.common.core.message_fields import whole_from_proto
 from veiltab.common.errors import InvalidInputError
 from veiltab.common.observe.steps import step
+from veiltab.common.release.request import RELEASE_ID
 from veiltab.common.release.wire import (
     pad_to_proto,
     request_from_proto,
@@ -153,6 +154,8 @@ async def _follow(requests: AsyncIterator[curator_peer_pb2.FollowProgressRequest
                     f"one message names at most {MOST_ASKED} releases, and one call {_MOST_FOLLOWED}",
                     where="FollowProgress",
                 )
+            if not all(map(RELEASE_ID.fullmatch, request.release_ids)):  # else they are kept, however long they are
+                raise InvalidInputError("a release id is 32 hexadecimal digits", where="FollowProgress")
             followed.add(request.release_ids)
     finally:
         followed.end()

@@ -93,6 +93,8 @@ class Changes:
         followed = Followed(self)
         self._callers[caller] += 1
         self._followed.add(followed)
+        if not self._is_open:
+            followed.end()
         try:
             yield followed
         finally:

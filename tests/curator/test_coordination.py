@@ -530,6 +530,26 @@ def test_one_message_and_one_call_follow_so_many_releases(village: Village, monk
             asyncio.run(numbers(*names))
 
 
+@pytest.mark.parametrize("name", ["0" * 31, "0" * 31 + "G", "0" * 1_000_000])
+def test_what_is_no_id_is_not_followed(village: Village, name: str) -> None:
+    async def first() -> object:
+        async with aclosing(followed(village, (ID, name))) as answers:
+            return await anext(answers)
+
+    with pytest.raises(InvalidInputError, match="a release id is 32 hexadecimal digits"):
+        asyncio.run(first())
+
+
+def test_a_curator_that_ends_lets_nobody_follow_it_any_more(village: Village) -> None:
+    village.drivers["bob"].changes.close()
+
+    async def scenario() -> None:
+        async with asyncio.timeout(20), aclosing(followed(village, (ID,))) as answers:
+            assert [said async for said in answers] == []
+
+    asyncio.run(scenario())
+
+
 def test_a_curator_that_cannot_be_followed_is_an_earlier_version_or_says_why(village: Village) -> None:
     def refused(code: grpc.StatusCode) -> Callable[[object], NoReturn]:
         def refuse(_: object) -> NoReturn:

@@ -337,6 +337,23 @@ def test_a_call_that_ends_without_a_word_is_made_again_after_a_pause() -> None:
     follow(scenario)
 
 
+def test_a_curator_that_says_nothing_of_a_release_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veiltab.curator.looks._SILENT_SECONDS", 0.005)
+
+    async def scenario(looks: Looks, carol: Carol) -> None:
+        carol.says.put_nowait({"another": said()})
+        others = await looks.progress("1")
+        assert isinstance(others, UnavailableError)
+        assert others.where == "curator carol"
+        carol.says.put_nowait({"1": said()})
+        await looks.news("1", others, attempt=0, wakes=looks.wakes, deadline=AHEAD, is_refused=False)
+        while isinstance(others, UnavailableError):
+            others = await looks.progress("1")
+        assert others == (progress(),)
+
+    follow(scenario)
+
+
 def test_without_a_release_nobody_is_called() -> None:
     async def scenario(looks: Looks, carol: Carol) -> None:
         await turns()
