@@ -688,8 +688,8 @@ def test_another_curator_s_name_is_refused(terminal: Terminal) -> None:
     [
         (("--workers", "-1"), "--workers"),
         (("--workers", "many"), "--workers"),
-        (("--dask", "tls://localhost:1"), "a folder that its workers see"),
-        (("--shared", "."), "a folder that its workers see"),
+        (("--dask", "tls://localhost:1"), "a cluster's workers need a folder that this process sees too"),
+        (("--shared", "."), "there is no cluster to share a folder with"),
         (("--dask", "tls://localhost:1", "--shared", "nowhere"), "this is no folder"),
         (("--dask", "tls://localhost:1", "--shared", ".", "--workers", "2"), "has its own workers"),
         (("--dask-identity", "."), "there is no cluster"),

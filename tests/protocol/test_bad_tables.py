@@ -96,8 +96,9 @@ def test_a_bad_table_is_refused_with_its_place_and_without_its_values(world: Wor
     change(table)
     answer = served(world, ALICE, table=table)
     assert answer.code == 2
-    assert f"veiltab: {table}: {message}" in answer.errors
-    assert len(answer.errors.splitlines()) == 1
+    reading, error = answer.errors.splitlines()
+    assert reading == f"reading {table}"
+    assert f"veiltab: {table}: {message}" in error
     assert not world.mentions(answer.errors)
     assert "secret-land" not in answer.errors
     assert world.spent("alice") == 0
