@@ -18,7 +18,10 @@ from veiltab.common.rpc.peer import ASK_SECONDS, PAUSES
 from veiltab.curator.progress import Progress
 
 MOST_ASKED = 256
-"""Most releases that one call asks about."""
+"""Most releases that one call, or one message of it, asks about."""
+
+MOST_FOLLOWED = 4096
+"""Most releases that one call follows."""
 
 Others = tuple[Progress, ...] | VeiltabError
 """How far every other curator is with a release, or why that is not known."""
@@ -179,11 +182,14 @@ class Looks:
             more.clear()
 
     async def _asked(self, curator: str) -> AsyncIterator[tuple[str, ...]]:
-        """Yield the releases under way, and then those that come, some at a time."""
-        more, asked = self._more[curator], dict[str, _Look]()
+        """Yield the releases under way, and then those that come, some at a time, as many as a call can follow."""
+        more, asked, number = self._more[curator], dict[str, _Look](), 0
         while True:
             more.clear()
             new = [name for name, look in self._looks.items() if asked.get(name) is not look]
+            number += len(new)
+            if asked and number > MOST_FOLLOWED:
+                return
             asked = dict(self._looks)
             for start in range(0, len(new), MOST_ASKED):
                 yield tuple(new[start : start + MOST_ASKED])

@@ -22,15 +22,13 @@ from veiltab.common.rpc.identity import Party
 from veiltab.common.rpc.signing import signed_to_proto
 from veiltab.curator.alignment.ring_wire import flow_kind_from_proto
 from veiltab.curator.driver import CuratorDriver, Key
-from veiltab.curator.looks import MOST_ASKED, pace
+from veiltab.curator.looks import MOST_ASKED, MOST_FOLLOWED, pace
 from veiltab.curator.progress import ColumnDigests, Progress
 from veiltab.v1 import curator_pb2, curator_pb2_grpc, curator_peer_pb2, curator_peer_pb2_grpc
 from veiltab.v1.release_pb2 import Chunk
 
 _FOLLOWED_SECONDS = 20.0
 """Longest time of a call that follows releases: its caller's certificate is checked at the next one."""
-
-_MOST_FOLLOWED = 4096
 
 
 class CuratorPeerServicer(curator_peer_pb2_grpc.CuratorPeerServiceServicer):
@@ -149,9 +147,9 @@ async def _follow(requests: AsyncIterator[curator_peer_pb2.FollowProgressRequest
     """Follow what a caller asks for, until it asks for nothing more."""
     try:
         async for request in requests:
-            if len(request.release_ids) > MOST_ASKED or len(followed) + len(request.release_ids) > _MOST_FOLLOWED:
+            if len(request.release_ids) > MOST_ASKED or len(followed) + len(request.release_ids) > MOST_FOLLOWED:
                 raise InvalidInputError(
-                    f"one message names at most {MOST_ASKED} releases, and one call {_MOST_FOLLOWED}",
+                    f"one message names at most {MOST_ASKED} releases, and one call {MOST_FOLLOWED}",
                     where="FollowProgress",
                 )
             if not all(map(RELEASE_ID.fullmatch, request.release_ids)):  # else they are kept, however long they are

@@ -518,7 +518,7 @@ def test_a_call_that_follows_ends_so_that_the_next_one_shows_its_certificate(
 
 
 def test_one_message_and_one_call_follow_so_many_releases(village: Village, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veiltab.curator.service._MOST_FOLLOWED", 300)
+    monkeypatch.setattr("veiltab.curator.service.MOST_FOLLOWED", 300)
     many = tuple(f"{number:032x}" for number in range(301))
 
     async def numbers(*names: tuple[str, ...]) -> list[int]:

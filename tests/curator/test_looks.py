@@ -302,6 +302,26 @@ def test_a_release_more_is_followed_in_the_same_call_and_one_that_was_forgotten_
     follow(scenario)
 
 
+def test_a_call_asks_for_no_more_than_can_be_followed_and_the_next_one_for_what_is_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("veiltab.curator.looks.MOST_FOLLOWED", 3)
+
+    async def scenario(looks: Looks, carol: Carol) -> None:
+        for name in ("1", "2", "3", "4"):
+            carol.says.put_nowait({name: said()} if name != "4" else {"1": said()})
+            asking = asyncio.create_task(looks.progress(name))
+            await turns()
+            if name < "3":
+                looks.forget(name)
+        carol.says.put_nowait(None)
+        carol.says.put_nowait({"4": said()})
+        assert await asking == (progress(),)
+        assert carol.calls == [[("1",), ("2",), ("3",)], [("3", "4")]]
+
+    follow(scenario)
+
+
 def test_a_call_that_ends_is_made_again_at_once_and_one_that_fails_after_a_pause() -> None:
     async def scenario(looks: Looks, carol: Carol) -> None:
         carol.says.put_nowait({"1": said()})
