@@ -69,6 +69,7 @@ class ResearcherDriver:
         self._parties: PartyLinks | None = None
         self._started = asyncio.Event()
         self._driven: set[str] = set()
+        self._certifying: dict[str, asyncio.Task[None]] = {}
 
     def start(self, request: ReleaseRequest, label: str, study_digest: str) -> tuple[ResearcherRelease, bool]:
         """Record a request, its attributes in study order, or return the one to continue.
@@ -161,13 +162,26 @@ class ResearcherDriver:
             raise NotReadyError(f"the release is {stored.state.value}", where=f"release {release_id}")
         if self._parties is None:
             raise NotReadyError("the service has just begun", where=self._own, remedy="Ask again.")
-        with step("certify", release_id=release_id):
-            study = self._study_of(stored)
-            whole = await certify(stored.spec, study, self._identity.authority, self._parties.ask_statement)
-            # In the event loop: whoever asks at the same time writes the same file.
+        making = self._certifying.get(release_id)
+        if making is None:
+            made = self._certify(stored.spec, self._study_of(stored), self._parties, path)
+            making = self._certifying[release_id] = asyncio.create_task(made)
+            making.add_done_callback(partial(self._certified, release_id))
+        # It is made once for all who ask meanwhile, and to its end though they leave.
+        await asyncio.shield(making)
+        return path
+
+    async def _certify(self, spec: ReleaseSpec, study: Study, parties: PartyLinks, path: Path) -> None:
+        """Make the certificate of a release."""
+        with step("certify", release_id=spec.release_id):
+            whole = await certify(spec, study, self._identity.authority, parties.ask_statement)
             with written_whole(path) as file:
                 file.write(whole.to_text().encode())
-        return path
+
+    def _certified(self, release_id: str, making: "asyncio.Task[None]") -> None:
+        del self._certifying[release_id]
+        if not making.cancelled():
+            making.exception()  # perhaps nobody waits for it any more
 
     def _study_of(self, stored: ResearcherRelease) -> Study:
         """Return the study file under which a release was asked for."""

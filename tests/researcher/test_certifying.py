@@ -1,0 +1,100 @@
+"""A release's certificate is made once, whoever asks for it meanwhile."""
+
+import asyncio
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tests.conftest import spec_with
+from veiltab.common.errors import IntegrityError
+from veiltab.common.release.state import ReleaseState
+from veiltab.common.rpc.identity import Identity, Party, Role
+from veiltab.common.study.file import Study
+from veiltab.researcher import driver as driver_module
+from veiltab.researcher.driver import ResearcherDriver
+from veiltab.researcher.store import ResearcherRelease, ResearcherStore
+
+ID = "0" * 31 + "1"
+
+
+class Making:
+    """Stands in for the making of certificates, which takes as long as it is told."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.has_begun = asyncio.Event()
+        self.goes_on = asyncio.Event()
+        self.error: Exception | None = None
+
+    async def certify(self, *_: object) -> Any:  # noqa: ANN401 - a certificate, of which its text is written
+        self.begun += 1
+        self.has_begun.set()
+        await self.goes_on.wait()
+        if self.error:
+            raise self.error
+        return SimpleNamespace(to_text=lambda: "certificate")
+
+
+@pytest.fixture
+def making(monkeypatch: pytest.MonkeyPatch) -> Making:
+    made = Making()
+    monkeypatch.setattr(driver_module, "certify", made.certify)
+    return made
+
+
+@pytest.fixture
+def driver(tmp_path: Path, study: Study) -> Iterator[ResearcherDriver]:
+    store = ResearcherStore(tmp_path, study)
+    party = Party(study="survey", role=Role.RESEARCHER, name="rosa")
+    made = ResearcherDriver(cast("Identity", SimpleNamespace(party=party, authority=b"")), study, store)
+    made._parties = cast("Any", SimpleNamespace(ask_statement=None))
+    made.store.certificate(ID).parent.mkdir(parents=True, exist_ok=True)
+    yield made
+    store.close()
+
+
+def ready(driver: ResearcherDriver) -> ResearcherRelease:
+    request = SimpleNamespace(release_id=ID)
+    spec = spec_with(release_id=ID)
+    found = SimpleNamespace(request=request, state=ReleaseState.READY, spec=spec, study_digest=driver.study.digest)
+    return cast("ResearcherRelease", found)
+
+
+def test_who_asks_at_once_has_one_certificate(driver: ResearcherDriver, making: Making) -> None:
+    async def scenario() -> None:
+        askers = [asyncio.create_task(driver.certificate(ready(driver))) for _ in range(3)]
+        await making.has_begun.wait()
+        askers[0].cancel()  # the first one leaves, and what it began goes on
+        await asyncio.sleep(0)
+        making.goes_on.set()
+        for asker in askers[1:]:
+            assert (await asker).read_text() == "certificate"
+        await driver.certificate(ready(driver))
+
+    asyncio.run(scenario())
+    assert making.begun == 1
+
+
+def test_a_certificate_that_failed_is_made_again_when_somebody_asks(
+    driver: ResearcherDriver, making: Making, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        making.error = IntegrityError("does not fit")
+        left = asyncio.create_task(driver.certificate(ready(driver)))
+        await making.has_begun.wait()
+        left.cancel()
+        making.goes_on.set()
+        await asyncio.sleep(0.01)
+        with pytest.raises(IntegrityError, match="does not fit"):
+            await driver.certificate(ready(driver))
+        making.error = None
+        assert (await driver.certificate(ready(driver))).exists()
+        gc.collect()
+
+    asyncio.run(scenario())
+    assert making.begun == 3
+    assert not [record for record in caplog.records if "never retrieved" in record.getMessage()]
