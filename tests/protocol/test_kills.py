@@ -56,7 +56,7 @@ LONG = [
         for when in ("", ":after")
         for point in (
             "veiltab.server.releases:Releases.open_release:1",
-            "veiltab.server.releases:Releases.open_release:4",
+            "veiltab.server.releases:Releases.open_release:2",
             "veiltab.server.releases:Releases.upload:1",
             "veiltab.server.releases:Releases.upload:4",
             "veiltab.server.upload:ColumnUpload.write:1",
