@@ -1,10 +1,12 @@
-"""Arrow columns in the form that a batch has them, and what their types are."""
+"""Arrow columns in the form that a batch has them, what their types are, and the refusals of files that hold them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veiltab.curator.tables.refusals import refusal
 from veiltab.curator.tables.source import Batch, Column, ColumnKind, Selection
 
 _EXACT_BITS = {16: 11, 32: 24, 64: 53}
@@ -30,6 +32,24 @@ def kind_of(type_: pa.DataType) -> ColumnKind:
     if any(test(plain) for test in (*exact, *times)):
         return ColumnKind.EXACT
     return ColumnKind.FLOATING if pa.types.is_floating(plain) else ColumnKind.OTHER
+
+
+@contextmanager
+def errors_refused(where: str, kind: str, remedy: str) -> Iterator[None]:
+    """Turn errors of the disk and of the format into refusals that quote nothing of a file.
+
+    Args:
+        where: the file.
+        kind: what it should be.
+        remedy: what to do if it is not.
+    """
+    try:
+        yield
+    except OSError:
+        disk = "Check the disk and the file's rights."
+        raise refusal(where, "the file cannot be read to its end", disk) from None
+    except pa.ArrowException:
+        raise refusal(where, f"the file is not a readable {kind}", remedy) from None
 
 
 def batch_of(batch: pa.RecordBatch, selection: Selection) -> Batch:

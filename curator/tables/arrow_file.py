@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from veiltab.curator.tables.arrow_columns import batch_of, header_of
-from veiltab.curator.tables.refusals import refusal
+from veiltab.curator.tables.arrow_columns import batch_of, errors_refused, header_of
 from veiltab.curator.tables.source import BATCH_ROWS, Batch, Column, Selection
 
 
@@ -22,7 +21,6 @@ class ArrowFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
         self.where = str(path)
         with self._open(pa.ipc.IpcReadOptions()) as file:
             self._columns = header_of(file.schema)
@@ -49,13 +47,11 @@ class ArrowFile:
 
     @contextmanager
     def _open(self, options: pa.ipc.IpcReadOptions) -> Iterator[pa.ipc.RecordBatchFileReader]:
-        """Open the file; errors of the disk and of the format become refusals that quote nothing of it."""
-        try:
-            with pa.OSFile(str(self._path)) as source, pa.ipc.open_file(source, options=options) as file:
-                yield file
-        except OSError:
-            remedy = "Check the disk and the file's rights."
-            raise refusal(self.where, "the file cannot be read to its end", remedy) from None
-        except pa.ArrowException:
-            remedy = "Write it again as an Arrow file (Feather of version 2, no stream), as Parquet or as CSV."
-            raise refusal(self.where, "the file is not a readable Arrow file", remedy) from None
+        """Open the file."""
+        remedy = "Write it again as an Arrow file (Feather of version 2, no stream), as Parquet or as CSV."
+        with (
+            errors_refused(self.where, "Arrow file", remedy),
+            pa.OSFile(self.where) as source,
+            pa.ipc.open_file(source, options=options) as file,
+        ):
+            yield file

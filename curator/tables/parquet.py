@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from veiltab.curator.tables.arrow_columns import batch_of, header_of
-from veiltab.curator.tables.refusals import refusal
+from veiltab.curator.tables.arrow_columns import batch_of, errors_refused, header_of
 from veiltab.curator.tables.source import BATCH_ROWS, Batch, Column, Selection
 
 
@@ -49,14 +47,10 @@ class ParquetFile:
 
     @contextmanager
     def _open(self, coded: list[str]) -> Iterator[pq.ParquetFile]:
-        """Open the file; errors of the disk and of the format become refusals that quote nothing of it."""
-        try:
-            # Without pre_buffer, pyarrow does not keep what it has read: the memory is that of a row group.
-            with pq.ParquetFile(self._path, read_dictionary=coded, pre_buffer=False) as file:
-                yield file
-        except OSError:
-            remedy = "Check the disk and the file's rights."
-            raise refusal(self.where, "the file cannot be read to its end", remedy) from None
-        except pa.ArrowException:
-            remedy = "Write it again, as Parquet or as CSV."
-            raise refusal(self.where, "the file is not a readable Parquet file", remedy) from None
+        """Open the file."""
+        # Without pre_buffer, pyarrow does not keep what it has read: the memory is that of a row group.
+        with (
+            errors_refused(self.where, "Parquet file", "Write it again, as Parquet or as CSV."),
+            pq.ParquetFile(self._path, read_dictionary=coded, pre_buffer=False) as file,
+        ):
+            yield file
