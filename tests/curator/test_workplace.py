@@ -20,6 +20,7 @@ from tests.common.tasks.samples import Sleep
 from tests.conftest import noise_with, request_with
 from tests.curator.killed_tasks import Killing, Twice
 from tests.curator.made_rows import aligned
+from tests.curator.watched_tasks import Watched
 from veiltab.common.core import symbols
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import IntegrityError, InvalidInputError
@@ -31,7 +32,7 @@ from veiltab.common.storage import partitions
 from veiltab.common.storage.run_files import RunFiles, new_run
 from veiltab.common.tasks.cluster_identity import load_cluster_identity
 from veiltab.common.tasks.dask import Dask
-from veiltab.common.tasks.engine import Engine, InProcess, Result, Results, Task
+from veiltab.common.tasks.engine import Engine, InProcess, Results
 from veiltab.common.tasks.options import EngineOptions
 from veiltab.common.tasks.pool import Pool
 from veiltab.curator import draw_tasks, encryption_tasks, noise, workplace
@@ -139,26 +140,12 @@ def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draw_tasks, "SPREAD", 1500)
 
 
-class Watched(InProcess):
-    """Performs tasks, and notes what is said of them when each is ready."""
-
-    def __init__(self, stage: Stage) -> None:
-        super().__init__()
-        self._stage = stage
-        self.said: list[str] = []
-
-    def perform(self, tasks: Iterable[Task[Result]]) -> Results[Result]:
-        for ready in super().perform(tasks):
-            self.said.append(str(self._stage))
-            yield ready
-
-
 @pytest.mark.usefixtures("small", "short_chunks")
 def test_a_draw_in_tasks_says_how_far_it_is(tmp_path: Path) -> None:
     table, stage = aligned_table(tmp_path, 6000), Stage()
     engine = Watched(stage)
     DrawnSample(table, 6000, KEY, ("sex",), Workplace(run=new_run(tmp_path), engine=engine), stage)
-    passes = [line.partition(": ")[0] for line in engine.said]
+    passes = engine.passes
     assert list(dict.fromkeys(passes)) == ["drawing the sample", "ordering the sample"]
     assert engine.said[:4] == [f"drawing the sample: {share} %" for share in (0, 25, 50, 75)]
     assert engine.said[4] == "ordering the sample: 0 %"

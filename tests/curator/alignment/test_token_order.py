@@ -1,7 +1,6 @@
 """A table in the order of its tokens, section by section, against all of it at once."""
 
 import gc
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +9,13 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.curator.made_rows import rows_of
+from tests.curator.watched_tasks import Watched
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import IntegrityError
 from veiltab.common.observe.progress import Stage
 from veiltab.common.storage import partitions
 from veiltab.common.storage.run_files import RunFiles, new_run
-from veiltab.common.tasks.engine import InProcess, Result, Results, Task
+from veiltab.common.tasks.engine import InProcess
 from veiltab.curator.alignment import token_order
 from veiltab.curator.alignment.token_order import TokenOrder
 from veiltab.curator.alignment.tokens import tokens
@@ -129,20 +129,6 @@ def test_tokens_of_another_that_begin_in_the_middle_are_refused(tmp_path: Path, 
         list(ordered.common({"bob": tmp_path / "bob"}))
 
 
-class Watched(InProcess):
-    """Performs tasks, and notes what is said of them when each is ready."""
-
-    def __init__(self, stage: Stage) -> None:
-        super().__init__()
-        self._stage = stage
-        self.said: list[str] = []
-
-    def perform(self, tasks: Iterable[Task[Result]]) -> Results[Result]:
-        for ready in super().perform(tasks):
-            self.said.append(str(self._stage))
-            yield ready
-
-
 @pytest.mark.usefixtures("small")
 def test_each_pass_says_how_far_it_is(tmp_path: Path, run: RunFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veiltab.curator.workplace.SMALL", 0)
@@ -154,7 +140,7 @@ def test_each_pass_says_how_far_it_is(tmp_path: Path, run: RunFiles, monkeypatch
     assert not str(stage)
     list(ordered.common({"bob": tmp_path / "own"}))
     assert not str(stage)
-    passes = [line.partition(": ")[0] for line in engine.said]
+    passes = engine.passes
     shares = [int(line.partition(": ")[2].removesuffix(" %")) for line in engine.said]
     assert list(dict.fromkeys(passes)) == ["computing tokens", "sorting tokens", "comparing tokens"]
     for name in set(passes):
