@@ -464,12 +464,8 @@ def test_a_flood_of_silent_connections_keeps_nobody_out(
     on_a_port(rounds, identity, ask)
 
 
-def test_further_connections_wait_while_all_are_answered(
-    rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened(rounds)
-    monkeypatch.setattr(http, "MOST_CONNECTIONS", 1)
-    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
+def recording_waits(rounds: RoundKeeper, monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
+    """Let reports wait while they are recorded; return what says that one has begun, and what lets them end."""
     begun, may_end, record = threading.Event(), threading.Event(), rounds._store.record
 
     def slow(arrivals: Any) -> Any:  # noqa: ANN401 - those of the store
@@ -478,6 +474,16 @@ def test_further_connections_wait_while_all_are_answered(
         return record(arrivals)
 
     monkeypatch.setattr(rounds._store, "record", slow)
+    return begun, may_end
+
+
+def test_further_connections_wait_while_all_are_answered(
+    rounds: RoundKeeper, identity: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(rounds)
+    monkeypatch.setattr(http, "MOST_CONNECTIONS", 1)
+    trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
+    begun, may_end = recording_waits(rounds, monkeypatch)
 
     def report(port: int, token: bytes) -> int:
         with httpx.Client(verify=trusting, base_url=f"https://localhost:{port}") as client:
@@ -504,14 +510,7 @@ def test_reports_that_are_being_counted_are_answered_when_the_server_ends(
 ) -> None:
     opened(rounds)
     trusting = ssl.create_default_context(cafile=str(identity / "ca.pem"))
-    begun, may_end, record = threading.Event(), threading.Event(), rounds._store.record
-
-    def slow(arrivals: Any) -> Any:  # noqa: ANN401 - those of the store
-        begun.set()
-        assert may_end.wait(10)
-        return record(arrivals)
-
-    monkeypatch.setattr(rounds._store, "record", slow)
+    begun, may_end = recording_waits(rounds, monkeypatch)
 
     def ask(port: int) -> httpx.Response:
         with httpx.Client(verify=trusting, base_url=f"https://localhost:{port}") as client:
