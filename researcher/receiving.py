@@ -87,11 +87,11 @@ class Receiver:
             TransferError: the columns that were sent are not those of the release.
         """
         began, stage = time.monotonic(), stage or Stage()
-        noisy = self._sent(spec, columns) if columns else self._files(spec)
+        noisy: dict[Column, Ciphertext] = self._sent(spec, columns) if columns else {}
         asking = asyncio.create_task(self._fetch_tests_if_ready(spec, parties))
         try:
             if not columns:
-                await self._fetch_columns(spec, parties, stage)
+                noisy |= await self._fetch_columns(spec, parties, stage)
             sampled = self._store.places(spec.release_id) if spec.sampling.is_by_server else None
             if sampled is not None:
                 await parties.fetch_places(spec, sampled)
@@ -134,11 +134,8 @@ class Receiver:
             raise TransferError("it sent other columns than the release has", where=f"server {self._server}")
         return {column: columns[column.attribute] for column in spec.columns}
 
-    def _files(self, spec: ReleaseSpec) -> dict[Column, Ciphertext]:
-        return {column: self._store.noisy_column(spec.release_id, column.attribute) for column in spec.columns}
-
-    async def _fetch_columns(self, spec: ReleaseSpec, parties: PartyLinks, stage: Stage) -> None:
-        """Fetch the columns that are not here yet."""
+    async def _fetch_columns(self, spec: ReleaseSpec, parties: PartyLinks, stage: Stage) -> dict[Column, Path]:
+        """Fetch the columns that are not here yet; return the file of each."""
         files = {column: self._store.noisy_column(spec.release_id, column.attribute) for column in spec.columns}
         sizes = {column: column.byte_length(spec.published_rows) for column in spec.columns}
         here = sum(size for column, size in sizes.items() if files[column].exists())
@@ -150,6 +147,7 @@ class Receiver:
                     await parties.fetch_column(spec, column, files[column], progress.advance)
 
             await together(self._room, [partial(fetch, column) for column in spec.columns])
+        return files
 
     async def _fetch_tests_if_ready(self, spec: ReleaseSpec, parties: PartyLinks) -> dict[str, CuratorsTest] | None:
         """Fetch the tests of all curators beside the columns; None if that is refused, so that they are asked again."""
