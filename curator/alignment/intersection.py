@@ -21,6 +21,7 @@ from veiltab.common.core.block_order import leading, ordered_rows, shared_bits, 
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import IntegrityError
 from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.mapped import mapped_array
 
 TOKEN_LENGTH = 16
 
@@ -230,7 +231,7 @@ def tokens_of(path: Path) -> Tokens:
     """Return the tokens of a file, mapped from disk."""
     if path.stat().st_size == 0:
         return np.empty((0, TOKEN_LENGTH), np.uint8)
-    return np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, TOKEN_LENGTH)
+    return mapped_array(path, np.uint8).reshape(-1, TOKEN_LENGTH)
 
 
 def token_pieces(path: Path) -> Iterator[Tokens]:

@@ -21,6 +21,7 @@ from veiltab.common.observe.progress import Stage
 from veiltab.common.observe.steps import step
 from veiltab.common.process.cores import cores
 from veiltab.common.storage.files import written_whole
+from veiltab.common.storage.mapped import mapped_array
 from veiltab.curator.alignment.intersection import slices
 from veiltab.curator.alignment.ristretto import ELEMENT_BYTES, are_elements, hashed, load, masked
 from veiltab.curator.table import Table
@@ -125,7 +126,7 @@ def elements_of(path: Path) -> Elements:
     """Return the elements of a file, mapped from disk."""
     if path.stat().st_size == 0:
         return np.empty(0, f"S{ELEMENT_BYTES}")
-    return np.memmap(path, dtype=f"S{ELEMENT_BYTES}", mode="r")
+    return mapped_array(path, f"S{ELEMENT_BYTES}")
 
 
 def sort(source: Path, path: Path) -> None:
