@@ -40,12 +40,12 @@ def tokens(ids: Any, key: bytes) -> NDArray[np.uint8]:  # noqa: ANN401  # pyarro
     if ids.null_count:
         raise InvalidInputError(f"{ids.null_count} ids are missing", remedy="Drop those rows or fill in their ids.")
     cmac = _Cmac(key)
-    out = np.empty((len(ids), _BLOCK), np.uint8)
+    states = np.zeros((len(ids) + 1, 2), "<u8")
     done = 0
     for text, starts, lengths in _batches(ids):
-        cmac.compute(text, starts, lengths, out[done : done + len(starts)])
+        cmac.compute(text, starts, lengths, states[done : done + len(starts) + 1])
         done += len(starts)
-    return out
+    return states[:-1].view(np.uint8)
 
 
 def _batches(ids: Any) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]]:  # noqa: ANN401
@@ -56,8 +56,8 @@ def _batches(ids: Any) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], N
         for start in range(0, len(array), _BATCH):
             count = min(_BATCH, len(array) - start)
             first = (array.offset + start) * np.dtype(offset_type).itemsize
-            edges = np.frombuffer(offsets, offset_type, count + 1, first).astype(np.int64)
-            text = np.zeros(edges[-1] - edges[0] + _BLOCK, np.uint8)
+            edges = np.frombuffer(offsets, offset_type, count + 1, first).astype(np.int64, copy=False)
+            text = np.empty(edges[-1] - edges[0] + _BLOCK, np.uint8)
             if data is not None:
                 text[:-_BLOCK] = np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
             yield text, edges[:-1] - edges[0], np.diff(edges)
@@ -73,43 +73,52 @@ class _Cmac:
         self._masks, self._tails = _final_blocks(first, _double(first))
 
     def compute(
-        self, text: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64], out: NDArray[np.uint8]
+        self, text: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64], states: NDArray[np.uint64]
     ) -> None:
-        """Write the CMAC of text[start : start + length] of each message to a row of `out`."""
+        """Replace zeros by the CMAC of text[start : start + length] of each message.
+
+        The cipher wants room for another block behind what it writes, which it leaves alone: so `states` has one more.
+        """
         if lengths[0] == lengths.min() == lengths.max():
-            out[:] = self._alike(text, int(lengths[0]), len(lengths))
+            self._alike(text, int(lengths[0]), states)
             return
         blocks = np.maximum(-(-lengths // _BLOCK), 1)
         if blocks.min() == blocks.max():
-            out[:] = self._chain(text, starts, lengths, blocks)
+            self._chain(text, starts, lengths, blocks, states)
             return
         # Longest first, so that the messages that still have a block are the leading ones.
         order = np.argsort(-blocks, kind="stable")
-        out[order] = self._chain(text, starts[order], lengths[order], blocks[order])
+        ordered = np.zeros_like(states)
+        self._chain(text, starts[order], lengths[order], blocks[order], ordered)
+        states[order] = ordered[:-1]
 
-    def _alike(self, text: NDArray[np.uint8], length: int, count: int) -> NDArray[np.uint8]:
+    def _alike(self, text: NDArray[np.uint8], length: int, states: NDArray[np.uint64]) -> None:
         """Chain the blocks of messages of one length, which lie one after the other."""
-        blocks = max(-(-length // _BLOCK), 1)
-        padded = np.zeros((count, blocks * _BLOCK), np.uint8)
-        padded[:, :length] = text[: count * length].reshape(count, length)
-        words, last = padded.view("<u8"), length - (blocks - 1) * _BLOCK
-        words[:, -2] ^= self._tails[0][last]
-        words[:, -1] ^= self._tails[1][last]
-        states = np.zeros((count + 1, 2), "<u8")
+        blocks, count = max(-(-length // _BLOCK), 1), len(states) - 1
+        last = length - (blocks - 1) * _BLOCK
+        # Whole blocks of each message, into the next one if it ends within a block.
+        words = np.ndarray((count,), f"V{blocks * _BLOCK}", text.data, 0, (length,)).copy().view("<u8")
+        words = words.reshape(count, 2 * blocks)
+        for half in range(2):
+            word = words[:, half - 2]
+            word &= self._masks[half][last]
+            word ^= self._tails[half][last]
         for block in range(blocks):
             mixed = np.ascontiguousarray(words[:, 2 * block : 2 * block + 2])
             if block:
                 mixed ^= states[:-1]
-            # The cipher wants room for another block, which it leaves alone.
             self._encrypt.update_into(mixed.data.cast("B"), states.data.cast("B"))
-        return states[:-1].view(np.uint8)
 
     def _chain(
-        self, text: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64], blocks: NDArray[np.int64]
-    ) -> NDArray[np.uint8]:
+        self,
+        text: NDArray[np.uint8],
+        starts: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        blocks: NDArray[np.int64],
+        states: NDArray[np.uint64],
+    ) -> None:
         """Chain the blocks of messages that come longest first."""
-        states = np.zeros((len(starts) + 1, 2), "<u8")
-        block = np.empty_like(states)
+        block = np.empty((len(starts), 2), "<u8")
         # Every 8 bytes of the text as a word, whatever their alignment.
         words = np.ndarray((text.size - 7,), "<u8", text.data, 0, (1,))
         active = np.searchsorted(-blocks, -np.arange(blocks[0]))
@@ -120,9 +129,7 @@ class _Cmac:
                 word &= self._masks[half].take(left)
                 word ^= self._tails[half].take(left)
                 np.bitwise_xor(states[:count, half], word, out=block[:count, half])
-            # The cipher wants room for another block, which it leaves alone.
             self._encrypt.update_into(block[:count].data.cast("B"), states[: count + 1].data.cast("B"))
-        return states[:-1].view(np.uint8)
 
 
 def _final_blocks(whole: bytes, padded: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
