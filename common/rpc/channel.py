@@ -9,7 +9,7 @@ import grpc
 
 from veiltab.common.errors import NotReadyError, UnavailableError
 from veiltab.common.rpc.identity import Clock, Identity, Party, utc_now
-from veiltab.common.rpc.server import MAX_MESSAGE
+from veiltab.common.rpc.server import MAX_MESSAGE, READ_AHEAD
 from veiltab.common.rpc.status import error_from_rpc
 
 Request = TypeVar("Request")
@@ -49,6 +49,7 @@ def connect(identity: Identity, peer: Party, endpoint: str, *, clock: Clock = ut
         ("grpc.enable_http_proxy", 0),
         ("grpc.max_receive_message_length", MAX_MESSAGE),
         ("grpc.max_send_message_length", MAX_MESSAGE),
+        *READ_AHEAD,
         ("grpc.keepalive_time_ms", 30_000),
         ("grpc.keepalive_timeout_ms", 10_000),
         ("grpc.keepalive_permit_without_calls", 0),

@@ -18,6 +18,16 @@ from veiltab.common.rpc.revocation import FILE, RevocationList
 MAX_MESSAGE = (1 << 20) + (1 << 16)
 """Longest message in bytes: a chunk of 1 MiB and what surrounds it."""
 
+READ_AHEAD = (
+    # Else gRPC guesses what a connection needs, and keeps up to hundreds of MiB for a reader that waits for its disk.
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.lookahead_bytes", 1 << 22),
+)
+"""gRPC's channel arguments for what it takes of a stream before it is read: 4 MiB, besides the message that comes.
+
+That is more than 1 Gbit/s delivers in the 20 ms until a peer hears that something was read.
+"""
+
 Registration = Callable[[grpc.aio.Server], None]
 """Adds one servicer to a server, as in partial(add_IngestServiceServicer_to_server, servicer)."""
 
@@ -62,6 +72,7 @@ class Limits:
             ("grpc.http2.min_recv_ping_interval_without_data_ms", 20_000),
             ("grpc.http2.max_ping_strikes", 2),
             ("grpc.keepalive_permit_without_calls", 0),
+            *READ_AHEAD,
             # Without it a second server would share the port in silence.
             ("grpc.so_reuseport", 0),
         ]

@@ -1,11 +1,13 @@
 import asyncio
+import multiprocessing
 import os
 import resource
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
-from time import perf_counter
+from pathlib import Path
+from time import perf_counter, sleep
 from typing import Any
 
 import grpc
@@ -89,6 +91,54 @@ def test_the_server_refuses_a_message_that_a_client_should_not_send(
             assert await health(channel) == HealthCheckResponse.SERVING
 
     asyncio.run(scenario())
+
+
+def _sends(identity: Identity, port: int) -> None:
+    """Send 300 MiB in two streams, from a process of its own."""
+
+    async def messages() -> AsyncIterator[bytes]:
+        for _ in range(150):
+            yield bytes(1 << 20)
+
+    async def scenario() -> None:
+        async with connect(identity, BOB, f"localhost:{port}") as channel:
+            await asyncio.gather(*(raw(channel).stream_unary(PATH)(messages(), timeout=60.0) for _ in range(2)))
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.long
+def test_what_comes_while_the_disk_is_slow_does_not_fill_memory(identity_of: Identities) -> None:
+    own = Path("/proc/self/status")
+    if not own.exists():
+        pytest.skip("this system does not say what memory a process has")
+    sizes: list[int] = []
+
+    async def write(requests: AsyncIterator[bytes], _context: object) -> bytes:
+        async for _ in requests:
+            sleep(0.005)  # noqa: ASYNC251 - as a write to a slow disk does
+            sizes.extend(int(line.split()[1]) for line in own.read_text().splitlines() if line.startswith("RssAnon"))
+        return b""
+
+    handler: Handler = grpc.stream_unary_rpc_method_handler(write)
+    service = grpc.method_handlers_generic_handler("veiltab.v1.CuratorService", {"GetProposal": handler})
+
+    async def scenario() -> None:
+        register = [lambda server: server.add_generic_rpc_handlers([service])]
+        async with build_server(identity_of(BOB), [RITA], register, "localhost:0") as server:
+            clients = [
+                multiprocessing.get_context("spawn").Process(target=_sends, args=(identity_of(RITA), server.port))
+                for _ in range(2)
+            ]
+            for client in clients:
+                client.start()
+            for client in clients:
+                await asyncio.to_thread(client.join)
+                assert client.exitcode == 0
+
+    asyncio.run(scenario())
+    assert len(sizes) == 600
+    assert max(sizes) - sizes[0] < 100 * 1024
 
 
 def test_calls_past_the_deadline_are_ended_by_the_server(identity_of: Identities) -> None:
