@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from tests.conftest import noise_with, request_with
 from tests.curator.killed_tasks import Killing, Twice
 from tests.curator.made_rows import aligned
 from tests.curator.watched_tasks import Watched
+from tests.hostile.small_disk import SmallDisk, small_disk
 from veiltab.common.core import symbols
 from veiltab.common.core.domain import Symbols
 from veiltab.common.errors import IntegrityError, InvalidInputError
@@ -29,6 +31,7 @@ from veiltab.common.release.modes import Pad
 from veiltab.common.rpc.identity import Party, Role
 from veiltab.common.schemes.registry import scheme_of
 from veiltab.common.storage import partitions
+from veiltab.common.storage.disk import disk_refusal, files_of
 from veiltab.common.storage.run_files import RunFiles, new_run
 from veiltab.common.tasks.cluster_identity import load_cluster_identity
 from veiltab.common.tasks.dask import Dask
@@ -71,8 +74,12 @@ def table_in(run: RunFiles, rows: int) -> TableRows:
 
 
 def aligned_in(place: Workplace, folder: Path, rows: int) -> str:
+    """Make a table and align it as `aligned_from`."""
+    return aligned_from(table_in(place.run, rows), place, folder)
+
+
+def aligned_from(table: TableRows, place: Workplace, folder: Path) -> str:
     """Align a table with that of a curator who has every second of its respondents; return the digest of all files."""
-    table = table_in(place.run, rows)
     ordered = TokenOrder(table, place)
     ordered.write(KEY, folder / "own", None)
     theirs = np.fromfile(folder / "own", np.uint8).reshape(-1, 16)[::2]
@@ -294,6 +301,43 @@ def test_a_cluster_whose_workers_are_killed_releases_the_same_bytes(
         engine = Killing(engine=dask, folder=tmp_path, victims=RELEASE_VICTIMS)
         released(tmp_path, engine, (ROWS, ROWS, 1000), is_remote=True)
         assert sum(worker.poll() is not None for worker in running.workers) == len(RELEASE_VICTIMS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Filling:
+    """An engine beside somebody who fills the disk when tasks of a kind begin."""
+
+    engine: Engine
+    disk: SmallDisk
+    kind: str
+
+    def perform(self, tasks: Iterable[Any]) -> Results[Any]:
+        first, *others = tasks
+        if type(first).__name__ == self.kind:
+            self.disk.fill()
+        return self.engine.perform([first, *others])
+
+    def close(self) -> None:
+        self.engine.close()
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("kind", ["_Spread", "_Sort"])
+def test_a_full_disk_of_a_run_is_said_and_with_room_again_the_files_are_the_same(tmp_path: Path, kind: str) -> None:
+    folders = [tmp_path / "here", tmp_path / "there"]
+    for folder in folders:
+        folder.mkdir()
+    here = aligned_in(Workplace(run=new_run(folders[0]), engine=InProcess()), folders[0], 10_000)
+    with small_disk(folders[1] / "run") as disk, closing(Pool(2)) as pool:
+        run = new_run(folders[1])
+        table = table_in(run, 10_000)
+        with pytest.raises(OSError, match="No space left") as caught:
+            aligned_from(table, Workplace(run=run, engine=_Filling(engine=pool, disk=disk, kind=kind)), folders[1])
+        assert str(disk_refusal(caught.value)).startswith("this party's disk is full")
+        assert str(run.folder) in files_of(caught.value)
+        disk.free()
+        assert aligned_from(table, Workplace(run=run, engine=pool), folders[1]) == here
 
 
 def test_a_cluster_needs_a_folder_that_its_workers_see(tmp_path: Path) -> None:

@@ -57,7 +57,10 @@ ROWS = (
     Row(
         number=3,
         promise="a full disk refuses in words, acknowledges nothing, and the release goes on once there is room",
-        fault="disks of tests that are full before and in the middle of a release, or have too little room for it",
+        fault=(
+            "disks of tests that are full before and in the middle of a release or an alignment, or have too little"
+            " room for it"
+        ),
         tests=(
             "curator/test_driver.py::test_without_room_for_its_columns_a_release_is_neither_planned_nor_charged",
             "curator/alignment/test_alignment.py::test_an_alignment_for_which_there_is_no_room_is_not_begun",
@@ -65,6 +68,8 @@ ROWS = (
             "researcher/test_room.py::test_a_release_for_which_there_is_no_room_is_not_fetched",
             "hostile/test_full_disk.py::test_a_disk_that_is_full_before_a_release",
             "hostile/test_full_disk.py::test_a_disk_that_fills_up_in_the_middle_of_a_release",
+            "hostile/test_full_disk.py::test_a_disk_that_is_full_while_a_table_is_aligned",
+            ("curator/test_workplace.py::test_a_full_disk_of_a_run_is_said_and_with_room_again_the_files_are_the_same"),
             "server/test_postgres.py::test_a_full_disk_of_the_database_is_refused_in_words_and_nothing_is_lost",
         ),
         limits="EIO from a real device is not tried",
@@ -356,9 +361,24 @@ ROWS = (
     Row(
         number=31,
         promise="honest nodes report whoever takes the places",
-        fault="1,000 calls that send nothing",
-        tests=("hostile/test_crowding.py::test_honest_nodes_report_while_a_thousand_calls_send_nothing",),
-        limits="all calls come from one address",
+        fault=(
+            "1,000 calls that send nothing; floods of connections for HTTPS, from one address and many, that begin no"
+            " handshake, send no request, or no body"
+        ),
+        tests=(
+            "hostile/test_crowding.py::test_honest_nodes_report_while_a_thousand_calls_send_nothing",
+            *(
+                f"hostile/test_silent_flood.py::test_honest_nodes_report_during_a_flood_{kind}"
+                for kind in (
+                    "of_connections_that_begin_no_handshake",
+                    "from_many_addresses",
+                    "from_their_own_address",
+                    "of_handshakes_without_a_request",
+                    "of_requests_without_a_body",
+                )
+            ),
+        ),
+        limits="all calls over gRPC come from one address; a flood makes at most 1,500 connections a second",
     ),
     Row(
         number=32,
@@ -451,5 +471,63 @@ ROWS = (
         ),
         command=("tests.reliability.large_kills", "--rows", "10000000", "--kills", "20"),
         limits="alignment by tokens, in processes of one machine; no power failure; deleted files are not searched",
+    ),
+    Row(
+        number=41,
+        promise="what performs a curator's tasks may be lost: the files and the ciphertext are the same, or it is said",
+        fault=(
+            "SIGKILL of a pool's processes and a cluster's workers in the middle of each pass over a million rows, of"
+            " the scheduler, and of the party; tasks that run twice and break off"
+        ),
+        tests=(
+            "curator/test_workplace.py::test_tasks_may_run_twice_and_break_off",
+            "curator/test_workplace.py::test_a_pool_whose_processes_are_killed_makes_the_same_files",
+            "curator/test_workplace.py::test_a_cluster_whose_workers_are_killed_makes_the_same_files",
+            "curator/test_workplace.py::test_a_pool_whose_processes_are_killed_releases_the_same_bytes",
+            "curator/test_workplace.py::test_a_cluster_whose_workers_are_killed_releases_the_same_bytes",
+            "common/tasks/test_pool.py::test_one_that_is_killed_again_and_again_is_said",
+            "common/tasks/test_pool.py::test_workers_do_not_outlive_their_parent",
+            "common/tasks/test_dask.py::test_a_scheduler_that_is_lost_is_said_and_so_are_all_workers",
+        ),
+        limits="clusters of one machine, whose folder is on its own disk and not on a network's",
+    ),
+    Row(
+        number=42,
+        promise="a cluster's scheduler and its shared folder show nothing, and what is exchanged there is refused",
+        fault="the scheduler's memory searched; results swapped; files altered, exchanged and put in others' places",
+        tests=(
+            "common/tasks/test_dask.py::test_the_scheduler_sees_neither_tasks_nor_results",
+            "common/tasks/test_dask.py::test_results_that_a_scheduler_swaps_are_refused",
+            "curator/test_workplace.py::test_remote_tasks_read_and_write_files_of_the_run_alone",
+            "curator/test_workplace.py::test_files_that_were_exchanged_in_the_shared_folder_are_not_decrypted",
+            "common/storage/test_run_files.py::test_an_altered_byte_is_noticed",
+            "common/storage/test_run_files.py::test_no_key_stream_serves_two_files_nor_the_same_file_twice",
+        ),
+        limits="whoever commands the scheduler, and not only reads it, runs code at the workers",
+    ),
+    Row(
+        number=43,
+        promise="a report over HTTPS that was acknowledged counts once, whichever way and however often it comes",
+        fault=(
+            "SIGKILL of one of two server processes with one port; each of 300 reports at four connections at once; one"
+            " token over HTTPS and gRPC; SIGKILLs of one process in the middle of a commit; a full disk"
+        ),
+        tests=(
+            "protocol/test_http_two_servers.py::test_no_report_that_was_acknowledged_is_lost_with_a_killed_process",
+            "protocol/test_http_two_servers.py::test_a_token_that_comes_to_both_at_once_counts_once",
+            "protocol/test_http_reports.py::test_no_report_that_was_acknowledged_is_lost_with_a_killed_server",
+            "protocol/test_http_reports.py::test_a_token_counts_once_whichever_way_it_comes",
+            "server/collection/test_store.py::test_a_disk_that_is_full_counts_nothing_and_spends_nothing",
+        ),
+        limits="two processes need a PostgreSQL",
+    ),
+    Row(
+        number=44,
+        promise="a curator that was killed in a private alignment goes on, and no scalar or masked id stays",
+        fault="SIGKILL while it masks, between batches, and before and after each step of its session",
+        tests=(
+            "protocol/test_private_alignment.py::test_a_curator_killed_while_it_masks_goes_on",
+            "protocol/test_private_alignment.py::test_a_curator_killed_anywhere_in_a_private_alignment_goes_on",
+        ),
     ),
 )
